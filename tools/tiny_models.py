@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiny Hugging Face translation checkpoints, made from a seed in seconds, without any download.
+
+Each family has the layout of the released models: a SentencePiece tokenizer that is really trained
+(on `tiny_corpus`), a model with random weights, and the files that a snapshot of the hub would
+hold. Weights are scaled up, so that greedy outputs vary from input to input; random models never
+end by themselves, those made with `--train-steps` (NLLB, copying its input) do.
+
+    python tools/tiny_models.py nllb --output /tmp/nllb --converted /tmp/nllb-ct2
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tiny_corpus import sentences
+
+
+@dataclass(frozen=True)
+class TinyOptions:
+    """What can be chosen about a tiny model.
+
+    Attributes:
+        pieces: Size of each SentencePiece model.
+        vocab_size: Rows of the embedding table; None gives the released surplus over the tokenizer.
+            A larger number pads, as the released checkpoints do (`madeupword0`, ...).
+        d_model: Width of the model, a multiple of 4.
+        layers: Layers of the encoder, and of the decoder.
+        max_positions: Longest source or target in tokens (T5 has no limit).
+        train_steps: Steps of training to copy the input; 0 leaves the weights random. NLLB only.
+        seed: Equal options and seeds give equal files.
+    """
+
+    pieces: int = 1200
+    vocab_size: int | None = None
+    d_model: int = 64
+    layers: int = 2
+    max_positions: int = 512
+    train_steps: int = 0
+    seed: int = 0
+
+
+@dataclass
+class _Checkpoint:
+    """A model, its tokenizers, and files that `save_pretrained` does not write."""
+
+    model: Any
+    tokenizers: list[Any]
+    files: list[Path] = field(default_factory=list)
+
+
+def train_pieces(folder: Path, options: TinyOptions, name: str = "sentencepiece", **spm: Any) -> Path:
+    """Trains a SentencePiece model on the built-in corpus.
+
+    Args:
+        folder: Where to write.
+        options: `pieces` and `seed` are used.
+        name: Name of the files, without suffix.
+        **spm: Further arguments of the SentencePiece trainer.
+
+    Returns:
+        Path of the `.model` file; the `.vocab` file lies beside it.
+    """
+    import sentencepiece
+
+    arguments = {"model_type": "bpe", "vocab_size": options.pieces, "character_coverage": 1.0}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences(4000, options.seed)),
+        model_prefix=str(folder / name),
+        minloglevel=2,
+        num_threads=1,
+        **{**arguments, **spm},
+    )
+    return folder / f"{name}.model"
+
+
+def make_nllb(folder: Path, options: TinyOptions) -> _Checkpoint:
+    """NLLB-200 as released: 4 special tokens, pieces, 202 FLORES codes, `<mask>`, 2 spare rows."""
+    import sentencepiece
+    from tokenizers import AddedToken
+    from transformers import NllbTokenizer, NllbTokenizerFast
+    from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES
+
+    pieces = train_pieces(folder, options, "sentencepiece.bpe")
+    first_code = sentencepiece.SentencePieceProcessor(model_file=str(pieces)).get_piece_size() + 1
+    added = {
+        first_code + i: AddedToken(code, normalized=False, special=True)
+        for i, code in enumerate(FAIRSEQ_LANGUAGE_CODES)
+    }
+    added[first_code + len(added)] = AddedToken("<mask>", lstrip=True, normalized=True, special=True)
+    tokenizer = NllbTokenizer(
+        str(pieces), added_tokens_decoder=added, additional_special_tokens=FAIRSEQ_LANGUAGE_CODES
+    )
+    tokenizer.save_pretrained(folder)
+    fast = NllbTokenizerFast.from_pretrained(folder)
+    model = _m2m100_model(options.vocab_size or len(tokenizer) + 2, options, "NllbTokenizer")
+    if options.train_steps:
+        from tiny_training import train_to_copy
+
+        train_to_copy(model, tokenizer, options.train_steps, options.seed)
+    return _Checkpoint(model, [tokenizer, fast])
+
+
+def make_m2m100(folder: Path, options: TinyOptions) -> _Checkpoint:
+    """M2M100 as released: `vocab.json`, 100 codes such as `__fr__`, 8 spare rows at the end."""
+    from transformers import M2M100Tokenizer
+    from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES
+
+    pieces = train_pieces(folder, options, "sentencepiece.bpe")
+    vocabulary = _piece_names(pieces, ["<s>", "<pad>", "</s>", "<unk>"])
+    path = _write_json(folder / "vocab.json", vocabulary)
+    tokenizer = M2M100Tokenizer(
+        str(path),
+        str(pieces),
+        additional_special_tokens=[f"__{code}__" for code in FAIRSEQ_LANGUAGE_CODES["m2m100"]],
+    )
+    rows = len(vocabulary) + len(FAIRSEQ_LANGUAGE_CODES["m2m100"]) + 8
+    model = _m2m100_model(options.vocab_size or rows, options, "M2M100Tokenizer")
+    return _Checkpoint(model, [tokenizer])
+
+
+def make_mbart50(folder: Path, options: TinyOptions) -> _Checkpoint:
+    """mBART-50 as released: 4 special tokens, pieces, 52 codes such as `fr_XX`, `<mask>`."""
+    from transformers import (
+        MBart50Tokenizer,
+        MBart50TokenizerFast,
+        MBartConfig,
+        MBartForConditionalGeneration,
+    )
+
+    pieces = train_pieces(folder, options, "sentencepiece.bpe")
+    tokenizer = MBart50Tokenizer(str(pieces), bos_token="<s>", src_lang="en_XX")
+    tokenizer.save_pretrained(folder)
+    fast = MBart50TokenizerFast.from_pretrained(folder)
+    config = MBartConfig(
+        vocab_size=options.vocab_size or len(tokenizer),
+        scale_embedding=True,
+        decoder_start_token_id=2,
+        normalize_before=True,
+        normalize_embedding=True,
+        add_final_layer_norm=True,
+        tokenizer_class="MBart50Tokenizer",
+        **_bart_shape(options),
+    )
+    model = _random_model(MBartForConditionalGeneration, config, options)
+    return _Checkpoint(model, [tokenizer, fast])
+
+
+def make_marian(folder: Path, options: TinyOptions) -> _Checkpoint:
+    """OPUS-MT as released: two SentencePiece models, one `vocab.json` whose last entry is `<pad>`.
+
+    Its vocabulary has the target tokens `>>deu<<`, `>>fra<<` and `>>spa<<` of a multilingual model.
+    """
+    from transformers import MarianConfig, MarianMTModel, MarianTokenizer
+
+    source = train_pieces(folder, options, "source", model_type="unigram", bos_id=-1)
+    target = train_pieces(folder, options, "target", bos_id=-1)
+    vocabulary = _piece_names(source, ["</s>", "<unk>"])
+    for token in [*_piece_names(target, []), ">>deu<<", ">>fra<<", ">>spa<<", "<pad>"]:
+        vocabulary.setdefault(token, len(vocabulary))
+    vocab_file = _write_json(folder / "vocab.json", vocabulary)
+    files = [source.rename(folder / "source.spm"), target.rename(folder / "target.spm")]
+    tokenizer = MarianTokenizer(
+        str(files[0]), str(files[1]), str(vocab_file), source_lang="en", target_lang="mul"
+    )
+    pad = vocabulary["<pad>"]
+    config = MarianConfig(
+        vocab_size=len(vocabulary),
+        scale_embedding=True,
+        activation_function="swish",
+        pad_token_id=pad,
+        eos_token_id=0,
+        decoder_start_token_id=pad,
+        forced_eos_token_id=0,
+        bad_words_ids=[[pad]],
+        share_encoder_decoder_embeddings=True,
+        **_bart_shape(options),
+    )
+    return _Checkpoint(_random_model(MarianMTModel, config, options), [tokenizer])
+
+
+def make_t5(folder: Path, options: TinyOptions) -> _Checkpoint:
+    """T5 as released: pad 0, `</s>` 1, `<unk>` 2, 100 sentinels, 28 rows past the tokenizer."""
+    from transformers import T5Config, T5ForConditionalGeneration, T5Tokenizer, T5TokenizerFast
+
+    ids = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1, "model_type": "unigram"}
+    pieces = train_pieces(folder, options, "spiece", pad_piece="<pad>", **ids)
+    tokenizer = T5Tokenizer(str(pieces), legacy=False)
+    tokenizer.save_pretrained(folder)
+    fast = T5TokenizerFast.from_pretrained(folder)
+    config = T5Config(
+        vocab_size=options.vocab_size or len(tokenizer) + 28,
+        d_model=options.d_model,
+        d_kv=options.d_model // 4,
+        d_ff=2 * options.d_model,
+        num_layers=options.layers,
+        num_heads=4,
+        dropout_rate=0.0,
+        decoder_start_token_id=0,
+        tie_word_embeddings=True,
+    )
+    return _Checkpoint(_random_model(T5ForConditionalGeneration, config, options), [tokenizer, fast])
+
+
+FAMILIES: dict[str, Callable[[Path, TinyOptions], _Checkpoint]] = {
+    "nllb": make_nllb,
+    "m2m100": make_m2m100,
+    "mbart50": make_mbart50,
+    "marian": make_marian,
+    "t5": make_t5,
+}
+
+
+def make(family: str, output: Path, options: TinyOptions | None = None) -> Path:
+    """Writes a tiny checkpoint.
+
+    Args:
+        family: A key of `FAMILIES`.
+        output: Folder to write; it must not exist, or be empty.
+        options: Sizes, seed and training.
+
+    Returns:
+        The folder, which `from_pretrained` and `ct2-prepare` read.
+
+    Raises:
+        FileExistsError: `output` holds something already.
+    """
+    options = options or TinyOptions()
+    if output.is_dir() and any(output.iterdir()):
+        raise FileExistsError(f"{output} is not empty; choose another folder or remove it")
+    output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        checkpoint = FAMILIES[family](Path(scratch), options)
+        for tokenizer in checkpoint.tokenizers:
+            tokenizer.save_pretrained(output)
+    checkpoint.model.save_pretrained(output)
+    return output
+
+
+def convert(checkpoint: Path, output: Path, quantization: str | None = None) -> Path:
+    """Converts a checkpoint with CTranslate2's own converter.
+
+    Args:
+        checkpoint: Folder that `make` wrote.
+        output: CTranslate2 directory to write; replaced when it exists.
+        quantization: Type of the stored weights, for example "int8"; None keeps float32.
+
+    Returns:
+        `output`.
+    """
+    from ctranslate2.converters import TransformersConverter
+
+    TransformersConverter(str(checkpoint)).convert(str(output), quantization=quantization, force=True)
+    return output
+
+
+def _bart_shape(options: TinyOptions) -> dict[str, Any]:
+    """Sizes under the names that the configurations of BART-like models share."""
+    shape = {"d_model": options.d_model, "max_position_embeddings": options.max_positions}
+    for side in ("encoder", "decoder"):
+        shape[f"{side}_layers"] = options.layers
+        shape[f"{side}_attention_heads"] = 4
+        shape[f"{side}_ffn_dim"] = 2 * options.d_model
+    return {**shape, "dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
+
+
+def _m2m100_model(rows: int, options: TinyOptions, tokenizer_class: str) -> Any:
+    from transformers import M2M100Config, M2M100ForConditionalGeneration
+
+    config = M2M100Config(
+        vocab_size=rows,
+        scale_embedding=True,
+        decoder_start_token_id=2,
+        encoder_layerdrop=0.0,
+        decoder_layerdrop=0.0,
+        tokenizer_class=tokenizer_class,
+        **_bart_shape(options),
+    )
+    return _random_model(M2M100ForConditionalGeneration, config, options)
+
+
+def _random_model(model_class: Any, config: Any, options: TinyOptions) -> Any:
+    """Makes a model whose greedy outputs vary; a model to be trained keeps its usual start."""
+    import torch
+
+    torch.manual_seed(options.seed)
+    model = model_class(config).eval()
+    if options.train_steps:
+        return model
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "shared" in name or "embed" in name:
+                parameter.mul_(0.6)
+            elif parameter.dim() > 1:
+                parameter.mul_(14.0)
+    return model
+
+
+def _piece_names(model: Path, first: list[str]) -> dict[str, int]:
+    """Numbers the pieces of a SentencePiece model after some first tokens."""
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    names = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+    control = {"<s>", "</s>", "<unk>", "<pad>"}
+    tokens = [*first, *(name for name in names if name not in control)]
+    return {token: i for i, token in enumerate(tokens)}
+
+
+def _write_json(path: Path, content: object) -> Path:
+    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("family", choices=FAMILIES)
+    parser.add_argument("--output", type=Path, help="folder for the Hugging Face checkpoint")
+    parser.add_argument("--converted", type=Path, help="folder for a CTranslate2 model as well")
+    parser.add_argument("--quantization", help="of the CTranslate2 model (default: float32)")
+    parser.add_argument("--force", action="store_true", help="replace the folders")
+    for name, kind in (
+        ("pieces", int),
+        ("vocab-size", int),
+        ("d-model", int),
+        ("layers", int),
+        ("max-positions", int),
+        ("train-steps", int),
+        ("seed", int),
+    ):
+        default = TinyOptions.__dataclass_fields__[name.replace("-", "_")].default
+        parser.add_argument(f"--{name}", type=kind, default=default, help=f"default: {default}")
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    """Makes what the command line asks for and says where it is."""
+    args = parse_arguments()
+    if not args.output and not args.converted:
+        print("tiny_models: give --output, --converted or both", file=sys.stderr)
+        return 2
+    options = TinyOptions(
+        **{name: getattr(args, name) for name in TinyOptions.__dataclass_fields__}
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        output = args.output or Path(scratch) / args.family
+        if args.force and output.exists():
+            shutil.rmtree(output)
+        make(args.family, output, options)
+        if args.converted:
+            if args.converted.exists() and not args.force:
+                print(f"tiny_models: {args.converted} exists; add --force", file=sys.stderr)
+                return 1
+            convert(output, args.converted, args.quantization)
+    for path in filter(None, (args.output, args.converted)):
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
