@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ct2triton {
+
+// How one model is loaded and run; set in config.pbtxt only, fixed from load to unload. Ranges and
+// documentation: the table in parameters.cc.
+struct EngineOptions {
+  std::string compute_type = "default";         // CTranslate2's name of the type computed in
+  std::int64_t inter_threads = 0;               // workers; 0 = cores / intra_threads, 1 on a GPU
+  std::int64_t intra_threads = 0;               // threads of one worker; 0 = 1 on the CPU
+  std::int64_t max_batch_rows = 0;              // rows of one CTranslate2 call; 0 = automatic
+  std::int64_t max_batch_tokens = 0;            // padded tokens of one call; 0 = automatic
+  std::int64_t max_queued_rows = 512;           // waiting rows above which Execute blocks
+  bool wait_for_batch = false;                  // Execute returns when its rows are answered
+  std::string model_path;                       // relative to the model's folder; empty = found
+                                                // in the version folder
+  std::optional<std::int64_t> pad_id;           // pads output rows; stripped from input rows
+  std::vector<std::int64_t> special_ids;        // a source row of only these is answered "empty"
+  std::int64_t max_beam_size = 32;              // largest beam_size of config and requests
+  std::int64_t max_num_hypotheses = 32;         // largest num_hypotheses of config and requests
+  std::int64_t decoding_length_limit = 4096;    // tokens; largest length limit of any row
+  std::vector<std::string> allowed_parameters;  // unknown parameter names to ignore
+};
+
+}  // namespace ct2triton

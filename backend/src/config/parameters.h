@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "config/decoding_options.h"
+#include "config/engine_options.h"
+
+namespace ct2triton {
+
+enum class Scope {
+  kModel,    // config.pbtxt only
+  kRequest,  // config.pbtxt sets the model's default, a request its own value
+};
+
+// Where a parameter's value is kept. Its type and default follow from it.
+using ParameterMember =
+    std::variant<std::int64_t DecodingOptions::*, float DecodingOptions::*,
+                 double DecodingOptions::*, bool DecodingOptions::*,
+                 TokenSequence DecodingOptions::*, std::vector<TokenSequence> DecodingOptions::*,
+                 std::int64_t EngineOptions::*, bool EngineOptions::*, std::string EngineOptions::*,
+                 std::optional<std::int64_t> EngineOptions::*,
+                 std::vector<std::int64_t> EngineOptions::*,
+                 std::vector<std::string> EngineOptions::*>;
+
+// The numbers allowed, bounds included unless said. For a list: the ids in it.
+struct Range {
+  double min = 0;
+  double max = 0;
+  bool above_min = false;  // min itself is not allowed
+  bool below_max = false;  // max itself is not allowed
+};
+
+// One row of the table.
+struct Parameter {
+  std::string_view name;
+  ParameterMember member;
+  Range range;                              // numbers and lists of ids only
+  std::vector<std::string_view> choices;    // strings only; empty = any
+  Scope scope;
+  std::string_view help;                    // one sentence
+};
+
+// All parameters, decoding first, in the order of the documentation.
+const std::vector<Parameter>& Parameters();
+
+// A value as config.pbtxt (strings only) or a request (all four) carries it.
+using ParameterValue = std::variant<std::string, std::int64_t, bool, double>;
+
+// What a parameter may be, as messages and documentation say it: "an integer from 1 to 1024".
+std::string Allowed(const Parameter& parameter);
+
+// Sets one parameter of config.pbtxt.
+// Throws Error(kInvalidArgument): unknown name (with the nearest known one), value of wrong type or
+// out of range. What IsIgnoredParameter names passes; set allowed_parameters first.
+void SetModelParameter(std::string_view name, const ParameterValue& value,
+                       DecodingOptions* decoding, EngineOptions* engine);
+
+// Sets one parameter of a request, likewise; a parameter of model scope is refused.
+// `engine` is the model's: its allowed_parameters are ignored.
+void SetRequestParameter(std::string_view name, const ParameterValue& value,
+                         const EngineOptions& engine, DecodingOptions* decoding);
+
+// Whether a parameter that is not ours passes without a word: it is one of allowed_parameters
+// (no case, a trailing * stands for any ending) or carries Triton's own prefix "triton_".
+bool IsIgnoredParameter(std::string_view name, const EngineOptions& engine);
+
+}  // namespace ct2triton

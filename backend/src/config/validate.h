@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "config/decoding_options.h"
+#include "config/engine_options.h"
+
+namespace ct2triton {
+
+// Refuses what can be told without the model: combinations that CTranslate2 would refuse, or that
+// would end its process, and values above the operator's limits (max_beam_size, ...).
+// Call it on the options that are to run, after all parameters are set.
+// Throws Error(kInvalidArgument).
+void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& engine);
+
+}  // namespace ct2triton
