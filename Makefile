@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# make demo     set up, prepare a model, start the real tritonserver, translate into 4 languages, stop
+# make test     set up, run all tests
+# make install  set up only: .venv with the package (editable) and everything tests and demo need
+# make lint     formats, linters, type checker
+# make clean    remove what was built; .venv stays (make distclean removes it too)
+#
+# Everything lands in the checkout. A second run costs nothing. PYTHON names the interpreter.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+OLDEST_ENGINE := $(shell sed -n 's/.*"ctranslate2>=\([0-9.]*\),.*/\1/p' pyproject.toml)
+
+BUILD_TOOLS := scikit-build-core pybind11 nlohmann-json cmake ninja
+EXTRAS := client,server,convert,dev
+BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
+  $(shell find backend -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
+
+.PHONY: install demo test lint clean distclean
+
+install: .venv/.installed
+
+demo: install
+	$(BIN)/python tools/demo.py
+
+test: install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	find backend -name '*.cc' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
+
+# A good environment that is already there is kept. The lock lets two makes share a checkout.
+.venv/.created:
+	PYTHON=$(PYTHON) tools/system_packages.sh
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	touch $@
+
+.venv/.installed: .venv/.created pyproject.toml constraints.txt python/ct2_triton/__init__.py $(BUILT_FROM)
+	exec 9>.venv/.lock; flock 9; \
+	$(PIP) install --quiet -c constraints.txt $(BUILD_TOOLS) torch; \
+	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'; \
+	touch $@
+
+# The oldest supported release of the engine, to put before .venv's on the module path.
+.venvs/ctranslate2-%/.installed: .venv/.installed
+	test -d $(@D)/ctranslate2 || \
+	  $(PIP) install --quiet --no-deps --target $(@D) 'ctranslate2==$*'
+	touch $@
+
+clean:
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .venv/.installed
+
+distclean: clean
+	rm -rf .venv .venvs
