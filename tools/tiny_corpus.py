@@ -84,7 +84,9 @@ def sentence(rng: random.Random, language: str, words: list[str]) -> str:
         parts = [_SUBJECTS, _VERBS, _OBJECTS] + ([_TAILS] if rng.random() < 0.6 else [])
         chosen = [rng.choice(part[language].split("|")) for part in parts]
         if words and rng.random() < 0.7:
-            chosen.insert(rng.randint(1, len(chosen)), " ".join(rng.sample(words, rng.randint(1, 4))))
+            chosen.insert(
+                rng.randint(1, len(chosen)), " ".join(rng.sample(words, rng.randint(1, 4)))
+            )
         clauses.append(" ".join(chosen))
     text = ", ".join(clauses)
     return text[0].upper() + text[1:] + rng.choice((".", ".", ".", "?", "!"))

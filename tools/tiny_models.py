@@ -57,7 +57,32 @@ class _Checkpoint:
     files: list[Path] = field(default_factory=list)
 
 
-def train_pieces(folder: Path, options: TinyOptions, name: str = "sentencepiece", **spm: Any) -> Path:
+@dataclass(frozen=True)
+class _Scales:
+    """Factors on a random model's usual weights, found by trial (see the tests).
+
+    At the usual scale, a model with tied embeddings repeats one token. The next token depends on
+    the last ones when feed-forward layers outweigh the residual, and differs from row to row when
+    cross-attention is not saturated.
+    """
+
+    embedding: float = 4.0
+    feed_forward: float = 20.0
+    self_attention: float = 7.0
+    cross_attention: float = 4.0
+
+    def of(self, name: str) -> float:
+        """Gives the factor of the weight matrix called `name`."""
+        if any(part in name for part in (".fc", "DenseReluDense")):
+            return self.feed_forward
+        if any(part in name for part in ("encoder_attn", "EncDecAttention")):
+            return self.cross_attention
+        return self.self_attention
+
+
+def train_pieces(
+    folder: Path, options: TinyOptions, name: str = "sentencepiece", **spm: Any
+) -> Path:
     """Trains a SentencePiece model on the built-in corpus.
 
     Args:
@@ -95,7 +120,9 @@ def make_nllb(folder: Path, options: TinyOptions) -> _Checkpoint:
         first_code + i: AddedToken(code, normalized=False, special=True)
         for i, code in enumerate(FAIRSEQ_LANGUAGE_CODES)
     }
-    added[first_code + len(added)] = AddedToken("<mask>", lstrip=True, normalized=True, special=True)
+    added[first_code + len(added)] = AddedToken(
+        "<mask>", lstrip=True, normalized=True, special=True
+    )
     tokenizer = NllbTokenizer(
         str(pieces), added_tokens_decoder=added, additional_special_tokens=FAIRSEQ_LANGUAGE_CODES
     )
@@ -150,7 +177,7 @@ def make_mbart50(folder: Path, options: TinyOptions) -> _Checkpoint:
         tokenizer_class="MBart50Tokenizer",
         **_bart_shape(options),
     )
-    model = _random_model(MBartForConditionalGeneration, config, options)
+    model = _random_model(MBartForConditionalGeneration, config, options, _Scales(4, 30, 14, 7))
     return _Checkpoint(model, [tokenizer, fast])
 
 
@@ -184,7 +211,8 @@ def make_marian(folder: Path, options: TinyOptions) -> _Checkpoint:
         share_encoder_decoder_embeddings=True,
         **_bart_shape(options),
     )
-    return _Checkpoint(_random_model(MarianMTModel, config, options), [tokenizer])
+    model = _random_model(MarianMTModel, config, options, _Scales(6, 10, 7, 4))
+    return _Checkpoint(model, [tokenizer])
 
 
 def make_t5(folder: Path, options: TinyOptions) -> _Checkpoint:
@@ -207,7 +235,9 @@ def make_t5(folder: Path, options: TinyOptions) -> _Checkpoint:
         decoder_start_token_id=0,
         tie_word_embeddings=True,
     )
-    return _Checkpoint(_random_model(T5ForConditionalGeneration, config, options), [tokenizer, fast])
+    scales = _Scales(0.4, 3.0, 1.4, 0.7)
+    model = _random_model(T5ForConditionalGeneration, config, options, scales)
+    return _Checkpoint(model, [tokenizer, fast])
 
 
 FAMILIES: dict[str, Callable[[Path, TinyOptions], _Checkpoint]] = {
@@ -258,7 +288,9 @@ def convert(checkpoint: Path, output: Path, quantization: str | None = None) -> 
     """
     from ctranslate2.converters import TransformersConverter
 
-    TransformersConverter(str(checkpoint)).convert(str(output), quantization=quantization, force=True)
+    TransformersConverter(str(checkpoint)).convert(
+        str(output), quantization=quantization, force=True
+    )
     return output
 
 
@@ -287,7 +319,9 @@ def _m2m100_model(rows: int, options: TinyOptions, tokenizer_class: str) -> Any:
     return _random_model(M2M100ForConditionalGeneration, config, options)
 
 
-def _random_model(model_class: Any, config: Any, options: TinyOptions) -> Any:
+def _random_model(
+    model_class: Any, config: Any, options: TinyOptions, scales: _Scales = _Scales()
+) -> Any:
     """Makes a model whose greedy outputs vary; a model to be trained keeps its usual start."""
     import torch
 
@@ -298,9 +332,9 @@ def _random_model(model_class: Any, config: Any, options: TinyOptions) -> Any:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "shared" in name or "embed" in name:
-                parameter.mul_(0.6)
+                parameter.mul_(scales.embedding)
             elif parameter.dim() > 1:
-                parameter.mul_(14.0)
+                parameter.mul_(scales.of(name))
     return model
 
 

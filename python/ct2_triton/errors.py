@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one exception tree of ct2-triton. Each class says what the caller can do about it."""
+
+from __future__ import annotations
+
+
+class Ct2TritonError(Exception):
+    """Base of every error this package raises on purpose; catch it to catch them all."""
+
+
+class ClientError(Ct2TritonError):
+    """Base of what the translation client raises."""
+
+
+class ServerUnreachableError(ClientError):
+    """No connection to the server: check the URL, and that tritonserver runs and is ready."""
+
+
+class ConnectionLostError(ClientError):
+    """The connection broke after a request was sent: look at the server's log before repeating."""
+
+
+class DeadlineExceededError(ClientError):
+    """No answer within the call's timeout: send less at once, or allow more time."""
+
+
+class RequestRejectedError(ClientError):
+    """The server refused the request as malformed: correct what the message names."""
+
+
+class ModelNotFoundError(ClientError):
+    """The server does not have this model: check the name and what the server loaded."""
+
+
+class ServerBusyError(ClientError):
+    """The server is reachable but takes no request now: send more slowly, or try later."""
+
+
+class ServerFailedError(ClientError):
+    """The server failed while it worked on the request: its log says why."""
+
+
+class UnexpectedResponseError(ClientError):
+    """The model's tensors are not those of docs/protocol.md: check which model is addressed."""
+
+
+class UnknownLanguageError(ClientError):
+    """The model does not have this language: use one of the codes that the message names."""
+
+
+class TokenizerError(ClientError):
+    """The tokenizer files are missing or unusable: name a prepared model's tokenizer folder."""
+
+
+class InvalidCallError(ClientError):
+    """The call itself cannot work, whatever the server says: correct its arguments."""
+
+
+class PreparedModelError(Ct2TritonError):
+    """A prepared model cannot be read: name a folder that ct2-prepare wrote, or prepare again."""

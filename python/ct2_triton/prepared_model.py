@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what `ct2-prepare` wrote: shared by preparation, client and server start.
+
+A prepared model is one folder of a Triton model repository:
+
+    <name>/config.pbtxt          the model's Triton configuration
+    <name>/ct2_model.json        where it comes from and how it was made (`PreparedModel`)
+    <name>/tokenizer/            all a client needs, also when copied elsewhere alone
+        languages.json           how ids are put together, and the languages (`TokenRules`)
+        ...                      the tokenizer files of the source, unchanged
+    <name>/1/model/              the CTranslate2 model
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.errors import PreparedModelError, UnknownLanguageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+FORMAT = 1
+MANIFEST_NAME = "ct2_model.json"
+CONFIG_NAME = "config.pbtxt"
+TOKENIZER_NAME = "tokenizer"
+LANGUAGES_NAME = "languages.json"
+
+
+@dataclass(frozen=True)
+class Language:
+    """One language (or, for T5, one half of a task) and the ids that ask for it.
+
+    Attributes:
+        code: The model's own code: `deu_Latn` (NLLB), `de` (M2M100), `de_DE` (mBART-50), `deu`
+            (OPUS-MT), `de` (T5, MADLAD).
+        aliases: Other names that mean this language, each unique in the model: ISO 639-1, ISO
+            639-3, BCP 47 (`zh-Hans`), FLORES-200.
+        source: Whether text in this language can be translated.
+        target: Whether text can be translated into it.
+        source_ids: Go first in INPUT_IDS when the text is in this language.
+        target_source_ids: Go next in INPUT_IDS when translating into this language, for the
+            families that name the target in the source (OPUS-MT `>>fra<<`, MADLAD `<2fr>`, T5).
+        target_prefix_ids: TARGET_PREFIX when translating into this language; OUTPUT_IDS starts
+            with them.
+    """
+
+    code: str
+    aliases: tuple[str, ...] = ()
+    source: bool = True
+    target: bool = True
+    source_ids: tuple[int, ...] = ()
+    target_source_ids: tuple[int, ...] = ()
+    target_prefix_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TokenRules:
+    """How text becomes INPUT_IDS and TARGET_PREFIX, and OUTPUT_IDS become text.
+
+    The tokenizer is loaded from the same folder with `transformers.AutoTokenizer` and is asked for
+    pieces only: `tokenizer.encode(text, add_special_tokens=False)`. They do not depend on the
+    languages, so one call per sentence is enough and no state of the tokenizer is changed. Then
+
+        INPUT_IDS     = source.source_ids + target.target_source_ids + pieces + end_ids
+        TARGET_PREFIX = target.target_prefix_ids          (`[]` where the model takes none)
+        pieces out    = OUTPUT_IDS without its first len(TARGET_PREFIX) ids
+
+    and `tokenizer.decode(pieces out, skip_special_tokens=True)` is the translation. `input_ids`,
+    `target_prefix` and `without_prefix` do this. An empty text is not sent at all: it would be the
+    row `[language, </s>]`, for which a model invents words.
+
+    Attributes:
+        family: `nllb`, `m2m100`, `mbart50`, `marian` or `t5`.
+        tokenizer_class: Class of the source's tokenizer, for information.
+        tokenizer_size: Ids from here on have no text (rows that pad the embedding table).
+        vocabulary_size: Ids the model takes: 0 .. vocabulary_size - 1.
+        end_ids: Go last in INPUT_IDS: `</s>`.
+        pad_id: Fills rows of requests and answers; may lie outside the vocabulary (OPUS-MT).
+        unk_id: What the tokenizer gives for characters it does not know.
+        special_ids: Ids that carry no text: a row of only these has no translation.
+        duplicate_ids: Later id -> first id of the same token. CTranslate2 looks tokens up by
+            string, so an answer can only hold the first.
+        source_required: A source language must be named.
+        target_required: A target language must be named.
+        max_source_tokens: Longest INPUT_IDS the model has positions for; None: no limit.
+        max_target_tokens: Longest OUTPUT_IDS the model has positions for; None: no limit.
+        languages: Every language, in the order of the source's tokenizer; may be empty (T5 without
+            known tasks: the task is part of the text).
+    """
+
+    family: str
+    tokenizer_class: str
+    tokenizer_size: int
+    vocabulary_size: int
+    end_ids: tuple[int, ...]
+    pad_id: int
+    unk_id: int
+    special_ids: tuple[int, ...]
+    duplicate_ids: Mapping[int, int] = field(default_factory=dict)
+    source_required: bool = False
+    target_required: bool = False
+    max_source_tokens: int | None = None
+    max_target_tokens: int | None = None
+    languages: tuple[Language, ...] = ()
+
+    @classmethod
+    def read(cls, tokenizer_folder: Path) -> TokenRules:
+        """Reads `languages.json` of a prepared model's `tokenizer/` folder.
+
+        Args:
+            tokenizer_folder: The folder, wherever it was copied to.
+
+        Returns:
+            The rules.
+
+        Raises:
+            PreparedModelError: The file is missing, damaged or of another format.
+        """
+        content = _read_json(tokenizer_folder / LANGUAGES_NAME)
+        try:
+            rules = {name: content[name] for name in _names(cls) - {"languages", "duplicate_ids"}}
+            return cls(
+                **{name: _frozen(value) for name, value in rules.items()},
+                duplicate_ids={int(key): value for key, value in content["duplicate_ids"].items()},
+                languages=tuple(
+                    Language(**{name: _frozen(entry[name]) for name in _names(Language)})
+                    for entry in content["languages"]
+                ),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise PreparedModelError(
+                f"{tokenizer_folder / LANGUAGES_NAME} is damaged ({error!r}); "
+                "prepare the model again with ct2-prepare"
+            ) from error
+
+    def write(self, tokenizer_folder: Path) -> None:
+        """Writes `languages.json`.
+
+        Args:
+            tokenizer_folder: An existing folder.
+        """
+        content = {"format": FORMAT, **asdict(self)}
+        write_json(tokenizer_folder / LANGUAGES_NAME, content)
+
+    def source_language(self, name: str | None) -> Language | None:
+        """Finds the language of a text.
+
+        Args:
+            name: A code or alias, in any case, `-` and `_` alike; None where the model needs none.
+
+        Returns:
+            The language, or None for None.
+
+        Raises:
+            UnknownLanguageError: No such source language, or None where one is required; the
+                message lists the nearest codes.
+        """
+        return self._find(name, "source", self.source_required)
+
+    def target_language(self, name: str | None) -> Language | None:
+        """Finds the language to translate into; like `source_language`."""
+        return self._find(name, "target", self.target_required)
+
+    def input_ids(
+        self, pieces: Sequence[int], source: Language | None, target: Language | None
+    ) -> list[int]:
+        """Puts one row of INPUT_IDS together.
+
+        Args:
+            pieces: Ids of the text, without special tokens.
+            source: Language of the text.
+            target: Language to translate into.
+
+        Returns:
+            The row.
+        """
+        first = source.source_ids if source else ()
+        then = target.target_source_ids if target else ()
+        return [*first, *then, *pieces, *self.end_ids]
+
+    def target_prefix(self, target: Language | None) -> list[int]:
+        """Gives one row of TARGET_PREFIX; empty where the model takes none."""
+        return list(target.target_prefix_ids) if target else []
+
+    def without_prefix(self, output_ids: Sequence[int], target: Language | None) -> list[int]:
+        """Takes the echoed prefix and the ids without text off one row of OUTPUT_IDS.
+
+        Args:
+            output_ids: The row, without its padding.
+            target: Language that was asked for.
+
+        Returns:
+            Ids that the tokenizer can decode.
+        """
+        rest = output_ids[len(self.target_prefix(target)) :]
+        return [token for token in rest if token < self.tokenizer_size]
+
+    def _find(self, name: str | None, side: str, required: bool) -> Language | None:
+        if name is None:
+            if required:
+                raise UnknownLanguageError(
+                    f"this model needs a {side} language, for example {self._some(side)}"
+                )
+            return None
+        language = self._by_name.get(_fold(name))
+        if language is None or not getattr(language, side):
+            raise UnknownLanguageError(
+                f"the model has no {side} language {name!r}; nearest: {self._nearest(name, side)}"
+            )
+        return language
+
+    @cached_property
+    def _by_name(self) -> dict[str, Language]:
+        aliases = {_fold(name): entry for entry in self.languages for name in entry.aliases}
+        return {**aliases, **{_fold(entry.code): entry for entry in self.languages}}
+
+    def _nearest(self, name: str, side: str) -> str:
+        known = {key: entry for key, entry in self._by_name.items() if getattr(entry, side)}
+        keys = difflib.get_close_matches(_fold(name), known, n=5, cutoff=0.3)
+        codes = list(dict.fromkeys(known[key].code for key in keys))
+        return ", ".join(codes[:3]) or self._some(side)
+
+    def _some(self, side: str) -> str:
+        codes = [entry.code for entry in self.languages if getattr(entry, side)]
+        return ", ".join(codes[:5]) or "(none)"
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where a model comes from.
+
+    Attributes:
+        id: Hub id, or the path given when it was a local directory.
+        revision: What was asked for (branch, tag or commit); None for a local directory.
+        commit: The commit that was resolved; None where it is not known.
+        license: Licence named by the model card; None where there is none.
+    """
+
+    id: str
+    revision: str | None = None
+    commit: str | None = None
+    license: str | None = None
+
+
+@dataclass(frozen=True)
+class PreparedModel:
+    """One prepared model on disk, and its `ct2_model.json`.
+
+    Attributes:
+        directory: The model's folder.
+        name: Its name in Triton.
+        source: Where it comes from.
+        rules: What a client needs (`tokenizer/languages.json`).
+        manifest: The whole `ct2_model.json`: `format`, `name`, `source`, `family`, `conversion`
+            (options), `versions`, `verification` (what was compared) and `files` (sha256 by path).
+    """
+
+    directory: Path
+    name: str
+    source: ModelSource
+    rules: TokenRules
+    manifest: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, directory: Path) -> PreparedModel:
+        """Reads a prepared model.
+
+        Args:
+            directory: The model's folder in a model repository.
+
+        Returns:
+            The model.
+
+        Raises:
+            PreparedModelError: This is no prepared model, or files are missing or damaged.
+        """
+        manifest = _read_json(directory / MANIFEST_NAME)
+        try:
+            source = ModelSource(**{name: manifest["source"][name] for name in _names(ModelSource)})
+            name = str(manifest["name"])
+        except (KeyError, TypeError) as error:
+            raise PreparedModelError(
+                f"{directory / MANIFEST_NAME} is damaged ({error!r}); "
+                "prepare the model again with ct2-prepare"
+            ) from error
+        rules = TokenRules.read(directory / TOKENIZER_NAME)
+        return cls(directory, name, source, rules, manifest)
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        """Folder of the tokenizer files and `languages.json`."""
+        return self.directory / TOKENIZER_NAME
+
+    @property
+    def config_file(self) -> Path:
+        """The Triton configuration."""
+        return self.directory / CONFIG_NAME
+
+    @property
+    def model_folder(self) -> Path:
+        """Folder of the CTranslate2 model."""
+        return self.directory / "1" / "model"
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Writes readable JSON, UTF-8, with a newline at the end.
+
+    Args:
+        path: The file; replaced when it exists.
+        content: What to write.
+    """
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """Reads one of our JSON files and checks its format number."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise PreparedModelError(
+            f"{path} does not exist; name a folder that ct2-prepare wrote"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise PreparedModelError(f"cannot read {path}: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise PreparedModelError(
+            f"{path} is not of format {FORMAT}; prepare the model again with this version"
+        )
+    return content
+
+
+def _names(dataclass_type: type) -> set[str]:
+    return {entry.name for entry in fields(dataclass_type)}
+
+
+def _frozen(value: object) -> Any:  # noqa: ANN401 - JSON
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _fold(name: str) -> str:
+    return name.strip().lower().replace("_", "-")
