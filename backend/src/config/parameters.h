@@ -10,6 +10,7 @@
 
 #include "config/decoding_options.h"
 #include "config/engine_options.h"
+#include "config/parse_value.h"
 
 namespace ct2triton {
 
@@ -28,29 +29,18 @@ using ParameterMember =
                  std::vector<std::int64_t> EngineOptions::*,
                  std::vector<std::string> EngineOptions::*>;
 
-// The numbers allowed, bounds included unless said. For a list: the ids in it.
-struct Range {
-  double min = 0;
-  double max = 0;
-  bool above_min = false;  // min itself is not allowed
-  bool below_max = false;  // max itself is not allowed
-};
-
 // One row of the table.
 struct Parameter {
   std::string_view name;
   ParameterMember member;
-  Range range;                              // numbers and lists of ids only
-  std::vector<std::string_view> choices;    // strings only; empty = any
   Scope scope;
-  std::string_view help;                    // one sentence
+  Range range;                                 // numbers, and the ids in lists
+  std::string_view help;                       // one sentence
+  std::vector<std::string_view> choices = {};  // strings only; empty = any
 };
 
 // All parameters, decoding first, in the order of the documentation.
 const std::vector<Parameter>& Parameters();
-
-// A value as config.pbtxt (strings only) or a request (all four) carries it.
-using ParameterValue = std::variant<std::string, std::int64_t, bool, double>;
 
 // What a parameter may be, as messages and documentation say it: "an integer from 1 to 1024".
 std::string Allowed(const Parameter& parameter);

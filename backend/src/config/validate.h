@@ -12,4 +12,8 @@ namespace ct2triton {
 // Throws Error(kInvalidArgument).
 void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& engine);
 
+// Refuses a model_path that leaves the repository as written; symbolic links are the loader's
+// question. Throws Error(kInvalidArgument).
+void ValidateEngine(const EngineOptions& engine);
+
 }  // namespace ct2triton

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/auto_complete.h"
+
+#include <nlohmann/json.hpp>
+
+#include "config/tensor_table.h"
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+using Json = nlohmann::json;
+
+// Rows of one batch of Triton's. Large, because the backend cuts batches into calls itself.
+constexpr int kMaxBatchSize = 256;
+
+Json& List(Json& config, const char* key) {
+  Json& list = config[key];
+  if (!list.is_array()) list = Json::array();
+  return list;
+}
+
+Json Complete(const TensorRule& rule, bool is_input) {
+  Json tensor = {{"name", rule.name}, {"data_type", rule.data_type}, {"dims", rule.dims}};
+  if (is_input) {
+    tensor["optional"] = rule.may_be_optional;
+    tensor["allow_ragged_batch"] = rule.dims.front() == -1;
+  }
+  return tensor;
+}
+
+// A tensor of ours that names no type or no dims gets them.
+void FillTensor(Json& tensor, const std::vector<TensorRule>& rules) {
+  const TensorRule* rule = FindRule(rules, tensor.value("name", ""));
+  if (rule == nullptr) return;
+  if (tensor.value("data_type", "TYPE_INVALID") == "TYPE_INVALID") {
+    tensor["data_type"] = rule->data_type;
+  }
+  if (List(tensor, "dims").empty()) tensor["dims"] = rule->dims;
+}
+
+bool Has(const Json& tensors, std::string_view name) {
+  for (const Json& tensor : tensors) {
+    if (tensor.value("name", "") == name) return true;
+  }
+  return false;
+}
+
+// With no tensor at all: every one of the protocol; else the required ones that are missing.
+void FillTensors(Json& tensors, const std::vector<TensorRule>& rules, bool is_input) {
+  for (Json& tensor : tensors) FillTensor(tensor, rules);
+  const bool none = tensors.empty();
+  for (const TensorRule& rule : rules) {
+    if (none || (rule.required && !Has(tensors, rule.name))) {
+      tensors.push_back(Complete(rule, is_input));
+    }
+  }
+}
+
+// A max_batch_size of 0 reads the same whether it was written or left out. A config that names
+// inputs is taken at its word; one that names none has left it out.
+void FillBatching(Json& config) {
+  const Json& size = config["max_batch_size"];
+  if (size.is_null() || size == 0) config["max_batch_size"] = kMaxBatchSize;
+  for (const char* choice : {"dynamic_batching", "sequence_batching", "ensemble_scheduling"}) {
+    if (config.contains(choice)) return;
+  }
+  config["dynamic_batching"] = Json::object();
+}
+
+}  // namespace
+
+std::optional<std::string> AutoComplete(std::string_view json) {
+  try {
+    const Json given = Json::parse(json);
+    Json config = given;
+    if (List(config, "input").empty()) FillBatching(config);
+    FillTensors(List(config, "input"), InputRules(), true);
+    FillTensors(List(config, "output"), OutputRules(), false);
+    if (config == given) return std::nullopt;
+    return config.dump();
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kInternal,
+                std::string("the model configuration cannot be completed: ") + error.what());
+  }
+}
+
+}  // namespace ct2triton

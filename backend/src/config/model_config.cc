@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/model_config.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "config/nearest_name.h"
+#include "config/parameters.h"
+#include "config/parse_value.h"
+#include "config/tensor_table.h"
+#include "config/validate.h"
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+using Json = nlohmann::json;
+
+[[noreturn]] void Refuse(const std::string& text) {
+  throw Error(ErrorCode::kInvalidArgument, text);
+}
+
+[[noreturn]] void RefuseFeature(const std::string& text) {
+  throw Error(ErrorCode::kUnsupported, text);
+}
+
+// Protobuf's JSON writes 64-bit integers as strings; Triton turns most of them into numbers.
+std::int64_t Integer(const Json& value) {
+  return value.is_string() ? std::stoll(value.get<std::string>()) : value.get<std::int64_t>();
+}
+
+Json Member(const Json& object, const char* key, Json otherwise) {
+  const auto found = object.find(key);
+  return found == object.end() ? std::move(otherwise) : *found;
+}
+
+std::string ShowDims(const std::vector<std::int64_t>& dims) {
+  std::string text = "[";
+  for (const auto dim : dims) text += (text.size() == 1 ? " " : ", ") + std::to_string(dim);
+  return text + " ]";
+}
+
+TensorSpec ReadTensor(const Json& json) {
+  TensorSpec tensor;
+  tensor.name = Member(json, "name", "").get<std::string>();
+  tensor.data_type = Member(json, "data_type", "TYPE_INVALID").get<std::string>();
+  for (const Json& dim : Member(json, "dims", Json::array())) tensor.dims.push_back(Integer(dim));
+  tensor.optional = Member(json, "optional", false).get<bool>();
+  tensor.allow_ragged_batch = Member(json, "allow_ragged_batch", false).get<bool>();
+  return tensor;
+}
+
+// Checks the tensors of one direction, `kind` being "input" or "output".
+class TensorReader {
+ public:
+  TensorReader(std::string kind, const std::vector<TensorRule>& rules)
+      : kind_(std::move(kind)), rules_(rules) {}
+
+  std::vector<TensorSpec> Read(const Json& config) const {
+    std::vector<TensorSpec> tensors;
+    for (const Json& json : Member(config, kind_.c_str(), Json::array())) {
+      TensorSpec tensor = ReadTensor(json);
+      if (Has(tensors, tensor.name)) Refuse(Named(tensor.name) + " is declared twice");
+      CheckOne(tensor, json);
+      tensors.push_back(std::move(tensor));
+    }
+    CheckAll(tensors);
+    return tensors;
+  }
+
+ private:
+  static bool Has(const std::vector<TensorSpec>& tensors, std::string_view name) {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const TensorSpec& tensor) { return tensor.name == name; });
+  }
+
+  std::string Named(std::string_view name) const { return kind_ + " " + Quote(name); }
+
+  const TensorRule& RuleOf(const TensorSpec& tensor) const {
+    if (const TensorRule* rule = FindRule(rules_, tensor.name)) return *rule;
+    std::vector<std::string_view> known;
+    std::string list;
+    for (const TensorRule& rule : rules_) {
+      known.push_back(rule.name);
+      list += (list.empty() ? "" : ", ") + std::string(rule.name);
+    }
+    const auto nearest = NearestName(tensor.name, known);
+    Refuse(Named(tensor.name) + " is not known; " +
+           (nearest ? "did you mean " + Quote(*nearest) + "? " : "") + "Known are " + list);
+  }
+
+  void CheckOne(const TensorSpec& tensor, const Json& json) const {
+    const TensorRule& rule = RuleOf(tensor);
+    const bool type_fits = rule.holds_ids ? LargestInteger(tensor.data_type).has_value()
+                                          : tensor.data_type == rule.data_type;
+    if (!type_fits) {
+      Refuse(Named(tensor.name) + ": data_type " + tensor.data_type + " is not allowed; give " +
+             (rule.holds_ids ? "an integer type, such as " : "") + std::string(rule.data_type));
+    }
+    if (tensor.dims != rule.dims) {
+      Refuse(Named(tensor.name) + ": dims " + ShowDims(tensor.dims) + " are not allowed; give " +
+             ShowDims(rule.dims) + ", the batch dimension left out");
+    }
+    if (tensor.optional && !rule.may_be_optional) {
+      Refuse(Named(tensor.name) + " cannot be optional; remove optional: true");
+    }
+    for (const char* feature : {"is_shape_tensor", "is_non_linear_format_io"}) {
+      if (Member(json, feature, false).get<bool>()) {
+        RefuseFeature(Named(tensor.name) + ": " + feature + " is not supported; remove it");
+      }
+    }
+    if (json.contains("reshape")) {
+      RefuseFeature(Named(tensor.name) + ": reshape is not supported; remove it");
+    }
+  }
+
+  void CheckAll(const std::vector<TensorSpec>& tensors) const {
+    for (const TensorRule& rule : rules_) {
+      if (rule.required && !Has(tensors, rule.name)) {
+        Refuse(Named(rule.name) + " is missing; declare it with data_type " +
+               std::string(rule.data_type) + " and dims " + ShowDims(rule.dims));
+      }
+      if (!rule.companion.empty() && Has(tensors, rule.name) && !Has(tensors, rule.companion)) {
+        Refuse(Named(rule.name) + " needs " + Named(rule.companion) + "; declare both or none");
+      }
+    }
+  }
+
+  std::string kind_;
+  const std::vector<TensorRule>& rules_;
+};
+
+void CheckFeatures(const Json& config) {
+  if (Member(Member(config, "response_cache", Json::object()), "enable", false).get<bool>()) {
+    RefuseFeature(
+        "response_cache is refused: Triton's cache key leaves out request parameters, shapes and "
+        "the outputs asked for, and it stores errors, so requests would get wrong answers; remove "
+        "response_cache");
+  }
+  if (Member(Member(config, "model_transaction_policy", Json::object()), "decoupled", false)
+          .get<bool>()) {
+    RefuseFeature(
+        "model_transaction_policy { decoupled: true } is not supported: each request has one "
+        "response; remove it");
+  }
+  if (config.contains("sequence_batching")) {
+    RefuseFeature(
+        "sequence_batching is not supported: requests do not depend on earlier ones; use "
+        "dynamic_batching { } instead");
+  }
+  for (const char* feature : {"batch_input", "batch_output"}) {
+    if (!Member(config, feature, Json::array()).empty()) {
+      RefuseFeature(std::string(feature) +
+                    " is not supported: ragged rows are read without it; remove it");
+    }
+  }
+}
+
+std::vector<std::string> ReadInstanceKinds(const Json& config) {
+  std::vector<std::string> kinds;
+  for (const Json& group : Member(config, "instance_group", Json::array())) {
+    kinds.push_back(Member(group, "kind", "KIND_AUTO").get<std::string>());
+    if (kinds.back() == "KIND_MODEL") {
+      RefuseFeature(
+          "instance_group kind KIND_MODEL is not supported: the backend does not choose devices "
+          "itself; use KIND_CPU, or KIND_GPU with gpus: [ ... ]");
+    }
+  }
+  return kinds;
+}
+
+void ReadParameters(const Json& config, ModelConfig* model) {
+  const Json parameters = Member(config, "parameters", Json::object());
+  const auto set = [&](const std::string& name, const Json& value) {
+    SetModelParameter(name, Member(value, "string_value", "").get<std::string>(), &model->decoding,
+                      &model->engine);
+  };
+  // First, because it says which of the others to ignore.
+  if (const auto allowed = parameters.find("allowed_parameters"); allowed != parameters.end()) {
+    set(allowed.key(), allowed.value());
+  }
+  for (const auto& [name, value] : parameters.items()) set(name, value);
+  ValidateEngine(model->engine);
+  ValidateCombination(model->decoding, model->engine);
+}
+
+void CheckPadId(const ModelConfig& model) {
+  if (!model.engine.pad_id) return;
+  for (const TensorSpec& output : model.outputs) {
+    if (!FindRule(OutputRules(), output.name)->holds_ids) continue;
+    if (*model.engine.pad_id <= *LargestInteger(output.data_type)) continue;
+    Refuse("parameter \"pad_id\": " + std::to_string(*model.engine.pad_id) +
+           " does not fit into output " + Quote(output.name) + " of data_type " + output.data_type +
+           "; give the output a wider type");
+  }
+}
+
+// Whether the batcher is set to what makes it stall (Triton 2.51: it then does not prefetch, and
+// can sleep through a wake-up for 500 ms).
+bool HasQueuePolicy(const Json& batching) {
+  const Json policy = Member(batching, "default_queue_policy", Json::object());
+  return Integer(Member(batching, "priority_levels", 0)) != 0 ||
+         Integer(Member(policy, "default_timeout_microseconds", 0)) != 0 ||
+         Integer(Member(policy, "max_queue_size", 0)) != 0 ||
+         Member(policy, "allow_timeout_override", false).get<bool>();
+}
+
+std::vector<std::string> Warnings(const Json& config, const ModelConfig& model) {
+  const auto batching = config.find("dynamic_batching");
+  if (batching == config.end() || model.max_batch_size <= 1) return {};
+  std::vector<std::string> warnings;
+  for (const TensorSpec& input : model.inputs) {
+    if (input.dims.front() == -1 && !input.allow_ragged_batch) {
+      warnings.push_back("input " + Quote(input.name) +
+                         " lacks allow_ragged_batch: true, so only requests of equal length are "
+                         "batched");
+    }
+  }
+  if (HasQueuePolicy(*batching)) {
+    warnings.push_back(
+        "dynamic_batching sets a queue policy (priority_levels, max_queue_size or a timeout), "
+        "with which Triton's batcher can stall for up to 500 ms");
+  }
+  return warnings;
+}
+
+ModelConfig Read(const Json& config) {
+  ModelConfig model;
+  model.name = Member(config, "name", "").get<std::string>();
+  model.max_batch_size = Integer(Member(config, "max_batch_size", 0));
+  CheckFeatures(config);
+  model.instance_kinds = ReadInstanceKinds(config);
+  model.inputs = TensorReader("input", InputRules()).Read(config);
+  model.outputs = TensorReader("output", OutputRules()).Read(config);
+  model.default_model_filename = Member(config, "default_model_filename", "").get<std::string>();
+  ReadParameters(config, &model);
+  CheckPadId(model);
+  model.warnings = Warnings(config, model);
+  return model;
+}
+
+const TensorSpec* Find(const std::vector<TensorSpec>& tensors, std::string_view name) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                  [&](const TensorSpec& tensor) { return tensor.name == name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const TensorSpec* ModelConfig::Input(std::string_view tensor) const { return Find(inputs, tensor); }
+
+const TensorSpec* ModelConfig::Output(std::string_view tensor) const {
+  return Find(outputs, tensor);
+}
+
+ModelConfig ParseModelConfig(std::string_view json) {
+  std::string where = "the model configuration";
+  try {
+    const Json config = Json::parse(json);
+    where = "model " + Quote(Member(config, "name", "").get<std::string>());
+    return Read(config);
+  } catch (const Error& error) {
+    throw Error(error.code(), where + ": " + error.what());
+  } catch (const std::exception& error) {
+    // Not JSON, or a member of another type than Triton's: nothing that an operator wrote.
+    throw Error(ErrorCode::kInternal, where + " cannot be read: " + error.what());
+  }
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/model_files.h"
+
+#include <nlohmann/json.hpp>
+
+#include "error.h"
+
+namespace ct2triton {
+
+ModelFileConfig ParseModelFileConfig(std::string_view json) {
+  ModelFileConfig config;
+  try {
+    const auto root = nlohmann::json::parse(json);
+    config.bos_token = root.value("bos_token", config.bos_token);
+    config.eos_token = root.value("eos_token", config.eos_token);
+    config.add_source_bos = root.value("add_source_bos", config.add_source_bos);
+    config.add_source_eos = root.value("add_source_eos", config.add_source_eos);
+    const auto start = root.find("decoder_start_token");
+    if (start != root.end()) {
+      config.decoder_start_token =
+          start->is_null() ? std::nullopt : std::optional(start->get<std::string>());
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kInvalidArgument,
+                std::string("config.json of the CTranslate2 model cannot be read: ") + error.what());
+  }
+  return config;
+}
+
+}  // namespace ct2triton

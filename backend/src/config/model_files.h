@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ct2triton {
+
+// What the backend reads from the config.json of a CTranslate2 model directory.
+// The defaults are those of models converted before that file existed.
+struct ModelFileConfig {
+  std::string bos_token = "<s>";
+  std::string eos_token = "</s>";
+  bool add_source_bos = false;  // CTranslate2 adds the token itself
+  bool add_source_eos = false;
+  // The token every target starts with; none: the first id of the target prefix takes its place.
+  std::optional<std::string> decoder_start_token = "<s>";
+};
+
+// Throws Error(kInvalidArgument) for text that is no JSON object or has a member of another type.
+ModelFileConfig ParseModelFileConfig(std::string_view json);
+
+}  // namespace ct2triton

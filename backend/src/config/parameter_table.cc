@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/parameters.h"
+
+namespace ct2triton {
+namespace {
+
+using D = DecodingOptions;
+using E = EngineOptions;
+
+constexpr Scope kModel = Scope::kModel;
+constexpr Scope kRequest = Scope::kRequest;
+
+// Upper bounds stand where CTranslate2 has none and a larger value could overflow, exhaust the
+// memory or never end. They are far above any use; an operator sets lower ones (max_beam_size,
+// max_num_hypotheses, decoding_length_limit).
+constexpr double kMaxHypotheses = 1024;
+constexpr double kMaxTokens = 65536;  // of one row
+constexpr double kMaxThreads = 1024;
+constexpr double kMaxId = 2147483647;  // CTranslate2 computes with 32-bit ids
+
+constexpr Range kNone{};
+constexpr Range kTokens{0, kMaxTokens};
+constexpr Range kIds{0, kMaxId};
+constexpr Range kThreads{0, kMaxThreads};
+
+std::vector<Parameter> SearchParameters() {
+  return {
+      {"beam_size", &D::beam_size, kRequest, {1, kMaxHypotheses},
+       "Hypotheses kept per row at each step; 1 is greedy search."},
+      {"patience", &D::patience, kRequest, {0, 100, true},
+       "Beam search ends when beam_size times this many hypotheses are finished."},
+      {"length_penalty", &D::length_penalty, kRequest, {-5, 5},
+       "Scores are divided by the length of the hypothesis to the power of this."},
+      {"coverage_penalty", &D::coverage_penalty, kRequest, {-100, 100},
+       "Weight of the penalty on source tokens left out; with beam search only."},
+      {"repetition_penalty", &D::repetition_penalty, kRequest, {0.01, 100},
+       "Factor on the scores of tokens already generated; above 1 it penalises them."},
+      {"no_repeat_ngram_size", &D::no_repeat_ngram_size, kRequest, kTokens,
+       "No sequence of this many tokens occurs twice in the output; 0 switches it off."},
+      {"prefix_bias_beta", &D::prefix_bias_beta, kRequest, {0, 1, false, true},
+       "0 forces the target prefix; above 0 the search is biased towards it, the more the "
+       "nearer to 1."},
+      {"num_hypotheses", &D::num_hypotheses, kRequest, {1, kMaxHypotheses},
+       "Hypotheses returned per row."},
+      {"return_alternatives", &D::return_alternatives, kRequest, kNone,
+       "Return num_hypotheses hypotheses that differ in the first token after the prefix."},
+      {"min_alternative_expansion_prob", &D::min_alternative_expansion_prob, kRequest, {0, 1},
+       "Least probability of an alternative; must stay 0 with return_alternatives, because "
+       "CTranslate2 ends the process when no alternative reaches it."},
+      {"return_scores", &D::return_scores, kRequest, kNone,
+       "Compute the score of each hypothesis, also when SCORES is not asked for."},
+  };
+}
+
+std::vector<Parameter> SamplingParameters() {
+  return {
+      {"sampling_topk", &D::sampling_topk, kRequest, {0, 1048576},
+       "Sample from this many best candidates; 1 does not sample, 0 takes the whole vocabulary."},
+      {"sampling_topp", &D::sampling_topp, kRequest, {0, 1, true},
+       "Sample from the most probable tokens whose probabilities add up to this."},
+      {"sampling_temperature", &D::sampling_temperature, kRequest, {0, 100},
+       "Higher values make sampling more random; 0 does not sample."},
+  };
+}
+
+std::vector<Parameter> LengthParameters() {
+  return {
+      {"max_input_length", &D::max_input_length, kModel, kTokens,
+       "Longest source row in tokens; a longer one is refused, or cut with truncate_input; 0 "
+       "leaves only the model's own limit."},
+      {"truncate_input", &D::truncate_input, kRequest, kNone,
+       "Cut a source row that is too long instead of refusing it."},
+      {"max_decoding_length", &D::max_decoding_length, kRequest, {1, kMaxTokens},
+       "Longest output row in tokens, the target prefix counted."},
+      {"max_decoding_length_multiple", &D::max_decoding_length_multiple, kRequest, {0, 1000},
+       "Longest output row as a multiple of the row's own source length, in place of "
+       "max_decoding_length; 0 switches it off."},
+      {"min_decoding_length", &D::min_decoding_length, kRequest, kTokens,
+       "Shortest output row in tokens."},
+  };
+}
+
+std::vector<Parameter> TokenParameters() {
+  return {
+      {"disable_unk", &D::disable_unk, kRequest, kNone, "Never generate the unknown token."},
+      {"suppress_sequences", &D::suppress_sequences, kRequest, kIds,
+       "Sequences of tokens that are never generated."},
+      {"end_token", &D::end_token, kRequest, kIds,
+       "Tokens that end a row; an empty list means the model's own end token."},
+      {"return_end_token", &D::return_end_token, kRequest, kNone,
+       "Keep the end token in the output."},
+      {"replace_unknowns", &D::replace_unknowns, kRequest, kNone,
+       "Replace each unknown token of the output by the source token it attends to most."},
+      {"use_vmap", &D::use_vmap, kRequest, kNone,
+       "Restrict the output to the candidates of the model's vocabulary map, if it has one."},
+  };
+}
+
+std::vector<Parameter> EngineParameters() {
+  return {
+      {"compute_type", &E::compute_type, kModel, kNone,
+       "Type that CTranslate2 computes in; default keeps the type the model was saved in.",
+       {"default", "auto", "float32", "float", "float16", "bfloat16", "int8", "int8_float32",
+        "int8_float16", "int8_bfloat16", "int16"}},
+      {"inter_threads", &E::inter_threads, kModel, kThreads,
+       "Workers that translate at the same time; 0 is cores / intra_threads on the CPU and 1 on "
+       "a GPU."},
+      {"intra_threads", &E::intra_threads, kModel, kThreads,
+       "CPU threads of one worker; 0 is 1."},
+      {"max_batch_rows", &E::max_batch_rows, kModel, {0, 65536},
+       "Most rows of one CTranslate2 call; 0 is automatic."},
+      {"max_batch_tokens", &E::max_batch_tokens, kModel, {0, 16777216},
+       "Most source tokens of one CTranslate2 call, padding counted; 0 is automatic."},
+      {"max_queued_rows", &E::max_queued_rows, kModel, {1, 1048576},
+       "Waiting rows above which no further batch is taken from Triton's queue."},
+      {"wait_for_batch", &E::wait_for_batch, kModel, kNone,
+       "Finish each batch of Triton before the next is taken."},
+      {"model_path", &E::model_path, kModel, kNone,
+       "Folder of the CTranslate2 files, relative to the model's folder and inside the "
+       "repository; empty finds it in the version folder."},
+      {"pad_id", &E::pad_id, kModel, kIds,
+       "Id that pads output rows and is stripped from the end of input rows."},
+      {"special_ids", &E::special_ids, kModel, kIds,
+       "Ids of special tokens; a source row of only these is answered as empty text."},
+      {"max_beam_size", &E::max_beam_size, kModel, {1, kMaxHypotheses},
+       "Largest beam_size that the config and requests may set."},
+      {"max_num_hypotheses", &E::max_num_hypotheses, kModel, {1, kMaxHypotheses},
+       "Largest num_hypotheses that the config and requests may set."},
+      {"decoding_length_limit", &E::decoding_length_limit, kModel, {1, kMaxTokens},
+       "Largest output length in tokens that the config and requests may set."},
+      {"allowed_parameters", &E::allowed_parameters, kModel, kNone,
+       "Names of unknown parameters to ignore instead of refusing them, without regard to case; "
+       "a trailing * stands for any ending."},
+  };
+}
+
+}  // namespace
+
+const std::vector<Parameter>& Parameters() {
+  static const std::vector<Parameter> table = [] {
+    std::vector<Parameter> all;
+    for (auto* part : {SearchParameters, SamplingParameters, LengthParameters, TokenParameters,
+                       EngineParameters}) {
+      for (auto& parameter : part()) all.push_back(std::move(parameter));
+    }
+    return all;
+  }();
+  return table;
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/parameters.h"
+
+#include <algorithm>
+#include <cctype>
+#include <type_traits>
+
+#include "config/nearest_name.h"
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+bool EqualsNoCase(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+// A trailing * in the pattern stands for any ending.
+bool Matches(std::string_view pattern, std::string_view name) {
+  if (pattern.empty() || pattern.back() != '*') return EqualsNoCase(pattern, name);
+  pattern.remove_suffix(1);
+  return EqualsNoCase(pattern, name.substr(0, pattern.size()));
+}
+
+const Parameter* Find(std::string_view name) {
+  for (const Parameter& parameter : Parameters()) {
+    if (parameter.name == name) return &parameter;
+  }
+  return nullptr;
+}
+
+std::string AllowedNumber(std::string_view what, const Range& range) {
+  return std::string(what) + (range.above_min ? " above " : " from ") + Show(range.min) +
+         (range.below_max ? " to below " : " to ") + Show(range.max);
+}
+
+std::string Joined(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (const auto name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+std::string AllowedString(const Parameter& parameter) {
+  if (parameter.choices.empty()) return "a string";
+  return "one of " + Joined(parameter.choices);
+}
+
+[[noreturn]] void ThrowUnknown(std::string_view name, Scope scope) {
+  std::vector<std::string_view> known;
+  for (const Parameter& parameter : Parameters()) {
+    if (scope == Scope::kModel || parameter.scope == scope) known.push_back(parameter.name);
+  }
+  std::string text = "unknown parameter " + Quote(name) + "; ";
+  if (const auto nearest = NearestName(name, known)) {
+    text += "did you mean " + Quote(*nearest) + "?";
+  } else {
+    text += "known are " + Joined(known);
+  }
+  throw Error(ErrorCode::kInvalidArgument, text);
+}
+
+bool IsAllowedChoice(const Parameter& parameter, const ParameterValue& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return parameter.choices.empty() ||
+         (text != nullptr && std::find(parameter.choices.begin(), parameter.choices.end(),
+                                       *text) != parameter.choices.end());
+}
+
+template <class Value>
+Value& Field(DecodingOptions* decoding, EngineOptions*, Value DecodingOptions::*member) {
+  return decoding->*member;
+}
+
+template <class Value>
+Value& Field(DecodingOptions*, EngineOptions* engine, Value EngineOptions::*member) {
+  return engine->*member;
+}
+
+// `engine` may be null for a parameter that is kept in the decoding options.
+void Assign(const Parameter& parameter, const ParameterValue& value, DecodingOptions* decoding,
+            EngineOptions* engine) {
+  const bool good =
+      IsAllowedChoice(parameter, value) &&
+      std::visit(
+          [&](auto member) {
+            return ParseValue(value, parameter.range, &Field(decoding, engine, member));
+          },
+          parameter.member);
+  if (good) return;
+  throw Error(ErrorCode::kInvalidArgument, "parameter " + Quote(parameter.name) + ": the value " +
+                                               Show(value) + " is not allowed; give " +
+                                               Allowed(parameter));
+}
+
+}  // namespace
+
+std::string Allowed(const Parameter& parameter) {
+  return std::visit(
+      [&](auto member) -> std::string {
+        DecodingOptions decoding;
+        EngineOptions engine;
+        using Value = std::decay_t<decltype(Field(&decoding, &engine, member))>;
+        if constexpr (std::is_same_v<Value, bool>) {
+          return "true or false";
+        } else if constexpr (std::is_floating_point_v<Value>) {
+          return AllowedNumber("a number", parameter.range);
+        } else if constexpr (std::is_same_v<Value, std::string>) {
+          return AllowedString(parameter);
+        } else if constexpr (std::is_same_v<Value, TokenSequence>) {
+          return R"(a JSON list of tokens and ids, like ["</s>", 2])";
+        } else if constexpr (std::is_same_v<Value, std::vector<TokenSequence>>) {
+          return R"(a JSON list of non-empty lists of tokens and ids, like [["a", "b"], [7]])";
+        } else if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
+          return "a JSON list of ids, like [0, 1, 2]";
+        } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+          return R"(a JSON list of names, like ["x-request-id", "x-b3-*"])";
+        } else {
+          return AllowedNumber("an integer", parameter.range);
+        }
+      },
+      parameter.member);
+}
+
+void SetModelParameter(std::string_view name, const ParameterValue& value,
+                       DecodingOptions* decoding, EngineOptions* engine) {
+  if (const Parameter* parameter = Find(name)) {
+    Assign(*parameter, value, decoding, engine);
+  } else if (!IsIgnoredParameter(name, *engine)) {
+    ThrowUnknown(name, Scope::kModel);
+  }
+}
+
+void SetRequestParameter(std::string_view name, const ParameterValue& value,
+                         const EngineOptions& engine, DecodingOptions* decoding) {
+  const Parameter* parameter = Find(name);
+  if (parameter != nullptr && parameter->scope == Scope::kRequest) {
+    Assign(*parameter, value, decoding, nullptr);
+  } else if (IsIgnoredParameter(name, engine)) {
+    return;
+  } else if (parameter != nullptr) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "parameter " + Quote(name) +
+                    " cannot be set by a request; set it in the model's config.pbtxt");
+  } else {
+    ThrowUnknown(name, Scope::kRequest);
+  }
+}
+
+bool IsIgnoredParameter(std::string_view name, const EngineOptions& engine) {
+  // Triton keeps this prefix for itself: request parameters ("triton_...", its parameter
+  // extension) and config parameters that its core reads ("TRITON_BATCH_STRATEGY_PATH").
+  if (Matches("triton_*", name)) return true;
+  return std::any_of(engine.allowed_parameters.begin(), engine.allowed_parameters.end(),
+                     [&](const std::string& pattern) { return Matches(pattern, name); });
+}
+
+}  // namespace ct2triton

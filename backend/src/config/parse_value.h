@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "config/decoding_options.h"
+
+namespace ct2triton {
+
+// A value as config.pbtxt (strings only) or a request (all four) carries it.
+using ParameterValue = std::variant<std::string, std::int64_t, bool, double>;
+
+// The numbers allowed, bounds included unless said. For lists of ids: the ids in them.
+struct Range {
+  double min = 0;
+  double max = 0;
+  bool above_min = false;  // min itself is not allowed
+  bool below_max = false;  // max itself is not allowed
+};
+
+// The longest list taken, bytes of JSON text: bounds what a request can make each step cost.
+inline constexpr std::size_t kMaxListBytes = 65536;
+
+// The strict readers: true and the value in `out` when the whole value is of the type and inside
+// the range, else false with `out` untouched. Integers and booleans may come as strings ("4",
+// "true", "1"), numbers also as integers, lists only as strings of JSON. Not-a-number and
+// infinities are inside no range.
+bool ParseValue(const ParameterValue& value, const Range& range, std::int64_t* out);
+bool ParseValue(const ParameterValue& value, const Range& range, std::optional<std::int64_t>* out);
+bool ParseValue(const ParameterValue& value, const Range& range, float* out);
+bool ParseValue(const ParameterValue& value, const Range& range, double* out);
+bool ParseValue(const ParameterValue& value, const Range& range, bool* out);
+bool ParseValue(const ParameterValue& value, const Range& range, std::string* out);
+bool ParseValue(const ParameterValue& value, const Range& range, TokenSequence* out);
+bool ParseValue(const ParameterValue& value, const Range& range, std::vector<TokenSequence>* out);
+bool ParseValue(const ParameterValue& value, const Range& range, std::vector<std::int64_t>* out);
+bool ParseValue(const ParameterValue& value, const Range& range, std::vector<std::string>* out);
+
+// For messages: text in double quotes, escaped, valid UTF-8, cut when long.
+std::string Quote(std::string_view text);
+// For messages: the value as given.
+std::string Show(const ParameterValue& value);
+// For messages: the shortest usual form, "4", "0.5".
+std::string Show(double number);
+
+}  // namespace ct2triton

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/tensor_table.h"
+
+#include <limits>
+#include <utility>
+
+namespace ct2triton {
+namespace {
+
+constexpr std::string_view kInt32 = "TYPE_INT32";
+
+template <class Integer>
+constexpr std::int64_t Largest() {
+  return static_cast<std::int64_t>(std::numeric_limits<Integer>::max());
+}
+
+}  // namespace
+
+const std::vector<TensorRule>& InputRules() {
+  static const std::vector<TensorRule> rules = {
+      {"INPUT_IDS", kInt32, true, {-1}, true, false},
+      {"TARGET_PREFIX", kInt32, true, {-1}, false, true},
+      {"INPUT_LENGTHS", kInt32, false, {1}, false, true},
+      {"PREFIX_LENGTHS", kInt32, false, {1}, false, true, "TARGET_PREFIX"},
+  };
+  return rules;
+}
+
+const std::vector<TensorRule>& OutputRules() {
+  static const std::vector<TensorRule> rules = {
+      {"OUTPUT_IDS", kInt32, true, {-1}, true},
+      {"OUTPUT_LENGTHS", kInt32, false, {1}},
+      {"HYPOTHESES", kInt32, true, {-1, -1}},
+      {"HYPOTHESIS_LENGTHS", kInt32, false, {-1}, false, false, "HYPOTHESES"},
+      {"SCORES", "TYPE_FP32", false, {-1}},
+      {"FINISH_REASON", "TYPE_STRING", false, {-1}},
+  };
+  return rules;
+}
+
+const TensorRule* FindRule(const std::vector<TensorRule>& rules, std::string_view name) {
+  for (const TensorRule& rule : rules) {
+    if (rule.name == name) return &rule;
+  }
+  return nullptr;
+}
+
+std::optional<std::int64_t> LargestInteger(std::string_view data_type) {
+  static constexpr std::pair<std::string_view, std::int64_t> kTypes[] = {
+      {"TYPE_INT8", Largest<std::int8_t>()},   {"TYPE_UINT8", Largest<std::uint8_t>()},
+      {"TYPE_INT16", Largest<std::int16_t>()}, {"TYPE_UINT16", Largest<std::uint16_t>()},
+      {"TYPE_INT32", Largest<std::int32_t>()}, {"TYPE_UINT32", Largest<std::uint32_t>()},
+      {"TYPE_INT64", Largest<std::int64_t>()}, {"TYPE_UINT64", Largest<std::int64_t>()},
+  };
+  for (const auto& [name, largest] : kTypes) {
+    if (name == data_type) return largest;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace ct2triton {
+
+// What one tensor of the protocol may look like in config.pbtxt. dims are without the batch
+// dimension; -1 stands for any length.
+struct TensorRule {
+  std::string_view name;
+  std::string_view data_type;  // what auto-complete writes; ids may be of any integer type
+  bool holds_ids = false;
+  std::vector<std::int64_t> dims;
+  bool required = false;            // the config must declare it
+  bool may_be_optional = false;     // a request may leave it out
+  std::string_view companion = {};  // tensor that must be declared beside it
+};
+
+const std::vector<TensorRule>& InputRules();
+const std::vector<TensorRule>& OutputRules();
+
+// The rule of this name, or nullptr.
+const TensorRule* FindRule(const std::vector<TensorRule>& rules, std::string_view name);
+
+// The largest value of an integer type of Triton's ("TYPE_INT32"), at most that of int64; nothing
+// for types that are no integers.
+std::optional<std::int64_t> LargestInteger(std::string_view data_type);
+
+}  // namespace ct2triton

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "config/parse_value.h"
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+[[noreturn]] void Refuse(const std::string& text) {
+  throw Error(ErrorCode::kInvalidArgument, text);
+}
+
+std::string With(std::string_view name, std::int64_t value) {
+  return std::string(name) + " " + std::to_string(value);
+}
+
+void CheckLimit(std::string_view name, std::int64_t value, std::string_view limit_name,
+                std::int64_t limit) {
+  if (value <= limit) return;
+  Refuse(With(name, value) + " is above the model's " + With(limit_name, limit) +
+         "; ask for less, or let the operator raise " + std::string(limit_name));
+}
+
+// CTranslate2 searches greedily: no beam and no bias, which is made of a beam of one.
+bool IsGreedy(const DecodingOptions& o) { return o.beam_size == 1 && o.prefix_bias_beta == 0; }
+
+bool Samples(const DecodingOptions& o) { return o.sampling_topk != 1; }
+
+void CheckHypotheses(const DecodingOptions& o) {
+  // Sampling draws, alternatives expand as many as are wanted; a search keeps beam_size * patience.
+  if (o.return_alternatives || (o.beam_size == 1 && Samples(o))) return;
+  const auto kept =
+      static_cast<std::int64_t>(std::round(static_cast<float>(o.beam_size) * o.patience));
+  if (o.num_hypotheses <= kept) return;
+  Refuse(With("num_hypotheses", o.num_hypotheses) + " is more than beam_size x patience gives (" +
+         std::to_string(o.beam_size) + " x " + Show(static_cast<double>(o.patience)) + " = " +
+         std::to_string(kept) +
+         "); raise beam_size, or sample: beam_size 1 and a sampling_topk other than 1");
+}
+
+void CheckLengths(const DecodingOptions& o) {
+  // With a multiple the limit is the row's own: the engine checks it when it knows the row.
+  if (o.max_decoding_length_multiple > 0) return;
+  if (o.min_decoding_length <= o.max_decoding_length) return;
+  Refuse(With("min_decoding_length", o.min_decoding_length) + " is above " +
+         With("max_decoding_length", o.max_decoding_length));
+}
+
+void CheckSearch(const DecodingOptions& o) {
+  // Greedy search reads attention that it did not keep: SIGSEGV in CTranslate2 4.8.5.
+  if (IsGreedy(o) && o.coverage_penalty != 0) {
+    Refuse("coverage_penalty " + Show(static_cast<double>(o.coverage_penalty)) +
+           " needs beam search; set beam_size above 1 or coverage_penalty to 0");
+  }
+  // 1 / temperature overflows the 16-bit types, and the sampler would draw among NaN.
+  constexpr float kLeastTemperature = 0.01F;
+  if (o.sampling_temperature > 0 && o.sampling_temperature < kLeastTemperature) {
+    Refuse("sampling_temperature " + Show(static_cast<double>(o.sampling_temperature)) +
+           " is too small; give 0 (no sampling) or at least 0.01");
+  }
+}
+
+void CheckAlternatives(const DecodingOptions& o) {
+  if (!o.return_alternatives) return;
+  if (o.prefix_bias_beta > 0) {
+    Refuse("return_alternatives cannot be combined with prefix_bias_beta " +
+           Show(static_cast<double>(o.prefix_bias_beta)) + "; set one of them to its default");
+  }
+  // No alternative reaches the probability: SIGFPE in CTranslate2 4.8.5.
+  if (o.min_alternative_expansion_prob > 0) {
+    Refuse("min_alternative_expansion_prob " +
+           Show(static_cast<double>(o.min_alternative_expansion_prob)) +
+           " cannot be used with return_alternatives, because CTranslate2 ends the process when "
+           "no alternative reaches it; set it to 0");
+  }
+}
+
+// Whether a relative path, read from <repository>/<model>, leaves the repository.
+bool LeavesRepository(const std::string& path) {
+  int depth = 1;
+  std::size_t begin = 0;
+  while (begin <= path.size()) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part(path.data() + begin, end - begin);
+    if (part == "..") --depth;
+    if (part != ".." && part != "." && !part.empty()) ++depth;
+    if (depth < 0) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& engine) {
+  CheckLimit("beam_size", decoding.beam_size, "max_beam_size", engine.max_beam_size);
+  CheckLimit("num_hypotheses", decoding.num_hypotheses, "max_num_hypotheses",
+             engine.max_num_hypotheses);
+  CheckLimit("max_decoding_length", decoding.max_decoding_length, "decoding_length_limit",
+             engine.decoding_length_limit);
+  CheckHypotheses(decoding);
+  CheckLengths(decoding);
+  CheckSearch(decoding);
+  CheckAlternatives(decoding);
+}
+
+void ValidateEngine(const EngineOptions& engine) {
+  const std::string& path = engine.model_path;
+  const bool absolute = !path.empty() && path.front() == '/';
+  if (absolute || path.find('\0') != std::string::npos || LeavesRepository(path)) {
+    Refuse("parameter \"model_path\": " + Quote(path) +
+           " leaves the model repository; give a path relative to the model's folder that stays "
+           "inside the repository, like \"../other_model/1/model\"");
+  }
+}
+
+}  // namespace ct2triton
