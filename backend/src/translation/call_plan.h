@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which waiting rows go into the next call of CTranslate2. Pure functions, no threads, no model.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ct2triton {
+
+// A waiting row, as far as planning needs it.
+struct Candidate {
+  int64_t source_tokens = 0;
+  int64_t beams = 1;         // copies of the row that the search keeps
+  bool may_join = true;      // has the options (and, if those demand it, the limit) of the first row
+};
+
+struct CallBounds {
+  size_t max_rows = 1;
+  int64_t max_tokens = 1;  // rows x beams x longest source
+};
+
+// Rows that one worker should take at most, so that those in the system come out even among all
+// workers instead of one taking everything while the others idle.
+size_t FairShare(size_t waiting, size_t running, size_t workers);
+
+// Picks the first candidate, which has waited longest, and those most like it in length, within
+// the bounds. Padding stays small and no row is passed over for ever.
+//
+// `waiting` is in order of arrival, not empty. Returns positions, ascending. The first candidate is
+// always taken, even if it exceeds the budget alone.
+std::vector<size_t> PickRows(const std::vector<Candidate>& waiting, const CallBounds& bounds);
+
+}  // namespace ct2triton

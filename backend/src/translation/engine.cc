@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "translation/engine.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+using Tokens = std::vector<std::string>;
+
+Tokens ToTokens(const Ids& ids, const ctranslate2::Vocabulary& vocabulary) {
+  Tokens tokens;
+  tokens.reserve(ids.size());
+  for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
+  return tokens;
+}
+
+Ids ToIds(const Tokens& tokens, const ctranslate2::Vocabulary& vocabulary) {
+  Ids ids;
+  ids.reserve(tokens.size());
+  for (const auto& token : tokens) ids.push_back(static_cast<int64_t>(vocabulary.to_id(token)));
+  return ids;
+}
+
+int64_t LargestLimit(const std::vector<const CheckedRow*>& rows) {
+  int64_t largest = 0;
+  for (const auto* row : rows) largest = std::max(largest, row->limit_tokens);
+  return largest;
+}
+
+// Takes the end tokens off the end, unless asked for; says whether the search chose to end.
+FinishReason TakeEnd(Tokens* tokens, const Search& search) {
+  if (tokens->empty() || !search.IsEnd(tokens->back())) return FinishReason::kLength;
+  if (!search.options().return_end_token) {
+    while (!tokens->empty() && search.IsEnd(tokens->back())) tokens->pop_back();
+  }
+  return FinishReason::kStop;
+}
+
+}  // namespace
+
+uint64_t SteadyNow_ns() {
+  using std::chrono::duration_cast;
+  using std::chrono::nanoseconds;
+  return static_cast<uint64_t>(
+      duration_cast<nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+Engine::Engine(std::shared_ptr<const Weights> weights)
+    : weights_(std::move(weights)), replica_(weights_->NewReplica()) {}
+
+std::vector<RowResult> Engine::Translate(const std::vector<const CheckedRow*>& rows,
+                                         const Abandoned& abandoned, CallTimes* times) {
+  const Search& search = *rows.front()->search;
+  std::vector<Tokens> source;
+  std::vector<Tokens> prefix;
+  for (const auto* row : rows) {
+    source.push_back(ToTokens(row->source, weights_->source()));
+    prefix.push_back(ToTokens(row->prefix, weights_->target()));
+  }
+  auto options = search.ForCall(LargestLimit(rows));
+  if (search.EndsRowsAlone()) {
+    options.callback = [&](const ctranslate2::GenerationStepResult& step) {
+      const auto length = static_cast<int64_t>(step.step) + 1;
+      return length >= rows[step.batch_id]->limit_tokens || abandoned(step.batch_id);
+    };
+  }
+  times->compute_start_ns = SteadyNow_ns();
+  std::vector<ctranslate2::TranslationResult> results;
+  try {
+    results = replica_->translate(source, prefix, options);
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kInternal, std::string("CTranslate2 failed: ") + error.what());
+  }
+  times->compute_end_ns = SteadyNow_ns();
+  std::vector<RowResult> answers;
+  answers.reserve(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    answers.push_back(ToRowResult(*rows[i], std::move(results[i])));
+  }
+  return answers;
+}
+
+RowResult Engine::ToRowResult(const CheckedRow& row, ctranslate2::TranslationResult result) const {
+  RowResult answer;
+  for (size_t h = 0; h < result.hypotheses.size(); ++h) {
+    Hypothesis hypothesis;
+    hypothesis.finish = TakeEnd(&result.hypotheses[h], *row.search);
+    if (row.cut) hypothesis.finish = FinishReason::kCut;
+    hypothesis.ids = ToIds(result.hypotheses[h], weights_->target());
+    if (h < result.scores.size()) hypothesis.score = result.scores[h];
+    answer.hypotheses.push_back(std::move(hypothesis));
+  }
+  if (answer.hypotheses.empty()) throw Error(ErrorCode::kInternal, "CTranslate2 gave no hypothesis");
+  return answer;
+}
+
+RowResult EchoPrefix(const CheckedRow& row, const Weights& weights) {
+  Hypothesis hypothesis;
+  hypothesis.finish = FinishReason::kEmpty;
+  const bool drop_start = weights.NeedsPrefix() && !row.prefix.empty();
+  hypothesis.ids.assign(row.prefix.begin() + (drop_start ? 1 : 0), row.prefix.end());
+  const auto limit = static_cast<size_t>(row.limit_tokens);
+  if (hypothesis.ids.size() > limit) hypothesis.ids.resize(limit);
+  RowResult result;
+  result.hypotheses.assign(static_cast<size_t>(row.search->options().num_hypotheses), hypothesis);
+  return result;
+}
+
+}  // namespace ct2triton

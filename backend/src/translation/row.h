@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace ct2triton {
+
+using Ids = std::vector<int64_t>;  // vocabulary ids of one sequence
+
+// One sentence as the client sent it: not yet checked against a model.
+struct RowInput {
+  Ids source;
+  Ids prefix;  // empty: none
+};
+
+enum class FinishReason {
+  kStop,    // the search chose an end token
+  kLength,  // the decoding limit ended it
+  kEmpty,   // nothing to translate: the prefix is echoed
+  kCut,     // the source was cut to max_input_length before it was translated
+};
+
+// The word that goes on the wire: "stop", "length", "empty", "cut".
+const char* FinishReasonName(FinishReason reason);
+
+struct Hypothesis {
+  Ids ids;  // the target prefix included, as CTranslate2 returns it
+  float score = 0;
+  FinishReason finish = FinishReason::kStop;
+};
+
+struct RowResult {
+  std::vector<Hypothesis> hypotheses;  // best first, never empty
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "translation/row_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+[[noreturn]] void Refuse(const char* tensor, size_t row, const std::string& what) {
+  throw Error(ErrorCode::kInvalidArgument,
+              std::string(tensor) + ", row " + std::to_string(row) + ": " + what);
+}
+
+void CheckIds(const Ids& ids, const char* tensor, size_t row, const char* side,
+              const ctranslate2::Vocabulary& vocabulary) {
+  const auto size = static_cast<int64_t>(vocabulary.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && ids[i] < size) continue;
+    Refuse(tensor, row, "id " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
+                            " is not in the " + side + " vocabulary, ids 0 to " +
+                            std::to_string(size - 1));
+  }
+}
+
+// The longest source a client may send, and why; a request's own limit can only be the lower one.
+struct SourceLimit {
+  int64_t tokens;
+  const char* reason;
+};
+
+SourceLimit LongestSource(const DecodingOptions& options, const DecodingOptions& model_defaults,
+                          const Weights& weights) {
+  SourceLimit limit{std::numeric_limits<int64_t>::max(), ""};
+  const auto lower = [&](int64_t tokens, const char* reason) {
+    if (tokens < limit.tokens) limit = {tokens, reason};
+  };
+  for (const int64_t option : {model_defaults.max_input_length, options.max_input_length}) {
+    if (option > 0) lower(option, "max_input_length");
+  }
+  if (weights.source_positions()) {
+    lower(*weights.source_positions() - weights.added_source_tokens(), "the positions of the model");
+  }
+  return limit;
+}
+
+// Keeps the end of the row, as CTranslate2 does: the end token, and a language id behind it.
+void Cut(Ids* source, int64_t tokens, const Weights& weights) {
+  const auto is_end = [&](size_t position) {
+    return (*source)[position] == weights.source_end_id();
+  };
+  const size_t size = source->size();
+  const auto length = static_cast<size_t>(tokens);
+  size_t kept = 0;
+  if (is_end(size - 1)) {
+    kept = 1;
+  } else if (size >= 2 && is_end(size - 2)) {
+    kept = 2;
+  }
+  kept = std::min(kept, length);
+  std::copy(source->end() - static_cast<std::ptrdiff_t>(kept), source->end(),
+            source->begin() + static_cast<std::ptrdiff_t>(length - kept));
+  source->resize(length);
+}
+
+int64_t DecodingLimit(const Ids& source, const DecodingOptions& options, const Weights& weights,
+                      const EngineOptions& engine) {
+  int64_t limit = options.max_decoding_length;
+  if (options.max_decoding_length_multiple > 0) {
+    const double product =
+        options.max_decoding_length_multiple * static_cast<double>(source.size());
+    limit = std::max<int64_t>(1, static_cast<int64_t>(std::floor(product)));
+  }
+  limit = std::min(limit, engine.decoding_length_limit);
+  if (weights.target_positions()) limit = std::min(limit, *weights.target_positions());
+  return limit;
+}
+
+bool OnlySpecial(const Ids& source, const EngineOptions& engine) {
+  const auto& special = engine.special_ids;
+  return !special.empty() && std::all_of(source.begin(), source.end(), [&](int64_t id) {
+    return std::find(special.begin(), special.end(), id) != special.end();
+  });
+}
+
+}  // namespace
+
+CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Search>& search,
+                    const Weights& weights, const DecodingOptions& model_defaults,
+                    const EngineOptions& engine) {
+  const DecodingOptions& options = search->options();
+  CheckedRow checked;
+  checked.search = search;
+  const SourceLimit longest = LongestSource(options, model_defaults, weights);
+  if (static_cast<int64_t>(row.source.size()) > longest.tokens) {
+    if (!options.truncate_input || longest.tokens < 1) {
+      Refuse("INPUT_IDS", index, "it has " + std::to_string(row.source.size()) +
+                                     " ids, more than the " + std::to_string(longest.tokens) +
+                                     " that " + longest.reason + " allow(s)");
+    }
+    CheckIds(row.source, "INPUT_IDS", index, "source", weights.source());
+    Cut(&row.source, longest.tokens, weights);
+    checked.cut = true;
+  }
+  CheckIds(row.source, "INPUT_IDS", index, "source", weights.source());
+  CheckIds(row.prefix, "TARGET_PREFIX", index, "target", weights.target());
+  checked.empty = weights.IsEmptySource(row.source) || OnlySpecial(row.source, engine);
+  if (!checked.empty && weights.NeedsPrefix() && row.prefix.empty()) {
+    Refuse("TARGET_PREFIX", index,
+           "it is empty, but this model has no decoder start token: its first id starts the decoder");
+  }
+  checked.limit_tokens = DecodingLimit(row.source, options, weights, engine);
+  if (!checked.empty && options.min_decoding_length > checked.limit_tokens) {
+    Refuse("INPUT_IDS", index, "min_decoding_length " + std::to_string(options.min_decoding_length) +
+                                   " is above this row's limit of " +
+                                   std::to_string(checked.limit_tokens) + " tokens");
+  }
+  checked.source = std::move(row.source);
+  checked.prefix = std::move(row.prefix);
+  return checked;
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "config/engine_options.h"
+#include "translation/checked_row.h"
+#include "translation/search.h"
+#include "translation/weights.h"
+
+namespace ct2triton {
+
+// Checks one row against the model and fixes its own length limit, so that nothing about it can
+// fail, or change, when it shares a call with others.
+//
+// The limit is max_decoding_length, or max_decoding_length_multiple times the row's own source
+// length (rounded down, at least 1), within the model's positions and decoding_length_limit.
+// Throws Error(kInvalidArgument); `index` is the row's number within its request, for the message.
+CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Search>& search,
+                    const Weights& weights, const DecodingOptions& model_defaults,
+                    const EngineOptions& engine);
+
+}  // namespace ct2triton

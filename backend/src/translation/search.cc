@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "translation/search.h"
+
+#include <algorithm>
+
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+[[noreturn]] void Refuse(const std::string& parameter, const std::string& what) {
+  throw Error(ErrorCode::kInvalidArgument, "parameter " + parameter + ": " + what);
+}
+
+size_t ResolveToken(const Token& token, const std::string& parameter,
+                    const ctranslate2::Vocabulary& vocabulary) {
+  if (const auto* id = std::get_if<int64_t>(&token)) {
+    const auto size = static_cast<int64_t>(vocabulary.size());
+    if (*id < 0 || *id >= size) {
+      Refuse(parameter, "token id " + std::to_string(*id) + " is not in the target vocabulary, ids 0 to " +
+                            std::to_string(size - 1));
+    }
+    return static_cast<size_t>(*id);
+  }
+  const auto& text = std::get<std::string>(token);
+  if (!vocabulary.contains(text)) {
+    Refuse(parameter, "token \"" + text + "\" is not in the target vocabulary");
+  }
+  return vocabulary.to_id(text);
+}
+
+// CTranslate2 picks twice as many candidates per row, unchecked.
+void RequireCandidates(const std::string& parameter, int64_t value, int64_t per_value,
+                       const ctranslate2::Vocabulary& vocabulary) {
+  const auto allowed = static_cast<int64_t>(vocabulary.size()) / per_value;
+  if (value > allowed) {
+    Refuse(parameter, "value " + std::to_string(value) + " needs more candidates than the " +
+                          std::to_string(vocabulary.size()) + " tokens of the target vocabulary; at most " +
+                          std::to_string(allowed));
+  }
+}
+
+}  // namespace
+
+Search::Search(const DecodingOptions& options, const Weights& weights) : options_(options) {
+  const auto& vocabulary = weights.target();
+  if (options.beam_size > 1) RequireCandidates("beam_size", options.beam_size, 2, vocabulary);
+  if (options.return_alternatives) {
+    RequireCandidates("num_hypotheses", options.num_hypotheses, 2, vocabulary);
+  }
+  RequireCandidates("sampling_topk", options.sampling_topk, 1, vocabulary);
+  for (const auto& sequence : options.suppress_sequences) {
+    auto& tokens = suppressed_.emplace_back();
+    for (const auto& token : sequence) {
+      tokens.push_back(vocabulary.to_token(ResolveToken(token, "suppress_sequences", vocabulary)));
+    }
+  }
+  for (const auto& token : options.end_token) {
+    end_ids_.push_back(ResolveToken(token, "end_token", vocabulary));
+  }
+  if (end_ids_.empty()) end_ids_.push_back(static_cast<size_t>(weights.end_id()));
+  for (const size_t id : end_ids_) end_tokens_.push_back(vocabulary.to_token(id));
+}
+
+ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens) const {
+  const DecodingOptions& from = options_;
+  ctranslate2::TranslationOptions to;
+  to.beam_size = static_cast<size_t>(from.beam_size);
+  to.patience = from.patience;
+  to.length_penalty = from.length_penalty;
+  to.coverage_penalty = from.coverage_penalty;
+  to.repetition_penalty = from.repetition_penalty;
+  to.no_repeat_ngram_size = static_cast<size_t>(from.no_repeat_ngram_size);
+  to.disable_unk = from.disable_unk;
+  to.suppress_sequences = suppressed_;
+  to.prefix_bias_beta = from.prefix_bias_beta;
+  to.end_token = end_ids_;
+  to.return_end_token = true;   // tells "stop" from "length"; the engine takes it off again
+  to.max_input_length = 0;      // rows were checked, or cut, one by one
+  to.max_decoding_length = static_cast<size_t>(limit_tokens);
+  to.min_decoding_length = static_cast<size_t>(from.min_decoding_length);
+  to.sampling_topk = static_cast<size_t>(from.sampling_topk);
+  to.sampling_topp = from.sampling_topp;
+  to.sampling_temperature = from.sampling_temperature;
+  to.use_vmap = from.use_vmap;
+  to.num_hypotheses = static_cast<size_t>(from.num_hypotheses);
+  to.return_scores = from.return_scores;
+  to.return_alternatives = from.return_alternatives;
+  to.min_alternative_expansion_prob = from.min_alternative_expansion_prob;
+  to.replace_unknowns = from.replace_unknowns;
+  return to;
+}
+
+bool Search::EndsRowsAlone() const {
+  return options_.beam_size == 1 && options_.num_hypotheses == 1 &&
+         options_.prefix_bias_beta == 0 && !options_.return_alternatives;
+}
+
+bool Search::Deterministic() const {
+  return options_.sampling_topk == 1 || options_.sampling_temperature == 0;
+}
+
+bool Search::IsEnd(const std::string& token) const {
+  return std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end();
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/decoding_options.h"
+#include "ctranslate2_api.h"
+#include "translation/weights.h"
+
+namespace ct2triton {
+
+// Decoding options resolved against one model's vocabulary, ready for any number of calls.
+class Search {
+ public:
+  // Throws Error(kInvalidArgument) for what this vocabulary cannot serve: unknown tokens, ids out
+  // of range, more candidates than tokens. The options have passed ValidateCombination.
+  Search(const DecodingOptions& options, const Weights& weights);
+
+  const DecodingOptions& options() const { return options_; }
+
+  // Options for a call whose rows may not grow beyond `limit_tokens`.
+  ctranslate2::TranslationOptions ForCall(int64_t limit_tokens) const;
+
+  // True where a row can be ended alone, by CTranslate2's step callback: greedy searches and
+  // sampling with one hypothesis. Elsewhere the rows of a call share one limit.
+  bool EndsRowsAlone() const;
+  // False for sampling: equal rows then have different answers.
+  bool Deterministic() const;
+  // Rows of equal options may share a call.
+  bool SameAs(const Search& other) const { return this == &other || options_ == other.options_; }
+
+  bool IsEnd(const std::string& token) const;
+
+ private:
+  const DecodingOptions options_;
+  std::vector<std::vector<std::string>> suppressed_;
+  std::vector<size_t> end_ids_;
+  std::vector<std::string> end_tokens_;
+};
+
+}  // namespace ct2triton

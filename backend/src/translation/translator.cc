@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "translation/translator.h"
+
+#include <algorithm>
+
+#include "config/validate.h"
+#include "translation/library_check.h"
+#include "translation/row_check.h"
+#include "translation/worker_pool.h"
+
+namespace ct2triton {
+namespace {
+
+size_t OrAutomatic(int64_t option, size_t automatic) {
+  return option > 0 ? static_cast<size_t>(option) : automatic;
+}
+
+// What a call may hold and how many run at once, where the config leaves it to us.
+// docs/benchmarks.md has the measurements behind the CPU's numbers; the GPU's are not measured.
+PoolSettings Settings(const Device& device, const EngineOptions& engine) {
+  const bool cpu = device.kind == Device::Kind::kCpu;
+  const size_t cores = UsableCores();
+  PoolSettings settings;
+  settings.threads_per_worker = OrAutomatic(engine.intra_threads, 1);
+  settings.workers = OrAutomatic(
+      engine.inter_threads, cpu ? std::max<size_t>(1, cores / settings.threads_per_worker) : 1);
+  settings.bounds.max_rows = OrAutomatic(engine.max_batch_rows, cpu ? 32 : 256);
+  settings.bounds.max_tokens =
+      static_cast<int64_t>(OrAutomatic(engine.max_batch_tokens, cpu ? 2048 : 32768));
+  settings.max_queued_rows = static_cast<size_t>(engine.max_queued_rows);
+  return settings;
+}
+
+}  // namespace
+
+struct Translator::Impl {
+  EngineOptions engine;
+  std::shared_ptr<const Weights> weights;
+  std::shared_ptr<WorkerPool> pool;
+  std::shared_ptr<const Search> default_search;
+};
+
+Translator::Translator(const std::string& model_directory, const Device& device,
+                       const DecodingOptions& defaults, const EngineOptions& engine)
+    : impl_(std::make_unique<Impl>()) {
+  ValidateCombination(defaults, engine);
+  const PoolSettings settings = Settings(device, engine);
+  impl_->engine = engine;
+  impl_->weights =
+      Weights::Get(model_directory, device, engine.compute_type, settings.threads_per_worker);
+  impl_->default_search = std::make_shared<const Search>(defaults, *impl_->weights);
+  impl_->pool = WorkerPool::Get(impl_->weights, settings);
+}
+
+Translator::~Translator() = default;
+
+std::vector<CheckedRow> Translator::Check(std::vector<RowInput> rows,
+                                          const DecodingOptions* options) const {
+  auto search = impl_->default_search;
+  if (options != nullptr && *options != defaults()) {
+    ValidateCombination(*options, impl_->engine);
+    search = std::make_shared<const Search>(*options, *impl_->weights);
+  }
+  std::vector<CheckedRow> checked;
+  checked.reserve(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    checked.push_back(
+        CheckRow(std::move(rows[i]), i, search, *impl_->weights, defaults(), impl_->engine));
+  }
+  return checked;
+}
+
+void Translator::Submit(std::vector<Request> requests) {
+  for (auto& request : requests) {
+    std::vector<CheckedRow> to_run;
+    std::vector<size_t> positions;
+    std::vector<size_t> empty;
+    for (size_t i = 0; i < request.rows.size(); ++i) {
+      if (request.rows[i].empty) {
+        empty.push_back(i);
+      } else {
+        to_run.push_back(request.rows[i]);
+        positions.push_back(i);
+      }
+    }
+    CallTimes times;
+    times.start_ns = times.compute_start_ns = times.compute_end_ns = times.end_ns = SteadyNow_ns();
+    for (const size_t i : empty) {
+      request.listener->RowDone(i, EchoPrefix(request.rows[i], *impl_->weights), times);
+    }
+    if (!to_run.empty()) impl_->pool->Submit(std::move(to_run), positions, request.listener);
+  }
+}
+
+const DecodingOptions& Translator::defaults() const { return impl_->default_search->options(); }
+
+int64_t Translator::pad_id() const {
+  if (impl_->engine.pad_id) return *impl_->engine.pad_id;
+  return impl_->weights->padding_id().value_or(impl_->weights->end_id());
+}
+
+std::optional<int64_t> Translator::padding_to_strip() const {
+  const int64_t id = pad_id();
+  return id == impl_->weights->end_id() ? std::nullopt : std::optional(id);
+}
+
+int64_t Translator::vocabulary_size() const {
+  return static_cast<int64_t>(std::max(impl_->weights->source().size(),
+                                       impl_->weights->target().size()));
+}
+
+std::string Translator::Description() const {
+  const PoolSettings& settings = impl_->pool->settings();
+  return "CTranslate2 " + LibraryVersion() + " on " + impl_->weights->device().Name() +
+         ", compute_type \"" + impl_->engine.compute_type + "\" (" + impl_->weights->WeightWidth() +
+         " weights), " + std::to_string(settings.workers) + " worker(s) of " +
+         std::to_string(settings.threads_per_worker) + " thread(s), calls of up to " +
+         std::to_string(settings.bounds.max_rows) + " rows and " +
+         std::to_string(settings.bounds.max_tokens) + " tokens";
+}
+
+}  // namespace ct2triton

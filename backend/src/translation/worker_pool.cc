@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "translation/worker_pool.h"
+
+#include <algorithm>
+#include <functional>
+#include <future>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+ctranslate2::Device LibraryDevice(const Device& device) {
+  return device.kind == Device::Kind::kCpu ? ctranslate2::Device::CPU : ctranslate2::Device::CUDA;
+}
+
+// The settings of CTranslate2 that belong to a thread, for as long as a worker lives.
+class WorkerThreadScope {
+ public:
+  WorkerThreadScope(const Device& device, size_t threads) : device_(LibraryDevice(device)) {
+    if (device_ == ctranslate2::Device::CUDA) {
+      ctranslate2::set_device_index(device_, device.index);
+    }
+    ctranslate2::set_num_threads(threads);
+  }
+  ~WorkerThreadScope() {
+    if (ctranslate2::destroy_context != nullptr) ctranslate2::destroy_context(device_);
+  }
+  // Lets the asynchronous GPU allocator give memory back while nothing waits.
+  void Idle() const {
+    if (device_ == ctranslate2::Device::CUDA) ctranslate2::synchronize_stream(device_);
+  }
+
+ private:
+  const ctranslate2::Device device_;
+};
+
+size_t HashIds(const Ids& ids) {
+  const std::string_view bytes(reinterpret_cast<const char*>(ids.data()),
+                               ids.size() * sizeof(ids[0]));
+  return std::hash<std::string_view>()(bytes);
+}
+
+size_t HashRow(const CheckedRow& row) {
+  return HashIds(row.source) * 31 + HashIds(row.prefix) * 7 + static_cast<size_t>(row.limit_tokens);
+}
+
+bool EqualRows(const CheckedRow& a, const CheckedRow& b) {
+  return a.source == b.source && a.prefix == b.prefix && a.limit_tokens == b.limit_tokens &&
+         a.cut == b.cut && a.search->SameAs(*b.search);
+}
+
+bool MayShareCall(const CheckedRow& a, const CheckedRow& b) {
+  return a.search->SameAs(*b.search) &&
+         (a.search->EndsRowsAlone() || a.limit_tokens == b.limit_tokens);
+}
+
+}  // namespace
+
+bool PoolSettings::operator==(const PoolSettings& other) const {
+  return workers == other.workers && threads_per_worker == other.threads_per_worker &&
+         bounds.max_rows == other.bounds.max_rows && bounds.max_tokens == other.bounds.max_tokens &&
+         max_queued_rows == other.max_queued_rows;
+}
+
+std::shared_ptr<WorkerPool> WorkerPool::Get(std::shared_ptr<const Weights> weights,
+                                            const PoolSettings& settings) {
+  static std::mutex mutex;
+  static std::vector<std::weak_ptr<WorkerPool>> pools;
+  const std::lock_guard<std::mutex> lock(mutex);
+  pools.erase(std::remove_if(pools.begin(), pools.end(), [](const auto& p) { return p.expired(); }),
+              pools.end());
+  for (const auto& known : pools) {
+    const auto pool = known.lock();
+    if (pool && &pool->weights() == weights.get() && pool->settings() == settings) return pool;
+  }
+  auto pool = std::make_shared<WorkerPool>(std::move(weights), settings);
+  pools.push_back(pool);
+  return pool;
+}
+
+WorkerPool::WorkerPool(std::shared_ptr<const Weights> weights, const PoolSettings& settings)
+    : weights_(std::move(weights)), settings_(settings) {
+  std::vector<std::promise<void>> started(settings_.workers);
+  try {
+    for (auto& promise : started) {
+      threads_.emplace_back([this, &promise] { Work(&promise); });
+    }
+    for (auto& promise : started) promise.get_future().get();
+  } catch (...) {
+    StopWorkers();  // the threads hold references to `started`
+    throw;
+  }
+}
+
+WorkerPool::~WorkerPool() { StopWorkers(); }
+
+void WorkerPool::StopWorkers() noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  work_.notify_all();
+  space_.notify_all();
+  for (auto& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void WorkerPool::Submit(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
+                        const std::shared_ptr<RowListener>& listener) {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    space_.wait(lock, [&] { return queue_.size() < settings_.max_queued_rows || stopping_; });
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Enqueue(std::move(rows[i]), Waiter{listener, positions[i]});
+    }
+  }
+  if (rows.size() == 1) {
+    work_.notify_one();
+  } else {
+    work_.notify_all();
+  }
+}
+
+void WorkerPool::Enqueue(CheckedRow row, Waiter waiter) {
+  const size_t hash = HashRow(row);
+  const bool shareable = row.search->Deterministic();
+  if (shareable) {
+    const auto [begin, end] = by_hash_.equal_range(hash);
+    for (auto it = begin; it != end; ++it) {
+      if (!EqualRows(it->second->row, row)) continue;
+      it->second->waiters.push_back(std::move(waiter));
+      return;
+    }
+  }
+  queue_.push_back(Job{std::move(row), {std::move(waiter)}, hash});
+  if (shareable) by_hash_.emplace(hash, std::prev(queue_.end()));
+}
+
+void WorkerPool::Work(std::promise<void>* started) {
+  const WorkerThreadScope scope(weights_->device(), settings_.threads_per_worker);
+  std::unique_ptr<Engine> engine;
+  try {
+    engine = std::make_unique<Engine>(weights_);
+    started->set_value();
+  } catch (...) {
+    started->set_exception(std::current_exception());
+    return;
+  }
+  while (true) {
+    auto jobs = TakeCall();
+    if (jobs.empty()) return;  // the engine goes before the scope, on this thread
+    const size_t taken = jobs.size();
+    Run(engine.get(), std::move(jobs));
+    bool idle = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      running_rows_ -= taken;
+      idle = queue_.empty();
+    }
+    if (idle) scope.Idle();
+  }
+}
+
+std::vector<WorkerPool::Job> WorkerPool::TakeCall() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  work_.wait(lock, [&] { return !queue_.empty() || stopping_; });
+  if (queue_.empty()) return {};
+  std::vector<Candidate> candidates;
+  candidates.reserve(queue_.size());
+  const CheckedRow& first = queue_.front().row;
+  for (const Job& job : queue_) {
+    candidates.push_back({static_cast<int64_t>(job.row.source.size()),
+                          job.row.search->options().beam_size, MayShareCall(first, job.row)});
+  }
+  CallBounds bounds = settings_.bounds;
+  bounds.max_rows = std::min(
+      bounds.max_rows, FairShare(queue_.size(), running_rows_, settings_.workers));
+  std::vector<Job> jobs;
+  auto it = queue_.begin();
+  size_t at = 0;
+  for (const size_t position : PickRows(candidates, bounds)) {
+    std::advance(it, position - at);
+    const auto [begin, end] = by_hash_.equal_range(it->hash);
+    for (auto known = begin; known != end; ++known) {
+      if (known->second != it) continue;
+      by_hash_.erase(known);
+      break;
+    }
+    jobs.push_back(std::move(*it));
+    it = queue_.erase(it);
+    at = position + 1;
+  }
+  running_rows_ += jobs.size();
+  lock.unlock();
+  space_.notify_all();
+  return jobs;
+}
+
+namespace {
+
+using Jobs = std::vector<WorkerPool::Job>;
+
+bool NobodyWaits(const WorkerPool::Job& job) {
+  return std::all_of(job.waiters.begin(), job.waiters.end(),
+                     [](const auto& waiter) { return waiter.listener->Cancelled(); });
+}
+
+void Fail(const WorkerPool::Job& job, const Error& error, const CallTimes& times) {
+  for (const auto& waiter : job.waiters) waiter.listener->RowFailed(waiter.position, error, times);
+}
+
+void Deliver(const Jobs& jobs, const std::vector<RowResult>& results, const CallTimes& times) {
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    for (const auto& waiter : jobs[i].waiters) {
+      waiter.listener->RowDone(waiter.position, results[i], times);
+    }
+  }
+}
+
+// Takes out the rows whose clients have all gone, and answers them.
+void DropAbandoned(Jobs* jobs, const CallTimes& times) {
+  const Error cancelled(ErrorCode::kCancelled, "the request was cancelled while it waited");
+  const auto gone = std::stable_partition(jobs->begin(), jobs->end(),
+                                          [](const auto& job) { return !NobodyWaits(job); });
+  std::for_each(gone, jobs->end(), [&](const auto& job) { Fail(job, cancelled, times); });
+  jobs->erase(gone, jobs->end());
+}
+
+// Rows that a call ran, counted per observer: one batch of statistics each.
+void TellObservers(const Jobs& jobs, bool success, const CallTimes& times) {
+  std::map<CallObserver*, size_t> rows;
+  for (const auto& job : jobs) {
+    for (const auto& waiter : job.waiters) ++rows[waiter.listener->observer()];
+  }
+  for (const auto& [observer, count] : rows) observer->CallDone(count, success, times);
+}
+
+}  // namespace
+
+void WorkerPool::Run(Engine* engine, std::vector<Job> jobs) {
+  CallTimes times;
+  times.start_ns = SteadyNow_ns();
+  times.compute_start_ns = times.compute_end_ns = times.end_ns = times.start_ns;
+  DropAbandoned(&jobs, times);
+  if (jobs.empty()) return;
+  std::vector<RowResult> results;
+  std::optional<Error> failure;
+  try {
+    results = Translate(engine, jobs, &times);
+  } catch (...) {
+    failure = CurrentError();
+  }
+  if (!failure) {
+    TellObservers(jobs, true, times);
+    Deliver(jobs, results, times);
+  } else if (jobs.size() == 1) {
+    times.compute_end_ns = times.end_ns = SteadyNow_ns();
+    TellObservers(jobs, false, times);
+    Fail(jobs.front(), *failure, times);
+  } else {  // one row may have spoilt the call, or all were too many: each gets a call of its own
+    for (auto& job : jobs) {
+      std::vector<Job> alone;
+      alone.push_back(std::move(job));
+      Run(engine, std::move(alone));
+    }
+  }
+}
+
+std::vector<RowResult> WorkerPool::Translate(Engine* engine, const std::vector<Job>& jobs,
+                                             CallTimes* times) {
+  std::vector<const CheckedRow*> rows;
+  rows.reserve(jobs.size());
+  for (const auto& job : jobs) rows.push_back(&job.row);
+  const auto abandoned = [&jobs](size_t position) { return NobodyWaits(jobs[position]); };
+  auto results = engine->Translate(rows, abandoned, times);
+  times->end_ns = SteadyNow_ns();
+  return results;
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "translation/call_plan.h"
+#include "translation/checked_row.h"
+#include "translation/engine.h"
+#include "translation/row_listener.h"
+#include "translation/weights.h"
+
+namespace ct2triton {
+
+struct PoolSettings {
+  size_t workers = 1;
+  size_t threads_per_worker = 1;
+  CallBounds bounds;
+  size_t max_queued_rows = 1;
+
+  bool operator==(const PoolSettings& other) const;
+};
+
+// Threads that translate: each holds a replica of the same weights, made, used and destroyed on it.
+// A worker that is free takes the row that has waited longest and the rows most like it, from
+// whatever request, Triton batch or model they came. Equal waiting rows run once.
+class WorkerPool {
+ public:
+  // The pool with these weights and settings, shared with all that ask for the same.
+  // Throws Error when a worker cannot start.
+  static std::shared_ptr<WorkerPool> Get(std::shared_ptr<const Weights> weights,
+                                         const PoolSettings& settings);
+
+  WorkerPool(std::shared_ptr<const Weights> weights, const PoolSettings& settings);
+  ~WorkerPool();  // answers every row that still waits, then ends the threads
+
+  // Queues the rows of one request, none of them empty; blocks while the queue is full.
+  // `positions`: what each row is called when its listener is told of it.
+  void Submit(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
+              const std::shared_ptr<RowListener>& listener);
+
+  const Weights& weights() const { return *weights_; }
+  const PoolSettings& settings() const { return settings_; }
+
+  // A request's row: told of under `position`, the row's place in that request.
+  struct Waiter {
+    std::shared_ptr<RowListener> listener;
+    size_t position = 0;
+  };
+  // A row to run, with all who wait for it: several where equal rows met.
+  struct Job {
+    CheckedRow row;
+    std::vector<Waiter> waiters;
+    size_t hash = 0;
+  };
+
+ private:
+  using Queue = std::list<Job>;
+
+  void Work(std::promise<void>* started);
+  std::vector<Job> TakeCall();  // blocks; empty once the pool ends
+  void Run(Engine* engine, std::vector<Job> jobs);
+  std::vector<RowResult> Translate(Engine* engine, const std::vector<Job>& jobs, CallTimes* times);
+  void Enqueue(CheckedRow row, Waiter waiter);
+  void StopWorkers() noexcept;
+
+  const std::shared_ptr<const Weights> weights_;
+  const PoolSettings settings_;
+
+  std::mutex mutex_;
+  std::condition_variable work_;   // rows wait, or the pool ends
+  std::condition_variable space_;  // the queue is below its bound
+  Queue queue_;                    // in order of arrival
+  std::unordered_multimap<size_t, Queue::iterator> by_hash_;  // rows that equal ones may join
+  size_t running_rows_ = 0;
+  bool stopping_ = false;
+
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace ct2triton
