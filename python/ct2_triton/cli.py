@@ -76,7 +76,9 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"{program} {ct2_triton.__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"{program} {ct2_triton.__version__}"
+    )
     module.add_arguments(parser)
     args = parser.parse_args(argv)
     try:

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assembles the one folder of backends that a tritonserver is given.
+
+It holds links: our backend, every backend of the server found, and for the Python backend the stub
+that fits the running interpreter. It lies in the user's cache under a key made of the identity of
+all files it points to, is built aside and renamed, and so is safe when two servers start at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import sysconfig
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.serve.backend_files import BACKEND_NAME
+from ct2_triton.serve.errors import BackendFolderError
+
+if TYPE_CHECKING:
+    from ct2_triton.serve.backend_files import BackendFiles
+    from ct2_triton.serve.installation import ServerInstallation
+
+_STUB_NAME = "triton_python_backend_stub"
+
+
+@dataclass(frozen=True)
+class BackendFolder:
+    """An assembled folder.
+
+    Attributes:
+        backends: For --backend-directory.
+        libraries: For the loader's search path: this Python's shared library, for the stub.
+    """
+
+    backends: Path
+    libraries: Path
+
+
+def assemble(
+    installation: ServerInstallation, files: BackendFiles, cache: Path | None = None
+) -> BackendFolder:
+    """Assemble the folder, or find it assembled.
+
+    Args:
+        installation: The server whose backends are to be offered too.
+        files: Our backend.
+        cache: Folder to keep it in; None for ct2-triton in the user's cache folder.
+
+    Returns:
+        The folder.
+
+    Raises:
+        BackendFolderError: If the cache cannot be written.
+    """
+    links = _wanted_links(installation, files)
+    parent = (cache or _user_cache()) / "backends"
+    folder = parent / _key(links)
+    try:
+        if not folder.exists():
+            parent.mkdir(parents=True, exist_ok=True)
+            _build(parent, folder, links)
+    except OSError as error:
+        raise BackendFolderError(
+            f"cannot assemble the backend folder in {parent}: {error}; "
+            "XDG_CACHE_HOME may name a folder that can be written"
+        ) from error
+    return BackendFolder(folder / "backends", folder / "lib")
+
+
+def _wanted_links(installation: ServerInstallation, files: BackendFiles) -> dict[str, Path]:
+    """Relative path in the folder, to the absolute file or folder it points to."""
+    links = {}
+    if installation.backends.is_dir():
+        for backend in sorted(installation.backends.iterdir()):
+            if backend.is_dir() and backend.name != BACKEND_NAME:
+                links[f"backends/{backend.name}"] = backend
+    python_links = _python_backend_links(installation)
+    if python_links:
+        del links["backends/python"]
+        links.update(python_links)
+    for name, source in files.by_name().items():
+        links[f"backends/{BACKEND_NAME}/{name}"] = source.absolute()
+    return links
+
+
+def _python_backend_links(installation: ServerInstallation) -> dict[str, Path]:
+    """Links for a server that keeps the Python stubs apart from the Python backend."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    stub = installation.python_stubs / version / _STUB_NAME
+    backend = installation.backends / "python"
+    if not stub.is_file() or not backend.is_dir() or (backend / _STUB_NAME).exists():
+        return {}
+    links = {
+        f"backends/python/{entry.name}": entry
+        for entry in sorted(backend.iterdir())
+        if entry.is_file()
+    }
+    links[f"backends/python/{_STUB_NAME}"] = stub
+    name = f"libpython{version}.so.1.0"
+    library = Path(sysconfig.get_config_var("LIBDIR") or "/nowhere") / name
+    if library.is_file():
+        links[f"lib/{name}"] = library
+    return links
+
+
+def _key(links: dict[str, Path]) -> str:
+    digest = hashlib.sha256()
+    for name, target in sorted(links.items()):
+        status = target.stat()
+        identity = (name, str(target), status.st_ino, status.st_size, status.st_mtime_ns)
+        digest.update(repr(identity).encode())
+    return digest.hexdigest()[:16]
+
+
+def _build(parent: Path, folder: Path, links: dict[str, Path]) -> None:
+    temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
+    try:
+        for subfolder in ("backends", "lib"):
+            (temporary / subfolder).mkdir()
+        for name, target in links.items():
+            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
+            (temporary / name).symlink_to(target)
+        temporary.chmod(0o755)
+        temporary.rename(folder)
+    except OSError:
+        # Another server may have been quicker: its folder is as good as ours.
+        if not folder.is_dir():
+            raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _user_cache() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME")
+    return Path(root if root else Path.home() / ".cache") / "ct2-triton"

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a tritonserver with the CTranslate2 backend, or install the backend into one of your own.
+
+The server is the one that TRITONSERVER names, else that on PATH, in /opt/tritonserver or in the
+wheel nvidia-pytriton (extra 'server'). Arguments after '--' go to tritonserver as they are:
+
+  ct2-serve --model-repository model_repository -- --log-verbose=1
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, TextIO
+
+from ct2_triton.serve import model_configs
+from ct2_triton.serve.backend_files import find_backend_files, install_backend
+from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
+from ct2_triton.serve.gpu import count_gpus
+from ct2_triton.serve.options import ServerOptions
+from ct2_triton.serve.ports import Ports
+from ct2_triton.serve.server import TritonServer
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+    from types import FrameType
+
+_EXIT_TERMINATED = 128 + signal.SIGTERM
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ct2-serve.
+
+    Args:
+        parser: Receives them.
+    """
+    task = parser.add_mutually_exclusive_group(required=True)
+    task.add_argument(
+        "--model-repository",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="folder of model folders, as ct2-prepare writes it; may be given again",
+    )
+    task.add_argument(
+        "--install-backend",
+        type=Path,
+        metavar="DIR",
+        help="copy the backend, self-contained, into this backends folder of a server, and end",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="with --install-backend: replace the one there"
+    )
+    ports = Ports()
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on; 0.0.0.0 for all, without any protection (default: %(default)s)",
+    )
+    parser.add_argument("--http-port", type=int, default=ports.http, help="(default: %(default)s)")
+    parser.add_argument("--grpc-port", type=int, default=ports.grpc, help="(default: %(default)s)")
+    parser.add_argument(
+        "--metrics-port", type=int, default=ports.metrics, help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--free-ports", action="store_true", help="take any three free ports and print them"
+    )
+    parser.add_argument(
+        "--log-file",
+        type=Path,
+        metavar="FILE",
+        help="append the server's log to this file (default: standard error)",
+    )
+    parser.add_argument(
+        "--start-timeout",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="how long loading the models may take (default: %(default)s)",
+    )
+    parser.add_argument(
+        "server_arguments",
+        nargs="*",
+        metavar="-- ARGUMENT",
+        help="passed on to tritonserver, such as -- --model-control-mode=poll",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until the server ends, or install the backend.
+
+    Args:
+        args: The parsed arguments.
+
+    Returns:
+        0, or tritonserver's exit code.
+
+    Raises:
+        ServeError: If anything fails; each class says what to do.
+    """
+    if args.install_backend is not None:
+        target = install_backend(args.install_backend, find_backend_files(), replace=args.force)
+        print(f"installed the backend in {target}")
+        return 0
+    with _open_log(args.log_file) as log:
+        options = ServerOptions(
+            model_repositories=args.model_repository,
+            host=args.host,
+            ports=None
+            if args.free_ports
+            else Ports(args.http_port, args.grpc_port, args.metrics_port),
+            server_arguments=args.server_arguments,
+            log=log,
+        )
+        _check_model_configs(options)
+        return _serve(TritonServer(options), args.start_timeout)
+
+
+def _serve(server: TritonServer, start_timeout_s: float) -> int:
+    try:
+        signal.signal(signal.SIGTERM, _exit_on_signal)
+        server.start(start_timeout_s)
+        received = _forward_signals(server)
+        _print_ready(server)
+        exit_code = server.process.wait()
+    finally:
+        server.stop()
+    if not received:
+        raise ServerStartError(server.failure_text())
+    return exit_code
+
+
+def _check_model_configs(options: ServerOptions) -> None:
+    configs = model_configs.read_model_configs(options.model_repositories)
+    for warning in model_configs.warnings(configs):
+        _warn(warning)
+    complaints = model_configs.gpu_complaints(configs) if count_gpus() == 0 else []
+    if not complaints:
+        return
+    # With one of these flags the server can do without the models complained of.
+    if options.has_argument("--model-control-mode") or options.has_argument("--exit-on-error"):
+        for complaint in complaints:
+            _warn(complaint)
+        return
+    raise ModelRepositoryError("\n".join(complaints))
+
+
+def _print_ready(server: TritonServer) -> None:
+    states = server.model_states()
+    for state in states:
+        if state.state == "UNAVAILABLE":
+            _warn(f"model '{state.name}' is not available: {state.reason}")
+    ready = sorted({state.name for state in states if state.state == "READY"})
+    print(f"ready; models: {', '.join(ready) or 'none'}")
+    print(f"  gRPC     {server.grpc_url}")
+    print(f"  HTTP     {server.http_url}")
+    print(f"  metrics  {server.metrics_url}", flush=True)
+
+
+def _forward_signals(server: TritonServer) -> list[int]:
+    """Pass SIGTERM and SIGINT on to the server from now on.
+
+    Args:
+        server: Receives them.
+
+    Returns:
+        A list that grows with each signal passed on.
+    """
+    received: list[int] = []
+
+    def forward(signal_number: int, _frame: FrameType | None) -> None:
+        received.append(signal_number)
+        server.process.send_signal(signal_number)
+
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, forward)
+    return received
+
+
+def _exit_on_signal(_signal_number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(_EXIT_TERMINATED)
+
+
+@contextlib.contextmanager
+def _open_log(path: Path | None) -> Iterator[TextIO]:
+    if path is None:
+        yield sys.stderr
+        return
+    try:
+        log = path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise ServerStartError(f"cannot write the log file {path}: {error.strerror}") from error
+    with log:
+        yield log
+
+
+def _warn(text: str) -> None:
+    print(f"ct2-serve: warning: {text}", file=sys.stderr, flush=True)

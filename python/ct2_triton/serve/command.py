@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line and the environment of a tritonserver."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.serve.errors import ServeError
+from ct2_triton.serve.gpu import count_gpus
+
+if TYPE_CHECKING:
+    from ct2_triton.serve.backend_folder import BackendFolder
+    from ct2_triton.serve.installation import ServerInstallation
+    from ct2_triton.serve.options import ServerOptions
+    from ct2_triton.serve.ports import Ports
+
+# Flags of tritonserver that are set from the options, and how to set them.
+_OURS = {
+    "--id": "it is how the server is recognised",
+    "--model-repository": "use ct2-serve's --model-repository",
+    "--model-store": "use ct2-serve's --model-repository",
+    "--backend-directory": "ct2-serve assembles the backends of the server and its own",
+    "--http-address": "use ct2-serve's --host",
+    "--grpc-address": "use ct2-serve's --host",
+    "--metrics-address": "use ct2-serve's --host",
+    "--http-port": "use ct2-serve's --http-port",
+    "--grpc-port": "use ct2-serve's --grpc-port",
+    "--metrics-port": "use ct2-serve's --metrics-port",
+    "--allow-http": "HTTP is how the server is asked whether it is ready",
+}
+
+
+def check_server_arguments(options: ServerOptions) -> None:
+    """Refuse further arguments that would contradict the options.
+
+    Args:
+        options: The options.
+
+    Raises:
+        ServeError: If there is one.
+    """
+    for flag, reason in _OURS.items():
+        if options.has_argument(flag):
+            raise ServeError(f"{flag} cannot be passed on to tritonserver: {reason}")
+
+
+def server_command(
+    options: ServerOptions,
+    installation: ServerInstallation,
+    folder: BackendFolder,
+    ports: Ports,
+    server_id: str,
+) -> list[str]:
+    """Put the command line together.
+
+    Args:
+        options: What the user wants.
+        installation: The server.
+        folder: The assembled backend folder.
+        ports: The ports to use.
+        server_id: Name that the server gives itself.
+
+    Returns:
+        The binary and its arguments.
+    """
+    command = [str(installation.executable), f"--id={server_id}"]
+    command += [f"--model-repository={path.absolute()}" for path in options.model_repositories]
+    command.append(f"--backend-directory={folder.backends}")
+    for name, port in ports._asdict().items():
+        command += [f"--{name}-address={options.host}", f"--{name}-port={port}"]
+    if installation.caches.is_dir() and not options.has_argument("--cache-directory"):
+        command.append(f"--cache-directory={installation.caches}")
+    if not options.has_argument("--allow-gpu-metrics") and count_gpus() == 0:
+        command.append("--allow-gpu-metrics=false")
+    return [*command, *options.server_arguments]
+
+
+def server_environment(options: ServerOptions, folder: BackendFolder) -> dict[str, str]:
+    """Put the environment together.
+
+    Args:
+        options: What the user wants.
+        folder: The assembled backend folder.
+
+    Returns:
+        All variables.
+    """
+    environment = dict(os.environ)
+    # Idle OpenMP threads that spin starve the ones that work.
+    environment.setdefault("OMP_WAIT_POLICY", "passive")
+    # Python backend models run in the virtual environment that stands first on PATH.
+    _prepend(environment, "PATH", Path(sys.executable).parent)
+    if any(folder.libraries.iterdir()):
+        _prepend(environment, "LD_LIBRARY_PATH", folder.libraries)
+    environment.update(options.environment)
+    return environment
+
+
+def _prepend(environment: dict[str, str], variable: str, folder: Path) -> None:
+    rest = environment.get(variable)
+    environment[variable] = f"{folder}{os.pathsep}{rest}" if rest else str(folder)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds a tritonserver and what lies beside it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.serve.errors import ServerNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SERVER_VARIABLE = "TRITONSERVER"
+_IMAGE_FOLDER = Path("/opt/tritonserver")
+
+
+@dataclass(frozen=True)
+class ServerInstallation:
+    """One tritonserver on this machine.
+
+    Attributes:
+        executable: The binary, links resolved.
+        backends: Folder of the backends that came with it; it may be absent.
+        python_stubs: Folder of Python backend stubs by Python version (the nvidia-pytriton wheel
+            keeps them apart); it may be absent.
+        caches: Folder of cache implementations; it may be absent.
+    """
+
+    executable: Path
+    backends: Path
+    python_stubs: Path
+    caches: Path
+
+
+def find_server(executable: Path | None = None) -> ServerInstallation:
+    """Find a tritonserver.
+
+    Without an explicit one, the variable TRITONSERVER decides, then PATH, then /opt/tritonserver,
+    then the wheel nvidia-pytriton, which is not imported.
+
+    Args:
+        executable: The binary to take, or None to search.
+
+    Returns:
+        The installation.
+
+    Raises:
+        ServerNotFoundError: If the named binary, or any binary, is missing.
+    """
+    named = executable or _named_by_variable()
+    if named is not None:
+        if not os.access(named, os.X_OK) or named.is_dir():
+            raise ServerNotFoundError(f"{named} is not an executable tritonserver")
+        return _installation(named)
+    for candidate in _usual_places():
+        if os.access(candidate, os.X_OK):
+            return _installation(candidate)
+    raise ServerNotFoundError(
+        "no tritonserver on PATH, in /opt/tritonserver or from the wheel nvidia-pytriton: "
+        f"'pip install ct2-triton[server]', or set {SERVER_VARIABLE} to the binary"
+    )
+
+
+def _named_by_variable() -> Path | None:
+    value = os.environ.get(SERVER_VARIABLE)
+    return Path(value) if value else None
+
+
+def _usual_places() -> Iterator[Path]:
+    on_path = shutil.which("tritonserver")
+    if on_path:
+        yield Path(on_path)
+    yield _IMAGE_FOLDER / "bin" / "tritonserver"
+    wheel = importlib.util.find_spec("pytriton")
+    if wheel is not None and wheel.origin is not None:
+        yield Path(wheel.origin).parent / "tritonserver" / "bin" / "tritonserver"
+
+
+def _installation(executable: Path) -> ServerInstallation:
+    resolved = executable.resolve()
+    root = resolved.parent.parent
+    return ServerInstallation(
+        executable=resolved,
+        backends=root / "backends",
+        python_stubs=root / "python_backend_stubs",
+        caches=root / "caches",
+    )

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One tritonserver with our backend: started, waited for, watched and stopped."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from ct2_triton.serve import backend_folder
+from ct2_triton.serve.backend_files import find_backend_files
+from ct2_triton.serve.command import check_server_arguments, server_command, server_environment
+from ct2_triton.serve.errors import ServerStartError
+from ct2_triton.serve.http_probe import HttpProbe, ModelState
+from ct2_triton.serve.installation import find_server
+from ct2_triton.serve.ports import Ports, check_free, find_free_ports
+from ct2_triton.serve.process import LoggedProcess
+from ct2_triton.serve.server_log import lines_that_matter
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from ct2_triton.serve.options import ServerOptions
+
+_POLL_INTERVAL_S = 0.05
+_FREE_PORT_ATTEMPTS = 3
+
+
+class TritonServer:
+    """One tritonserver with our backend. It ends when this process ends, however that happens.
+
+    Use it as a context manager, or call ``start`` and ``stop``::
+
+        with TritonServer(ServerOptions([Path("model_repository")])) as server:
+            client = TranslationClient(server.grpc_url, "nllb-200-distilled-600M")
+    """
+
+    def __init__(self, options: ServerOptions) -> None:
+        """Find the server and our backend, and assemble the backend folder. Starts nothing.
+
+        Args:
+            options: What to start it with.
+
+        Raises:
+            ServerNotFoundError: If there is no tritonserver.
+            PluginMissingError: If the package was installed without the backend.
+            EngineLibraryError: If there is no CTranslate2 library.
+            BackendFolderError: If the backend folder cannot be assembled.
+            ServeError: If the further arguments contradict the options.
+        """
+        check_server_arguments(options)
+        self.options = options
+        self.installation = find_server(options.executable)
+        files = find_backend_files(options.plugin, options.engine_directory)
+        self._folder = backend_folder.assemble(self.installation, files, options.cache)
+        self._id = f"ct2-triton-{os.getpid()}-{secrets.token_hex(4)}"
+        self._ports = options.ports or Ports(0, 0, 0)
+        self._process: LoggedProcess | None = None
+
+    def __enter__(self) -> Self:
+        """Start the server and wait until it is ready.
+
+        Returns:
+            This server.
+        """
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop the server.
+
+        Args:
+            exception_type: Of an exception that leaves the block.
+            exception: That exception.
+            traceback: Its traceback.
+        """
+        self.stop()
+
+    @property
+    def ports(self) -> Ports:
+        """The ports in use; zeros before a start with free ports."""
+        return self._ports
+
+    @property
+    def grpc_url(self) -> str:
+        """Address for gRPC clients: ``host:port``, no scheme."""
+        return f"{self.options.url_host}:{self._ports.grpc}"
+
+    @property
+    def http_url(self) -> str:
+        """Address for HTTP clients, with scheme."""
+        return f"http://{self.options.url_host}:{self._ports.http}"
+
+    @property
+    def metrics_url(self) -> str:
+        """Address of the Prometheus text."""
+        return f"http://{self.options.url_host}:{self._ports.metrics}/metrics"
+
+    @property
+    def process(self) -> LoggedProcess:
+        """The server's process.
+
+        Raises:
+            ServerStartError: If it was never started.
+        """
+        if self._process is None:
+            raise ServerStartError("the server has not been started")
+        return self._process
+
+    def is_alive(self) -> bool:
+        """Whether the process runs.
+
+        Returns:
+            False before the start and after the end.
+        """
+        return self._process is not None and self._process.exit_code is None
+
+    def is_ready(self) -> bool:
+        """Whether the server says that it and its models are ready.
+
+        Returns:
+            False also when it does not run.
+        """
+        return self.is_alive() and self._probe().is_ready()
+
+    def log_text(self) -> str:
+        """The newest lines of the server's log.
+
+        Returns:
+            At most 5000 lines.
+        """
+        return "".join(self.process.log_lines())
+
+    def model_states(self) -> list[ModelState]:
+        """Ask the server for its index of models.
+
+        Returns:
+            One entry per model version.
+        """
+        return self._probe().model_states()
+
+    def failure_text(self) -> str:
+        """Say how the ended server ended, with the lines of its log that matter.
+
+        Returns:
+            One line, and one more per error in the log.
+        """
+        exit_code = self.process.exit_code
+        if exit_code is not None and exit_code < 0:
+            how = f"was ended by {signal.Signals(-exit_code).name}"
+        else:
+            how = f"ended with status {exit_code}"
+        return f"tritonserver {how}{self._log_excerpt()}"
+
+    def start(self, timeout_s: float = 300.0) -> None:
+        """Start the server and wait until it answers and all models have been tried.
+
+        Models that could not be loaded do not fail the start if ``--exit-on-error=false`` was
+        given; ``model_states`` tells them.
+
+        Args:
+            timeout_s: Seconds to wait; large models take their time.
+
+        Raises:
+            PortInUseError: If a wanted port is taken.
+            ServerStartError: If the server ends, or does not answer in time.
+        """
+        attempts = 1 if self.options.ports else _FREE_PORT_ATTEMPTS
+        while True:
+            attempts -= 1
+            self._launch()
+            try:
+                self._wait_until_ready(timeout_s)
+            except BaseException:
+                self.stop()
+                # Between asking for a free port and using it, another process may have taken it.
+                if attempts and "Address already in use" in self.log_text():
+                    continue
+                raise
+            return
+
+    def stop(self, timeout_s: float = 60.0) -> int | None:
+        """Ask the server to end, then make it. Does nothing if it has ended.
+
+        Args:
+            timeout_s: Seconds it gets to finish what is in flight.
+
+        Returns:
+            Its exit code; None if it was never started.
+        """
+        return None if self._process is None else self._process.stop(timeout_s)
+
+    def _probe(self) -> HttpProbe:
+        return HttpProbe(self.options.connect_host, self._ports.http)
+
+    def _launch(self) -> None:
+        self._ports = self.options.ports or find_free_ports(self.options.host)
+        check_free(self.options.host, self._ports)
+        command = server_command(
+            self.options, self.installation, self._folder, self._ports, self._id
+        )
+        environment = server_environment(self.options, self._folder)
+        self._process = LoggedProcess(command, environment, self.options.log)
+
+    def _wait_until_ready(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        probe = self._probe()
+        while time.monotonic() < deadline:
+            if not self.is_alive():
+                raise ServerStartError(self.failure_text())
+            # It answers only after all models have been tried. Its name proves that it is ours.
+            if probe.server_id() == self._id:
+                return
+            time.sleep(_POLL_INTERVAL_S)
+        raise ServerStartError(
+            f"tritonserver did not answer within {timeout_s:g} s{self._log_excerpt()}"
+        )
+
+    def _log_excerpt(self) -> str:
+        log = self.process.log_lines()
+        lines = lines_that_matter(log) or [line.rstrip() for line in log[-10:]]
+        return "".join(f"\n  {line}" for line in lines)
