@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/model_config.h"
+#include "translation/device.h"
+#include "translation/translator.h"
+#include "triton_c_api.h"
+
+namespace ct2triton {
+
+// One loaded version of a model: its configuration, and a translator on each device that its
+// instances use.
+class ModelState {
+ public:
+  // Loads what Triton asks for and hangs it on the model. Throws Error.
+  static void Attach(TRITONBACKEND_Model* model);
+  // Frees it, if Attach got that far, and gives the memory back to the system.
+  static void Detach(TRITONBACKEND_Model* model);
+  static ModelState& Of(TRITONBACKEND_Model* model);
+
+  explicit ModelState(TRITONBACKEND_Model* model);
+  ~ModelState();
+  ModelState(const ModelState&) = delete;
+  ModelState& operator=(const ModelState&) = delete;
+
+  const ModelConfig& config() const { return config_; }
+
+  // The translator on `device`, loaded at the first call. May be called from several threads.
+  std::shared_ptr<Translator> TranslatorOn(const Device& device);
+
+ private:
+  const std::string label_;  // "model 'name' version 1"
+  const ModelConfig config_;
+  const std::string directory_;  // the files of CTranslate2
+
+  std::mutex mutex_;
+  std::vector<std::pair<Device, std::shared_ptr<Translator>>> translators_;
+};
+
+}  // namespace ct2triton

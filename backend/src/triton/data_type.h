@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "triton_c_api.h"
+
+namespace ct2triton {
+
+// The type that a config writes as "TYPE_INT32"; TRITONSERVER_TYPE_INVALID for names that are
+// neither an integer type, TYPE_FP32 nor TYPE_STRING.
+TRITONSERVER_DataType DataTypeFromConfig(const std::string& name);
+
+// Bytes of one element of an integer type; 0 for every other type.
+size_t IntegerByteSize(TRITONSERVER_DataType type);
+
+// `count` integers of `type` at `data`, which need not be aligned. Beyond 64 signed bits they stop
+// at the largest.
+std::vector<int64_t> WidenIntegers(const void* data, size_t count, TRITONSERVER_DataType type);
+
+// Writes `values` to `data` as `type`, which must be wide enough.
+void NarrowIntegers(const std::vector<int64_t>& values, TRITONSERVER_DataType type, void* data);
+
+}  // namespace ct2triton

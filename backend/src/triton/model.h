@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What Triton tells about a model and an instance, as values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "translation/device.h"
+#include "triton_c_api.h"
+
+namespace ct2triton {
+
+std::string ModelName(TRITONBACKEND_Model* model);
+uint64_t ModelVersion(TRITONBACKEND_Model* model);
+std::string ModelFolder(TRITONBACKEND_Model* model);  // the one that holds config.pbtxt
+
+std::string ModelConfigJson(TRITONBACKEND_Model* model);
+bool AutoCompleteWanted(TRITONBACKEND_Model* model);
+void SetModelConfigJson(TRITONBACKEND_Model* model, const std::string& json);
+
+std::string InstanceName(TRITONBACKEND_ModelInstance* instance);
+TRITONBACKEND_Model* InstanceModel(TRITONBACKEND_ModelInstance* instance);
+
+// Where CTranslate2 has to run for this instance.
+// Throws Error(kInvalidArgument) for a kind other than KIND_CPU and KIND_GPU.
+Device InstanceDevice(TRITONBACKEND_ModelInstance* instance);
+
+// Where Triton puts instances when a model's config does not say: one on each GPU if CTranslate2
+// can use any, else one on the CPU. A pool of workers makes more than one pointless.
+void SetPreferredInstances(TRITONBACKEND_BackendAttribute* attributes);
+
+}  // namespace ct2triton

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "triton/model_directory.h"
+
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool HoldsModel(const fs::path& folder) {
+  std::error_code ignored;  // unreadable is as good as absent
+  return fs::is_regular_file(folder / "model.bin", ignored);
+}
+
+// A path that stays inside the repository once its ".." are resolved.
+fs::path InsideRepository(const std::string& model_path) {
+  const fs::path path = fs::path(model_path).lexically_normal();
+  const bool climbs_too_far = std::distance(path.begin(), path.end()) > 1 &&
+                              *path.begin() == ".." && *std::next(path.begin()) == "..";
+  if (path.is_absolute() || climbs_too_far) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "model_path: '" + model_path +
+                    "' must be a path relative to the model's folder, inside the repository "
+                    "(for example '../other_model/1/model')");
+  }
+  return path;
+}
+
+std::vector<fs::path> Candidates(const fs::path& model_folder, uint64_t version,
+                                 const ModelConfig& config) {
+  if (!config.engine.model_path.empty()) {
+    return {(model_folder / InsideRepository(config.engine.model_path)).lexically_normal()};
+  }
+  const fs::path version_folder = model_folder / std::to_string(version);
+  std::vector<fs::path> candidates;
+  if (!config.default_model_filename.empty() && config.default_model_filename != "model") {
+    candidates.push_back(version_folder / config.default_model_filename);
+  }
+  candidates.push_back(version_folder / "model");
+  candidates.push_back(version_folder);
+  return candidates;
+}
+
+}  // namespace
+
+std::string FindModelDirectory(const std::string& model_folder, uint64_t version,
+                               const ModelConfig& config) {
+  std::string looked_in;
+  for (const fs::path& folder : Candidates(model_folder, version, config)) {
+    if (HoldsModel(folder)) return folder.string();
+    looked_in += (looked_in.empty() ? "'" : ", '") + folder.string() + "'";
+  }
+  throw Error(ErrorCode::kNotFound, "no CTranslate2 model: there is no model.bin in " + looked_in);
+}
+
+}  // namespace ct2triton

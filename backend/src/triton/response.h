@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "error.h"
+#include "triton/request.h"
+#include "triton_c_api.h"
+
+namespace ct2triton {
+
+// The answer to one request. Gone without a trace if it is not sent.
+class Response {
+ public:
+  explicit Response(const Request& request);
+  ~Response();
+  Response(const Response&) = delete;
+  Response& operator=(const Response&) = delete;
+
+  // Adds an output tensor and gives its memory, to be filled before Send.
+  void* AddOutput(const std::string& name, TRITONSERVER_DataType type,
+                  const std::vector<int64_t>& shape, size_t byte_size);
+
+  // The one and last answer. `error` null: success.
+  void Send(const Error* error = nullptr);
+
+ private:
+  TRITONBACKEND_Response* handle_ = nullptr;
+};
+
+}  // namespace ct2triton

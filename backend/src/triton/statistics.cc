@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "triton/statistics.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "triton/guard.h"
+
+namespace ct2triton {
+
+void RequestTimes::Add(const CallTimes& call) noexcept {
+  if (call.compute_start_ns == call.compute_end_ns) return;
+  if (span_.start_ns == 0) {
+    span_ = call;
+    return;
+  }
+  span_.start_ns = std::min(span_.start_ns, call.start_ns);
+  span_.compute_start_ns = std::min(span_.compute_start_ns, call.compute_start_ns);
+  span_.compute_end_ns = std::max(span_.compute_end_ns, call.compute_end_ns);
+  span_.end_ns = std::max(span_.end_ns, call.end_ns);
+}
+
+CallTimes RequestTimes::Span() const noexcept {
+  if (span_.start_ns != 0) return span_;
+  const auto since_epoch = std::chrono::steady_clock::now().time_since_epoch();
+  const uint64_t now_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
+  return CallTimes{now_ns, now_ns, now_ns, now_ns};
+}
+
+void ReportRequest(TRITONBACKEND_ModelInstance* instance, const Request& request, bool success,
+                   const CallTimes& times) noexcept {
+  CheckOrLog(TRITONBACKEND_ModelInstanceReportStatistics(
+                 instance, request.handle(), success, times.start_ns, times.compute_start_ns,
+                 times.compute_end_ns, times.end_ns),
+             "reporting request statistics");
+}
+
+void ReportCall(TRITONBACKEND_ModelInstance* instance, size_t rows,
+                const CallTimes& times) noexcept {
+  CheckOrLog(TRITONBACKEND_ModelInstanceReportBatchStatistics(
+                 instance, rows, times.start_ns, times.compute_start_ns, times.compute_end_ns,
+                 times.end_ns),
+             "reporting batch statistics");
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "translation/row_listener.h"
+#include "triton/request.h"
+#include "triton_c_api.h"
+
+namespace ct2triton {
+
+// When the rows of one request were worked on: from the start of the first call to the end of the
+// last. Where there was none, as for a request of empty rows, the moment it is asked.
+class RequestTimes {
+ public:
+  // Passes over the times of a row that was answered without computing.
+  void Add(const CallTimes& call) noexcept;
+  CallTimes Span() const noexcept;
+
+ private:
+  CallTimes span_;
+};
+
+// Counts one request, answered well or not. Before it is released.
+void ReportRequest(TRITONBACKEND_ModelInstance* instance, const Request& request, bool success,
+                   const CallTimes& times) noexcept;
+
+// Counts one call of the engine as one execution of `rows` rows.
+void ReportCall(TRITONBACKEND_ModelInstance* instance, size_t rows,
+                const CallTimes& times) noexcept;
+
+}  // namespace ct2triton
