@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Translate lines of text with a model that Triton serves.
+
+Each line is one sentence. A line is translated when it arrives, not at the end of the input, so
+the command can stand behind a live source. Results come in the order of the lines:
+
+    echo "Good morning." | ct2-translate --model nllb --from eng_Latn --to deu_Latn,fra_Latn
+    deu_Latn  Guten Morgen.
+    fra_Latn  Bonjour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.client.blocking import iterate_in_thread, read_lines
+from ct2_triton.client.client import DEFAULT_TIMEOUT_S, DEFAULT_URL, TranslationClient
+from ct2_triton.client.tokenization import REPOSITORY_VARIABLE
+from ct2_triton.errors import ClientError, DeadlineExceededError, RequestRejectedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ct2_triton.client.results import Hypothesis, Translation
+    from ct2_triton.client.stream import StreamItem
+
+# What concerns one line alone; anything else ends the command.
+_LINE_ERRORS = (RequestRejectedError, DeadlineExceededError)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument("files", nargs="*", type=Path, help="read these files (default: stdin)")
+    parser.add_argument("--model", required=True, help="name of the model on the server")
+    parser.add_argument("--from", dest="source", metavar="LANGUAGE", help="language of the text")
+    parser.add_argument(
+        "--to", dest="targets", metavar="LANGUAGES", type=_names, help="targets, by commas"
+    )
+    parser.add_argument("--url", default=DEFAULT_URL, help="gRPC endpoint (default: %(default)s)")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument(
+        "--model-repository",
+        type=Path,
+        metavar="FOLDER",
+        help=f"folder of prepared models, for the tokenizer (default: ${REPOSITORY_VARIABLE})",
+    )
+    place.add_argument(
+        "--tokenizer", type=Path, metavar="FOLDER", help="a prepared model's tokenizer folder"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object for each line")
+    parser.add_argument("--beam-size", type=int, metavar="N", help="short for --option beam_size=N")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        type=_option,
+        metavar="NAME=VALUE",
+        help="a decoding option (docs/parameters.md); may be repeated",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=DEFAULT_TIMEOUT_S,
+        metavar="SECONDS",
+        help="for one line (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--max-in-flight",
+        type=int,
+        default=64,
+        metavar="N",
+        help="lines under way at once (default: %(default)s)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Translates all lines.
+
+    Args:
+        args: What `add_arguments` declares.
+
+    Returns:
+        0, or 1 when the server refused a line or did not answer it in time.
+
+    Raises:
+        Ct2TritonError: Nothing can be translated.
+    """
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
+    try:
+        return asyncio.run(_translate(args))
+    except BrokenPipeError:  # the reader has had enough, as in "| head"
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+async def _translate(args: argparse.Namespace) -> int:
+    """Streams lines through the client and prints each when all its languages are there."""
+    options = dict(args.option)
+    if args.beam_size is not None:
+        options["beam_size"] = args.beam_size
+    client = TranslationClient(
+        args.url,
+        args.model,
+        repository=args.model_repository,
+        tokenizer=args.tokenizer,
+        timeout_s=args.timeout,
+    )
+    printer = _Printer(len(args.targets or [None]), as_json=args.json)
+    async with client:
+        items = client.stream(
+            iterate_in_thread(_lines(args.files)),
+            source=args.source,
+            targets=args.targets,
+            max_in_flight=args.max_in_flight,
+            on_error="yield",
+            **options,
+        )
+        async with aclosing(items):
+            async for item in items:
+                printer.add(item)
+    printer.finish()
+    return 1 if printer.failed else 0
+
+
+class _Printer:
+    """Collects the languages of a line, prints it when it is complete, and shows progress."""
+
+    def __init__(self, languages: int, *, as_json: bool) -> None:
+        self.failed = 0
+        self._languages = languages
+        self._as_json = as_json
+        self._lines: dict[int, list[StreamItem]] = {}
+        self._done = 0
+        self._shows_progress = sys.stderr.isatty() and not sys.stdout.isatty()
+
+    def add(self, item: StreamItem) -> None:
+        """Takes one item; the stream keeps the order of the lines in each language."""
+        if isinstance(item.outcome, ClientError):
+            self._report(item, item.outcome)
+        line = self._lines.setdefault(item.position, [])
+        line.append(item)
+        if len(line) == self._languages:
+            self._print(self._lines.pop(item.position))
+
+    def finish(self) -> None:
+        """Ends the line of progress."""
+        if self._shows_progress:
+            print(file=sys.stderr)
+
+    def _report(self, item: StreamItem, error: ClientError) -> None:
+        if not isinstance(error, _LINE_ERRORS):
+            raise error
+        self.failed += 1
+        where = f"line {item.position + 1}" + (f", {item.target}" if item.target else "")
+        print(f"ct2-translate: {where}: {error}", file=sys.stderr)
+
+    def _print(self, items: list[StreamItem]) -> None:
+        if self._as_json:
+            print(json.dumps(_as_json(items), ensure_ascii=False), flush=True)
+        else:
+            print("\n".join(map(_as_text, items)), flush=True)
+        self._done += 1
+        if self._shows_progress:
+            print(f"\r{self._done} lines", end="", file=sys.stderr, flush=True)
+
+
+def _as_text(item: StreamItem) -> str:
+    failed = isinstance(item.outcome, ClientError)
+    text = "" if failed else " ".join(item.translation.text.splitlines())
+    return text if item.target is None else f"{item.target}  {text}"
+
+
+def _as_json(items: list[StreamItem]) -> dict[str, Any]:
+    first = items[0]
+    answers = []
+    for item in items:
+        if isinstance(item.outcome, ClientError):
+            answers.append({"target": item.target, "error": str(item.outcome)})
+        else:
+            answers.append({"target": item.target, **_answer(item.outcome)})
+    return {"line": first.position + 1, "text": first.sentence.text, "translations": answers}
+
+
+def _answer(translation: Translation) -> dict[str, Any]:
+    answer = _hypothesis(translation.hypotheses[0])
+    if translation.unknown_tokens:
+        answer["unknown_tokens"] = translation.unknown_tokens
+    if len(translation.hypotheses) > 1:
+        answer["hypotheses"] = [_hypothesis(one) for one in translation.hypotheses]
+    return answer
+
+
+def _hypothesis(one: Hypothesis) -> dict[str, Any]:
+    fields = {"text": one.text, "score": one.score, "finish_reason": one.finish_reason}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _lines(files: list[Path]) -> Iterator[str]:
+    """Reads the files one after another, or stdin."""
+    if not files:
+        yield from read_lines(0)
+    for file in files:
+        try:
+            descriptor = os.open(file, os.O_RDONLY)
+        except OSError as error:
+            raise ClientError(f"cannot read {file}: {error.strerror}") from error
+        try:
+            yield from read_lines(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError("name at least one language")
+    return names
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """Reads NAME=VALUE; a value that is JSON (4, 0.5, true, ["a"]) is taken as such."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The asynchronous client: text in, text out, in any number of languages."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, overload
+
+from ct2_triton.client.results import Translation, empty_translation
+from ct2_triton.client.retry import RetryPolicy
+from ct2_triton.client.stream import Sentence, StreamItem, StreamOptions, TranslationStream
+from ct2_triton.client.tasks import map_bounded, run_all
+from ct2_triton.client.tokenization import Tokenizer, find_tokenizer
+from ct2_triton.errors import ClientError, InvalidCallError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Mapping, Sequence
+    from types import TracebackType
+    from typing import Any
+
+    import grpc
+
+    from ct2_triton.client.connection import Connection, Deadline
+    from ct2_triton.client.requests import ModelTensors, OptionValue
+    from ct2_triton.client.stream import OnError, Order, Superseded
+    from ct2_triton.client.tokenization import EncodedText
+    from ct2_triton.prepared_model import Language
+
+DEFAULT_URL = "localhost:8001"
+DEFAULT_TIMEOUT_S = 60.0
+UNSET_S = -1.0  # "take the client's setting", since None means no limit
+
+
+@dataclass(frozen=True)
+class _Direction:
+    """From which language, into which."""
+
+    source: Language | None
+    targets: tuple[Language | None, ...]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What else the sentences of one call have in common."""
+
+    tensors: ModelTensors
+    options: Mapping[str, OptionValue]
+
+
+class TranslationClient:
+    """Translates with one model of one server, over one connection.
+
+    Safe for any number of concurrent calls in one event loop. Make one and keep it: each client
+    opens a connection of its own.
+
+        async with TranslationClient("localhost:8001", "nllb", repository="models") as client:
+            german, french = await client.translate(
+                "How is your day going?", source="eng_Latn", targets=["deu_Latn", "fra_Latn"]
+            )
+            print(german.text)
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        model: str = "",
+        *,
+        repository: str | os.PathLike[str] | None = None,
+        tokenizer: str | os.PathLike[str] | Tokenizer | None = None,
+        timeout_s: float | None = DEFAULT_TIMEOUT_S,
+        retry: RetryPolicy | None = None,
+        max_in_flight: int = 256,
+        credentials: grpc.ChannelCredentials | None = None,
+        metadata: Mapping[str, str] | None = None,
+        version: str = "",
+    ) -> None:
+        """Reads the tokenizer; connects with the first call.
+
+        Args:
+            url: Host and port of the server's gRPC endpoint.
+            model: Name of the model on the server.
+            repository: Folder that holds the prepared model `<repository>/<model>`, whose
+                tokenizer is used. Default: the variable CT2_MODEL_REPOSITORY.
+            tokenizer: A prepared model's tokenizer folder, or a loaded `Tokenizer`, instead.
+            timeout_s: Seconds a call may take when it does not say otherwise; None for no limit.
+            retry: What to do while the server cannot be reached.
+            max_in_flight: Requests (a sentence in a language) that one call may have on their way.
+            credentials: gRPC channel credentials for TLS; None sends in the clear.
+            metadata: Headers for every request, such as an authorization.
+            version: Version of the model; "" leaves the choice to the server.
+
+        Raises:
+            TokenizerError: No tokenizer is found, or it cannot be read.
+            InvalidCallError: No model is named.
+        """
+        if not model:
+            raise InvalidCallError("name the model: TranslationClient(url, model)")
+        self.model = model
+        self.tokenizer = (
+            tokenizer
+            if isinstance(tokenizer, Tokenizer)
+            else find_tokenizer(model, repository=repository, tokenizer=tokenizer)
+        )
+        self._timeout_s = timeout_s
+        self._max_in_flight = max(1, max_in_flight)
+        self._version = version
+        self._open = partial(
+            _open, url, retry or RetryPolicy(), credentials=credentials, metadata=metadata
+        )
+        self._connection: Connection | None = None
+        self._tensors: ModelTensors | None = None
+        self._closed = False
+
+    async def __aenter__(self) -> TranslationClient:
+        """Returns the client."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closes the client."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connection; calls in flight are cancelled. May be called again."""
+        self._closed = True
+        if self._connection is not None:
+            await self._connection.close()
+
+    @overload
+    async def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] to typing
+        self,
+        text: str,
+        *,
+        source: str | None = ...,
+        targets: str | Sequence[str] | None = ...,
+        timeout_s: float | None = ...,
+        **options: OptionValue,
+    ) -> list[Translation]: ...
+
+    @overload
+    async def translate(
+        self,
+        text: Sequence[str],
+        *,
+        source: str | None = ...,
+        targets: str | Sequence[str] | None = ...,
+        timeout_s: float | None = ...,
+        **options: OptionValue,
+    ) -> list[list[Translation]]: ...
+
+    async def translate(
+        self,
+        text: str | Sequence[str],
+        *,
+        source: str | None = None,
+        targets: str | Sequence[str] | None = None,
+        timeout_s: float | None = UNSET_S,
+        **options: OptionValue,
+    ) -> list[Translation] | list[list[Translation]]:
+        """Translates a sentence, or many, into one or more languages.
+
+        Cancelling the awaiting task cancels what is under way on the server.
+
+        Args:
+            text: A sentence, or a sequence of them. Text without a visible character gives an
+                empty result and no request.
+            source: Language of the text, by the model's code or an alias such as "en"; None for a
+                model without source languages.
+            targets: Language or languages wanted; None for a model without target languages.
+            timeout_s: Seconds the whole call may take, or None; left out, the client's setting.
+            **options: Decoding options, such as `beam_size=4` (docs/parameters.md).
+
+        Returns:
+            One translation for each target, in order; for many sentences, a list of such lists.
+
+        Raises:
+            UnknownLanguageError: A language is not the model's.
+            ClientError: Another of its subclasses; what had been sent is cancelled.
+        """
+        from ct2_triton.client.connection import Deadline
+
+        direction = _Direction(self.tokenizer.source(source), self.tokenizer.targets(targets))
+        deadline = Deadline(self._limit_s(timeout_s))
+        call = _Call(await self._model_tensors(deadline), options)
+
+        async def sentence(one: str) -> list[Translation]:
+            return await run_all(self._sentence(one, direction, call, deadline).values())
+
+        if isinstance(text, str):
+            return await sentence(text)
+        limit = max(1, self._max_in_flight // len(direction.targets))
+        return await map_bounded(sentence, text, limit)
+
+    async def stream(
+        self,
+        sentences: AsyncIterable[str | Sentence],
+        *,
+        source: str | None = None,
+        targets: str | Sequence[str] | None = None,
+        timeout_s: float | None = UNSET_S,
+        max_in_flight: int = 16,
+        order: Order = "per-language",
+        superseded: Superseded = "cancel",
+        on_error: OnError = "raise",
+        **options: OptionValue,
+    ) -> AsyncGenerator[StreamItem, None]:
+        """Translates sentences as they come.
+
+        Leaving the iteration cancels what is under way on the server; use
+        `contextlib.aclosing(client.stream(...))` where it may be left early.
+
+        Args:
+            sentences: Sentences, or `Sentence` objects whose id ties their versions together.
+            source: Language of the sentences, as in `translate`.
+            targets: Language or languages wanted, as in `translate`.
+            timeout_s: Seconds each sentence may take, from the moment it is sent.
+            max_in_flight: See `StreamOptions`.
+            order: See `StreamOptions`.
+            superseded: See `StreamOptions`.
+            on_error: See `StreamOptions`.
+            **options: Decoding options.
+
+        Yields:
+            One item for each sentence and language, less those that were superseded.
+
+        Raises:
+            UnknownLanguageError: A language is not the model's.
+            ClientError: A sentence failed and `on_error` is "raise".
+        """
+        from ct2_triton.client.connection import Deadline
+
+        direction = _Direction(self.tokenizer.source(source), self.tokenizer.targets(targets))
+        limit_s = self._limit_s(timeout_s)
+        behaviour = StreamOptions(max_in_flight, order, superseded, on_error)
+        call = _Call(await self._model_tensors(Deadline(limit_s)), options)
+
+        def start(sentence: Sentence) -> dict[str | None, Coroutine[Any, Any, Translation]]:
+            own = direction
+            try:
+                if sentence.source is not None:
+                    own = replace(direction, source=self.tokenizer.source(sentence.source))
+                return self._sentence(sentence.text, own, call, Deadline(limit_s))
+            except ClientError as error:
+                return {_code(target): _failed(error) for target in direction.targets}
+
+        async with aclosing(TranslationStream(start, behaviour).run(sentences)) as items:
+            async for item in items:
+                yield item
+
+    def _sentence(
+        self, text: str, direction: _Direction, call: _Call, deadline: Deadline
+    ) -> dict[str | None, Coroutine[Any, Any, Translation]]:
+        """Splits a sentence once and makes a coroutine for each language."""
+        encoded = self.tokenizer.encode(text)
+        return {
+            _code(target): self._translation(
+                text, encoded, direction.source, target, call, deadline
+            )
+            for target in direction.targets
+        }
+
+    async def _translation(
+        self,
+        text: str,
+        encoded: EncodedText,
+        source: Language | None,
+        target: Language | None,
+        call: _Call,
+        deadline: Deadline,
+    ) -> Translation:
+        """Translates one sentence into one language: one request, one row."""
+        from ct2_triton.client.requests import build_request, read_response
+
+        if encoded.is_empty:
+            return empty_translation(text, _code(source), _code(target))
+        rules = self.tokenizer.rules
+        row = rules.input_ids(encoded.ids, source, target)
+        prefix = rules.target_prefix(target)
+        request = build_request(call.tensors, row, prefix, call.options, deadline.remaining_s())
+        response = await self._connect().infer(request, deadline)
+        hypotheses = read_response(response, len(prefix), self.tokenizer.decode)
+        return Translation(text, _code(source), _code(target), hypotheses, encoded.unknown_tokens)
+
+    async def _model_tensors(self, deadline: Deadline) -> ModelTensors:
+        """Asks the server for the model's tensors, until it has said it once."""
+        from ct2_triton.client.requests import ModelTensors
+
+        if self._tensors is None:
+            version = self._version
+            metadata = await self._connect().model_metadata(self.model, version, deadline)
+            self._tensors = ModelTensors.from_metadata(metadata, version)
+        return self._tensors
+
+    def _connect(self) -> Connection:
+        """Opens the channel at the first use, in the event loop that uses it."""
+        if self._closed:
+            raise InvalidCallError("this client is closed; make a new one")
+        if self._connection is None:
+            self._connection = self._open()
+        return self._connection
+
+    def _limit_s(self, given: float | None) -> float | None:
+        return self._timeout_s if given == UNSET_S else given
+
+
+def _open(
+    url: str,
+    retry: RetryPolicy,
+    credentials: grpc.ChannelCredentials | None,
+    metadata: Mapping[str, str] | None,
+) -> Connection:
+    from ct2_triton.client.connection import Connection
+
+    return Connection(url, retry, credentials=credentials, metadata=metadata)
+
+
+async def _failed(error: ClientError) -> Translation:
+    raise error
+
+
+def _code(language: Language | None) -> str | None:
+    return None if language is None else language.code

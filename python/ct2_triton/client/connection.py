@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One gRPC channel to a server: reach it, ask it, and turn its refusals into our errors.
+
+Built on the stubs that tritonclient generates rather than on its client class, because the state of
+the channel is what tells "the server could not be reached" from "the server refused": both are
+UNAVAILABLE, with nothing but the wording between them, and tritonclient hides the channel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import grpc
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+from ct2_triton import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from google.protobuf.message import Message
+
+    from ct2_triton.client.retry import RetryPolicy
+
+_MAX_MESSAGE_BYTES = 2**31 - 1
+_READY = grpc.ChannelConnectivity.READY
+
+_ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: errors.RequestRejectedError,
+    grpc.StatusCode.OUT_OF_RANGE: errors.RequestRejectedError,
+    grpc.StatusCode.NOT_FOUND: errors.ModelNotFoundError,
+    grpc.StatusCode.UNAVAILABLE: errors.ServerBusyError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.ServerBusyError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: errors.DeadlineExceededError,
+}
+
+
+class Deadline:
+    """A moment until which a call must be answered; None means no limit."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        """Starts the clock.
+
+        Args:
+            timeout_s: Seconds from now, above 0, or None.
+
+        Raises:
+            InvalidCallError: The timeout is not above 0.
+        """
+        if timeout_s is not None and not timeout_s > 0:
+            raise errors.InvalidCallError(f"timeout_s is {timeout_s}; it must be above 0, or None")
+        self.timeout_s = timeout_s
+        self._end = None if timeout_s is None else time.monotonic() + timeout_s
+
+    def remaining_s(self) -> float | None:
+        """Returns the seconds left, at least 0, or None."""
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
+
+    def expired_error(self) -> errors.DeadlineExceededError:
+        """Returns the error for a call that this deadline ended."""
+        return errors.DeadlineExceededError(f"no answer within {self.timeout_s:g} s")
+
+
+class Connection:
+    """A channel that is opened once and used for everything, by any number of tasks."""
+
+    def __init__(
+        self,
+        url: str,
+        retry: RetryPolicy,
+        *,
+        credentials: grpc.ChannelCredentials | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        """Opens the channel; nothing is sent yet. Must be called in the event loop that uses it.
+
+        Args:
+            url: Host and port of the server's gRPC endpoint, such as `localhost:8001`.
+            retry: What to do while the server cannot be reached.
+            credentials: For TLS; None sends in the clear.
+            metadata: Headers for every request, such as an authorization.
+        """
+        options = [
+            ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+            ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+            *retry.channel_options(),
+        ]
+        if credentials is None:
+            self._channel = grpc.aio.insecure_channel(url, options=options)
+        else:
+            self._channel = grpc.aio.secure_channel(url, credentials, options=options)
+        self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
+        self._url = url
+        self._budget_s = retry.budget_s
+        self._metadata = tuple((key.lower(), value) for key, value in (metadata or {}).items())
+        self._watch: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        """Closes the channel; calls in flight end as cancelled."""
+        if self._watch is not None:
+            self._watch.cancel()
+        await self._channel.close()
+
+    async def infer(
+        self, request: service_pb2.ModelInferRequest, deadline: Deadline
+    ) -> service_pb2.ModelInferResponse:
+        """Sends one ModelInferRequest, once, and returns the ModelInferResponse.
+
+        Cancelling the awaiting task cancels the call on the server.
+
+        Raises:
+            ClientError: One of its subclasses, with gRPC's error as the cause.
+        """
+        return await self._ask(self._stub.ModelInfer, request, deadline)
+
+    async def model_metadata(
+        self, model: str, version: str, deadline: Deadline
+    ) -> service_pb2.ModelMetadataResponse:
+        """Asks for the tensors of a model and returns the ModelMetadataResponse.
+
+        Raises:
+            ClientError: One of its subclasses, with gRPC's error as the cause.
+        """
+        request = service_pb2.ModelMetadataRequest(name=model, version=version)
+        return await self._ask(self._stub.ModelMetadata, request, deadline)
+
+    async def _ask(
+        self, method: grpc.aio.UnaryUnaryMultiCallable, request: Message, deadline: Deadline
+    ) -> Message:
+        await self._reach(deadline)
+        try:
+            return await method(
+                request, timeout=deadline.remaining_s(), metadata=self._metadata or None
+            )
+        except grpc.RpcError as error:
+            raise self._wrapped(error, deadline) from error
+
+    async def _reach(self, deadline: Deadline) -> None:
+        """Waits until the channel stands, as long as the policy and the deadline allow."""
+        if self._channel.get_state(try_to_connect=True) is _READY:
+            return
+        left_s = deadline.remaining_s()
+        patience_s = self._budget_s if left_s is None else min(self._budget_s, left_s)
+        if await self._is_ready_within(patience_s):
+            return
+        await self._probe(deadline)
+
+    async def _is_ready_within(self, patience_s: float) -> bool:
+        """Waits for the channel together with all other calls that wait for it."""
+        if patience_s <= 0:
+            return False
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._channel.channel_ready())
+        done, _ = await asyncio.wait({self._watch}, timeout=patience_s)
+        return bool(done)
+
+    async def _probe(self, deadline: Deadline) -> None:
+        """Makes gRPC say why the server is out of reach; returns if it has just come back."""
+        try:
+            timeout_s = deadline.remaining_s()
+            await self._stub.ServerLive(
+                service_pb2.ServerLiveRequest(),
+                timeout=1.0 if timeout_s is None else max(0.001, min(1.0, timeout_s)),
+                metadata=self._metadata or None,
+            )
+        except grpc.RpcError as error:
+            reason = error.details() or error.code().name
+            raise errors.ServerUnreachableError(
+                f"no connection to {self._url}: {reason}; check the URL (the gRPC port, usually "
+                "8001) and that the server runs"
+            ) from error
+
+    def _wrapped(self, error: grpc.aio.AioRpcError, deadline: Deadline) -> errors.ClientError:
+        """Chooses our error for one of gRPC's."""
+        status, details = error.code(), error.details()
+        if status is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.timeout_s is not None:
+            return deadline.expired_error()
+        if status is grpc.StatusCode.UNAVAILABLE and self._channel.get_state() is not _READY:
+            return errors.ConnectionLostError(
+                f"the connection to {self._url} broke while a request was under way: {details}; "
+                "it was not repeated, because the request itself may be the reason"
+            )
+        kind = _ERROR_OF_STATUS.get(status, errors.ServerFailedError)
+        return kind(details or f"the server answered {status.name} without a text")

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text to the ids of its pieces and back, from the tokenizer files of a model.
+
+Two readers, `tokenizers` for a tokenizer.json and SentencePiece for the rest, give the very ids
+that transformers gives for the same text (tests/python/client/test_pieces.py compares them).
+transformers itself is not used: it takes seconds to import, its tokenizers carry state (`src_lang`,
+truncation, padding) that concurrent calls would share, and its version changes ids (transformers 5
+adds a piece to an NLLB text that ends in a space).
+
+Text is only ever text. transformers turns a literal `</s>` or `fra_Latn` in a sentence into that
+special token, so that whoever writes the sentence can end it or change its language; here they are
+spelled in ordinary pieces, as transformers does with `split_special_tokens=True`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Protocol
+
+from ct2_triton.errors import TokenizerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from sentencepiece import SentencePieceProcessor
+
+    from ct2_triton.prepared_model import TokenRules
+
+_SPACE = "▁"  # how SentencePiece writes a space at the start of a piece
+
+
+class Pieces(Protocol):
+    """Both directions of a tokenizer, without special tokens. Safe for concurrent use."""
+
+    space_id: int | None
+    """Id of the piece that is nothing but a space."""
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of a text."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text of ids; special tokens have none."""
+
+
+class JsonPieces:
+    """Pieces of a tokenizer.json, read with the `tokenizers` library."""
+
+    def __init__(self, file: Path) -> None:
+        """Reads the file."""
+        import tokenizers
+
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = True
+        self.space_id = self._tokenizer.token_to_id(_SPACE)
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of a text."""
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text of ids; special tokens have none."""
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        return text
+
+
+class SentencePieces:
+    """Pieces of one SentencePiece model for each direction, numbered as the model numbers them."""
+
+    def __init__(
+        self,
+        source: Path,
+        target: Path,
+        number: Callable[[SentencePieceProcessor], list[int]],
+        names: Callable[[SentencePieceProcessor], dict[int, str]],
+    ) -> None:
+        """Reads the files.
+
+        Args:
+            source: SentencePiece model that splits text.
+            target: SentencePiece model that joins pieces; often the same.
+            number: Gives the model's id for each id of the source processor.
+            names: Gives the piece of each id, given the target processor.
+        """
+        self._source = _processor(source)
+        self._target = self._source if source == target else _processor(target)
+        self._number = number(self._source)
+        self._names = names(self._target)
+        space = self._source.piece_to_id(_SPACE)
+        self.space_id = None if self._source.is_unknown(space) else self._number[space]
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of a text."""
+        return [self._number[i] for i in self._source.encode(text)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the text of ids; special tokens have none."""
+        pieces = [self._names[i] for i in ids if i in self._names]
+        text: str = self._target.decode_pieces(pieces)
+        # A piece that only the source model has comes back as it is written.
+        return text.replace(_SPACE, " ").strip()
+
+
+def read_pieces(folder: Path, rules: TokenRules) -> Pieces:
+    """Reads the tokenizer files of a prepared model.
+
+    Args:
+        folder: The model's tokenizer folder.
+        rules: Its rules, which say what family the files belong to.
+
+    Returns:
+        Both directions of the tokenizer.
+
+    Raises:
+        TokenizerError: Files are missing or damaged, or a library for them is not installed.
+    """
+    try:
+        if rules.family in _WITH_JSON and (folder / "tokenizer.json").exists():
+            return JsonPieces(folder / "tokenizer.json")
+        return _sentence_pieces(folder, rules)
+    except ImportError as error:
+        raise TokenizerError(
+            f"{error.name} is not installed; pip install 'ct2-triton[client]'"
+        ) from error
+    except Exception as error:  # both libraries raise bare exceptions of their own
+        raise TokenizerError(
+            f"cannot read the tokenizer files in {folder}: {error}; copy the folder again from "
+            "the prepared model, or prepare the model again with ct2-prepare"
+        ) from error
+
+
+_WITH_JSON = {"nllb", "mbart50", "t5"}  # the other families have no such file in transformers 4
+
+
+def _sentence_pieces(folder: Path, rules: TokenRules) -> SentencePieces:
+    """Reads the SentencePiece files of a family."""
+    special = set(rules.special_ids)
+
+    def listed_number(processor: SentencePieceProcessor) -> list[int]:
+        pieces = [processor.id_to_piece(i) for i in range(len(processor))]
+        return [vocabulary.get(piece, rules.unk_id) for piece in pieces]
+
+    def listed_names(_: SentencePieceProcessor) -> dict[int, str]:
+        return {i: piece for piece, i in vocabulary.items() if i not in special}
+
+    def shifted_number(processor: SentencePieceProcessor) -> list[int]:
+        ids = range(len(processor))
+        return [rules.unk_id if processor.is_unknown(i) else i + shift for i in ids]
+
+    def shifted_names(processor: SentencePieceProcessor) -> dict[int, str]:
+        ids = [i for i in range(len(processor)) if not _is_special(processor, i)]
+        return {i + shift: processor.id_to_piece(i) for i in ids}
+
+    if rules.family in ("m2m100", "marian"):
+        vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+        if rules.family == "marian":
+            files = folder / "source.spm", folder / "target.spm"
+        else:
+            files = (folder / "sentencepiece.bpe.model",) * 2
+        return SentencePieces(*files, listed_number, listed_names)
+    # fairseq puts <s> <pad> </s> <unk> before the pieces, SentencePiece has <unk> <s> </s>.
+    shift = 0 if rules.family == "t5" else 1
+    file = folder / ("spiece.model" if rules.family == "t5" else "sentencepiece.bpe.model")
+    return SentencePieces(file, file, shifted_number, shifted_names)
+
+
+def _is_special(processor: SentencePieceProcessor, i: int) -> bool:
+    return bool(processor.is_unknown(i) or processor.is_control(i) or processor.is_unused(i))
+
+
+def _processor(file: Path) -> SentencePieceProcessor:
+    import sentencepiece
+
+    return sentencepiece.SentencePieceProcessor(model_file=str(file))

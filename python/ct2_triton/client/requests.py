@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Token ids to a request, and a response back to token ids.
+
+One row is one request, also when a call has many sentences and languages. Triton's dynamic batcher
+puts rows of different length together without padding, each is answered when it is itself ready,
+fails alone, and can be cancelled alone. A request of several rows would need padding and lengths
+(optional inputs, which keep Triton from batching it with others) and would be answered when its
+slowest row is. The price is one gRPC message for each row, a fraction of a millisecond, shared over
+one HTTP/2 connection.
+
+For the same reason every request of a model sends the same set of inputs: TARGET_PREFIX always,
+of length 0 where there is nothing to force.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tritonclient.grpc import InferResult, service_pb2
+
+from ct2_triton.client.results import Hypothesis
+from ct2_triton.errors import InvalidCallError, UnexpectedResponseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    OptionValue = bool | int | float | str | Sequence[Any]
+
+INPUT_IDS, TARGET_PREFIX = "INPUT_IDS", "TARGET_PREFIX"
+OUTPUT_IDS, SCORES, FINISH_REASON = "OUTPUT_IDS", "SCORES", "FINISH_REASON"
+HYPOTHESES, HYPOTHESIS_LENGTHS = "HYPOTHESES", "HYPOTHESIS_LENGTHS"
+
+_INTEGERS = {
+    f"{sign}INT{bits}": np.dtype(f"<{kind}{bits // 8}")
+    for sign, kind in (("", "i"), ("U", "u"))
+    for bits in (8, 16, 32, 64)
+}
+_RESERVED = {"sequence_id", "sequence_start", "sequence_end", "priority", "timeout"}
+
+
+@dataclass(frozen=True)
+class ModelTensors:
+    """What a loaded model declares, as far as the client uses it.
+
+    Attributes:
+        model: Name on the server.
+        version: Version to ask for; "" leaves it to the server.
+        inputs: Data type of each id input, by name.
+        outputs: Names of the outputs.
+        batched: Whether shapes start with the number of rows (`max_batch_size` above 0).
+    """
+
+    model: str
+    version: str
+    inputs: Mapping[str, np.dtype[Any]]
+    outputs: frozenset[str]
+    batched: bool
+
+    @classmethod
+    def from_metadata(
+        cls, metadata: service_pb2.ModelMetadataResponse, version: str
+    ) -> ModelTensors:
+        """Reads a ModelMetadataResponse.
+
+        Raises:
+            UnexpectedResponseError: The model lacks a tensor that the client needs.
+        """
+        declared = {tensor.name: tensor for tensor in metadata.inputs}
+        outputs = frozenset(tensor.name for tensor in metadata.outputs)
+        inputs = {
+            name: _INTEGERS[declared[name].datatype]
+            for name in (INPUT_IDS, TARGET_PREFIX)
+            if name in declared and declared[name].datatype in _INTEGERS
+        }
+        if INPUT_IDS not in inputs or OUTPUT_IDS not in outputs:
+            raise UnexpectedResponseError(
+                f"model {metadata.name!r} takes {sorted(declared)} and gives {sorted(outputs)}; "
+                f"a model to translate with takes integers {INPUT_IDS} and gives {OUTPUT_IDS}"
+            )
+        batched = len(declared[INPUT_IDS].shape) == 2
+        return cls(metadata.name, version, inputs, outputs, batched)
+
+
+def build_request(
+    tensors: ModelTensors,
+    input_ids: Sequence[int],
+    prefix: Sequence[int],
+    options: Mapping[str, OptionValue],
+    timeout_s: float | None = None,
+) -> service_pb2.ModelInferRequest:
+    """Builds the ModelInferRequest of one row.
+
+    Args:
+        tensors: What the model declares.
+        input_ids: Source ids, complete.
+        prefix: Target ids to force; may be empty.
+        options: Decoding options by name. Lists travel as JSON strings.
+        timeout_s: Time the caller has, told to Triton's scheduler as well; None for no limit.
+
+    Returns:
+        The protobuf message.
+
+    Raises:
+        InvalidCallError: An option cannot be sent, or the model cannot give what it asks for.
+    """
+    request = service_pb2.ModelInferRequest(model_name=tensors.model, model_version=tensors.version)
+    if prefix and TARGET_PREFIX not in tensors.inputs:
+        raise InvalidCallError(
+            f"model {tensors.model!r} declares no {TARGET_PREFIX}, so no target language can be "
+            "chosen; the tokenizer does not belong to this model, or its config is incomplete"
+        )
+    for name, row in ((INPUT_IDS, input_ids), (TARGET_PREFIX, prefix)):
+        if name in tensors.inputs:
+            _add_row(request, tensors, name, row)
+    for name in _wanted_outputs(tensors, options):
+        request.outputs.add(name=name)
+    for name, value in options.items():
+        _set_parameter(request, name, value)
+    if timeout_s is not None:
+        request.parameters["timeout"].int64_param = max(1, round(timeout_s * 1e6))
+    return request
+
+
+def read_response(
+    response: service_pb2.ModelInferResponse,
+    prefix_length: int,
+    decode: Callable[[Sequence[int]], str],
+) -> tuple[Hypothesis, ...]:
+    """Reads the answer to a request of one row.
+
+    Args:
+        response: The ModelInferResponse.
+        prefix_length: How many ids were forced; exactly so many are stripped from the front.
+        decode: Makes text from ids.
+
+    Returns:
+        The hypotheses, best first.
+
+    Raises:
+        UnexpectedResponseError: A tensor is missing or does not have the shape it should have.
+    """
+    result = InferResult(response)
+    rows = _hypothesis_rows(result)
+    scores = _values(result, SCORES, len(rows))
+    reasons = _values(result, FINISH_REASON, len(rows))
+    hypotheses = []
+    for row, score, reason in zip(rows, scores, reasons, strict=True):
+        ids = tuple(row[prefix_length:])
+        hypotheses.append(
+            Hypothesis(
+                decode(ids),
+                ids,
+                None if score is None else float(score),
+                None if reason is None else reason.decode(),
+            )
+        )
+    return tuple(hypotheses)
+
+
+def _add_row(
+    request: service_pb2.ModelInferRequest, tensors: ModelTensors, name: str, row: Sequence[int]
+) -> None:
+    """Adds one id tensor as [1, n], or [n] for a model without a batch dimension."""
+    dtype = tensors.inputs[name]
+    sign, bits = "U" if dtype.kind == "u" else "", 8 * dtype.itemsize
+    shape = [1, len(row)] if tensors.batched else [len(row)]
+    request.inputs.add(name=name, datatype=f"{sign}INT{bits}", shape=shape)
+    request.raw_input_contents.append(np.array(row, dtype=dtype).tobytes())
+
+
+def _wanted_outputs(tensors: ModelTensors, options: Mapping[str, OptionValue]) -> list[str]:
+    """Chooses the outputs, so that nothing is computed or sent that nobody reads."""
+    several = options.get("num_hypotheses", 1) != 1
+    wanted = [HYPOTHESES, HYPOTHESIS_LENGTHS] if several else [OUTPUT_IDS]
+    if options.get("return_scores"):
+        wanted.append(SCORES)
+    missing = [name for name in wanted if name not in tensors.outputs]
+    if missing:
+        raise InvalidCallError(
+            f"model {tensors.model!r} does not declare {', '.join(missing)}; without it, "
+            "num_hypotheses and return_scores have nothing to come back in: declare it in "
+            "config.pbtxt, or leave the option out"
+        )
+    return wanted + ([FINISH_REASON] if FINISH_REASON in tensors.outputs else [])
+
+
+def _set_parameter(request: service_pb2.ModelInferRequest, name: str, value: OptionValue) -> None:
+    """Sets one request parameter by the type of its value."""
+    if name in _RESERVED or name.startswith("triton_"):
+        raise InvalidCallError(f"{name!r} is a parameter of Triton itself, not a decoding option")
+    parameter = request.parameters[name]
+    if isinstance(value, bool):
+        parameter.bool_param = value
+    elif isinstance(value, int):
+        parameter.int64_param = value
+    elif isinstance(value, float):
+        parameter.double_param = value
+    elif isinstance(value, str):
+        parameter.string_param = value
+    elif isinstance(value, list | tuple):
+        parameter.string_param = json.dumps(value)
+    else:
+        raise InvalidCallError(
+            f"option {name!r} is {value!r}; a bool, int, float, string or list can be sent"
+        )
+
+
+def _hypothesis_rows(result: InferResult) -> list[list[int]]:
+    """Returns the ids of each hypothesis, without padding and with the prefix."""
+    padded = _tensor(result, HYPOTHESES)
+    if padded is None:
+        best = _tensor(result, OUTPUT_IDS)
+        if best is None:
+            raise UnexpectedResponseError(f"the answer holds neither {OUTPUT_IDS} nor {HYPOTHESES}")
+        return [[int(i) for i in best.reshape(-1)]]
+    lengths = _tensor(result, HYPOTHESIS_LENGTHS)
+    if lengths is None or padded.ndim < 2 or lengths.size != padded.shape[-2]:
+        raise UnexpectedResponseError(
+            f"{HYPOTHESES} has shape {list(padded.shape)} and {HYPOTHESIS_LENGTHS} "
+            f"{None if lengths is None else list(lengths.shape)}; one length a hypothesis is needed"
+        )
+    rows = padded.reshape(lengths.size, -1).tolist()
+    return [row[:length] for row, length in zip(rows, lengths.reshape(-1).tolist(), strict=True)]
+
+
+def _values(result: InferResult, name: str, count: int) -> list[Any]:
+    """Returns one value a hypothesis, or None for each where the output was not sent."""
+    tensor = _tensor(result, name)
+    if tensor is None:
+        return [None] * count
+    values = list(tensor.reshape(-1))
+    if len(values) < count:
+        raise UnexpectedResponseError(f"{name} has {len(values)} values for {count} hypotheses")
+    return values[:count]
+
+
+def _tensor(result: InferResult, name: str) -> NDArray[Any] | None:
+    tensor: NDArray[Any] | None = result.as_numpy(name)
+    return tensor

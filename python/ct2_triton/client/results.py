@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a translation call gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One answer of the model for one sentence.
+
+    Attributes:
+        text: The translated text.
+        ids: Its token ids, without the target prefix.
+        score: Log-probability as CTranslate2 gives it, or None when scores were not asked for.
+        finish_reason: "stop" (the model ended it), "length" (cut by the length limit), "empty"
+            (there was nothing to translate), "cut" (the input was cut by an option), or None when
+            the model's config declares no FINISH_REASON.
+    """
+
+    text: str
+    ids: tuple[int, ...] = ()
+    score: float | None = None
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The translation of one sentence into one language.
+
+    Attributes:
+        source_text: The sentence as it was given.
+        source: Its language, as the model's own code; None for a model without languages.
+        target: The language of the answer, likewise.
+        hypotheses: The answers, best first; at least one.
+        unknown_tokens: How many tokens of the sentence the model's vocabulary does not have. The
+            model sees a placeholder for each, so the words there are lost or guessed.
+    """
+
+    source_text: str
+    source: str | None
+    target: str | None
+    hypotheses: tuple[Hypothesis, ...]
+    unknown_tokens: int = 0
+
+    @property
+    def text(self) -> str:
+        """The best translated text."""
+        return self.hypotheses[0].text
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Token ids of the best answer, without the target prefix."""
+        return self.hypotheses[0].ids
+
+    @property
+    def score(self) -> float | None:
+        """Score of the best answer, if scores were asked for."""
+        return self.hypotheses[0].score
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the best answer ended."""
+        return self.hypotheses[0].finish_reason
+
+
+def empty_translation(source_text: str, source: str | None, target: str | None) -> Translation:
+    """Returns the result for a sentence that holds nothing to translate."""
+    return Translation(source_text, source, target, (Hypothesis("", finish_reason="empty"),))

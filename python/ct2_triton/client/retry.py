@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the client does while the server cannot be reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How long, and how often, the client tries to reach a server that does not answer.
+
+    Only *connecting* is repeated; a request is sent once, over a connection that stands. So a
+    timeout, a full queue or a request that broke the connection is never repeated: each of them
+    would add load, or do the damage again, where the server is already in trouble.
+
+    All calls of a client share one channel, and so one series of attempts: a thousand waiting
+    calls do not knock a thousand times. gRPC spaces the attempts: each pause is a random value
+    around the previous one times 1.6, from `initial_backoff_s` up to `max_backoff_s`.
+
+    Attributes:
+        budget_s: Seconds one call may wait for the server to be reached, and never longer than the
+            call's own deadline. 0 means: fail at the first refused attempt.
+        initial_backoff_s: Pause before the second attempt, in seconds.
+        max_backoff_s: Longest pause, in seconds.
+    """
+
+    budget_s: float = 5.0
+    initial_backoff_s: float = 0.1
+    max_backoff_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+            ValueError: A value is negative, or the pauses are in the wrong order.
+        """
+        if self.budget_s < 0:
+            raise ValueError(f"budget_s is {self.budget_s}; it must be 0 or more")
+        if not 0 < self.initial_backoff_s <= self.max_backoff_s:
+            raise ValueError(
+                f"initial_backoff_s is {self.initial_backoff_s} and max_backoff_s is "
+                f"{self.max_backoff_s}; the first must be above 0 and not above the second"
+            )
+
+    def channel_options(self) -> list[tuple[str, int]]:
+        """Returns the options of a gRPC channel that follows this policy."""
+        initial_ms = max(1, round(1000 * self.initial_backoff_s))
+        return [
+            ("grpc.initial_reconnect_backoff_ms", initial_ms),
+            ("grpc.min_reconnect_backoff_ms", 1000),  # time one attempt gets, not a pause
+            ("grpc.max_reconnect_backoff_ms", max(1, round(1000 * self.max_backoff_s))),
+        ]

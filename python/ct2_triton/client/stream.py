@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A live stream of sentences to a live stream of translations.
+
+Nothing in here knows about gRPC or tokens: a stream is given a function that translates one
+sentence into one language, and is tested as such.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from ct2_triton.client.tasks import cancel_all
+from ct2_triton.errors import ClientError, InvalidCallError
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterable,
+        Callable,
+        Coroutine,
+        Hashable,
+    )
+    from typing import Any
+
+    from ct2_triton.client.results import Translation
+
+Order = Literal["per-language", "as-completed"]
+Superseded = Literal["cancel", "keep"]
+OnError = Literal["raise", "yield"]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a stream that may be sent again in a newer version.
+
+    Attributes:
+        text: What to translate.
+        id: Equal for all versions of one sentence, as live captions send it while it grows; None
+            for a sentence that is final.
+        source: Its language where it differs from the stream's; None for the stream's.
+    """
+
+    text: str
+    id: Hashable | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class StreamItem:
+    """What a stream yields: one sentence in one language, translated or failed.
+
+    Attributes:
+        position: Number of the sentence in the input, from 0; each version counts.
+        sentence: The sentence.
+        target: Code of the language.
+        outcome: The translation, or the error, where the stream was told to yield errors.
+    """
+
+    position: int
+    sentence: Sentence
+    target: str | None
+    outcome: Translation | ClientError
+
+    @property
+    def translation(self) -> Translation:
+        """The translation.
+
+        Raises:
+            ClientError: What went wrong with this sentence in this language.
+        """
+        if isinstance(self.outcome, ClientError):
+            raise self.outcome
+        return self.outcome
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """How a stream behaves.
+
+    Attributes:
+        max_in_flight: Sentences that are held: sent, or answered and not yet taken by the reader.
+            When so many are held, only one more is read from the input.
+        order: "per-language": sentences of one language come in the order of the input, while
+            languages may run ahead of each other. "as-completed": each as soon as it is there.
+        superseded: "cancel": a newer version of a sentence takes the older one's place; what of
+            the older one is still under way is cancelled, on the server too, and never yielded.
+            "keep": all versions are translated and yielded. Versions that follow each other
+            faster than the model translates leave nothing to show until the last with "cancel".
+        on_error: "raise": the first sentence that fails ends the stream. "yield": it is yielded
+            as an item whose outcome is the error, and the stream goes on.
+    """
+
+    max_in_flight: int = 16
+    order: Order = "per-language"
+    superseded: Superseded = "cancel"
+    on_error: OnError = "raise"
+
+    def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+            InvalidCallError: One is not allowed.
+        """
+        if self.max_in_flight < 1:
+            raise InvalidCallError(f"max_in_flight is {self.max_in_flight}; it must be 1 or more")
+        for name, allowed in (
+            ("order", ("per-language", "as-completed")),
+            ("superseded", ("cancel", "keep")),
+            ("on_error", ("raise", "yield")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise InvalidCallError(
+                    f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(allowed)}"
+                )
+
+
+@dataclass(eq=False)
+class _Held:
+    """A sentence under way, with a task for each language that is not yet yielded."""
+
+    position: int
+    sentence: Sentence
+    tasks: dict[str | None, asyncio.Task[Translation]] = field(default_factory=dict)
+
+
+class TranslationStream:
+    """One run of a stream: reads ahead within bounds, and yields what is ready."""
+
+    def __init__(
+        self,
+        start: Callable[[Sentence], dict[str | None, Coroutine[Any, Any, Translation]]],
+        options: StreamOptions,
+    ) -> None:
+        """Prepares the run; nothing is read yet.
+
+        Args:
+            start: Makes the coroutines that translate a sentence, one for each language.
+            options: How the stream behaves.
+        """
+        self._start = start
+        self._options = options
+        self._held: deque[_Held] = deque()
+        self._dropped: set[asyncio.Task[Translation]] = set()
+        self._slots = asyncio.Semaphore(options.max_in_flight)
+        self._wake = asyncio.Event()
+
+    async def run(
+        self, sentences: AsyncIterable[str | Sentence]
+    ) -> AsyncGenerator[StreamItem, None]:
+        """Reads sentences and yields translations until both are at their end.
+
+        Leaving the iteration early cancels what is under way.
+
+        Args:
+            sentences: The input.
+
+        Yields:
+            One item for each sentence and language, less those that were superseded.
+
+        Raises:
+            ClientError: A sentence failed and the options say "raise".
+        """
+        reader = asyncio.create_task(self._read(sentences))
+        reader.add_done_callback(self._notify)
+        try:
+            while True:
+                self._wake.clear()
+                if item := self._take():
+                    yield item
+                elif reader.done() and not self._held:
+                    break
+                else:
+                    await self._wake.wait()
+            await reader
+        finally:
+            held = [task for held in self._held for task in held.tasks.values()]
+            await cancel_all([reader, *held, *self._dropped])
+            if hasattr(sentences, "aclose"):
+                await sentences.aclose()
+
+    async def _read(self, sentences: AsyncIterable[str | Sentence]) -> None:
+        """Starts sentences as they come, one beyond the bound waiting for its place.
+
+        The one that waits has been read so that it can supersede an older version, which may be
+        what holds the place.
+        """
+        position = 0
+        async for given in sentences:
+            sentence = Sentence(given) if isinstance(given, str) else given
+            if self._options.superseded == "cancel" and sentence.id is not None:
+                self._supersede(sentence.id)
+            await self._slots.acquire()
+            held = _Held(position, sentence)
+            for target, coroutine in self._start(sentence).items():
+                held.tasks[target] = asyncio.create_task(coroutine)
+                held.tasks[target].add_done_callback(self._notify)
+            self._held.append(held)
+            position += 1
+
+    def _supersede(self, sentence_id: Hashable) -> None:
+        """Cancels and forgets older versions of a sentence."""
+        for held in [held for held in self._held if held.sentence.id == sentence_id]:
+            for task in held.tasks.values():
+                task.cancel()
+                self._dropped.add(task)
+                task.add_done_callback(self._bury)
+            self._forget(held)
+        self._notify()
+
+    def _bury(self, task: asyncio.Task[Translation]) -> None:
+        """Lets go of a superseded task, whose failure, if any, interests nobody."""
+        self._dropped.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    def _take(self) -> StreamItem | None:
+        """Returns the first item that may be yielded now, and forgets it."""
+        blocked: set[str | None] = set()
+        for held in self._held:
+            for target, task in held.tasks.items():
+                if task.done() and target not in blocked:
+                    return self._finish(held, target)
+            if self._options.order == "per-language":
+                blocked.update(held.tasks)
+        return None
+
+    def _finish(self, held: _Held, target: str | None) -> StreamItem:
+        task = held.tasks.pop(target)
+        if not held.tasks:
+            self._forget(held)
+        outcome: Translation | ClientError
+        try:
+            outcome = task.result()
+        except ClientError as error:
+            if self._options.on_error == "raise":
+                raise
+            outcome = error
+        return StreamItem(held.position, held.sentence, target, outcome)
+
+    def _forget(self, held: _Held) -> None:
+        self._held.remove(held)
+        self._slots.release()
+
+    def _notify(self, _: object = None) -> None:
+        self._wake.set()

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The synchronous twin: the asynchronous client on an event loop of its own, in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from ct2_triton.client.blocking import iterate_in_thread
+from ct2_triton.client.client import DEFAULT_URL, UNSET_S, TranslationClient
+from ct2_triton.errors import InvalidCallError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from ct2_triton.client.requests import OptionValue
+    from ct2_triton.client.results import Translation
+    from ct2_triton.client.stream import Sentence, StreamItem
+
+Result = TypeVar("Result")
+
+
+class SyncTranslationClient:
+    """`TranslationClient` without `await`.
+
+    May be used by several threads at once. For example:
+
+        with SyncTranslationClient("localhost:8001", "nllb", repository="models") as client:
+            [german] = client.translate("Good morning.", source="en", targets="de")
+    """
+
+    def __init__(self, url: str = DEFAULT_URL, model: str = "", **settings: Any) -> None:  # noqa: ANN401
+        """Starts the thread; connects with the first call.
+
+        Args:
+            url: Host and port of the server's gRPC endpoint.
+            model: Name of the model on the server.
+            **settings: The further arguments of `TranslationClient`, which raises what is wrong.
+        """
+        self._client = TranslationClient(url, model, **settings)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="ct2-translation-client", daemon=True
+        )
+        self._thread.start()
+
+    def __enter__(self) -> SyncTranslationClient:
+        """Returns the client."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closes the client."""
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection and ends the thread. May be called again."""
+        if self._loop.is_closed():
+            return
+        self._run(self._client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] to typing
+        self,
+        text: str,
+        *,
+        source: str | None = ...,
+        targets: str | Sequence[str] | None = ...,
+        timeout_s: float | None = ...,
+        **options: OptionValue,
+    ) -> list[Translation]: ...
+
+    @overload
+    def translate(
+        self,
+        text: Sequence[str],
+        *,
+        source: str | None = ...,
+        targets: str | Sequence[str] | None = ...,
+        timeout_s: float | None = ...,
+        **options: OptionValue,
+    ) -> list[list[Translation]]: ...
+
+    def translate(
+        self,
+        text: str | Sequence[str],
+        *,
+        source: str | None = None,
+        targets: str | Sequence[str] | None = None,
+        timeout_s: float | None = UNSET_S,
+        **options: OptionValue,
+    ) -> list[Translation] | list[list[Translation]]:
+        """Translates as `TranslationClient.translate` does, with the same arguments.
+
+        An interrupt (Ctrl-C) cancels what is under way on the server.
+        """
+        call = self._client.translate(
+            text, source=source, targets=targets, timeout_s=timeout_s, **options
+        )
+        return self._run(call)
+
+    def stream(
+        self,
+        sentences: Iterable[str | Sentence],
+        **arguments: Any,  # noqa: ANN401
+    ) -> Iterator[StreamItem]:
+        """Translates as `TranslationClient.stream` does, with the same arguments.
+
+        Args:
+            sentences: Read in a thread of their own, so an iterator that waits holds up nothing.
+            **arguments: Those of `TranslationClient.stream`.
+
+        Yields:
+            One item for each sentence and language, less those that were superseded.
+        """
+        items = self._client.stream(iterate_in_thread(sentences), **arguments)
+        try:
+            while (item := self._run(_next(items))) is not None:
+                yield item
+        finally:
+            self._run(items.aclose())
+
+    def _run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Runs a coroutine in the client's loop and waits for it."""
+        if self._loop.is_closed():
+            coroutine.close()
+            raise InvalidCallError("this client is closed; make a new one")
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+
+async def _next(items: AsyncGenerator[StreamItem, None]) -> StreamItem | None:
+    return await anext(items, None)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tokenizer of a prepared model: from a sentence to rows of ids, and back."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.client.pieces import read_pieces
+from ct2_triton.errors import InvalidCallError, TokenizerError
+from ct2_triton.prepared_model import LANGUAGES_NAME, TOKENIZER_NAME, Language, TokenRules
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+REPOSITORY_VARIABLE = "CT2_MODEL_REPOSITORY"
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """A sentence in pieces; made once, whatever the number of targets.
+
+    Attributes:
+        ids: The pieces, without language and end tokens.
+        unknown_tokens: How many of them the vocabulary does not have.
+        is_empty: Whether there is nothing to translate.
+    """
+
+    ids: tuple[int, ...]
+    unknown_tokens: int
+    is_empty: bool
+
+
+class Tokenizer:
+    """Makes rows of ids and reads them. Immutable: safe to share between tasks and threads.
+
+    Rows are put together from the language's ids and the text's (`TokenRules`), never by setting
+    the language on a shared tokenizer.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Reads a tokenizer folder. Nothing is downloaded.
+
+        Args:
+            folder: A prepared model's `tokenizer` folder, wherever it was copied to, or the
+                prepared model's own folder.
+
+        Raises:
+            TokenizerError: Files are missing or unusable.
+            PreparedModelError: `languages.json` is damaged.
+        """
+        path = Path(folder)
+        if (path / TOKENIZER_NAME / LANGUAGES_NAME).exists():
+            path = path / TOKENIZER_NAME
+        if not (path / LANGUAGES_NAME).exists():
+            raise TokenizerError(
+                f"{path} is not the tokenizer folder of a prepared model (it has no "
+                f"{LANGUAGES_NAME}); {_HOW_TO_GET_IT}"
+            )
+        self.folder = path
+        self.rules = TokenRules.read(path)
+        self._pieces = read_pieces(path, self.rules)
+        self._blank = {self._pieces.space_id} - {None}
+
+    def encode(self, text: str) -> EncodedText:
+        """Splits a sentence.
+
+        Args:
+            text: Any text; special tokens spelled out in it are text as well.
+
+        Returns:
+            Its pieces.
+
+        Raises:
+            InvalidCallError: The text is no Unicode text (it holds half a surrogate pair).
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidCallError(f"text that is not valid Unicode: {error}") from error
+        ids = () if not text.strip() else tuple(self._pieces.encode(text))
+        return EncodedText(ids, ids.count(self.rules.unk_id), self._blank.issuperset(ids))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Joins the pieces of an answer.
+
+        Args:
+            ids: Output ids without the target prefix; what carries no text is skipped.
+
+        Returns:
+            The text.
+        """
+        size = self.rules.tokenizer_size
+        return self._pieces.decode([i for i in ids if 0 <= i < size])
+
+    def source(self, name: str | None) -> Language | None:
+        """Finds the language of a text, by code or alias.
+
+        Raises:
+            UnknownLanguageError: It is not one of the model's; the message names the nearest.
+        """
+        return self.rules.source_language(name)
+
+    def targets(self, names: str | Sequence[str] | None) -> tuple[Language | None, ...]:
+        """Finds the languages to translate into.
+
+        Args:
+            names: One or several codes or aliases; None for a model without target languages.
+
+        Returns:
+            The languages, in order; `(None,)` for None.
+
+        Raises:
+            UnknownLanguageError: One is not the model's; the message names the nearest.
+            InvalidCallError: None is named in an empty sequence, or one twice.
+        """
+        if names is None or isinstance(names, str):
+            return (self.rules.target_language(names),)
+        found = tuple(self.rules.target_language(name) for name in names)
+        if not found:
+            raise InvalidCallError("targets is empty; name at least one language")
+        if len(set(found)) < len(found):
+            raise InvalidCallError(f"targets names a language twice: {', '.join(names)}")
+        return found
+
+
+def find_tokenizer(
+    model: str,
+    *,
+    repository: str | os.PathLike[str] | None = None,
+    tokenizer: str | os.PathLike[str] | None = None,
+) -> Tokenizer:
+    """Finds and reads the tokenizer of a model.
+
+    Args:
+        model: Name of the model on the server.
+        repository: Folder of prepared models; default: the variable CT2_MODEL_REPOSITORY.
+        tokenizer: The tokenizer folder itself, instead.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        TokenizerError: None is found; the message says how to get it.
+        PreparedModelError: `languages.json` is damaged.
+    """
+    if tokenizer is not None:
+        return Tokenizer(tokenizer)
+    root = repository or os.environ.get(REPOSITORY_VARIABLE)
+    if not root:
+        raise TokenizerError(
+            f"no tokenizer for model {model!r}: give tokenizer= (a folder), repository= or the "
+            f"variable {REPOSITORY_VARIABLE} (a folder that holds {model}/{TOKENIZER_NAME}); "
+            f"{_HOW_TO_GET_IT}"
+        )
+    return Tokenizer(Path(root) / model / TOKENIZER_NAME)
+
+
+_HOW_TO_GET_IT = (
+    f"on a machine without the model, copy the folder {TOKENIZER_NAME}/ that ct2-prepare wrote "
+    "into <model repository>/<model>/ and name it"
+)
