@@ -3,9 +3,15 @@
 
 #include <pybind11/pybind11.h>
 
+#include "config/parameters.h"
+
 // The parts of ct2_triton._core, one function each.
 namespace ct2triton {
 
 void BindConfig(pybind11::module_& module);
+void BindTranslation(pybind11::module_& module);
+
+// A parameter's value as Python gives it: str, bool, int or float.
+ParameterValue ToParameterValue(const pybind11::handle& value);
 
 }  // namespace ct2triton

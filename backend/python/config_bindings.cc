@@ -64,8 +64,9 @@ py::dict DescribeParameter(const Parameter& parameter) {
         row["type"] = TypeName<Value>();
         row["default"] = value;
         if constexpr (HasRange<Value>()) {
-          row["min"] = parameter.range.min;
-          row["max"] = parameter.range.max;
+          using Number = std::conditional_t<std::is_floating_point_v<Value>, double, std::int64_t>;
+          row["min"] = static_cast<Number>(parameter.range.min);
+          row["max"] = static_cast<Number>(parameter.range.max);
         }
       },
       parameter.member);
@@ -123,14 +124,6 @@ py::dict ParseModelConfigToDict(std::string_view json) {
   return result;
 }
 
-ParameterValue ToParameterValue(const py::handle& value) {
-  // A bool is an int in Python: ask for it first.
-  if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
-  if (py::isinstance<py::int_>(value)) return value.cast<std::int64_t>();
-  if (py::isinstance<py::float_>(value)) return value.cast<double>();
-  return value.cast<std::string>();
-}
-
 py::dict CheckDecodingOptions(const py::dict& request, const py::dict& model) {
   DecodingOptions decoding;
   EngineOptions engine;
@@ -157,6 +150,14 @@ bool EqualDecodingOptions(const py::dict& first, const py::dict& second) {
 }
 
 }  // namespace
+
+ParameterValue ToParameterValue(const py::handle& value) {
+  // A bool is an int in Python: ask for it first.
+  if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
+  if (py::isinstance<py::int_>(value)) return value.cast<std::int64_t>();
+  if (py::isinstance<py::float_>(value)) return value.cast<double>();
+  return value.cast<std::string>();
+}
 
 void BindConfig(py::module_& module) {
   module.def("parameters", &DescribeParameters,
