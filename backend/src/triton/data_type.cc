@@ -18,15 +18,32 @@ struct TypeTag {
 template <typename Visit>
 bool VisitInteger(TRITONSERVER_DataType type, Visit&& visit) {
   switch (type) {
-    case TRITONSERVER_TYPE_UINT8: visit(TypeTag<uint8_t>()); return true;
-    case TRITONSERVER_TYPE_UINT16: visit(TypeTag<uint16_t>()); return true;
-    case TRITONSERVER_TYPE_UINT32: visit(TypeTag<uint32_t>()); return true;
-    case TRITONSERVER_TYPE_UINT64: visit(TypeTag<uint64_t>()); return true;
-    case TRITONSERVER_TYPE_INT8: visit(TypeTag<int8_t>()); return true;
-    case TRITONSERVER_TYPE_INT16: visit(TypeTag<int16_t>()); return true;
-    case TRITONSERVER_TYPE_INT32: visit(TypeTag<int32_t>()); return true;
-    case TRITONSERVER_TYPE_INT64: visit(TypeTag<int64_t>()); return true;
-    default: return false;
+    case TRITONSERVER_TYPE_UINT8:
+      visit(TypeTag<uint8_t>());
+      return true;
+    case TRITONSERVER_TYPE_UINT16:
+      visit(TypeTag<uint16_t>());
+      return true;
+    case TRITONSERVER_TYPE_UINT32:
+      visit(TypeTag<uint32_t>());
+      return true;
+    case TRITONSERVER_TYPE_UINT64:
+      visit(TypeTag<uint64_t>());
+      return true;
+    case TRITONSERVER_TYPE_INT8:
+      visit(TypeTag<int8_t>());
+      return true;
+    case TRITONSERVER_TYPE_INT16:
+      visit(TypeTag<int16_t>());
+      return true;
+    case TRITONSERVER_TYPE_INT32:
+      visit(TypeTag<int32_t>());
+      return true;
+    case TRITONSERVER_TYPE_INT64:
+      visit(TypeTag<int64_t>());
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -8,23 +8,35 @@ namespace {
 
 ErrorCode FromTriton(TRITONSERVER_Error_Code code) {
   switch (code) {
-    case TRITONSERVER_ERROR_NOT_FOUND: return ErrorCode::kNotFound;
-    case TRITONSERVER_ERROR_INVALID_ARG: return ErrorCode::kInvalidArgument;
-    case TRITONSERVER_ERROR_UNAVAILABLE: return ErrorCode::kUnavailable;
-    case TRITONSERVER_ERROR_UNSUPPORTED: return ErrorCode::kUnsupported;
-    case TRITONSERVER_ERROR_CANCELLED: return ErrorCode::kCancelled;
-    default: return ErrorCode::kInternal;
+    case TRITONSERVER_ERROR_NOT_FOUND:
+      return ErrorCode::kNotFound;
+    case TRITONSERVER_ERROR_INVALID_ARG:
+      return ErrorCode::kInvalidArgument;
+    case TRITONSERVER_ERROR_UNAVAILABLE:
+      return ErrorCode::kUnavailable;
+    case TRITONSERVER_ERROR_UNSUPPORTED:
+      return ErrorCode::kUnsupported;
+    case TRITONSERVER_ERROR_CANCELLED:
+      return ErrorCode::kCancelled;
+    default:
+      return ErrorCode::kInternal;
   }
 }
 
 TRITONSERVER_Error_Code ToTriton(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kNotFound: return TRITONSERVER_ERROR_NOT_FOUND;
-    case ErrorCode::kInvalidArgument: return TRITONSERVER_ERROR_INVALID_ARG;
-    case ErrorCode::kUnavailable: return TRITONSERVER_ERROR_UNAVAILABLE;
-    case ErrorCode::kUnsupported: return TRITONSERVER_ERROR_UNSUPPORTED;
-    case ErrorCode::kCancelled: return TRITONSERVER_ERROR_CANCELLED;
-    case ErrorCode::kInternal: break;
+    case ErrorCode::kNotFound:
+      return TRITONSERVER_ERROR_NOT_FOUND;
+    case ErrorCode::kInvalidArgument:
+      return TRITONSERVER_ERROR_INVALID_ARG;
+    case ErrorCode::kUnavailable:
+      return TRITONSERVER_ERROR_UNAVAILABLE;
+    case ErrorCode::kUnsupported:
+      return TRITONSERVER_ERROR_UNSUPPORTED;
+    case ErrorCode::kCancelled:
+      return TRITONSERVER_ERROR_CANCELLED;
+    case ErrorCode::kInternal:
+      break;
   }
   return TRITONSERVER_ERROR_INTERNAL;
 }

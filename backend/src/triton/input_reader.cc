@@ -99,11 +99,14 @@ IdTensor ReadIds(const Input& input) {
 
 }  // namespace
 
-RequestTensors ReadTensors(const Request& request) {
+RequestTensors ReadTensors(const Request& request, const ModelConfig& config) {
   RequestTensors tensors;
   bool has_input_ids = false;
   for (TRITONBACKEND_Input* handle : request.Inputs()) {
-    const Input input = Describe(handle);
+    Input input = Describe(handle);
+    // Triton leaves the batch dimension out of the shape where it is 0: a request of no rows.
+    if (config.max_batch_size > 0 && input.shape.size() == 1)
+      input.shape.insert(input.shape.begin(), 0);
     if (input.name == "INPUT_IDS") {
       tensors.input_ids = ReadIds(input);
       has_input_ids = true;

@@ -12,9 +12,10 @@
 namespace ct2triton {
 
 // Reads the inputs by name, whatever integer type they have and however many buffers they lie in.
+// Shapes are those that the client sent: [b, n] where the model's max_batch_size is above 0.
 // Throws Error(kInvalidArgument): a missing or surplus input, a type that is no integer, memory
 // that the CPU cannot read.
-RequestTensors ReadTensors(const Request& request);
+RequestTensors ReadTensors(const Request& request, const ModelConfig& config);
 
 // The options of a request that sets any; nothing where the model's defaults hold unchanged.
 // A request that asks for SCORES has them computed. Throws Error(kInvalidArgument).

@@ -30,8 +30,7 @@ void Write(const TensorSpec& spec, const Matrix<std::string>& matrix, Response* 
     for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(length >> shift);
     bytes += text;
   }
-  void* data =
-      response->AddOutput(spec.name, TRITONSERVER_TYPE_BYTES, matrix.shape, bytes.size());
+  void* data = response->AddOutput(spec.name, TRITONSERVER_TYPE_BYTES, matrix.shape, bytes.size());
   if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
 }
 

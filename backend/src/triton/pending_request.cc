@@ -15,7 +15,8 @@ namespace ct2triton {
 
 PendingRequest::~PendingRequest() {
   if (!request_.owned()) return;
-  if (!failure_) failure_ = Error(ErrorCode::kInternal, "the request was dropped, its rows are lost");
+  if (!failure_)
+    failure_ = Error(ErrorCode::kInternal, "the request was dropped, its rows are lost");
   Finish();
 }
 
@@ -41,17 +42,16 @@ std::vector<CheckedRow> PendingRequest::ReadRows() {
   }
   wanted_ = request_.WantedOutputs();
   const bool scores_wanted = std::find(wanted_.begin(), wanted_.end(), "SCORES") != wanted_.end();
-  const RequestTensors tensors = ReadTensors(request_);
+  const RequestTensors tensors = ReadTensors(request_, *context_.config);
   batched_ = tensors.input_ids.shape.size() > 1;
   const auto options = ReadOptions(request_, scores_wanted, *context_.config);
   const Translator& translator = *context_.translator;
-  std::vector<CheckedRow> rows = translator.Check(
-      SplitRows(tensors, translator.padding_to_strip()), options ? &*options : nullptr);
+  std::vector<CheckedRow> rows = translator.Check(SplitRows(tensors, translator.padding_to_strip()),
+                                                  options ? &*options : nullptr);
   results_.resize(rows.size());
   rows_out_ = rows.size();
-  LogVerboseLazily([&] {
-    return "request '" + request_.Id() + "': " + std::to_string(rows.size()) + " rows";
-  });
+  LogVerboseLazily(
+      [&] { return "request '" + request_.Id() + "': " + std::to_string(rows.size()) + " rows"; });
   return rows;
 }
 

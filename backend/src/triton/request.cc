@@ -11,11 +11,16 @@ namespace {
 ParameterValue ReadParameterValue(TRITONSERVER_ParameterType type, const void* value,
                                   const std::string& name) {
   switch (type) {
-    case TRITONSERVER_PARAMETER_STRING: return std::string(static_cast<const char*>(value));
-    case TRITONSERVER_PARAMETER_INT: return *static_cast<const int64_t*>(value);
-    case TRITONSERVER_PARAMETER_BOOL: return *static_cast<const bool*>(value);
-    case TRITONSERVER_PARAMETER_DOUBLE: return *static_cast<const double*>(value);
-    default: break;
+    case TRITONSERVER_PARAMETER_STRING:
+      return std::string(static_cast<const char*>(value));
+    case TRITONSERVER_PARAMETER_INT:
+      return *static_cast<const int64_t*>(value);
+    case TRITONSERVER_PARAMETER_BOOL:
+      return *static_cast<const bool*>(value);
+    case TRITONSERVER_PARAMETER_DOUBLE:
+      return *static_cast<const double*>(value);
+    default:
+      break;
   }
   throw Error(ErrorCode::kInvalidArgument,
               name + ": a parameter must be an integer, a number, a boolean or a string");

@@ -23,24 +23,23 @@ void RequestTimes::Add(const CallTimes& call) noexcept {
 CallTimes RequestTimes::Span() const noexcept {
   if (span_.start_ns != 0) return span_;
   const auto since_epoch = std::chrono::steady_clock::now().time_since_epoch();
-  const uint64_t now_ns =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
+  const uint64_t now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
   return CallTimes{now_ns, now_ns, now_ns, now_ns};
 }
 
 void ReportRequest(TRITONBACKEND_ModelInstance* instance, const Request& request, bool success,
                    const CallTimes& times) noexcept {
-  CheckOrLog(TRITONBACKEND_ModelInstanceReportStatistics(
-                 instance, request.handle(), success, times.start_ns, times.compute_start_ns,
-                 times.compute_end_ns, times.end_ns),
+  CheckOrLog(TRITONBACKEND_ModelInstanceReportStatistics(instance, request.handle(), success,
+                                                         times.start_ns, times.compute_start_ns,
+                                                         times.compute_end_ns, times.end_ns),
              "reporting request statistics");
 }
 
 void ReportCall(TRITONBACKEND_ModelInstance* instance, size_t rows,
                 const CallTimes& times) noexcept {
-  CheckOrLog(TRITONBACKEND_ModelInstanceReportBatchStatistics(
-                 instance, rows, times.start_ns, times.compute_start_ns, times.compute_end_ns,
-                 times.end_ns),
+  CheckOrLog(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, rows, times.start_ns,
+                                                              times.compute_start_ns,
+                                                              times.compute_end_ns, times.end_ns),
              "reporting batch statistics");
 }
 
