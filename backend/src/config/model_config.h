@@ -23,22 +23,22 @@ struct TensorSpec {
 // What the backend reads from a model's configuration.
 struct ModelConfig {
   std::string name;
-  std::int64_t max_batch_size = 0;          // 0 = tensors carry no batch dimension
-  std::vector<TensorSpec> inputs;           // INPUT_IDS always; names are checked
-  std::vector<TensorSpec> outputs;          // OUTPUT_IDS always; names are checked
-  DecodingOptions decoding;                 // the defaults of requests, combination checked
+  std::int64_t max_batch_size = 0;  // 0 = tensors carry no batch dimension
+  std::vector<TensorSpec> inputs;   // INPUT_IDS always; names are checked
+  std::vector<TensorSpec> outputs;  // OUTPUT_IDS always; names are checked
+  DecodingOptions decoding;         // the defaults of requests, combination checked
   EngineOptions engine;
   std::vector<std::string> instance_kinds;  // of each instance group: "KIND_CPU" or "KIND_GPU"
-  std::string default_model_filename;       // model folder inside the version folder; empty = not set
-  std::vector<std::string> warnings;        // worth one WARN line each at load
+  std::string default_model_filename;  // model folder inside the version folder; empty = not set
+  std::vector<std::string> warnings;   // worth one WARN line each at load
 
   // The declared tensor, or nullptr.
   const TensorSpec* Input(std::string_view name) const;
   const TensorSpec* Output(std::string_view name) const;
 };
 
-// Reads a model's configuration, the JSON text that Triton hands out (64-bit integers may be numbers
-// or strings), and checks all that can be told from it alone. Pure: no files, no device.
+// Reads a model's configuration, the JSON text that Triton hands out (64-bit integers may be
+// numbers or strings), and checks all that can be told from it alone. Pure: no files, no device.
 // Throws Error: kInvalidArgument for what the operator can mend, kUnsupported for features of
 // Triton that this backend does not have. The text starts with the model's name.
 ModelConfig ParseModelConfig(std::string_view json);

@@ -21,8 +21,7 @@ std::string Folded(std::string_view name) {
 
 // Optimal string alignment: insertions, deletions, substitutions, swaps of neighbours.
 std::size_t EditDistance(const std::string& a, const std::string& b) {
-  std::vector<std::vector<std::size_t>> cost(a.size() + 1,
-                                             std::vector<std::size_t>(b.size() + 1));
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
     for (std::size_t j = 0; j <= b.size(); ++j) {
       if (i == 0 || j == 0) {

@@ -64,8 +64,8 @@ std::string AllowedString(const Parameter& parameter) {
 bool IsAllowedChoice(const Parameter& parameter, const ParameterValue& value) {
   const auto* text = std::get_if<std::string>(&value);
   return parameter.choices.empty() ||
-         (text != nullptr && std::find(parameter.choices.begin(), parameter.choices.end(),
-                                       *text) != parameter.choices.end());
+         (text != nullptr && std::find(parameter.choices.begin(), parameter.choices.end(), *text) !=
+                                 parameter.choices.end());
 }
 
 template <class Value>

@@ -30,11 +30,13 @@ void CheckLimit(std::string_view name, std::int64_t value, std::string_view limi
 // CTranslate2 searches greedily: no beam and no bias, which is made of a beam of one.
 bool IsGreedy(const DecodingOptions& o) { return o.beam_size == 1 && o.prefix_bias_beta == 0; }
 
-bool Samples(const DecodingOptions& o) { return o.sampling_topk != 1; }
+bool Samples(const DecodingOptions& o) {
+  return o.sampling_topk != 1 && o.sampling_temperature != 0;
+}
 
 void CheckHypotheses(const DecodingOptions& o) {
   // Sampling draws, alternatives expand as many as are wanted; a search keeps beam_size * patience.
-  if (o.return_alternatives || (o.beam_size == 1 && Samples(o))) return;
+  if (o.return_alternatives || (o.beam_size == 1 && o.sampling_topk != 1)) return;
   const auto kept =
       static_cast<std::int64_t>(std::round(static_cast<float>(o.beam_size) * o.patience));
   if (o.num_hypotheses <= kept) return;
@@ -57,6 +59,12 @@ void CheckSearch(const DecodingOptions& o) {
   if (IsGreedy(o) && o.coverage_penalty != 0) {
     Refuse("coverage_penalty " + Show(static_cast<double>(o.coverage_penalty)) +
            " needs beam search; set beam_size above 1 or coverage_penalty to 0");
+  }
+  // A beam draws twice its size: SIGSEGV in CTranslate2 4.8.5 when there are fewer candidates.
+  if (!IsGreedy(o) && Samples(o) && o.sampling_topk > 0 && o.sampling_topk < 2 * o.beam_size) {
+    Refuse(With("sampling_topk", o.sampling_topk) + " is less than twice " +
+           With("beam_size", o.beam_size) + "; raise it to " + std::to_string(2 * o.beam_size) +
+           ", or set beam_size to 1");
   }
   // 1 / temperature overflows the 16-bit types, and the sampler would draw among NaN.
   constexpr float kLeastTemperature = 0.01F;
