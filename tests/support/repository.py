@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes model repositories by hand, where a test must not depend on ct2-prepare."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+ONLY_THE_BACKEND = 'backend: "ctranslate2"\n'
+
+# A Python model that returns its input: for tests of the server that need no translation.
+IDENTITY_CONFIG = """
+backend: "python"
+max_batch_size: 0
+input { name: "IN" data_type: TYPE_INT32 dims: [-1] }
+output { name: "OUT" data_type: TYPE_INT32 dims: [-1] }
+"""
+_IDENTITY_CODE = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request):
+        values = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
+        return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", values)])
+"""
+
+
+def write_model(
+    repository: Path, name: str, engine_model: Path, config: str | None = ONLY_THE_BACKEND
+) -> Path:
+    """Write a model folder with a copy of `engine_model`.
+
+    `config` is the text of config.pbtxt; None writes none. Returns the model's folder.
+    """
+    folder = repository / name
+    shutil.copytree(engine_model, folder / "1" / "model")
+    if config is not None:
+        (folder / "config.pbtxt").write_text(config, encoding="utf-8")
+    return folder
+
+
+def write_identity_model(repository: Path, name: str, config: str = IDENTITY_CONFIG) -> Path:
+    """Write a Python model that returns its input. Returns the model's folder."""
+    folder = repository / name
+    (folder / "1").mkdir(parents=True)
+    (folder / "1" / "model.py").write_text(_IDENTITY_CODE, encoding="utf-8")
+    (folder / "config.pbtxt").write_text(config, encoding="utf-8")
+    return folder

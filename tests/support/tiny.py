@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiny checkpoints and CTranslate2 models, made once and kept in build/ under a key of their recipe."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import tiny_models
+from tiny_models import TinyOptions
+
+ROOT = Path(__file__).resolve().parents[2]
+_CACHE = ROOT / "build" / "test-models"
+
+
+def tiny_checkpoint(family: str, options: TinyOptions | None = None) -> Path:
+    """A Hugging Face checkpoint of a family; read it, do not change it."""
+    options = options or TinyOptions()
+    key = _key(family, repr(options), version("transformers"))
+    return _cached(f"{family}-{key}", lambda folder: tiny_models.make(family, folder, options))
+
+
+def tiny_engine_model(
+    family: str, options: TinyOptions | None = None, quantization: str | None = None
+) -> Path:
+    """The CTranslate2 model of that checkpoint; read it, do not change it."""
+    checkpoint = tiny_checkpoint(family, options)
+    name = f"{checkpoint.name}-{quantization or 'float32'}-{version('ctranslate2')}"
+    return _cached(name, lambda folder: tiny_models.convert(checkpoint, folder, quantization))
+
+
+def _key(*parts: str) -> str:
+    digest = hashlib.sha256(repr(parts).encode())
+    for source in sorted((ROOT / "tools").glob("tiny_*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _cached(name: str, make: Callable[[Path], object]) -> Path:
+    folder = _CACHE / name
+    if folder.is_dir():
+        return folder
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=_CACHE) as scratch:
+        new = Path(scratch) / name
+        make(new)
+        try:
+            new.rename(folder)
+        except OSError:
+            # Another test process was quicker.
+            if not folder.is_dir():
+                raise
+            shutil.rmtree(new)
+    return folder
