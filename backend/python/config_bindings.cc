@@ -52,6 +52,7 @@ py::dict DescribeParameter(const Parameter& parameter) {
   row["scope"] = parameter.scope == Scope::kModel ? "model" : "request";
   row["help"] = parameter.help;
   row["allowed"] = Allowed(parameter);
+  row["example"] = parameter.example;
   row["choices"] = parameter.choices;
   row["min"] = py::none();
   row["max"] = py::none();
@@ -62,6 +63,8 @@ py::dict DescribeParameter(const Parameter& parameter) {
         const auto& value = Field(decoding, engine, member);
         using Value = std::decay_t<decltype(value)>;
         row["type"] = TypeName<Value>();
+        row["kind"] =
+            std::is_invocable_v<decltype(member), DecodingOptions> ? "decoding" : "engine";
         row["default"] = value;
         if constexpr (HasRange<Value>()) {
           using Number = std::conditional_t<std::is_floating_point_v<Value>, double, std::int64_t>;

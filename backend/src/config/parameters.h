@@ -36,6 +36,7 @@ struct Parameter {
   Scope scope;
   Range range;                                 // numbers, and the ids in lists
   std::string_view help;                       // one sentence
+  std::string_view example;                    // a value as config.pbtxt writes it
   std::vector<std::string_view> choices = {};  // strings only; empty = any
 };
 

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/parameters.md from the table that the backend itself reads.
+
+    python tools/parameters_doc.py            write the page
+    python tools/parameters_doc.py --check    fail when the page is out of date
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "parameters.md"
+
+_HEAD = """\
+<!-- Written by tools/parameters_doc.py from the table in backend/src/config/parameter_table.cc. -->
+# Parameters
+
+Every option is set by one name. In `config.pbtxt` it is one of the model's `parameters`, always a
+string, and becomes the model's default:
+
+```protobuf
+parameters { key: "beam_size" value { string_value: "4" } }
+```
+
+Where the scope says "config.pbtxt and requests", a request may set it for its own rows, as a string
+or as the type itself. Lists are JSON text in both places, because Triton takes no arrays there:
+
+```python
+client.infer(model, inputs, parameters={"beam_size": 4, "end_token": '["</s>"]'})
+```
+
+A value must be of the type and inside the range, and a name must be known; otherwise the model does
+not load, or that request alone is answered INVALID_ARGUMENT, and the message says what is allowed.
+Names that begin with `triton_` are Triton's own and pass. Other tools' names (forwarded headers,
+parameters meant for another member of an ensemble) pass when `allowed_parameters` lists them.
+Rows with different options run in different calls.
+
+These combinations are refused before CTranslate2 sees them:
+
+| combination | reason |
+|---|---|
+| `num_hypotheses` above `beam_size` x `patience`, without sampling or alternatives | not found |
+| `min_decoding_length` above the length limit | contradiction |
+| `coverage_penalty` with `beam_size` 1 | ends the process of CTranslate2 |
+| `sampling_topk` between 1 and twice `beam_size`, beam search | ends the process of CTranslate2 |
+| `return_alternatives` with `min_alternative_expansion_prob` above 0 | ends the process of CTranslate2 |
+| `return_alternatives` with `prefix_bias_beta` above 0 | not supported by CTranslate2 |
+| `sampling_temperature` above 0 and below 0.01 | overflows 16-bit types |
+| `beam_size`, `num_hypotheses` or `max_decoding_length` above the model's own limit | `max_beam_size`, `max_num_hypotheses`, `decoding_length_limit` |
+
+What is not listed follows CTranslate2: defaults are its own.
+"""
+
+_SCOPES = {"model": "config.pbtxt", "request": "config.pbtxt and requests"}
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """The whole page.
+
+    Args:
+        rows: What `ct2_triton._core.parameters()` gives.
+
+    Returns:
+        Markdown text.
+    """
+    sections = {"decoding": "## Decoding", "engine": "## Engine"}
+    parts = [_HEAD]
+    for kind, title in sections.items():
+        parts += [title, ""]
+        parts += [_entry(row) for row in rows if row["kind"] == kind]
+    return "\n".join(parts)
+
+
+def _entry(row: dict[str, Any]) -> str:
+    value = row["example"].replace("\\", "\\\\").replace('"', '\\"')
+    return f"""\
+### `{row["name"]}`
+
+{row["help"]}
+
+- Type: {row["type"]}
+- Default: {_default(row["default"])}
+- Allowed: {row["allowed"]}
+- Scope: {_SCOPES[row["scope"]]}
+
+```protobuf
+parameters {{ key: "{row["name"]}" value {{ string_value: "{value}" }} }}
+```
+"""
+
+
+def _default(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, str):
+        return f'`"{value}"`'
+    if isinstance(value, float):
+        return f"`{value:g}`"
+    return f"`{json.dumps(value)}`"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write or check the page.
+
+    Args:
+        arguments: Command line, without the program's name.
+
+    Returns:
+        0 when the page is written or up to date, else 1.
+    """
+    from ct2_triton import _core
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    parser.add_argument("--page", type=Path, default=PAGE, help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    text = page(_core.parameters())
+    if not options.check:
+        options.page.write_text(text, encoding="utf-8")
+        return 0
+    if options.page.is_file() and options.page.read_text(encoding="utf-8") == text:
+        return 0
+    print(f"{options.page.name} is out of date: run tools/parameters_doc.py", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
