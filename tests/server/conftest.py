@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the tests against a live backend."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from server.helpers import Connection, Reference
+from support.repository import write_model
+from tritonclient.utils import InferenceServerException
+
+from ct2_triton.serve import TritonServer
+
+
+@pytest.fixture(scope="session")
+def reference(nllb_engine_model: Path) -> Reference:
+    """CTranslate2 itself, on the files that the model `nllb` serves."""
+    return Reference(nllb_engine_model)
+
+
+@pytest.fixture
+def connection(server: TritonServer) -> Iterator[Connection]:
+    """A connection to the session's server."""
+    opened = Connection(server.grpc_url)
+    yield opened
+    opened.close()
+
+
+LoadModel = Callable[..., str]
+
+
+@pytest.fixture
+def load(
+    server_repository: Path, nllb_engine_model: Path, connection: Connection
+) -> Iterator[LoadModel]:
+    """A function that adds a model to the session's server for one test.
+
+    `load(config, name="test", engine_model=...)` gives the name. Raises what the server says.
+    """
+    added: list[str] = []
+
+    def add(
+        config: str | None, name: str = "test", engine_model: Path = nllb_engine_model
+    ) -> str:
+        write_model(server_repository, name, engine_model, config)
+        added.append(name)
+        connection.raw.load_model(name)
+        return name
+
+    yield add
+    for name in added:
+        connection.raw.unload_model(name)
+        shutil.rmtree(server_repository / name)
+
+
+@pytest.fixture
+def load_failure(load: LoadModel) -> Callable[..., str]:
+    """A function like `load` for a config that must be refused; it gives the server's text."""
+
+    def add(config: str | None, name: str = "test", **kwargs: Path) -> str:
+        with pytest.raises(InferenceServerException) as raised:
+            load(config, name, **kwargs)
+        return str(raised.value.message())
+
+    return add
