@@ -17,24 +17,10 @@ bool HoldsModel(const fs::path& folder) {
   return fs::is_regular_file(folder / "model.bin", ignored);
 }
 
-// A path that stays inside the repository once its ".." are resolved.
-fs::path InsideRepository(const std::string& model_path) {
-  const fs::path path = fs::path(model_path).lexically_normal();
-  const bool climbs_too_far = std::distance(path.begin(), path.end()) > 1 &&
-                              *path.begin() == ".." && *std::next(path.begin()) == "..";
-  if (path.is_absolute() || climbs_too_far) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "model_path: '" + model_path +
-                    "' must be a path relative to the model's folder, inside the repository "
-                    "(for example '../other_model/1/model')");
-  }
-  return path;
-}
-
 std::vector<fs::path> Candidates(const fs::path& model_folder, uint64_t version,
                                  const ModelConfig& config) {
   if (!config.engine.model_path.empty()) {
-    return {(model_folder / InsideRepository(config.engine.model_path)).lexically_normal()};
+    return {(model_folder / config.engine.model_path).lexically_normal()};
   }
   const fs::path version_folder = model_folder / std::to_string(version);
   std::vector<fs::path> candidates;
