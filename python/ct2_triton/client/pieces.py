@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text to the ids of its pieces and back, from the tokenizer files of a model.
 
-Two readers, `tokenizers` for a tokenizer.json and SentencePiece for the rest, give the very ids
-that transformers gives for the same text (tests/python/client/test_pieces.py compares them).
+Read with SentencePiece, which all five families were trained with; where a folder lacks that file
+(transformers 5 does not save it), a tokenizer.json is read with `tokenizers`. Both give the very
+ids that transformers gives for the same text: tests/python/client/test_pieces.py compares them.
 transformers itself is not used: it takes seconds to import, its tokenizers carry state (`src_lang`,
 truncation, padding) that concurrent calls would share, and its version changes ids (transformers 5
 adds a piece to an NLLB text that ends in a space).
@@ -40,7 +41,7 @@ class Pieces(Protocol):
         """Returns the ids of a text."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text of ids; special tokens have none."""
+        """Returns the text of ids, without spaces around it; special tokens have none."""
 
 
 class JsonPieces:
@@ -62,9 +63,9 @@ class JsonPieces:
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text of ids; special tokens have none."""
+        """Returns the text of ids, without spaces around it; special tokens have none."""
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
-        return text
+        return text.strip()
 
 
 class SentencePieces:
@@ -97,7 +98,7 @@ class SentencePieces:
         return [self._number[i] for i in self._source.encode(text)]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text of ids; special tokens have none."""
+        """Returns the text of ids, without spaces around it; special tokens have none."""
         pieces = [self._names[i] for i in ids if i in self._names]
         text: str = self._target.decode_pieces(pieces)
         # A piece that only the source model has comes back as it is written.
@@ -118,9 +119,12 @@ def read_pieces(folder: Path, rules: TokenRules) -> Pieces:
         TokenizerError: Files are missing or damaged, or a library for them is not installed.
     """
     try:
-        if rules.family in _WITH_JSON and (folder / "tokenizer.json").exists():
-            return JsonPieces(folder / "tokenizer.json")
-        return _sentence_pieces(folder, rules)
+        if rules.family in ("m2m100", "marian"):
+            return _listed_pieces(folder, rules)
+        file = folder / _SENTENCEPIECE_FILES[rules.family]
+        if file.exists() or not (folder / "tokenizer.json").exists():
+            return _shifted_pieces(file, rules)
+        return JsonPieces(folder / "tokenizer.json")
     except ImportError as error:
         raise TokenizerError(
             f"{error.name} is not installed; pip install 'ct2-triton[client]'"
@@ -132,39 +136,47 @@ def read_pieces(folder: Path, rules: TokenRules) -> Pieces:
         ) from error
 
 
-_WITH_JSON = {"nllb", "mbart50", "t5"}  # the other families have no such file in transformers 4
+_SENTENCEPIECE_FILES = {
+    "nllb": "sentencepiece.bpe.model",
+    "mbart50": "sentencepiece.bpe.model",
+    "t5": "spiece.model",
+}
 
 
-def _sentence_pieces(folder: Path, rules: TokenRules) -> SentencePieces:
-    """Reads the SentencePiece files of a family."""
-    special = set(rules.special_ids)
+def _listed_pieces(folder: Path, rules: TokenRules) -> SentencePieces:
+    """Reads a family that numbers its pieces by a vocab.json."""
+    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    special = {*rules.special_ids, rules.unk_id}
 
-    def listed_number(processor: SentencePieceProcessor) -> list[int]:
+    def number(processor: SentencePieceProcessor) -> list[int]:
         pieces = [processor.id_to_piece(i) for i in range(len(processor))]
         return [vocabulary.get(piece, rules.unk_id) for piece in pieces]
 
-    def listed_names(_: SentencePieceProcessor) -> dict[int, str]:
+    def names(_: SentencePieceProcessor) -> dict[int, str]:
         return {i: piece for piece, i in vocabulary.items() if i not in special}
 
-    def shifted_number(processor: SentencePieceProcessor) -> list[int]:
+    if rules.family == "marian":
+        return SentencePieces(folder / "source.spm", folder / "target.spm", number, names)
+    file = folder / "sentencepiece.bpe.model"
+    return SentencePieces(file, file, number, names)
+
+
+def _shifted_pieces(file: Path, rules: TokenRules) -> SentencePieces:
+    """Reads a family that numbers its pieces as SentencePiece does, or as fairseq does.
+
+    fairseq puts `<s> <pad> </s> <unk>` before the pieces, SentencePiece `<unk> <s> </s>`.
+    """
+    shift = 0 if rules.family == "t5" else 1
+
+    def number(processor: SentencePieceProcessor) -> list[int]:
         ids = range(len(processor))
         return [rules.unk_id if processor.is_unknown(i) else i + shift for i in ids]
 
-    def shifted_names(processor: SentencePieceProcessor) -> dict[int, str]:
+    def names(processor: SentencePieceProcessor) -> dict[int, str]:
         ids = [i for i in range(len(processor)) if not _is_special(processor, i)]
         return {i + shift: processor.id_to_piece(i) for i in ids}
 
-    if rules.family in ("m2m100", "marian"):
-        vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
-        if rules.family == "marian":
-            files = folder / "source.spm", folder / "target.spm"
-        else:
-            files = (folder / "sentencepiece.bpe.model",) * 2
-        return SentencePieces(*files, listed_number, listed_names)
-    # fairseq puts <s> <pad> </s> <unk> before the pieces, SentencePiece has <unk> <s> </s>.
-    shift = 0 if rules.family == "t5" else 1
-    file = folder / ("spiece.model" if rules.family == "t5" else "sentencepiece.bpe.model")
-    return SentencePieces(file, file, shifted_number, shifted_names)
+    return SentencePieces(file, file, number, names)
 
 
 def _is_special(processor: SentencePieceProcessor, i: int) -> bool:

@@ -62,6 +62,8 @@ class Tokenizer:
         self.folder = path
         self.rules = TokenRules.read(path)
         self._pieces = read_pieces(path, self.rules)
+        # Some vocabularies list special tokens (`</s>`, `<2fr>`) among the pieces of text.
+        self._special = frozenset(self.rules.special_ids)
         self._blank = {self._pieces.space_id} - {None}
 
     def encode(self, text: str) -> EncodedText:
@@ -80,8 +82,10 @@ class Tokenizer:
             text.encode()
         except UnicodeEncodeError as error:
             raise InvalidCallError(f"text that is not valid Unicode: {error}") from error
-        ids = () if not text.strip() else tuple(self._pieces.encode(text))
-        return EncodedText(ids, ids.count(self.rules.unk_id), self._blank.issuperset(ids))
+        unknown = self.rules.unk_id
+        found = self._pieces.encode(text) if text.strip() else []
+        ids = tuple(unknown if i in self._special else i for i in found)
+        return EncodedText(ids, ids.count(unknown), self._blank.issuperset(ids))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Joins the pieces of an answer.

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reaching a server, and what its refusals become; against real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+from tritonclient.grpc import service_pb2
+
+from ct2_triton import errors
+from ct2_triton.client.connection import Connection, Deadline
+from ct2_triton.client.retry import RetryPolicy
+from support.fault_server import FaultServer, Wire, abort, free_port, hang, serving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+AT_ONCE = RetryPolicy(budget_s=0)
+PATIENT = RetryPolicy(budget_s=60, initial_backoff_s=0.05, max_backoff_s=0.1)
+LATE = Deadline(60)
+
+
+@asynccontextmanager
+async def connected(url: str, retry: RetryPolicy = PATIENT) -> AsyncIterator[Connection]:
+    connection = Connection(url, retry)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+def request() -> service_pb2.ModelInferRequest:
+    message = service_pb2.ModelInferRequest(model_name="m")
+    message.inputs.add(name="INPUT_IDS", datatype="INT32", shape=[1, 1])
+    message.raw_input_contents.append(b"\1\0\0\0")
+    return message
+
+
+async def test_an_answer_comes_back() -> None:
+    async with serving(FaultServer()) as url, connected(url) as connection:
+        response = await connection.infer(request(), LATE)
+    assert response.raw_output_contents == [b"\1\0\0\0"]
+
+
+async def test_refused_connection_is_unreachable_with_the_cause() -> None:
+    url = f"127.0.0.1:{free_port()}"
+    async with connected(url, AT_ONCE) as connection:
+        with pytest.raises(errors.ServerUnreachableError, match=url) as caught:
+            await connection.infer(request(), LATE)
+    assert isinstance(caught.value.__cause__, grpc.RpcError)
+    assert "refused" in str(caught.value)
+
+
+async def test_unknown_host_is_unreachable() -> None:
+    async with connected("nowhere.invalid:8001", AT_ONCE) as connection:
+        with pytest.raises(errors.ServerUnreachableError, match=r"nowhere\.invalid"):
+            await connection.infer(request(), LATE)
+
+
+async def test_a_server_that_comes_up_late_gets_the_request_once() -> None:
+    server, port = FaultServer(), free_port()
+    async with connected(f"127.0.0.1:{port}") as connection:
+        call = asyncio.create_task(connection.infer(request(), LATE))
+        await asyncio.sleep(0.3)  # several attempts are refused
+        assert not call.done()
+        async with serving(server, port):
+            await call
+    assert server.calls == 1
+
+
+async def test_the_budget_ends_before_the_deadline() -> None:
+    retry = RetryPolicy(budget_s=0.2, initial_backoff_s=0.05, max_backoff_s=0.05)
+    async with connected(f"127.0.0.1:{free_port()}", retry) as connection:
+        with pytest.raises(errors.ServerUnreachableError):
+            await connection.infer(request(), Deadline(None))
+
+
+async def test_the_deadline_ends_before_the_budget() -> None:
+    async with connected(f"127.0.0.1:{free_port()}") as connection:
+        with pytest.raises(errors.ServerUnreachableError):
+            await connection.infer(request(), Deadline(0.2))
+
+
+async def test_many_waiting_calls_share_one_series_of_attempts() -> None:
+    wire = Wire(None)
+    retry = RetryPolicy(budget_s=0.5, initial_backoff_s=0.1, max_backoff_s=0.1)
+    async with wire.open() as url, connected(url, retry) as connection:
+        calls = [connection.infer(request(), LATE) for _ in range(100)]
+        results = await asyncio.gather(*calls, return_exceptions=True)
+    assert {type(result) for result in results} == {errors.ServerUnreachableError}
+    assert 1 < wire.accepted < 20
+
+
+@pytest.mark.parametrize("text", ["Exceeds maximum queue size", ""])
+async def test_a_full_queue_is_not_asked_again(text: str) -> None:
+    server = FaultServer(abort(grpc.StatusCode.UNAVAILABLE, text))
+    async with serving(server) as url, connected(url) as connection:
+        with pytest.raises(errors.ServerBusyError) as caught:
+            await connection.infer(request(), LATE)
+    assert (text or "without a text") in str(caught.value)
+    assert server.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (grpc.StatusCode.INVALID_ARGUMENT, errors.RequestRejectedError),
+        (grpc.StatusCode.NOT_FOUND, errors.ModelNotFoundError),
+        (grpc.StatusCode.INTERNAL, errors.ServerFailedError),
+        (grpc.StatusCode.UNKNOWN, errors.ServerFailedError),
+        (grpc.StatusCode.CANCELLED, errors.ServerFailedError),
+    ],
+)
+async def test_what_the_server_says_is_kept(
+    status: grpc.StatusCode, kind: type[errors.ClientError]
+) -> None:
+    server = FaultServer(abort(status, "the server's own words"))
+    async with serving(server) as url, connected(url) as connection:
+        with pytest.raises(kind, match="the server's own words") as caught:
+            await connection.infer(request(), LATE)
+    assert isinstance(caught.value.__cause__, grpc.RpcError)
+    assert server.calls == 1
+
+
+async def test_a_timeout_is_sent_once_and_reaches_the_server() -> None:
+    server = FaultServer(hang)
+    async with serving(server) as url, connected(url) as connection:
+        with pytest.raises(errors.DeadlineExceededError, match=r"0\.2 s"):
+            await connection.infer(request(), Deadline(0.2))
+        await asyncio.wait_for(server.cancelled.wait(), 30)
+    assert server.calls == 1
+
+
+async def test_cancelling_the_task_reaches_the_server() -> None:
+    server = FaultServer(hang)
+    async with serving(server) as url, connected(url) as connection:
+        call = asyncio.create_task(connection.infer(request(), LATE))
+        await asyncio.wait_for(server.started.wait(), 30)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await asyncio.wait_for(server.cancelled.wait(), 30)
+
+
+async def test_a_broken_connection_is_not_repeated_but_the_next_call_reconnects() -> None:
+    server = FaultServer(hang)
+    async with serving(server) as url:
+        wire = Wire(url)
+        async with wire.open() as relayed, connected(relayed) as connection:
+            call = asyncio.create_task(connection.infer(request(), LATE))
+            await asyncio.wait_for(server.started.wait(), 30)
+            wire.cut()
+            with pytest.raises(errors.ConnectionLostError, match="not repeated"):
+                await call
+            assert server.calls == 1
+            server.behaviour = FaultServer().behaviour
+            await connection.infer(request(), LATE)
+    assert wire.accepted == 2
+
+
+async def test_one_connection_serves_all_calls() -> None:
+    server = FaultServer()
+    async with serving(server) as url:
+        wire = Wire(url)
+        async with wire.open() as relayed, connected(relayed) as connection:
+            await asyncio.gather(*(connection.infer(request(), LATE) for _ in range(50)))
+    assert (server.calls, wire.accepted) == (50, 1)
+
+
+async def test_metadata_goes_with_every_request() -> None:
+    server = FaultServer()
+    async with serving(server) as url:
+        connection = Connection(url, PATIENT, metadata={"Authorization": "Bearer x"})
+        await connection.infer(request(), LATE)
+        await connection.close()
+    assert ("authorization", "Bearer x") in server.metadata
+
+
+@pytest.mark.parametrize("timeout_s", [0, -2, float("nan")])
+def test_a_timeout_must_be_positive(timeout_s: float) -> None:
+    with pytest.raises(errors.InvalidCallError, match="above 0"):
+        Deadline(timeout_s)
+
+
+@pytest.mark.parametrize(
+    "values", [{"budget_s": -1}, {"initial_backoff_s": 0}, {"initial_backoff_s": 3}]
+)
+def test_a_policy_checks_its_values(values: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        RetryPolicy(**values)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our tokenizer readers against transformers: the same ids and the same text, or nothing."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ct2_triton.client.pieces import JsonPieces, SentencePieces, read_pieces
+from ct2_triton.errors import TokenizerError
+from ct2_triton.prepared_model import TokenRules
+from support.odd_texts import ODD_TEXTS, SPECIAL_TOKENS
+from support.tiny import tiny_checkpoint
+from tiny_corpus import sentences
+
+if TYPE_CHECKING:
+    from ct2_triton.client.pieces import Pieces
+
+WITH_JSON = ("nllb", "mbart50", "t5")
+READERS = [(family, JsonPieces) for family in WITH_JSON]
+READERS += [(family, SentencePieces) for family in (*WITH_JSON, "m2m100", "marian")]
+CORPUS = (*sentences(400, seed=5), *ODD_TEXTS)
+
+
+@cache
+def reference(family: str) -> Any:
+    """The tokenizer that ct2-prepare verifies a model with."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(tiny_checkpoint(family))
+
+
+def rules(family: str) -> TokenRules:
+    tokenizer = reference(family)
+    return TokenRules(
+        family=family,
+        tokenizer_class=type(tokenizer).__name__,
+        tokenizer_size=len(tokenizer),
+        vocabulary_size=len(tokenizer),
+        end_ids=(tokenizer.eos_token_id,),
+        pad_id=tokenizer.pad_token_id,
+        unk_id=tokenizer.unk_token_id,
+        special_ids=tuple(tokenizer.all_special_ids),
+    )
+
+
+def pieces(family: str, kind: type[Pieces], scratch: Path) -> Pieces:
+    folder = tiny_checkpoint(family)
+    if kind is JsonPieces:
+        folder = shutil.copytree(folder, scratch / family)
+        for file in folder.glob("*.model"):
+            file.unlink()
+    read = read_pieces(folder, rules(family))
+    assert type(read) is kind
+    return read
+
+
+def comparable(family: str) -> list[str]:
+    """Texts for which transformers can be told to take special tokens as text.
+
+    Its Marian tokenizer takes `>>fra<<` off the front whatever it is told, and its two T5
+    tokenizers differ on sentinels and `</s>`.
+    """
+    return [t for t in CORPUS if family not in ("marian", "t5") or t not in SPECIAL_TOKENS]
+
+
+@pytest.mark.parametrize(("family", "kind"), READERS)
+def test_ids_are_those_of_transformers(family: str, kind: type[Pieces], tmp_path: Path) -> None:
+    ours, tokenizer = pieces(family, kind, tmp_path), reference(family)
+    for text in comparable(family):
+        expected = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+        assert ours.encode(text) == expected, text
+
+
+@pytest.mark.parametrize(("family", "kind"), READERS)
+def test_text_is_that_of_transformers(family: str, kind: type[Pieces], tmp_path: Path) -> None:
+    ours, tokenizer = pieces(family, kind, tmp_path), reference(family)
+    rng = random.Random(1)
+    rows = [ours.encode(text) for text in CORPUS if text.strip()]
+    rows += [[rng.randrange(len(tokenizer)) for _ in range(12)] for _ in range(300)]
+    for row in rows:
+        expected = tokenizer.decode(
+            row, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        assert ours.decode(row) == expected.strip()
+
+
+@pytest.mark.parametrize(("family", "kind"), READERS)
+def test_threads_may_share_one_reader(family: str, kind: type[Pieces], tmp_path: Path) -> None:
+    ours = pieces(family, kind, tmp_path)
+    expected = [ours.encode(text) for text in CORPUS]
+    with ThreadPoolExecutor(8) as pool:
+        runs = list(pool.map(lambda _: [ours.encode(text) for text in CORPUS], range(16)))
+    assert all(run == expected for run in runs)
+
+
+@pytest.mark.parametrize("family", ["nllb", "m2m100", "marian"])
+def test_missing_files_are_named(family: str, tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match="copy the folder again"):
+        read_pieces(tmp_path, rules(family))
+
+
+def test_damaged_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(TokenizerError, match="cannot read the tokenizer files"):
+        read_pieces(tmp_path, rules("nllb"))
