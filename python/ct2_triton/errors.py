@@ -58,3 +58,35 @@ class InvalidCallError(ClientError):
 
 class PreparedModelError(Ct2TritonError):
     """A prepared model cannot be read: name a folder that ct2-prepare wrote, or prepare again."""
+
+
+class PrepareError(Ct2TritonError):
+    """Base of what ct2-prepare raises; nothing was written, what existed is as it was."""
+
+
+class SourceError(PrepareError):
+    """The checkpoint cannot be had: check what the message names (id, network, access)."""
+
+
+class UnsupportedModelError(PrepareError):
+    """The checkpoint is of no known family, or lacks files: choose one of the families named."""
+
+
+class MissingPackageError(PrepareError):
+    """A package is missing or of a version that does not work: install what the message names."""
+
+
+class ConversionError(PrepareError):
+    """CTranslate2's converter refused the checkpoint: its words are in the message."""
+
+
+class VerificationError(PrepareError):
+    """The converted model differs from its source: do not serve it; report the message."""
+
+
+class SettingError(PrepareError):
+    """A --set value or option is not possible: correct what the message names."""
+
+
+class OutputError(PrepareError):
+    """The result cannot be written: choose another place, or replace what is there with --force."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -153,6 +154,7 @@ class TokenRules:
 
         Args:
             name: A code or alias, in any case, `-` and `_` alike; None where the model needs none.
+                A region that the model does not tell apart is left out: `en-US` is `en`.
 
         Returns:
             The language, or None for None.
@@ -208,7 +210,7 @@ class TokenRules:
                     f"this model needs a {side} language, for example {self._some(side)}"
                 )
             return None
-        language = self._by_name.get(_fold(name))
+        language = self._by_name.get(_fold(name)) or self._by_name.get(_without_region(name))
         if language is None or not getattr(language, side):
             raise UnknownLanguageError(
                 f"the model has no {side} language {name!r}; nearest: {self._nearest(name, side)}"
@@ -345,3 +347,8 @@ def _frozen(value: object) -> Any:  # noqa: ANN401 - JSON
 
 def _fold(name: str) -> str:
     return name.strip().lower().replace("_", "-")
+
+
+def _without_region(name: str) -> str:
+    """Takes the region off a BCP 47 tag: two letters or three digits at its end."""
+    return re.sub(r"(?<=.)-([a-z]{2}|[0-9]{3})$", "", _fold(name))

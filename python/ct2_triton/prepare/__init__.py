@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a Triton model of a Hugging Face translation checkpoint, and proves that it is right."""
+
+from __future__ import annotations
+
+from ct2_triton.prepare.options import PrepareOptions
+from ct2_triton.prepare.pipeline import prepare
+
+__all__ = ["PrepareOptions", "prepare"]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Hugging Face checkpoint on disk: which of its files count, and what its configs say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from ct2_triton.prepared_model import ModelSource
+
+CONFIG_FILE = "config.json"
+CARD_FILE = "README.md"
+
+# What `from_pretrained` of a tokenizer reads, for every family. A checkpoint has some of them.
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "sentencepiece.bpe.model",
+    "sentencepiece.model",
+    "spiece.model",
+    "source.spm",
+    "target.spm",
+    "vocab.json",
+    "target_vocab.json",
+)
+
+_PLAIN_FILES = (CONFIG_FILE, "generation_config.json", CARD_FILE, *TOKENIZER_FILES)
+# Best first: (single file, index of shards, how the shards begin and end).
+_WEIGHT_FORMATS = (
+    ("model.safetensors", "model.safetensors.index.json", "model-", ".safetensors"),
+    ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-", ".bin"),
+)
+
+
+def needed_files(available: Collection[str]) -> list[str]:
+    """Chooses what a preparation reads: configs, tokenizer, and the weights in one format.
+
+    Args:
+        available: Names of all files of the checkpoint, relative to its root.
+
+    Returns:
+        The names to have, sorted.
+
+    Raises:
+        UnsupportedModelError: There is no `config.json` or no PyTorch weights.
+    """
+    if CONFIG_FILE not in available:
+        raise UnsupportedModelError(
+            f"there is no {CONFIG_FILE}: this is no transformers checkpoint"
+        )
+    plain = {name for name in _PLAIN_FILES if name in available}
+    return sorted(plain | _weight_files(available))
+
+
+def _weight_files(available: Collection[str]) -> set[str]:
+    for single, index, begin, end in _WEIGHT_FORMATS:
+        if single in available:
+            return {single}
+        if index in available:
+            shards = {name for name in available if name.startswith(begin) and name.endswith(end)}
+            return {index, *shards}
+    wanted = " or ".join(single for single, *_ in _WEIGHT_FORMATS)
+    raise UnsupportedModelError(
+        f"there are no PyTorch weights ({wanted}); TensorFlow, Flax and ONNX are not read"
+    )
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A complete checkpoint in a local folder.
+
+    Attributes:
+        folder: Where its files are.
+        source: Where it comes from.
+    """
+
+    folder: Path
+    source: ModelSource
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        """`config.json`."""
+        return self._json(CONFIG_FILE)
+
+    @cached_property
+    def tokenizer_config(self) -> Mapping[str, Any]:
+        """`tokenizer_config.json`; empty when there is none."""
+        return self._json("tokenizer_config.json", required=False)
+
+    @cached_property
+    def generation_config(self) -> Mapping[str, Any]:
+        """`generation_config.json`; older checkpoints keep its fields in `config.json`."""
+        return self._json("generation_config.json", required=False) or self.config
+
+    @property
+    def tokenizer_class(self) -> str:
+        """Name of the tokenizer's class without `Fast`; empty where no file says it."""
+        name = self.tokenizer_config.get("tokenizer_class") or self.config.get("tokenizer_class")
+        return str(name or "").removesuffix("Fast")
+
+    def has(self, name: str) -> bool:
+        """Tells whether a file is there."""
+        return (self.folder / name).is_file()
+
+    def missing_shards(self) -> list[str]:
+        """Names the weight files that an index lists and the folder lacks."""
+        listed = {
+            str(shard)
+            for single, index, *_ in _WEIGHT_FORMATS
+            if self.has(index) and not self.has(single)
+            for shard in self._json(index).get("weight_map", {}).values()
+        }
+        return sorted(shard for shard in listed if not self.has(shard))
+
+    def _json(self, name: str, *, required: bool = True) -> Mapping[str, Any]:
+        path = self.folder / name
+        if not required and not path.is_file():
+            return {}
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UnsupportedModelError(f"cannot read {path}: {error}") from error
+        if not isinstance(content, dict):
+            raise UnsupportedModelError(f"{path} holds no JSON object")
+        return content

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make a Triton model of a Hugging Face translation checkpoint, and prove that it is right.
+
+    ct2-prepare facebook/nllb-200-distilled-600M --model-repository model_repository
+    ct2-prepare ./my-finetuned-model --name news-de-fr --quantization float16
+
+Families: NLLB-200, M2M100, mBART-50, Marian (OPUS-MT), T5 (mT5, UMT5, MADLAD-400). The result is
+complete: the converted weights, the tokenizer, the language table and a config.pbtxt.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import SettingError
+from ct2_triton.prepare.options import INSTANCE_KINDS, QUANTIZATIONS, PrepareOptions
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument("source", help="hub id (owner/name) or local directory of the checkpoint")
+    parser.add_argument(
+        "--model-repository",
+        type=Path,
+        default=Path("model_repository"),
+        help="Triton's model repository (default: %(default)s)",
+    )
+    parser.add_argument("--name", help="name in Triton (default: the last part of the source)")
+    parser.add_argument("--revision", help="branch, tag or commit on the hub (default: main)")
+    parser.add_argument(
+        "--quantization",
+        choices=QUANTIZATIONS,
+        default="int8",
+        help="type the weights are stored in (default: %(default)s, the smallest and on a CPU the "
+        "fastest; float32 loses nothing)",
+    )
+    parser.add_argument(
+        "--instance-kind",
+        choices=INSTANCE_KINDS,
+        default="auto",
+        help="where Triton runs the model (default: %(default)s, on a GPU if there is one)",
+    )
+    parser.add_argument(
+        "--max-batch-size",
+        type=int,
+        default=256,
+        metavar="ROWS",
+        help="most rows that Triton puts into one batch; 0: no batching (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="settings",
+        help="a parameter of the backend, for example beam_size=4 (docs/parameters.md); repeatable",
+    )
+    parser.add_argument("--force", action="store_true", help="replace a model of this name")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prepares one model and says on stdout where it is.
+
+    Args:
+        args: What `add_arguments` declares.
+
+    Returns:
+        0.
+
+    Raises:
+        PrepareError: It failed; nothing was written.
+    """
+    from ct2_triton.prepare.pipeline import prepare
+
+    options = PrepareOptions(
+        source=args.source,
+        model_repository=args.model_repository,
+        name=args.name,
+        revision=args.revision,
+        quantization=args.quantization,
+        instance_kind=args.instance_kind,
+        max_batch_size=args.max_batch_size,
+        settings=_settings(args.settings),
+        force=args.force,
+    )
+    model = prepare(options, report=lambda line: print(line, file=sys.stderr))
+    print(model.directory)
+    return 0
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise SettingError(f"--set {pair} is not of the form name=value")
+        settings[name.strip()] = value.strip()
+    return settings

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model families that can be prepared, one class each, and how one is recognised."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import UnsupportedModelError
+from ct2_triton.prepare.families.base import ExpectedVocabulary, Family
+from ct2_triton.prepare.families.marian import Marian
+from ct2_triton.prepare.families.prefixed import M2M100, NLLB, MBart50
+from ct2_triton.prepare.families.t5 import T5
+
+if TYPE_CHECKING:
+    from ct2_triton.prepare.checkpoint import Checkpoint
+
+__all__ = ["FAMILIES", "ExpectedVocabulary", "Family", "recognise"]
+
+# The first that recognises a checkpoint has it.
+FAMILIES: tuple[Family, ...] = (NLLB(), M2M100(), MBart50(), Marian(), T5())
+
+
+def recognise(checkpoint: Checkpoint) -> Family:
+    """Finds the family of a checkpoint from its configs.
+
+    Args:
+        checkpoint: The checkpoint.
+
+    Returns:
+        Its family.
+
+    Raises:
+        UnsupportedModelError: It is of none; the message lists them.
+    """
+    for family in FAMILIES:
+        if family.recognises(checkpoint):
+            return family
+    kind = checkpoint.config.get("model_type")
+    known = ", ".join(family.title for family in FAMILIES)
+    raise UnsupportedModelError(
+        f"{checkpoint.source.id} is a model of type {kind!r} with tokenizer "
+        f"{checkpoint.tokenizer_class or 'unknown'!r}; what can be prepared: {known}"
+    )

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a family of models has to say about itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from transformers import PreTrainedTokenizerBase
+
+    from ct2_triton.prepare.checkpoint import Checkpoint
+    from ct2_triton.prepared_model import Language
+
+
+@dataclass(frozen=True)
+class ExpectedVocabulary:
+    """The vocabulary that a right conversion has.
+
+    Attributes:
+        tokens: Token of each id.
+        differences: What the family's converter adds to the tokenizer's tokens or takes from them,
+            one sentence each.
+    """
+
+    tokens: tuple[str, ...]
+    differences: tuple[str, ...] = ()
+
+
+class Family(ABC):
+    """One family: how it is recognised, its vocabulary, its languages, its way to build ids.
+
+    Tokenizers are those of `transformers`; ids are those of the tokenizer, which the converted
+    model keeps.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    @abstractmethod
+    def recognises(self, checkpoint: Checkpoint) -> bool:
+        """Tells from the configs whether a checkpoint belongs to the family."""
+
+    @abstractmethod
+    def vocabulary(
+        self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
+    ) -> ExpectedVocabulary:
+        """Says what the converted vocabulary must be.
+
+        This is the one place where the additions and removals of the converter are listed.
+
+        Args:
+            tokenizer: The checkpoint's tokenizer.
+            config: Its `config.json`.
+
+        Returns:
+            The vocabulary.
+        """
+
+    @abstractmethod
+    def languages(
+        self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
+    ) -> list[Language]:
+        """Lists the languages with their ids, without aliases."""
+
+    @abstractmethod
+    def language_tag(self, code: str) -> str | None:
+        """Gives the BCP 47 tag of a language code; None for a code that is no language."""
+
+    @abstractmethod
+    def reference_ids(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        text: str,
+        source: Language | None,
+        target: Language | None,
+    ) -> list[int]:
+        """Encodes a text the way the documentation of `transformers` says for this family.
+
+        It is independent of `TokenRules`, which must come to the same ids.
+
+        Args:
+            tokenizer: A tokenizer whose state may be changed.
+            text: The text.
+            source: Its language.
+            target: Language to translate into.
+
+        Returns:
+            The ids for `generate`.
+        """
+
+    def special_ids(
+        self, tokenizer: PreTrainedTokenizerBase, languages: Sequence[Language]
+    ) -> tuple[int, ...]:
+        """Lists the ids that carry no text of their own: a row of only these has no translation."""
+        fixed = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
+        ids = {token for token in fixed if token is not None}
+        for entry in languages:
+            ids.update(entry.source_ids, entry.target_source_ids, entry.target_prefix_ids)
+        return tuple(sorted(ids))
+
+    def source_required(self, languages: Sequence[Language]) -> bool:
+        """Tells whether a source language must be named: where its ids go into the source."""
+        return any(entry.source_ids for entry in languages)
+
+    def target_required(self, languages: Sequence[Language]) -> bool:
+        """Tells whether a target language must be named: where one is asked for by ids."""
+        return any(entry.target_prefix_ids or entry.target_source_ids for entry in languages)
+
+    def position_limit(self, config: Mapping[str, Any]) -> int | None:
+        """Gives the longest row in tokens that the model has positions for; None: no limit."""
+        limit = config.get("max_position_embeddings")
+        return None if limit is None else int(limit)
+
+
+def tokens_by_id(tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    """Lists the tokens of a tokenizer.
+
+    Args:
+        tokenizer: The tokenizer.
+
+    Returns:
+        Token of each id, from 0 to the last that the tokenizer has.
+    """
+    return [str(token) for token in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))]
+
+
+def padded(tokens: Sequence[str], rows: int, surplus: str, meaning: str) -> ExpectedVocabulary:
+    """Fits the tokens of a tokenizer to the rows of an embedding table.
+
+    Args:
+        tokens: Token of each id.
+        rows: Rows of the embedding table.
+        surplus: Name of a row past the tokenizer, with `%d` for a number from 0.
+        meaning: What these rows are, for the report.
+
+    Returns:
+        The vocabulary, of exactly `rows` tokens.
+    """
+    missing = rows - len(tokens)
+    if missing == 0:
+        return ExpectedVocabulary(tuple(tokens))
+    if missing < 0:
+        note = f"removed: the last {-missing} tokens of the tokenizer have no row in the model"
+        return ExpectedVocabulary(tuple(tokens[:rows]), (note,))
+    added = [surplus % number for number in range(missing)]
+    note = f"added: {added[0]} .. {added[-1]} (ids {len(tokens)} .. {rows - 1}), {meaning}"
+    return ExpectedVocabulary((*tokens, *added), (note,))

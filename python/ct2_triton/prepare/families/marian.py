@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Marian models of the OPUS-MT project."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.errors import UnsupportedModelError
+from ct2_triton.prepare.families.base import ExpectedVocabulary, Family, padded, tokens_by_id
+from ct2_triton.prepared_model import Language
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from transformers import PreTrainedTokenizerBase
+
+    from ct2_triton.prepare.checkpoint import Checkpoint
+
+_TARGET_TOKEN = re.compile(r">>(.+)<<")
+_LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z]{2,4})?")
+
+
+class Marian(Family):
+    """`pieces </s>`; a model with several targets wants `>>fra<< pieces </s>`."""
+
+    name = "marian"
+    title = "Marian (OPUS-MT)"
+
+    def recognises(self, checkpoint: Checkpoint) -> bool:
+        """Takes the architecture."""
+        return checkpoint.config.get("model_type") == "marian"
+
+    def vocabulary(
+        self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
+    ) -> ExpectedVocabulary:
+        """Leaves out a last `<pad>`: Marian starts from a zero embedding, not from a token."""
+        if getattr(tokenizer, "separate_vocabs", False):
+            raise UnsupportedModelError(
+                "this Marian model has a vocabulary for each side, which CTranslate2's converter "
+                "does not read; choose one with a shared vocabulary"
+            )
+        tokens = tokens_by_id(tokenizer)
+        expected = padded(tokens, int(config["vocab_size"]), "<unused%d>", "rows without text")
+        if expected.tokens[-1] != "<pad>":
+            return expected
+        note = f"removed: <pad> (id {len(tokens) - 1}), which must not be generated"
+        return ExpectedVocabulary(expected.tokens[:-1], (*expected.differences, note))
+
+    def languages(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        config: Mapping[str, Any],
+    ) -> list[Language]:
+        """Takes `>>xxx<<` tokens as targets; the rest from the tokenizer's language pair."""
+        vocabulary = tokenizer.get_vocab()
+        targets: dict[str, tuple[int, ...]] = {
+            match[1]: (int(token_id),)
+            for token, token_id in sorted(vocabulary.items(), key=lambda item: item[1])
+            if (match := _TARGET_TOKEN.fullmatch(token))
+        }
+        source = _single_language(getattr(tokenizer, "source_lang", None))
+        if not targets and (code := _single_language(getattr(tokenizer, "target_lang", None))):
+            targets = {code: ()}
+        same = {code for code in targets if source and self.language_tag(code) == source}
+        found = [
+            Language(code, source=code in same, target_source_ids=ids)
+            for code, ids in targets.items()
+        ]
+        if source and not same:
+            found.insert(0, Language(source, target=False))
+        return found
+
+    def language_tag(self, code: str) -> str | None:
+        """Writes the code with hyphens; groups of languages (`roa`, `ROMANCE`) have no tag."""
+        return code.replace("_", "-") if _LANGUAGE.fullmatch(code) else None
+
+    def reference_ids(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        text: str,
+        source: Language | None,
+        target: Language | None,
+    ) -> list[int]:
+        """Writes the target token before the text, as model cards say."""
+        named = bool(target and target.target_source_ids)
+        marked = f">>{target.code}<< {text}" if target and named else text
+        return list(map(int, tokenizer(marked).input_ids))
+
+
+def _single_language(code: str | None) -> str | None:
+    """Gives a code that stands for one language; None for groups such as `mul` and `roa`."""
+    import langcodes
+    from langcodes.tag_parser import LanguageTagError
+
+    if not code or not _LANGUAGE.fullmatch(code):
+        return None
+    tag = code.replace("_", "-")
+    try:
+        # Only languages, not groups of them, are usually written in some script.
+        return tag if langcodes.Language.get(tag).maximize().script else None
+    except LanguageTagError:
+        return None

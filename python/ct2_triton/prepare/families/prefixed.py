@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Families whose language tokens go before the source and before the target."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ct2_triton.prepare.families.base import ExpectedVocabulary, Family, padded, tokens_by_id
+from ct2_triton.prepared_model import Language
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from transformers import PreTrainedTokenizerBase
+
+    from ct2_triton.prepare.checkpoint import Checkpoint
+
+
+class _Prefixed(Family):
+    """`[language] pieces </s>` in the source, `</s> [language]` to start the target.
+
+    Older versions of `transformers` put the source language last. The models released since then
+    say nothing about it in their files; the order here is that of the papers.
+    """
+
+    code_pattern: ClassVar[re.Pattern[str]]
+
+    def vocabulary(
+        self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
+    ) -> ExpectedVocabulary:
+        """Names the rows past the tokenizer as the converter does."""
+        tokens = tokens_by_id(tokenizer)
+        return padded(tokens, int(config["vocab_size"]), "madeupword%d", "rows without text")
+
+    def languages(
+        self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
+    ) -> list[Language]:
+        """Takes the language tokens from the tokenizer; ids never follow from their order."""
+        rows = int(config["vocab_size"])
+        found = []
+        for token, token_id in sorted(
+            tokenizer.get_added_vocab().items(), key=lambda item: item[1]
+        ):
+            match = self.code_pattern.fullmatch(token)
+            if match and token_id < rows:
+                ids = (int(token_id),)
+                found.append(Language(match[1], source_ids=ids, target_prefix_ids=ids))
+        return found
+
+    def language_tag(self, code: str) -> str | None:
+        """Writes the code with hyphens."""
+        return code.replace("_", "-")
+
+    def reference_ids(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        text: str,
+        source: Language | None,
+        target: Language | None,
+    ) -> list[int]:
+        """Sets `src_lang`, which changes the tokenizer, and encodes."""
+        if source:
+            tokenizer.src_lang = source.code
+        return list(map(int, tokenizer(text).input_ids))
+
+
+class NLLB(_Prefixed):
+    """NLLB-200: language tokens such as `deu_Latn`."""
+
+    name = "nllb"
+    title = "NLLB-200"
+    code_pattern = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
+
+    def recognises(self, checkpoint: Checkpoint) -> bool:
+        """Tells it from M2M100, whose architecture it has, by the tokenizer."""
+        if checkpoint.config.get("model_type") != "m2m_100":
+            return False
+        if checkpoint.tokenizer_class:
+            return checkpoint.tokenizer_class == "NllbTokenizer"
+        return not checkpoint.has("vocab.json")
+
+
+class M2M100(_Prefixed):
+    """M2M100: language tokens such as `__de__`."""
+
+    name = "m2m100"
+    title = "M2M100"
+    code_pattern = re.compile(r"__([a-z]{2,3}(?:_[A-Za-z]+)?)__")
+
+    def recognises(self, checkpoint: Checkpoint) -> bool:
+        """Takes the architecture with its own tokenizer."""
+        return (
+            checkpoint.config.get("model_type") == "m2m_100"
+            and checkpoint.tokenizer_class in ("M2M100Tokenizer", "")
+            and checkpoint.has("vocab.json")
+        )
+
+
+class MBart50(_Prefixed):
+    """mBART-50: language tokens such as `de_DE`. mBART-25 puts them elsewhere."""
+
+    name = "mbart50"
+    title = "mBART-50"
+    code_pattern = re.compile(r"([a-z]{2}_[A-Z]{2})")
+
+    def recognises(self, checkpoint: Checkpoint) -> bool:
+        """Takes the architecture with the tokenizer of mBART-50."""
+        is_mbart = checkpoint.config.get("model_type") == "mbart"
+        return is_mbart and checkpoint.tokenizer_class == "MBart50Tokenizer"
+
+    def language_tag(self, code: str) -> str | None:
+        """Leaves out the region XX, which means none."""
+        return code.removesuffix("_XX").replace("_", "-")

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""T5, mT5, UMT5 and MADLAD-400, which is a T5 with language tokens."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.prepare.families.base import ExpectedVocabulary, Family, padded, tokens_by_id
+from ct2_triton.prepared_model import Language
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from transformers import PreTrainedTokenizerBase
+
+    from ct2_triton.prepare.checkpoint import Checkpoint
+
+_MADLAD_TOKEN = re.compile(r"<2([a-z]{2,3}(?:_[A-Za-z]{2,4})?)>")
+_TASK_NAME = re.compile(r"translation_([a-z]{2,3})_to_([a-z]{2,3})")
+_TASK_TEXT = re.compile(r"(translate \w+) (to \w+:) ")
+
+
+class T5(Family):
+    """`pieces </s>` after a task in words (T5) or a token such as `<2de>` (MADLAD)."""
+
+    name = "t5"
+    title = "T5 (mT5, UMT5, MADLAD-400)"
+
+    def recognises(self, checkpoint: Checkpoint) -> bool:
+        """Takes the architectures."""
+        return checkpoint.config.get("model_type") in ("t5", "mt5", "umt5")
+
+    def vocabulary(
+        self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
+    ) -> ExpectedVocabulary:
+        """Names the rows past the tokenizer as the converter does: T5's repeat its sentinels."""
+        rows = int(config["vocab_size"])
+        surplus = "<unused_%d>" if config.get("model_type") == "umt5" else "<extra_id_%d>"
+        return padded(tokens_by_id(tokenizer), rows, surplus, "rows past the tokenizer")
+
+    def languages(
+        self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
+    ) -> list[Language]:
+        """Takes MADLAD's tokens, or the translation tasks that the config of a T5 lists."""
+        tokens = [
+            Language(match[1], source=True, target_source_ids=(int(token_id),))
+            for token, token_id in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
+            if (match := _MADLAD_TOKEN.fullmatch(token))
+        ]
+        return tokens or _task_languages(tokenizer, config.get("task_specific_params") or {})
+
+    def language_tag(self, code: str) -> str | None:
+        """Writes the code with hyphens."""
+        return code.replace("_", "-")
+
+    def reference_ids(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        text: str,
+        source: Language | None,
+        target: Language | None,
+    ) -> list[int]:
+        """Writes the task before the text."""
+        first = tokenizer.decode(list(source.source_ids)) if source else ""
+        then = tokenizer.decode(list(target.target_source_ids)) if target else ""
+        return list(map(int, tokenizer(" ".join(filter(None, (first, then, text)))).input_ids))
+
+    def special_ids(
+        self, tokenizer: PreTrainedTokenizerBase, languages: Sequence[Language]
+    ) -> tuple[int, ...]:
+        """Counts MADLAD's tokens, but not the words of a task, which may be words of a text."""
+        tokens = [entry for entry in languages if len(entry.target_source_ids) == 1]
+        return super().special_ids(tokenizer, tokens)
+
+    def position_limit(self, config: Mapping[str, Any]) -> int | None:
+        """Has relative positions only."""
+        return None
+
+
+def _task_languages(tokenizer: PreTrainedTokenizerBase, tasks: Mapping[str, Any]) -> list[Language]:
+    """Cuts `translate English to German: ` in two, one half for each language.
+
+    Pieces never span a space, so the ids of the halves are those of the whole.
+    """
+    found: dict[str, Language] = {}
+    for name, task in tasks.items():
+        pair, text = _TASK_NAME.fullmatch(name), _TASK_TEXT.fullmatch(task.get("prefix", ""))
+        if not pair or not text:
+            continue
+        first, then = (
+            tuple(tokenizer.encode(half, add_special_tokens=False)) for half in text.groups()
+        )
+        source = found.get(pair[1], Language(pair[1], source=False, target=False))
+        found[pair[1]] = replace(source, source=True, source_ids=first)
+        target = found.get(pair[2], Language(pair[2], source=False, target=False))
+        found[pair[2]] = replace(target, target=True, target_source_ids=then)
+    return list(found.values())

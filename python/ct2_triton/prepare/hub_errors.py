@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says in one sentence what a failure of the hub means and what to do about it."""
+
+from __future__ import annotations
+
+from huggingface_hub import constants
+from huggingface_hub.errors import (
+    DisabledRepoError,
+    EntryNotFoundError,
+    GatedRepoError,
+    HfHubHTTPError,
+    LocalEntryNotFoundError,
+    OfflineModeIsEnabled,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+
+
+def is_unreachable(error: Exception) -> bool:
+    """Tells whether the hub gave no answer at all, or none that counts.
+
+    Args:
+        error: What `huggingface_hub` raised.
+
+    Returns:
+        True for offline mode, failed connections and timeouts, and answers of a broken gateway.
+    """
+    if isinstance(error, OfflineModeIsEnabled | LocalEntryNotFoundError):
+        return True
+    if isinstance(error, HfHubHTTPError):
+        return _status(error) >= 500
+    return isinstance(error, OSError)
+
+
+def describe(error: Exception, hub_id: str, revision: str | None) -> str:
+    """Puts a failure into words.
+
+    Args:
+        error: What `huggingface_hub` raised.
+        hub_id: The repository asked for.
+        revision: The revision asked for.
+
+    Returns:
+        One sentence or two.
+    """
+    page = f"{constants.ENDPOINT}/{hub_id}"
+    # The order counts: a gated repository is also one that is not found.
+    known: list[tuple[type[Exception], str]] = [
+        (
+            GatedRepoError,
+            f"access to {hub_id} is restricted: accept its terms at {page}, then log in with "
+            "`hf auth login` or set HF_TOKEN",
+        ),
+        (DisabledRepoError, f"{hub_id} has been disabled by the hub, see {page}"),
+        (
+            RepositoryNotFoundError,
+            f"the hub has no model {hub_id}, or it is private: check the spelling, or log in with "
+            "`hf auth login` or set HF_TOKEN",
+        ),
+        (
+            RevisionNotFoundError,
+            f"{hub_id} has no revision {revision!r}: its branches and tags are at {page}/tree/main",
+        ),
+        (
+            EntryNotFoundError,
+            f"a file of {hub_id} that the hub lists cannot be had ({_first_line(error)}): "
+            "try again, or another --revision",
+        ),
+    ]
+    for kind, sentence in known:
+        if isinstance(error, kind):
+            return sentence
+    return (
+        f"the download of {hub_id} from {constants.ENDPOINT} broke off ({_first_line(error)}); "
+        "run the command again to resume it"
+    )
+
+
+def _status(error: HfHubHTTPError) -> int:
+    return int(getattr(error.response, "status_code", 0) or 0)
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gives every language of a model the other names that people use for it.
+
+The families name languages in their own ways (`deu_Latn`, `de`, `de_DE`, `deu`). Here each code
+gets aliases: BCP 47 tags (`de`, `de-Latn`), ISO 639-3 (`deu`) and the FLORES-200 name (`deu_Latn`).
+An alias that fits several languages of the model goes to the closest: the one with that very
+language subtag before one that is only its usual variety, then the one in the script in which the
+language is usually written (`zh` is `zho_Hans`). What is still ambiguous is no alias.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ct2_triton.prepared_model import Language
+
+# Codes of models that are not the language's own, and where it must be looked up.
+_MODEL_CODES = {"ns": "nso"}
+
+# Names in use for a language that no table of subtags relates to it (other names of FLORES+, the
+# successor of FLORES-200, among them), by ISO 639-3 code.
+_OTHER_SUBTAGS = {
+    "est": ("ekk",),
+    "fil": ("tgl", "tl"),
+    "heb": ("iw",),
+    "nob": ("no", "nor"),
+    "nor": ("nb", "nob"),
+    "tgl": ("fil", "tl"),
+    "zho": ("cmn",),
+}
+
+# A model's code -> the FLORES-200 name of the same rows of training data. NLLB was released with
+# Santali under the wrong script. `arb_Latn` and `min_Arab` of FLORES-200 have no token at all.
+_FLORES_NAMES = {"sat_Beng": "sat_Olck"}
+
+# Regions that choose a script, for the one language whose script users name by region.
+_REGIONS_OF_SCRIPT = {"zh": ("CN", "SG", "MY", "TW", "HK", "MO")}
+
+_EXACT, _VARIETY = 0, 1
+
+
+def with_aliases(languages: Sequence[Language], tags: Mapping[str, str]) -> tuple[Language, ...]:
+    """Adds aliases that are unique among the languages.
+
+    Args:
+        languages: The languages of one model.
+        tags: BCP 47 tag of each code, for the codes that stand for a language.
+
+    Returns:
+        The same languages in the same order, with aliases.
+    """
+    claims: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    for entry in languages:
+        if entry.code in tags:
+            for alias, rank in _candidates(entry.code, tags[entry.code]).items():
+                claims[alias].append((rank, _script_distance(alias, tags[entry.code]), entry.code))
+    codes = {_fold(entry.code) for entry in languages}
+    aliases: dict[str, list[str]] = defaultdict(list)
+    for alias, claim in claims.items():
+        if (winner := _winner(claim)) and _fold(alias) not in codes:
+            aliases[winner].append(alias)
+    return tuple(replace(entry, aliases=tuple(sorted(aliases[entry.code]))) for entry in languages)
+
+
+def _candidates(code: str, tag: str) -> dict[str, int]:
+    """Names of one language, with how close each is."""
+    import langcodes
+
+    parsed = langcodes.Language.get(tag, normalize=False)
+    script = parsed.script or langcodes.Language.get(tag).maximize().script
+    subtags = _subtags(_MODEL_CODES.get(str(parsed.language), str(parsed.language)))
+    names: dict[str, int] = {}
+    for subtag, rank in subtags.items():
+        names.setdefault(subtag, rank)
+        if script:
+            names.setdefault(f"{subtag}{'-' if len(subtag) == 2 else '_'}{script}", rank)
+        for region in _REGIONS_OF_SCRIPT.get(subtag, ()):
+            if langcodes.Language.get(f"{subtag}-{region}").maximize().script == script:
+                names.setdefault(f"{subtag}-{region}", rank)
+    if code in _FLORES_NAMES:
+        names[_FLORES_NAMES[code]] = _EXACT
+    standard = langcodes.standardize_tag(tag, macro=True)
+    names.setdefault(standard, _VARIETY)
+    return names
+
+
+def _subtags(subtag: str) -> dict[str, int]:
+    """Subtags that name a language: its ISO 639 codes, then those it is the usual variety of."""
+    import langcodes
+
+    exact = {name for name in (subtag, langcodes.standardize_tag(subtag)) if "-" not in name}
+    alpha3 = {name for name in map(_alpha3, exact) if name}
+    exact |= alpha3 | {other for name in alpha3 for other in _OTHER_SUBTAGS.get(name, ())}
+    variety = langcodes.standardize_tag(subtag, macro=True)
+    varieties = {variety, _alpha3(variety)} if "-" not in variety else set()
+    ranked = {name: _VARIETY for name in varieties if name}
+    return ranked | dict.fromkeys(exact, _EXACT)
+
+
+def _alpha3(subtag: str) -> str:
+    import langcodes
+
+    try:
+        return langcodes.Language.get(subtag, normalize=False).to_alpha3()
+    except LookupError:
+        return ""
+
+
+def _script_distance(alias: str, tag: str) -> int:
+    """0 where the alias is usually written in the script of the tag, else 1."""
+    import langcodes
+
+    wanted = langcodes.Language.get(tag).maximize().script
+    usual = langcodes.Language.get(alias).maximize().script
+    return 0 if wanted == usual else 1
+
+
+def _winner(claims: Iterable[tuple[int, int, str]]) -> str | None:
+    """Gives the code of the one closest claim; None where two are equally close."""
+    ordered = sorted(claims)
+    if len(ordered) > 1 and ordered[0][:2] == ordered[1][:2]:
+        return None
+    return ordered[0][2]
+
+
+def _fold(name: str) -> str:
+    return name.lower().replace("_", "-")

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes `ct2_model.json`: where a prepared model comes from and how it was made."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import ct2_triton
+from ct2_triton.prepared_model import FORMAT, MANIFEST_NAME, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepared_model import ModelSource
+
+_BLOCK_BYTES = 1 << 20
+
+
+def write_manifest(
+    folder: Path,
+    source: ModelSource,
+    options: PrepareOptions,
+    versions: Mapping[str, str],
+    results: Mapping[str, Any],
+) -> None:
+    """Writes the manifest of a folder that is otherwise complete.
+
+    Args:
+        folder: The model's folder; its name is the model's.
+        source: Where the model comes from.
+        options: What the caller chose.
+        versions: Version of each package that took part.
+        results: Further entries: family, repairs, verification.
+    """
+    python = ".".join(map(str, sys.version_info[:3]))
+    content = {
+        "format": FORMAT,
+        "name": folder.name,
+        "source": asdict(source),
+        "conversion": {
+            "quantization": options.quantization,
+            "instance_kind": options.instance_kind,
+            "max_batch_size": options.max_batch_size,
+            "settings": dict(options.settings),
+        },
+        "versions": {"ct2-triton": ct2_triton.__version__, "python": python, **versions},
+        **results,
+        "files": checksums(folder),
+    }
+    write_json(folder / MANIFEST_NAME, content)
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """Hashes every file of a prepared model but the manifest itself.
+
+    Args:
+        folder: The model's folder.
+
+    Returns:
+        SHA-256 in hexadecimal by path relative to the folder, sorted.
+    """
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): _sha256(path)
+        for path in files
+        if path != folder / MANIFEST_NAME
+    }
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chooses the Triton configuration of a prepared model, with the reason beside each choice."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import SettingError
+from ct2_triton.prepare.triton_config import Parameter, Tensor, TritonConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ct2_triton.prepare.checkpoint import Checkpoint
+    from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepared_model import TokenRules
+
+# CTranslate2's own default limit of an output, in tokens.
+_MAX_DECODING_TOKENS = 256
+
+_OUTPUTS = (
+    Tensor("OUTPUT_IDS", "TYPE_INT32"),
+    Tensor("OUTPUT_LENGTHS", "TYPE_INT32", (1,)),
+    Tensor("SCORES", "TYPE_FP32"),
+    Tensor("FINISH_REASON", "TYPE_STRING"),
+    Tensor("HYPOTHESES", "TYPE_INT32", (-1, -1)),
+    Tensor("HYPOTHESIS_LENGTHS", "TYPE_INT32"),
+)
+
+
+def build_config(
+    options: PrepareOptions, name: str, checkpoint: Checkpoint, rules: TokenRules
+) -> TritonConfig:
+    """Builds the configuration, and has the backend's own code check it where that is installed.
+
+    Args:
+        options: The caller's choices.
+        name: The model's name.
+        checkpoint: Where the model comes from.
+        rules: Its ids.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        SettingError: A setting is unknown or has an impossible value.
+    """
+    config = TritonConfig(
+        name=name,
+        max_batch_size=options.max_batch_size,
+        inputs=(
+            Tensor("INPUT_IDS", "TYPE_INT32", ragged=True),
+            # Required where every request has one: Triton does not batch requests that differ in
+            # the inputs they send.
+            Tensor("TARGET_PREFIX", "TYPE_INT32", ragged=True, optional=not _has_prefix(rules)),
+        ),
+        outputs=_OUTPUTS,
+        parameters=_parameters(options.settings, checkpoint, rules),
+        instance_kind=options.instance_kind,
+        comment=(
+            f"Written by ct2-prepare from {checkpoint.source.id}; see ct2_model.json.",
+            "A request may set the decoding parameters below for itself: docs/parameters.md.",
+        ),
+    )
+    _check(config)
+    return config
+
+
+def _has_prefix(rules: TokenRules) -> bool:
+    return any(entry.target_prefix_ids for entry in rules.languages)
+
+
+def _parameters(
+    settings: Mapping[str, str], checkpoint: Checkpoint, rules: TokenRules
+) -> tuple[Parameter, ...]:
+    """The defaults, with the caller's settings in their place or after them."""
+    beam_size = int(checkpoint.generation_config.get("num_beams") or 1)
+    longest = min(_MAX_DECODING_TOKENS, rules.max_target_tokens or _MAX_DECODING_TOKENS)
+    defaults = (
+        Parameter("pad_id", str(rules.pad_id), "The tokenizer's <pad>."),
+        Parameter(
+            "special_ids",
+            json.dumps(rules.special_ids),
+            "A row of only these has no text to translate.",
+        ),
+        Parameter(
+            "beam_size",
+            str(beam_size),
+            "What the checkpoint's generation config says (greedy where it says nothing). "
+            "1 is the fastest.",
+        ),
+        Parameter(
+            "max_decoding_length",
+            str(longest),
+            "Tokens of an output, its prefix counted: CTranslate2's default, or the model's "
+            "positions where those are fewer.",
+        ),
+    )
+    kept = tuple(
+        Parameter(entry.name, settings[entry.name], "Set by --set.")
+        if entry.name in settings
+        else entry
+        for entry in defaults
+    )
+    names = {entry.name for entry in defaults}
+    added = (
+        Parameter(name, value, "Set by --set.")
+        for name, value in settings.items()
+        if name not in names
+    )
+    return (*kept, *added)
+
+
+def _check(config: TritonConfig) -> None:
+    """Reads the configuration with the code that will load it, if it is installed here."""
+    from ct2_triton.engine_library import load_core
+
+    try:
+        core = load_core()
+    except ImportError:
+        return
+    try:
+        core.parse_model_config(config.to_json())
+    except core.Error as error:
+        raise SettingError(str(error)) from error

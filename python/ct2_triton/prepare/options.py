@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the caller of a preparation chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+# The types that CTranslate2 can store weights in.
+QUANTIZATIONS = (
+    "int8",
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+    "int16",
+    "float16",
+    "bfloat16",
+    "float32",
+)
+INSTANCE_KINDS = ("auto", "cpu", "gpu")
+
+
+@dataclass(frozen=True)
+class PrepareOptions:
+    """One preparation.
+
+    Attributes:
+        source: Hub id (`facebook/nllb-200-distilled-600M`) or a local directory.
+        model_repository: Triton's model repository; made when it does not exist.
+        name: The model's name in Triton; None derives it from the source.
+        revision: Branch, tag or commit on the hub; None is the default branch.
+        quantization: Type of the stored weights, of `QUANTIZATIONS`.
+        instance_kind: Where Triton runs it, of `INSTANCE_KINDS`; auto: on a GPU if there is one.
+        max_batch_size: Rows that Triton may put into one batch; 0 switches batching off.
+        settings: Backend parameters by name, in place of the defaults written.
+        force: Replace a model of this name.
+    """
+
+    source: str
+    model_repository: Path
+    name: str | None = None
+    revision: str | None = None
+    quantization: str = "int8"
+    instance_kind: str = "auto"
+    max_batch_size: int = 256
+    settings: Mapping[str, str] = field(default_factory=dict)
+    force: bool = False

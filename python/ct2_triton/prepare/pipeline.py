@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of a preparation, in order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import SettingError
+from ct2_triton.prepare.options import INSTANCE_KINDS, QUANTIZATIONS, PrepareOptions
+from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME, PreparedModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ct2_triton.prepare.checkpoint import Checkpoint
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def prepare(
+    options: PrepareOptions, report: Callable[[str], None] = lambda line: None
+) -> PreparedModel:
+    """Prepares a model.
+
+    Args:
+        options: What to prepare, and where.
+        report: Gets a line of text for each step.
+
+    Returns:
+        The prepared model, complete and proved.
+
+    Raises:
+        PrepareError: It failed, with a sentence about what to do; nothing was written.
+    """
+    from ct2_triton.prepare.environment import check_environment
+    from ct2_triton.prepare.source import find_checkpoint
+    from ct2_triton.prepare.writing import check_output, written_at_once
+
+    output = options.model_repository / model_name(options)
+    _check_choices(options)
+    versions = check_environment()
+    check_output(output, force=options.force)
+    checkpoint = find_checkpoint(options.source, options.revision)
+    with written_at_once(output, force=options.force) as folder:
+        _fill(folder, checkpoint, options, versions, report)
+    return PreparedModel.read(output)
+
+
+def model_name(options: PrepareOptions) -> str:
+    """Gives the model's name in Triton: as chosen, or the last part of the source.
+
+    Args:
+        options: The caller's choices.
+
+    Returns:
+        The name.
+
+    Raises:
+        SettingError: It would not do as a folder and in a URL.
+    """
+    path = Path(options.source).expanduser()
+    derived = path.resolve().name if path.is_dir() else options.source.rstrip("/").split("/")[-1]
+    name = options.name if options.name is not None else derived
+    if not _NAME.fullmatch(name):
+        raise SettingError(
+            f"{name!r} cannot be the name of a model; choose one of letters, digits, '.', '_' "
+            "and '-' with --name"
+        )
+    return name
+
+
+def _check_choices(options: PrepareOptions) -> None:
+    for name, value, allowed in (
+        ("quantization", options.quantization, QUANTIZATIONS),
+        ("instance kind", options.instance_kind, INSTANCE_KINDS),
+    ):
+        if value not in allowed:
+            raise SettingError(f"{name} {value!r} is none of {', '.join(allowed)}")
+    if options.max_batch_size < 0:
+        raise SettingError(f"max batch size {options.max_batch_size} is negative")
+
+
+def _fill(
+    folder: Path,
+    checkpoint: Checkpoint,
+    options: PrepareOptions,
+    versions: dict[str, str],
+    report: Callable[[str], None],
+) -> None:
+    """Writes all files of the model; the manifest, with its checksums, last."""
+    from ct2_triton.prepare import conversion
+    from ct2_triton.prepare.families import recognise
+    from ct2_triton.prepare.manifest import write_manifest
+    from ct2_triton.prepare.model_config import build_config
+    from ct2_triton.prepare.rules import build_rules
+    from ct2_triton.prepare.verification import prove
+    from ct2_triton.prepare.verification.proof import Subject
+
+    family = recognise(checkpoint)
+    licence = checkpoint.source.license or "not stated"
+    report(f"{checkpoint.source.id}: {family.title}, licence {licence}")
+    tokenizer = conversion.load_tokenizer(checkpoint.folder)
+    vocabulary = family.vocabulary(tokenizer, checkpoint.config)
+    rules = build_rules(family, checkpoint, tokenizer, vocabulary)
+    config = build_config(options, folder.name, checkpoint, rules)
+    (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
+    tokenizer_folder = folder / TOKENIZER_NAME
+    tokenizer_folder.mkdir()
+    conversion.copy_tokenizer(checkpoint, tokenizer_folder)
+    rules.write(tokenizer_folder)
+
+    report(f"converting, weights stored in {options.quantization}")
+    model = folder / "1" / "model"
+    model.parent.mkdir()
+    conversion.convert(checkpoint.folder, model, options.quantization)
+    repairs = conversion.complete_special_tokens(model, tokenizer)
+
+    report("proving: vocabulary, ids, and float32 outputs against transformers")
+    proof = prove(
+        Subject(
+            checkpoint, family, vocabulary, rules, tokenizer_folder, model, options.quantization
+        )
+    )
+    for line in (*proof.vocabulary_differences, *repairs, *map(str, proof.near_ties)):
+        report(line)
+    report(
+        f"equal: {proof.vocabulary_tokens} tokens of the vocabulary, {proof.compared_tokens} "
+        f"output tokens of {proof.probes} sentences; stored in {options.quantization}, "
+        f"{proof.stored_rows_equal} of {proof.probes} sentences come out the same"
+    )
+    results = {"family": family.name, "repairs": repairs, "verification": proof.to_dict()}
+    write_manifest(folder, checkpoint.source, options, versions, results)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts together what a client needs to know about a model's ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ct2_triton.prepare.languages import with_aliases
+from ct2_triton.prepared_model import TokenRules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from transformers import PreTrainedTokenizerBase
+
+    from ct2_triton.prepare.checkpoint import Checkpoint
+    from ct2_triton.prepare.families import ExpectedVocabulary, Family
+
+
+def build_rules(
+    family: Family,
+    checkpoint: Checkpoint,
+    tokenizer: PreTrainedTokenizerBase,
+    vocabulary: ExpectedVocabulary,
+) -> TokenRules:
+    """Builds the rules of one model.
+
+    Args:
+        family: Its family.
+        checkpoint: The checkpoint.
+        tokenizer: Its tokenizer.
+        vocabulary: The converted vocabulary.
+
+    Returns:
+        The rules.
+    """
+    found = family.languages(tokenizer, checkpoint.config)
+    tags = {entry.code: family.language_tag(entry.code) for entry in found}
+    languages = with_aliases(found, {code: tag for code, tag in tags.items() if tag})
+    limit = family.position_limit(checkpoint.config)
+    return TokenRules(
+        family=family.name,
+        tokenizer_class=type(tokenizer).__name__,
+        tokenizer_size=len(tokenizer),
+        vocabulary_size=len(vocabulary.tokens),
+        end_ids=(_id(tokenizer.eos_token_id),),
+        pad_id=_id(tokenizer.pad_token_id),
+        unk_id=_id(tokenizer.unk_token_id),
+        special_ids=family.special_ids(tokenizer, languages),
+        duplicate_ids=duplicate_ids(vocabulary.tokens),
+        source_required=family.source_required(languages),
+        target_required=family.target_required(languages),
+        max_source_tokens=limit,
+        max_target_tokens=limit,
+        languages=languages,
+    )
+
+
+def duplicate_ids(tokens: tuple[str, ...]) -> Mapping[int, int]:
+    """Maps each later id of a repeated token to its first.
+
+    Args:
+        tokens: Token of each id.
+
+    Returns:
+        Later id -> first id.
+    """
+    first: dict[str, int] = {}
+    later = {}
+    for token_id, token in enumerate(tokens):
+        if first.setdefault(token, token_id) != token_id:
+            later[token_id] = first[token]
+    return later
+
+
+def _id(token_id: int | list[int] | None) -> int:
+    if not isinstance(token_id, int):
+        raise TypeError(f"a special token has the id {token_id!r}")
+    return token_id

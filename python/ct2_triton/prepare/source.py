@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gets a checkpoint: from a local directory, from the hub, or from the hub's local cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import SourceError, UnsupportedModelError
+from ct2_triton.prepare.checkpoint import CARD_FILE, Checkpoint, needed_files
+from ct2_triton.prepared_model import ModelSource
+
+if TYPE_CHECKING:
+    from huggingface_hub.hf_api import ModelInfo
+
+_NO_NETWORK = (
+    "Give a local directory that holds the checkpoint, or set HF_HOME to a cache that has it, "
+    "or HF_ENDPOINT to a mirror that can be reached."
+)
+
+
+def find_checkpoint(source: str, revision: str | None = None) -> Checkpoint:
+    """Finds a checkpoint, downloading what is missing of it.
+
+    A path that exists is a local directory; anything else is a hub id. A download that was cut is
+    resumed. Without network, a snapshot that is complete in the hub's cache is used.
+
+    Args:
+        source: Local directory or hub id.
+        revision: Branch, tag or commit of a hub id; None is the default branch.
+
+    Returns:
+        The checkpoint, in the directory given or in the hub's cache.
+
+    Raises:
+        SourceError: No such directory, repository or revision; no access; no network.
+        UnsupportedModelError: Files are missing in it.
+    """
+    path = Path(source).expanduser()
+    if path.is_dir():
+        if revision is not None:
+            raise SourceError(f"{source} is a local directory: it has no revision {revision!r}")
+        return _local(path.resolve(), ModelSource(id=source, license=_license_of_card(path)))
+    if _looks_like_path(source):
+        raise SourceError(f"there is no directory {source}, and it is no hub id (owner/name)")
+    return _from_hub(source, revision)
+
+
+def _looks_like_path(source: str) -> bool:
+    return source.startswith((".", "/", "~", os.sep)) or source.count("/") > 1
+
+
+def _local(folder: Path, source: ModelSource) -> Checkpoint:
+    checkpoint = Checkpoint(folder, source)
+    try:
+        needed_files({entry.name for entry in folder.iterdir()})
+    except UnsupportedModelError as error:
+        raise UnsupportedModelError(f"{source.id} cannot be prepared: {error}") from error
+    if missing := checkpoint.missing_shards():
+        raise UnsupportedModelError(
+            f"{source.id} cannot be prepared: weight files are missing: {', '.join(missing)}"
+        )
+    return checkpoint
+
+
+def _from_hub(hub_id: str, revision: str | None) -> Checkpoint:
+    """Asks the hub what the repository holds, then downloads what is needed at that commit."""
+    import huggingface_hub
+    from huggingface_hub.errors import HFValidationError, OfflineModeIsEnabled
+
+    from ct2_triton.prepare.hub_errors import describe, is_unreachable
+
+    try:
+        info = huggingface_hub.HfApi().model_info(hub_id, revision=revision)
+    except HFValidationError as error:
+        raise SourceError(
+            f"there is no directory {hub_id}, and it is no hub id (owner/name): {error}"
+        ) from error
+    except (OfflineModeIsEnabled, OSError) as error:
+        if is_unreachable(error):
+            return _from_cache(hub_id, revision, error)
+        raise SourceError(describe(error, hub_id, revision)) from error
+    return _download(hub_id, revision, info)
+
+
+def _download(hub_id: str, revision: str | None, info: ModelInfo) -> Checkpoint:
+    import huggingface_hub
+
+    from ct2_triton.prepare.hub_errors import describe
+
+    try:
+        names = needed_files({entry.rfilename for entry in info.siblings or ()})
+    except UnsupportedModelError as error:
+        raise UnsupportedModelError(f"{hub_id} cannot be prepared: {error}") from error
+    try:
+        folder = huggingface_hub.snapshot_download(
+            hub_id, revision=info.sha, allow_patterns=names, max_workers=4
+        )
+    except OSError as error:
+        raise SourceError(describe(error, hub_id, revision)) from error
+    license_name = _license_of_card(Path(folder))
+    source = ModelSource(hub_id, revision or "main", info.sha, license_name)
+    return _local(Path(folder), source)
+
+
+def _from_cache(hub_id: str, revision: str | None, cause: Exception) -> Checkpoint:
+    """Looks for a complete snapshot that an earlier run left in the hub's cache."""
+    import huggingface_hub
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        folder = Path(
+            huggingface_hub.snapshot_download(hub_id, revision=revision, local_files_only=True)
+        )
+        source = ModelSource(hub_id, revision or "main", folder.name, _license_of_card(folder))
+        return _local(folder, source)
+    except (LocalEntryNotFoundError, UnsupportedModelError) as error:
+        endpoint = huggingface_hub.constants.ENDPOINT
+        raise SourceError(
+            f"{hub_id} is not in the local cache, and {endpoint} cannot be reached "
+            f"({_first_line(cause)}). {_NO_NETWORK}"
+        ) from error
+
+
+def _license_of_card(folder: Path) -> str | None:
+    """Reads the licence from the front matter of a model card."""
+    from huggingface_hub.repocard import metadata_load
+
+    card = folder / CARD_FILE
+    if not card.is_file():
+        return None
+    try:
+        metadata = metadata_load(card) or {}
+    except ValueError:  # a card whose front matter is no YAML mapping
+        return None
+    name = metadata.get("license")
+    if name == "other":
+        name = metadata.get("license_name") or metadata.get("license_link") or name
+    return ", ".join(map(str, name)) if isinstance(name, list) else (str(name) if name else None)
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds a CTranslate2 model against the answers of the checkpoint, token by token."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import VerificationError
+from ct2_triton.prepare.rules import duplicate_ids
+from ct2_triton.prepare.verification.vocabulary import vocabulary_files
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ct2_triton.prepare.verification.reference import Answer, Row
+
+# Two float32 programs add in different orders. Where the two best logits are closer than this, of
+# a size of about 1 to 20, either may win; such a place is reported, never passed over in silence.
+NEAR_TIE_LOGITS = 1e-3
+
+
+@dataclass(frozen=True)
+class NearTie:
+    """A place where the two programs chose differently between equally good tokens.
+
+    Attributes:
+        probe: Text and languages.
+        position: Index in the output, the prefix not counted.
+        reference_id: What the checkpoint chose.
+        converted_id: What the converted model chose.
+        gap_logits: By how much the checkpoint preferred its own.
+    """
+
+    probe: str
+    position: int
+    reference_id: int
+    converted_id: int
+    gap_logits: float
+
+
+class ConvertedModel:
+    """A CTranslate2 model that takes and gives ids, greedily."""
+
+    def __init__(self, folder: Path, compute_type: str) -> None:
+        """Loads the model on the CPU.
+
+        Args:
+            folder: The CTranslate2 directory.
+            compute_type: What it computes in; `default` is what it was stored in.
+        """
+        import ctranslate2
+
+        self._translator = ctranslate2.Translator(
+            str(folder), device="cpu", compute_type=compute_type
+        )
+        files = vocabulary_files(folder)
+        self._source_tokens = _tokens(files[0])  # source_ comes before target_
+        self._target_tokens = _tokens(files[-1])
+        later = duplicate_ids(tuple(self._target_tokens))
+        self._target_ids = {
+            token: i for i, token in enumerate(self._target_tokens) if i not in later
+        }
+        self._first_ids = later
+
+    def same_token(self, one: int, other: int) -> bool:
+        """Tells whether two ids are the same token: CTranslate2 answers in strings."""
+        return self._first_ids.get(one, one) == self._first_ids.get(other, other)
+
+    def continue_row(self, row: Row, so_far: Sequence[int], max_tokens: int) -> list[int]:
+        """Translates a row, its first tokens given.
+
+        Args:
+            row: The row.
+            so_far: Tokens forced after the row's prefix.
+            max_tokens: Longest output after the prefix, `so_far` counted.
+
+        Returns:
+            The tokens after `so_far`, with `</s>` when it came before the limit.
+        """
+        forced = [*row.prefix_ids, *so_far]
+        result = self._translator.translate_batch(
+            [[self._source_tokens[i] for i in row.input_ids]],
+            target_prefix=[[self._target_tokens[i] for i in forced]],
+            beam_size=1,
+            max_decoding_length=len(row.prefix_ids) + max_tokens,
+            max_input_length=0,
+            return_end_token=True,
+        )
+        return [self._target_ids[token] for token in result[0].hypotheses[0][len(forced) :]]
+
+
+def compare(model: ConvertedModel, answer: Answer, max_tokens: int) -> list[NearTie]:
+    """Compares one answer to its last token, going on after each near tie.
+
+    Args:
+        model: The converted model, in float32.
+        answer: What the checkpoint gives.
+        max_tokens: Longest output after the prefix.
+
+    Returns:
+        The near ties.
+
+    Raises:
+        VerificationError: The model chose another token that was not as good.
+    """
+    ties: list[NearTie] = []
+    done = 0
+    while done < len(answer.ids):
+        found = model.continue_row(answer.row, answer.ids[:done], max_tokens)
+        position = _first_difference(model, answer.ids[done:], found)
+        if position is None:
+            break
+        position += done
+        ties.append(_judge(answer, position, found[position - done :][:1]))
+        done = position + 1
+    return ties
+
+
+def _first_difference(
+    model: ConvertedModel, wanted: Sequence[int], found: Sequence[int]
+) -> int | None:
+    for position, token in enumerate(wanted):
+        if position >= len(found) or not model.same_token(token, found[position]):
+            return position
+    return len(wanted) - 1 if len(found) > len(wanted) else None
+
+
+def _judge(answer: Answer, position: int, found: Sequence[int]) -> NearTie:
+    """Excuses a difference at a near tie; any other ends the preparation."""
+    wanted = answer.ids[position]
+    gap = answer.gap(position, found[0]) if found else float("inf")
+    if not found or abs(gap) > NEAR_TIE_LOGITS:
+        raise VerificationError(
+            f"the converted model answers otherwise than the checkpoint: probe {answer.row.probe}, "
+            f"token {position}: {found[0] if found else 'nothing'} for {wanted} "
+            f"(logit gap {gap:.4g}, excused up to {NEAR_TIE_LOGITS:g})"
+        )
+    return NearTie(str(answer.row.probe), position, wanted, found[0], gap)
+
+
+def _tokens(path: Path) -> list[str]:
+    return list(json.loads(path.read_text(encoding="utf-8")))

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sentences, and the language pairs, that a converted model is tried on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import UnknownLanguageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ct2_triton.prepared_model import Language, TokenRules
+
+# Ordinary ones first, then what goes wrong first when ids are built or normalised differently.
+PROBE_TEXTS: tuple[str, ...] = (
+    "How is your day going?",
+    "Yes.",
+    "The committee met on Tuesday, 14 March, and decided to close the harbour for two weeks; "
+    "nobody had expected that, least of all the fishermen who had spoken for an hour.",
+    "L'été dernier, nous avons mangé des crêpes près de l'île.",
+    "¿Cuánto cuesta? ¡Sólo 3,50 €!",
+    "Grüße aus Köln \u2013 bis später!",
+    "今天天气很好,我们去公园吧。",
+    "Привет, как дела?",
+    "كيف حالك اليوم؟",
+    "  leading, double  and trailing spaces  ",
+    "ﬁne café, e\u0301te\u0301, ½ and Å in odd normal forms",
+    "😀 ☃ \U0001d518\U0001d52b\U0001d526 (letters of a rare plane)",
+    "www.example.org/a_b?c=1&d=%20 #tag @name",
+)
+
+_PREFERRED = ("en", "de", "fr", "es", "zh", "ar", "hi", "ru")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One translation to try.
+
+    Attributes:
+        text: What is translated.
+        source: Its language, where the model has languages. It need not be true: ids count.
+        target: Language to translate into.
+    """
+
+    text: str
+    source: Language | None
+    target: Language | None
+
+    def __str__(self) -> str:
+        """Shows text and languages for a message."""
+        codes = [entry.code if entry else "-" for entry in (self.source, self.target)]
+        return f"{self.text!r} ({codes[0]} to {codes[1]})"
+
+
+def choose_probes(rules: TokenRules) -> list[Probe]:
+    """Pairs each text with languages of the model, going through several of them.
+
+    Args:
+        rules: The model's rules.
+
+    Returns:
+        One probe for each text.
+    """
+    sources = _some_languages(rules, "source")
+    targets = _some_languages(rules, "target")
+    probes = []
+    for number, text in enumerate(PROBE_TEXTS):
+        source = sources[number // 2 % len(sources)] if sources else None
+        others = [entry for entry in targets if entry is not source] or targets
+        target = others[number % len(others)] if others else None
+        probes.append(Probe(text, source, target))
+    return probes
+
+
+def _some_languages(rules: TokenRules, side: str) -> Sequence[Language]:
+    """Gives well-known languages of the model first, and its first and last one."""
+    find = rules.source_language if side == "source" else rules.target_language
+    found = []
+    for name in _PREFERRED:
+        try:
+            found.append(find(name))
+        except UnknownLanguageError:
+            continue
+    able = [entry for entry in rules.languages if getattr(entry, side)]
+    chosen = [entry for entry in (*found, *able[:1], *able[-1:]) if entry]
+    return list(dict.fromkeys(chosen))

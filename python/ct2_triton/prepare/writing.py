@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a folder all at once: it is there complete, or it is not there."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def check_output(output: Path, *, force: bool) -> None:
+    """Says early what would make the writing fail at the end.
+
+    Args:
+        output: The folder to write.
+        force: Whether it may exist.
+
+    Raises:
+        OutputError: It exists, or is no folder.
+    """
+    if output.is_symlink() or (output.exists() and not output.is_dir()):
+        raise OutputError(f"{output} is not a folder; remove it or choose another --name")
+    if output.exists() and not force:
+        raise OutputError(f"{output} exists already; --force replaces it, --name chooses another")
+
+
+@contextmanager
+def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
+    """Lends a temporary folder that becomes `output` when the block ends without an exception.
+
+    It lies beside the parent of `output` rather than beside `output` itself where that is possible:
+    a running Triton takes every folder of its model repository for a model, hidden ones too.
+
+    Args:
+        output: The folder to write.
+        force: Replace it when it exists.
+
+    Yields:
+        The temporary folder. After any exception, also Ctrl-C, it is gone, `output` as before.
+
+    Raises:
+        OutputError: The place cannot be written to, or `output` exists.
+    """
+    check_output(output, force=force)
+    try:
+        made_parent = not output.parent.exists()
+        output.parent.mkdir(parents=True, exist_ok=True)
+        staging = _staging_folder(output)
+    except OSError as error:
+        raise OutputError(f"cannot write to {output.parent}: {error.strerror}") from error
+    try:
+        folder = staging / output.name
+        folder.mkdir()
+        yield folder
+        _put_in_place(folder, output, staging / "replaced", force=force)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        if made_parent and not any(output.parent.iterdir()):
+            output.parent.rmdir()
+        raise
+    shutil.rmtree(staging, ignore_errors=True)
+
+
+def _staging_folder(output: Path) -> Path:
+    """Makes a temporary folder on the file system of `output`, outside its parent if possible."""
+    repository = output.parent.resolve()
+    outside = repository.parent
+    prefix = f".{repository.name}.{output.name}."
+    if outside.stat().st_dev == repository.stat().st_dev:
+        try:
+            return _made(outside, prefix)
+        except OSError:  # no right to write there
+            pass
+    return _made(repository, prefix)
+
+
+def _made(parent: Path, prefix: str) -> Path:
+    return Path(tempfile.mkdtemp(prefix=prefix, suffix=".tmp", dir=parent))
+
+
+def _put_in_place(folder: Path, output: Path, replaced: Path, *, force: bool) -> None:
+    """Renames; what was there is put back when the second rename fails."""
+    check_output(output, force=force)  # it may have appeared meanwhile
+    try:
+        try:
+            if output.exists():
+                output.rename(replaced)
+            folder.rename(output)
+        except BaseException:
+            if replaced.exists() and not output.exists():
+                replaced.rename(output)
+            raise
+    except OSError as error:
+        raise OutputError(f"cannot put {output} in place: {error.strerror}") from error
