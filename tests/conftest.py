@@ -1,38 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of all tests: tiny models, and real servers that are stopped and whose logs are shown."""
+"""Fixtures of all tests: tiny models, and real servers, stopped at the end, with their logs."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from ct2_triton.serve import TritonServer
+from support import servers
 from support.repository import write_model
+from support.servers import MakeServer, ServerStack
 from support.tiny import tiny_engine_model
 
-from ct2_triton.serve import ServerOptions, TritonServer
-
 _SHOWN_LOG_LINES = 60
-_running: list[TritonServer] = []
-
-MakeServer = Callable[..., TritonServer]
-
-
-class ServerStack(ExitStack):
-    """Starts servers on free ports and stops them all at the end."""
-
-    def start(
-        self, *repositories: Path, timeout_s: float = 120.0, **options: object
-    ) -> TritonServer:
-        """Start a server on these repositories; `options` are those of ServerOptions."""
-        server = TritonServer(ServerOptions(list(repositories), **options))
-        _running.append(server)
-        self.callback(_running.remove, server)
-        self.callback(server.stop)
-        server.start(timeout_s)
-        return server
 
 
 @pytest.fixture
@@ -74,15 +56,12 @@ def server(server_repository: Path) -> Iterator[TritonServer]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Show the end of the log of each running server with a test that failed."""
+    """Show the end of the log of each server with a test that failed."""
     report = yield
     if report.failed:
-        for server in _running:
-            if server.is_alive() or report.when != "setup":
-                report.sections.append((f"log of tritonserver {server.process.pid}", _end(server)))
+        for server in servers.running:
+            if server.was_started():
+                lines = server.log_text().splitlines(keepends=True)
+                title = f"log of tritonserver {server.process.pid}"
+                report.sections.append((title, "".join(lines[-_SHOWN_LOG_LINES:])))
     return report
-
-
-def _end(server: TritonServer) -> str:
-    lines = io.StringIO(server.log_text()).readlines()
-    return "".join(lines[-_SHOWN_LOG_LINES:])

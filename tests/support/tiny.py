@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny checkpoints and CTranslate2 models, made once and kept in build/ under a key of their recipe."""
+"""Tiny checkpoints and CTranslate2 models, made once and kept in build/ by their recipe."""
 
 from __future__ import annotations
 

@@ -19,8 +19,6 @@ from ct2_triton.serve.errors import BackendFolderError, PluginMissingError
 
 BACKEND_NAME = "ctranslate2"
 PLUGIN_NAME = "libtriton_ctranslate2.so"
-# The name that the plugin's dependency entry carries.
-ENGINE_NAME = "libctranslate2.so.4"
 PLUGIN_VARIABLE = "CT2_TRITON_PLUGIN"
 
 
@@ -42,9 +40,7 @@ class BackendFiles:
         Returns:
             File name in the folder, to the file it stands for.
         """
-        files = {PLUGIN_NAME: self.plugin, ENGINE_NAME: self.engine.library}
-        files.update({path.name: path for path in self.engine.dependencies})
-        return files
+        return {PLUGIN_NAME: self.plugin, **self.engine.links()}
 
 
 def find_backend_files(

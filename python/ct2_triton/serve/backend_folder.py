@@ -2,22 +2,18 @@
 """Assembles the one folder of backends that a tritonserver is given.
 
 It holds links: our backend, every backend of the server found, and for the Python backend the stub
-that fits the running interpreter. It lies in the user's cache under a key made of the identity of
-all files it points to, is built aside and renamed, and so is safe when two servers start at once.
+that fits the running interpreter.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
 import sys
 import sysconfig
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ct2_triton.linked_folder import linked_folder, user_cache
 from ct2_triton.serve.backend_files import BACKEND_NAME
 from ct2_triton.serve.errors import BackendFolderError
 
@@ -58,12 +54,9 @@ def assemble(
         BackendFolderError: If the cache cannot be written.
     """
     links = _wanted_links(installation, files)
-    parent = (cache or _user_cache()) / "backends"
-    folder = parent / _key(links)
+    parent = (cache or user_cache()) / "backends"
     try:
-        if not folder.exists():
-            parent.mkdir(parents=True, exist_ok=True)
-            _build(parent, folder, links)
+        folder = linked_folder(parent, links)
     except OSError as error:
         raise BackendFolderError(
             f"cannot assemble the backend folder in {parent}: {error}; "
@@ -106,35 +99,3 @@ def _python_backend_links(installation: ServerInstallation) -> dict[str, Path]:
     if library.is_file():
         links[f"lib/{name}"] = library
     return links
-
-
-def _key(links: dict[str, Path]) -> str:
-    digest = hashlib.sha256()
-    for name, target in sorted(links.items()):
-        status = target.stat()
-        identity = (name, str(target), status.st_ino, status.st_size, status.st_mtime_ns)
-        digest.update(repr(identity).encode())
-    return digest.hexdigest()[:16]
-
-
-def _build(parent: Path, folder: Path, links: dict[str, Path]) -> None:
-    temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
-    try:
-        for subfolder in ("backends", "lib"):
-            (temporary / subfolder).mkdir()
-        for name, target in links.items():
-            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
-            (temporary / name).symlink_to(target)
-        temporary.chmod(0o755)
-        temporary.rename(folder)
-    except OSError:
-        # Another server may have been quicker: its folder is as good as ours.
-        if not folder.is_dir():
-            raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _user_cache() -> Path:
-    root = os.environ.get("XDG_CACHE_HOME")
-    return Path(root if root else Path.home() / ".cache") / "ct2-triton"

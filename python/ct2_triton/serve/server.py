@@ -116,6 +116,14 @@ class TritonServer:
             raise ServerStartError("the server has not been started")
         return self._process
 
+    def was_started(self) -> bool:
+        """Whether there is a process, running or ended.
+
+        Returns:
+            False before the first start.
+        """
+        return self._process is not None
+
     def is_alive(self) -> bool:
         """Whether the process runs.
 

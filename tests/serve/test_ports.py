@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from ct2_triton.serve.errors import PortInUseError
+from ct2_triton.serve.ports import Ports, check_free, find_free_ports
+
+
+def test_free_ports_are_three_and_free() -> None:
+    ports = find_free_ports("127.0.0.1")
+    assert len(set(ports)) == 3
+    check_free("127.0.0.1", ports)
+
+
+def test_a_taken_port_is_named_with_its_flag() -> None:
+    http, grpc, metrics = find_free_ports("127.0.0.1")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", grpc))
+        taken.listen()
+        with pytest.raises(PortInUseError, match=rf"port {grpc} .* --grpc-port, or take --free"):
+            check_free("127.0.0.1", Ports(http, grpc, metrics))
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(PortInUseError, match=r"of 192\.0\.2\.1"):
+        check_free("192.0.2.1", Ports())
