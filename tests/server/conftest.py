@@ -30,6 +30,7 @@ def connection(server: TritonServer) -> Iterator[Connection]:
 
 
 LoadModel = Callable[..., str]
+LoadFailure = Callable[..., str]
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def load(
 
 
 @pytest.fixture
-def load_failure(load: LoadModel) -> Callable[..., str]:
+def load_failure(load: LoadModel) -> LoadFailure:
     """A function like `load` for a config that must be refused; it gives the server's text."""
 
     def add(config: str | None, name: str = "test", **kwargs: Path) -> str:

@@ -24,9 +24,12 @@ std::vector<fs::path> Candidates(const fs::path& model_folder, uint64_t version,
   }
   const fs::path version_folder = model_folder / std::to_string(version);
   std::vector<fs::path> candidates;
-  if (!config.default_model_filename.empty() && config.default_model_filename != "model") {
-    candidates.push_back(version_folder / config.default_model_filename);
+  const fs::path named = config.default_model_filename;
+  if (named.filename() != named) {
+    throw Error(ErrorCode::kInvalidArgument, "default_model_filename: '" + named.string() +
+                                                 "' must be a name in the version folder");
   }
+  if (!named.empty() && named != "model") candidates.push_back(version_folder / named);
   candidates.push_back(version_folder / "model");
   candidates.push_back(version_folder);
   return candidates;
