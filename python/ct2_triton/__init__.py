@@ -3,7 +3,7 @@
 
 Importing the package is quick and needs neither the compiled parts nor any extra. The compiled
 core is reached as ``from ct2_triton import _core``: that attribute is resolved on first use,
-because CTranslate2's library has to be open before the core is loaded.
+because CTranslate2's library has to be found before the core is loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Resolve ``_core``, opening CTranslate2's library first.
+    """Resolve ``_core``, finding CTranslate2's library first.
 
     Args:
         name: Attribute that the package does not have.

@@ -8,17 +8,22 @@ the compiled core and the Triton backend use that one library; neither needs the
 
 from __future__ import annotations
 
-import ctypes
-import importlib
+import importlib.machinery
 import importlib.util
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import Ct2TritonError
+from ct2_triton.linked_folder import linked_folder, user_cache
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+_CORE = "ct2_triton._core"
+# The name that the core and the Triton backend ask the loader for.
+ENGINE_NAME = "libctranslate2.so.4"
 
 
 class EngineLibraryError(Ct2TritonError):
@@ -31,11 +36,15 @@ class EngineLibrary:
 
     Attributes:
         library: libctranslate2, under the mangled name the wheel gives it.
-        dependencies: Private libraries beside it (libgomp), to be opened before it.
+        dependencies: Private libraries that it looks for beside itself (libgomp).
     """
 
     library: Path
     dependencies: tuple[Path, ...]
+
+    def links(self) -> dict[str, Path]:
+        """The files under the names by which they are looked for, side by side in one folder."""
+        return {ENGINE_NAME: self.library, **{path.name: path for path in self.dependencies}}
 
 
 def find_engine_library(directory: Path | None = None) -> EngineLibrary:
@@ -65,10 +74,11 @@ def find_engine_library(directory: Path | None = None) -> EngineLibrary:
 
 
 def load_core() -> ModuleType:
-    """Open CTranslate2's library for everyone in the process, then import the compiled core.
+    """Import the compiled core beside a link to CTranslate2's library.
 
-    The core carries no dependency entry for CTranslate2 (the library's file name differs from
-    release to release), so its symbols must be in the process's global scope.
+    The library is not opened for everyone in the process: it carries its own MKL and OpenMP, and
+    with those in the global scope other extensions that have theirs (torch) call into the wrong
+    copy and crash.
 
     Returns:
         The module ``ct2_triton._core``.
@@ -77,15 +87,24 @@ def load_core() -> ModuleType:
         EngineLibraryError: If CTranslate2's library cannot be found or opened.
         ImportError: If the package was installed without its compiled core.
     """
-    engine = find_engine_library()
+    if _CORE in sys.modules:
+        return sys.modules[_CORE]
+    spec = importlib.util.find_spec(_CORE)
+    if spec is None or spec.origin is None:
+        raise ImportError("ct2-triton was installed without its compiled core", name=_CORE)
+    installed = Path(spec.origin)
+    links = {installed.name: installed, **find_engine_library().links()}
     try:
-        # By name already loaded, libgomp is found even by releases that carry no run path.
-        for dependency in engine.dependencies:
-            ctypes.CDLL(str(dependency))
-        ctypes.CDLL(str(engine.library), mode=ctypes.RTLD_GLOBAL)
-    except OSError as error:
+        path = linked_folder(user_cache() / "core", links) / installed.name
+        loader = importlib.machinery.ExtensionFileLoader(_CORE, str(path))
+        core_spec = importlib.util.spec_from_file_location(_CORE, path, loader=loader)
+        assert core_spec is not None  # noqa: S101
+        core = importlib.util.module_from_spec(core_spec)
+    except (OSError, ImportError) as error:
         raise EngineLibraryError(f"cannot open CTranslate2's library: {error}") from error
-    return importlib.import_module("ct2_triton._core")
+    loader.exec_module(core)
+    sys.modules[_CORE] = core
+    return core
 
 
 def _wheel_library_folder() -> Path:

@@ -27,23 +27,18 @@ void CheckIds(const Ids& ids, const char* tensor, size_t row, const char* side,
   }
 }
 
-// The longest source a client may send, and why; a request's own limit can only be the lower one.
+// The longest source a client may send, and why.
 struct SourceLimit {
   int64_t tokens;
   const char* reason;
 };
 
-SourceLimit LongestSource(const DecodingOptions& options, const DecodingOptions& model_defaults,
-                          const Weights& weights) {
+SourceLimit LongestSource(const DecodingOptions& options, const Weights& weights) {
   SourceLimit limit{std::numeric_limits<int64_t>::max(), ""};
-  const auto lower = [&](int64_t tokens, const char* reason) {
-    if (tokens < limit.tokens) limit = {tokens, reason};
-  };
-  for (const int64_t option : {model_defaults.max_input_length, options.max_input_length}) {
-    if (option > 0) lower(option, "max_input_length");
-  }
+  if (options.max_input_length > 0) limit = {options.max_input_length, "max_input_length"};
   if (weights.source_positions()) {
-    lower(*weights.source_positions() - weights.added_source_tokens(), "the positions of the model");
+    const int64_t positions = *weights.source_positions() - weights.added_source_tokens();
+    if (positions < limit.tokens) limit = {positions, "the positions of the model"};
   }
   return limit;
 }
@@ -90,12 +85,11 @@ bool OnlySpecial(const Ids& source, const EngineOptions& engine) {
 }  // namespace
 
 CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Search>& search,
-                    const Weights& weights, const DecodingOptions& model_defaults,
-                    const EngineOptions& engine) {
+                    const Weights& weights, const EngineOptions& engine) {
   const DecodingOptions& options = search->options();
   CheckedRow checked;
   checked.search = search;
-  const SourceLimit longest = LongestSource(options, model_defaults, weights);
+  const SourceLimit longest = LongestSource(options, weights);
   if (static_cast<int64_t>(row.source.size()) > longest.tokens) {
     if (!options.truncate_input || longest.tokens < 1) {
       Refuse("INPUT_IDS", index, "it has " + std::to_string(row.source.size()) +

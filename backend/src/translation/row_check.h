@@ -17,7 +17,6 @@ namespace ct2triton {
 // length (rounded down, at least 1), within the model's positions and decoding_length_limit.
 // Throws Error(kInvalidArgument); `index` is the row's number within its request, for the message.
 CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Search>& search,
-                    const Weights& weights, const DecodingOptions& model_defaults,
-                    const EngineOptions& engine);
+                    const Weights& weights, const EngineOptions& engine);
 
 }  // namespace ct2triton

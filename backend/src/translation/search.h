@@ -26,6 +26,9 @@ class Search {
   // True where a row can be ended alone, by CTranslate2's step callback: greedy searches and
   // sampling with one hypothesis. Elsewhere the rows of a call share one limit.
   bool EndsRowsAlone() const;
+  // True where a row's answer depends on the padding behind it, so that only rows of equal source
+  // length may share a call: CTranslate2's coverage penalty counts padding as source not covered.
+  bool PaddingMatters() const { return options_.coverage_penalty != 0; }
   // False for sampling: equal rows then have different answers.
   bool Deterministic() const;
   // Rows of equal options may share a call.

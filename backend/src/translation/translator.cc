@@ -65,7 +65,7 @@ std::vector<CheckedRow> Translator::Check(std::vector<RowInput> rows,
   checked.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     checked.push_back(
-        CheckRow(std::move(rows[i]), i, search, *impl_->weights, defaults(), impl_->engine));
+        CheckRow(std::move(rows[i]), i, search, *impl_->weights, impl_->engine));
   }
   return checked;
 }

@@ -55,7 +55,8 @@ bool EqualRows(const CheckedRow& a, const CheckedRow& b) {
 
 bool MayShareCall(const CheckedRow& a, const CheckedRow& b) {
   return a.search->SameAs(*b.search) &&
-         (a.search->EndsRowsAlone() || a.limit_tokens == b.limit_tokens);
+         (a.search->EndsRowsAlone() || a.limit_tokens == b.limit_tokens) &&
+         (!a.search->PaddingMatters() || a.source.size() == b.source.size());
 }
 
 }  // namespace

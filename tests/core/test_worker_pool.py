@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How rows meet: calls across requests, equal rows, shared weights and workers."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.engine_truth import END, EngineTruth, ragged_rows
+from ct2_triton import _core
+
+ONE_WORKER = {"inter_threads": "1", "compute_type": "float32"}
+
+
+def _resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
+
+
+def test_rows_of_one_request_share_calls(engine_model: Path, truth: EngineTruth) -> None:
+    translator = _core.Translator(str(engine_model), {**ONE_WORKER, "max_batch_rows": "16"})
+    sources, prefixes = ragged_rows(truth, 64)
+    translator.translate(sources, prefixes, {"beam_size": 1})
+    assert sum(translator.calls) == 64
+    assert max(translator.calls) == 16
+
+
+def test_the_token_budget_bounds_a_call(engine_model: Path) -> None:
+    translator = _core.Translator(str(engine_model), {**ONE_WORKER, "max_batch_tokens": "100"})
+    rows = [[10] * 19 + [11 + i, END] for i in range(20)]  # 21 tokens each
+    translator.translate(rows, None, {"beam_size": 1, "max_decoding_length": 3})
+    assert max(translator.calls) == 4
+
+
+def test_equal_rows_run_once(engine_model: Path, truth: EngineTruth) -> None:
+    """A single call of a batch of one row: all the others only wait for it."""
+    translator = _core.Translator(str(engine_model), {**ONE_WORKER, "max_batch_rows": "1"})
+    source = [truth.languages[0], 20, 21, 22, END]
+    prefix = [truth.languages[1]]
+    answers = translator.translate([source] * 30, [prefix] * 30, {"beam_size": 4})
+    assert all(answer == answers[0] for answer in answers)
+    assert sum(translator.calls) == 30
+    assert len(translator.calls) == 1
+
+
+def test_equal_rows_with_other_options_do_not_meet(engine_model: Path) -> None:
+    translator = _core.Translator(str(engine_model), ONE_WORKER)
+    rows = [[20, 21, 22, END]]
+    short = translator.translate(rows, None, {"max_decoding_length": 2})
+    long = translator.translate(rows, None, {"max_decoding_length": 3})
+    assert len(short[0][0]["ids"]) == 2
+    assert len(long[0][0]["ids"]) == 3
+
+
+def test_more_rows_than_may_queue(engine_model: Path, truth: EngineTruth) -> None:
+    """A full queue makes the sender wait; nothing is lost and nothing locks up."""
+    translator = _core.Translator(str(engine_model), {"max_queued_rows": "4"})
+    sources, prefixes = ragged_rows(truth, 40)
+    options = {"beam_size": 1, "max_decoding_length": 10}
+    expected = [
+        truth.hypotheses(s, p, **options)[0] for s, p in zip(sources, prefixes, strict=True)
+    ]
+    answers: dict[int, Any] = {}
+
+    def send(index: int) -> None:
+        [[hypothesis]] = translator.translate([sources[index]], [prefixes[index]], options)
+        answers[index] = hypothesis["ids"]
+
+    threads = [threading.Thread(target=send, args=(index,)) for index in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [answers[index] for index in range(40)] == expected
+
+
+def test_models_of_the_same_files_share_weights(tmp_path: Path) -> None:
+    """20 more translators on one directory cost next to nothing beside one copy of the weights."""
+    from support.tiny import tiny_engine_model
+    from tiny_models import TinyOptions
+
+    directory = tiny_engine_model("nllb", TinyOptions(vocab_size=100_000, d_model=64))
+    size = (directory / "model.bin").stat().st_size
+    first = _core.Translator(str(directory), ONE_WORKER)
+    before = _resident_bytes()
+    others = [
+        _core.Translator(str(directory), {**ONE_WORKER, "max_queued_rows": str(600 + i)})
+        for i in range(20)
+    ]
+    grown = _resident_bytes() - before
+    assert size > 20e6
+    assert grown < 5 * size
+    assert len({t.description for t in [first, *others]}) == 1
+
+
+def test_changed_files_are_another_model(tmp_path: Path, engine_model: Path) -> None:
+    from support.tiny import tiny_engine_model
+    from tiny_models import TinyOptions
+
+    directory = tmp_path / "model"
+    shutil.copytree(engine_model, directory)
+    rows = [[20, 21, 22, 23, END]]
+    old = _core.Translator(str(directory), ONE_WORKER)
+    before = old.translate(rows)
+    shutil.rmtree(directory)
+    shutil.copytree(tiny_engine_model("nllb", TinyOptions(seed=7)), directory)
+    new = _core.Translator(str(directory), ONE_WORKER)
+    assert old.translate(rows) == before
+    assert new.translate(rows) != before
+
+
+def test_workers_end_with_their_translator(engine_model: Path) -> None:
+    def threads() -> int:
+        return len(list(Path("/proc/self/task").iterdir()))
+
+    gc.collect()  # translators of earlier tests go first
+    before = threads()
+    translator = _core.Translator(str(engine_model), {"inter_threads": "3", "intra_threads": "1"})
+    assert threads() == before + 3
+    del translator
+    gc.collect()
+    assert threads() == before
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"compute_type": "int9"}, "compute_type"),
+        ({"beam_size": "8", "max_beam_size": "4"}, "max_beam_size"),
+        ({"end_token": "[123456]"}, "end_token"),
+    ],
+)
+def test_options_that_cannot_be_served_fail_the_load(
+    engine_model: Path, parameters: dict[str, str], text: str
+) -> None:
+    with pytest.raises(_core.Error, match=text):
+        _core.Translator(str(engine_model), parameters)
