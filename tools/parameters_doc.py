@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes docs/parameters.md from the table that the backend itself reads.
 
-    python tools/parameters_doc.py            write the page
-    python tools/parameters_doc.py --check    fail when the page is out of date
+python tools/parameters_doc.py            write the page
+python tools/parameters_doc.py --check    fail when the page is out of date
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ These combinations are refused before CTranslate2 sees them:
 
 | combination | reason |
 |---|---|
-| `num_hypotheses` above `beam_size` x `patience`, without sampling or alternatives | not found |
-| `min_decoding_length` above the length limit | contradiction |
-| `coverage_penalty` with `beam_size` 1 | ends the process of CTranslate2 |
-| `sampling_topk` between 1 and twice `beam_size`, beam search | ends the process of CTranslate2 |
-| `return_alternatives` with `min_alternative_expansion_prob` above 0 | ends the process of CTranslate2 |
-| `return_alternatives` with `prefix_bias_beta` above 0 | not supported by CTranslate2 |
-| `sampling_temperature` above 0 and below 0.01 | overflows 16-bit types |
-| `beam_size`, `num_hypotheses` or `max_decoding_length` above the model's own limit | `max_beam_size`, `max_num_hypotheses`, `decoding_length_limit` |
+| `num_hypotheses` > `beam_size` x `patience`, without sampling or alternatives | too few found |
+| `min_decoding_length` above the length limit | no such row |
+| `coverage_penalty` with greedy search (`beam_size` 1) | CTranslate2 ends the process |
+| beam search with 1 < `sampling_topk` < 2 x `beam_size` | CTranslate2 ends the process |
+| `return_alternatives`, `min_alternative_expansion_prob` > 0 | CTranslate2 ends the process |
+| `return_alternatives`, `prefix_bias_beta` > 0 | CTranslate2 refuses it |
+| 0 < `sampling_temperature` < 0.01 | overflows 16-bit types |
+| `beam_size` > `max_beam_size`, `num_hypotheses` > `max_num_hypotheses` | the operator's limit |
+| `max_decoding_length` > `decoding_length_limit` | the operator's limit |
 
 What is not listed follows CTranslate2: defaults are its own.
 """

@@ -185,7 +185,7 @@ for line in sys.stdin:
 
 def test_no_allowed_combination_ends_the_process(nllb_engine_model: Path) -> None:
     rng = random.Random(2)
-    drawn = [draw(rng) for _ in range(300)]
+    drawn = [draw(rng) for _ in range(500)]
     lines = "".join(json.dumps(options) + "\n" for options in drawn)
     done = subprocess.run(
         [sys.executable, "-c", _RUN, str(nllb_engine_model)],

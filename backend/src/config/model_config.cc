@@ -29,9 +29,11 @@ std::int64_t Integer(const Json& value) {
   return value.is_string() ? std::stoll(value.get<std::string>()) : value.get<std::int64_t>();
 }
 
-Json Member(const Json& object, const char* key, Json otherwise) {
-  const auto found = object.find(key);
-  return found == object.end() ? std::move(otherwise) : *found;
+// Throws the JSON library's type_error when `json` is no object.
+Json Member(const Json& json, const char* key, Json otherwise) {
+  const auto& members = json.get_ref<const Json::object_t&>();
+  const auto found = members.find(key);
+  return found == members.end() ? std::move(otherwise) : found->second;
 }
 
 std::string ShowDims(const std::vector<std::int64_t>& dims) {
@@ -86,7 +88,7 @@ class TensorReader {
     }
     const auto nearest = NearestName(tensor.name, known);
     Refuse(Named(tensor.name) + " is not known; " +
-           (nearest ? "did you mean " + Quote(*nearest) + "? " : "") + "Known are " + list);
+           (nearest ? "did you mean " + Quote(*nearest) + "? Known" : "known") + " are " + list);
   }
 
   void CheckOne(const TensorSpec& tensor, const Json& json) const {

@@ -21,8 +21,9 @@ ModelFileConfig ParseModelFileConfig(std::string_view json) {
           start->is_null() ? std::nullopt : std::optional(start->get<std::string>());
     }
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                std::string("config.json of the CTranslate2 model cannot be read: ") + error.what());
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        std::string("config.json of the CTranslate2 model cannot be read: ") + error.what());
   }
   return config;
 }

@@ -179,6 +179,12 @@ std::string Show(double number) {
   return text;
 }
 
+std::string Show(float number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", static_cast<double>(number));
+  return text;
+}
+
 std::string Show(const ParameterValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return Quote(*text);
   if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);

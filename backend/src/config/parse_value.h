@@ -45,7 +45,8 @@ bool ParseValue(const ParameterValue& value, const Range& range, std::vector<std
 std::string Quote(std::string_view text);
 // For messages: the value as given.
 std::string Show(const ParameterValue& value);
-// For messages: the shortest usual form, "4", "0.5".
+// For messages: the usual form, "4", "0.5".
 std::string Show(double number);
+std::string Show(float number);
 
 }  // namespace ct2triton

@@ -41,8 +41,7 @@ void CheckHypotheses(const DecodingOptions& o) {
       static_cast<std::int64_t>(std::round(static_cast<float>(o.beam_size) * o.patience));
   if (o.num_hypotheses <= kept) return;
   Refuse(With("num_hypotheses", o.num_hypotheses) + " is more than beam_size x patience gives (" +
-         std::to_string(o.beam_size) + " x " + Show(static_cast<double>(o.patience)) + " = " +
-         std::to_string(kept) +
+         std::to_string(o.beam_size) + " x " + Show(o.patience) + " = " + std::to_string(kept) +
          "); raise beam_size, or sample: beam_size 1 and a sampling_topk other than 1");
 }
 
@@ -57,7 +56,7 @@ void CheckLengths(const DecodingOptions& o) {
 void CheckSearch(const DecodingOptions& o) {
   // Greedy search reads attention that it did not keep: SIGSEGV in CTranslate2 4.8.5.
   if (IsGreedy(o) && o.coverage_penalty != 0) {
-    Refuse("coverage_penalty " + Show(static_cast<double>(o.coverage_penalty)) +
+    Refuse("coverage_penalty " + Show(o.coverage_penalty) +
            " needs beam search; set beam_size above 1 or coverage_penalty to 0");
   }
   // A beam draws twice its size: SIGSEGV in CTranslate2 4.8.5 when there are fewer candidates.
@@ -69,7 +68,7 @@ void CheckSearch(const DecodingOptions& o) {
   // 1 / temperature overflows the 16-bit types, and the sampler would draw among NaN.
   constexpr float kLeastTemperature = 0.01F;
   if (o.sampling_temperature > 0 && o.sampling_temperature < kLeastTemperature) {
-    Refuse("sampling_temperature " + Show(static_cast<double>(o.sampling_temperature)) +
+    Refuse("sampling_temperature " + Show(o.sampling_temperature) +
            " is too small; give 0 (no sampling) or at least 0.01");
   }
 }
@@ -78,12 +77,11 @@ void CheckAlternatives(const DecodingOptions& o) {
   if (!o.return_alternatives) return;
   if (o.prefix_bias_beta > 0) {
     Refuse("return_alternatives cannot be combined with prefix_bias_beta " +
-           Show(static_cast<double>(o.prefix_bias_beta)) + "; set one of them to its default");
+           Show(o.prefix_bias_beta) + "; set one of them to its default");
   }
   // No alternative reaches the probability: SIGFPE in CTranslate2 4.8.5.
   if (o.min_alternative_expansion_prob > 0) {
-    Refuse("min_alternative_expansion_prob " +
-           Show(static_cast<double>(o.min_alternative_expansion_prob)) +
+    Refuse("min_alternative_expansion_prob " + Show(o.min_alternative_expansion_prob) +
            " cannot be used with return_alternatives, because CTranslate2 ends the process when "
            "no alternative reaches it; set it to 0");
   }
