@@ -84,7 +84,7 @@ BAD: dict[str, list[Any]] = {
 }
 
 BAD["list of tokens"] += ["[2147483648]", "[18446744073709551615]", "[1", "[1] 2", 2, True]
-BAD["list of tokens"] += [f"[{'1,' * 40000}1]"]  # too long
+BAD["list of tokens"] += [f"[{'1,' * 40000}1]", "[" * 30000 + "]" * 30000]  # long, deep
 
 
 def read(name: str, value: Any) -> Any:

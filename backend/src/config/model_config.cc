@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "config/nearest_name.h"
 #include "config/parameters.h"
 #include "config/parse_value.h"
+#include "config/tensor_check.h"
 #include "config/tensor_table.h"
 #include "config/validate.h"
 #include "error.h"
@@ -36,12 +36,6 @@ Json Member(const Json& json, const char* key, Json otherwise) {
   return found == members.end() ? std::move(otherwise) : found->second;
 }
 
-std::string ShowDims(const std::vector<std::int64_t>& dims) {
-  std::string text = "[";
-  for (const auto dim : dims) text += (text.size() == 1 ? " " : ", ") + std::to_string(dim);
-  return text + " ]";
-}
-
 TensorSpec ReadTensor(const Json& json) {
   TensorSpec tensor;
   tensor.name = Member(json, "name", "").get<std::string>();
@@ -52,85 +46,28 @@ TensorSpec ReadTensor(const Json& json) {
   return tensor;
 }
 
-// Checks the tensors of one direction, `kind` being "input" or "output".
-class TensorReader {
- public:
-  TensorReader(std::string kind, const std::vector<TensorRule>& rules)
-      : kind_(std::move(kind)), rules_(rules) {}
-
-  std::vector<TensorSpec> Read(const Json& config) const {
-    std::vector<TensorSpec> tensors;
-    for (const Json& json : Member(config, kind_.c_str(), Json::array())) {
-      TensorSpec tensor = ReadTensor(json);
-      if (Has(tensors, tensor.name)) Refuse(Named(tensor.name) + " is declared twice");
-      CheckOne(tensor, json);
-      tensors.push_back(std::move(tensor));
-    }
-    CheckAll(tensors);
-    return tensors;
-  }
-
- private:
-  static bool Has(const std::vector<TensorSpec>& tensors, std::string_view name) {
-    return std::any_of(tensors.begin(), tensors.end(),
-                       [&](const TensorSpec& tensor) { return tensor.name == name; });
-  }
-
-  std::string Named(std::string_view name) const { return kind_ + " " + Quote(name); }
-
-  const TensorRule& RuleOf(const TensorSpec& tensor) const {
-    if (const TensorRule* rule = FindRule(rules_, tensor.name)) return *rule;
-    std::vector<std::string_view> known;
-    std::string list;
-    for (const TensorRule& rule : rules_) {
-      known.push_back(rule.name);
-      list += (list.empty() ? "" : ", ") + std::string(rule.name);
-    }
-    const auto nearest = NearestName(tensor.name, known);
-    Refuse(Named(tensor.name) + " is not known; " +
-           (nearest ? "did you mean " + Quote(*nearest) + "? Known" : "known") + " are " + list);
-  }
-
-  void CheckOne(const TensorSpec& tensor, const Json& json) const {
-    const TensorRule& rule = RuleOf(tensor);
-    const bool type_fits = rule.holds_ids ? LargestInteger(tensor.data_type).has_value()
-                                          : tensor.data_type == rule.data_type;
-    if (!type_fits) {
-      Refuse(Named(tensor.name) + ": data_type " + tensor.data_type + " is not allowed; give " +
-             (rule.holds_ids ? "an integer type, such as " : "") + std::string(rule.data_type));
-    }
-    if (tensor.dims != rule.dims) {
-      Refuse(Named(tensor.name) + ": dims " + ShowDims(tensor.dims) + " are not allowed; give " +
-             ShowDims(rule.dims) + ", the batch dimension left out");
-    }
-    if (tensor.optional && !rule.may_be_optional) {
-      Refuse(Named(tensor.name) + " cannot be optional; remove optional: true");
-    }
-    for (const char* feature : {"is_shape_tensor", "is_non_linear_format_io"}) {
-      if (Member(json, feature, false).get<bool>()) {
-        RefuseFeature(Named(tensor.name) + ": " + feature + " is not supported; remove it");
-      }
-    }
-    if (json.contains("reshape")) {
-      RefuseFeature(Named(tensor.name) + ": reshape is not supported; remove it");
+void CheckTensorFeatures(const std::string& kind, const std::string& name, const Json& json) {
+  for (const char* feature : {"is_shape_tensor", "is_non_linear_format_io"}) {
+    if (Member(json, feature, false).get<bool>()) {
+      RefuseFeature(kind + " " + Quote(name) + ": " + feature + " is not supported; remove it");
     }
   }
-
-  void CheckAll(const std::vector<TensorSpec>& tensors) const {
-    for (const TensorRule& rule : rules_) {
-      if (rule.required && !Has(tensors, rule.name)) {
-        Refuse(Named(rule.name) + " is missing; declare it with data_type " +
-               std::string(rule.data_type) + " and dims " + ShowDims(rule.dims));
-      }
-      if (!rule.companion.empty() && Has(tensors, rule.name) && !Has(tensors, rule.companion)) {
-        Refuse(Named(rule.name) + " needs " + Named(rule.companion) + "; declare both or none");
-      }
-    }
+  if (json.contains("reshape")) {
+    RefuseFeature(kind + " " + Quote(name) + ": reshape is not supported; remove it");
   }
+}
 
-  std::string kind_;
-  const std::vector<TensorRule>& rules_;
-};
+// `kind` is "input" or "output".
+std::vector<TensorSpec> ReadTensors(const Json& config, const char* kind,
+                                    const std::vector<TensorRule>& rules) {
+  std::vector<TensorSpec> tensors;
+  for (const Json& json : Member(config, kind, Json::array())) {
+    tensors.push_back(ReadTensor(json));
+    CheckTensorFeatures(kind, tensors.back().name, json);
+  }
+  CheckTensors(kind, rules, tensors);
+  return tensors;
+}
 
 void CheckFeatures(const Json& config) {
   if (Member(Member(config, "response_cache", Json::object()), "enable", false).get<bool>()) {
@@ -232,8 +169,8 @@ ModelConfig Read(const Json& config) {
   model.max_batch_size = Integer(Member(config, "max_batch_size", 0));
   CheckFeatures(config);
   model.instance_kinds = ReadInstanceKinds(config);
-  model.inputs = TensorReader("input", InputRules()).Read(config);
-  model.outputs = TensorReader("output", OutputRules()).Read(config);
+  model.inputs = ReadTensors(config, "input", InputRules());
+  model.outputs = ReadTensors(config, "output", OutputRules());
   model.default_model_filename = Member(config, "default_model_filename", "").get<std::string>();
   ReadParameters(config, &model);
   CheckPadId(model);
