@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from server.helpers import Connection, Reference
-from support.repository import write_model
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
+from server.helpers import Connection, Reference
+from support.repository import write_model
 
 
 @pytest.fixture(scope="session")
@@ -43,9 +44,7 @@ def load(
     """
     added: list[str] = []
 
-    def add(
-        config: str | None, name: str = "test", engine_model: Path = nllb_engine_model
-    ) -> str:
+    def add(config: str | None, name: str = "test", engine_model: Path = nllb_engine_model) -> str:
         write_model(server_repository, name, engine_model, config)
         added.append(name)
         connection.raw.load_model(name)
@@ -67,3 +66,14 @@ def load_failure(load: LoadModel) -> LoadFailure:
         return str(raised.value.message())
 
     return add
+
+
+@pytest.fixture
+def longer_vocabulary(nllb_engine_model: Path, tmp_path: Path) -> Path:
+    """A model whose vocabulary has ten tokens more than its embedding table has rows."""
+    folder = tmp_path / "longer"
+    shutil.copytree(nllb_engine_model, folder)
+    file = folder / "shared_vocabulary.json"
+    tokens = json.loads(file.read_text())
+    file.write_text(json.dumps([*tokens, *(f"surplus{i}" for i in range(10))]))
+    return folder

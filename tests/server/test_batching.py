@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promise of the backend: what a row gets back does not depend on what it shares a batch with."""
+"""The promise of the backend: what a row gets does not depend on what it shares a batch with."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from server.helpers import Connection, Ids, Reference, padded, sentences
 
 from ct2_triton.serve import TritonServer
+from server.helpers import Connection, Ids, Reference, padded, sentences
 
 pytestmark = pytest.mark.server
 

@@ -7,14 +7,16 @@ import json
 import socket
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc as grpc_client
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+from ct2_triton.serve import TritonServer
 from server import configs
 from server.conftest import LoadFailure, LoadModel
 from server.helpers import Connection, Reference, padded, sentences, tensor
-
-from ct2_triton.serve import TritonServer
 
 pytestmark = pytest.mark.server
 
@@ -25,9 +27,7 @@ ALL_OUTPUTS = {
 BEAM = {"beam_size": 3, "num_hypotheses": 3, "max_decoding_length": 12}
 
 
-@pytest.mark.parametrize(
-    "data_type", ["INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64"]
-)
+@pytest.mark.parametrize("data_type", ["INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64"])
 def test_every_integer_type_wide_enough(
     data_type: str, load: LoadModel, connection: Connection, reference: Reference
 ) -> None:
@@ -131,9 +131,7 @@ def test_outputs_are_padded_with_the_models_pad_id(
     model = load(configs.full(pad_id=70000))
     rows = [row for row, _ in sentences(reference, 2)]
     answer = connection.infer(model, padded(rows, 70000), max_decoding_length_multiple=1.0)
-    expected = [
-        reference.translate(row, beam_size=2, max_decoding_length=len(row)) for row in rows
-    ]
+    expected = [reference.translate(row, beam_size=2, max_decoding_length=len(row)) for row in rows]
     assert len(expected[0]) != len(expected[1])
     assert answer["OUTPUT_IDS"].tolist() == padded(expected, 70000).tolist()
 
@@ -152,9 +150,7 @@ def test_inputs_are_found_by_name(connection: Connection, reference: Reference) 
         assert answer.as_numpy("OUTPUT_IDS").tolist() == expected
 
 
-def test_prefixes_of_several_lengths_and_none(
-    connection: Connection, reference: Reference
-) -> None:
+def test_prefixes_of_several_lengths_and_none(connection: Connection, reference: Reference) -> None:
     rows = [row for row, _ in sentences(reference, 4)]
     language = reference.id("deu_Latn")
     prefixes = [[], [language], [language, 44, 91], [language, 571]]
@@ -179,16 +175,14 @@ def post_in_two_pieces(server: TritonServer, path: str, head: bytes, body: bytes
             f"Inference-Header-Content-Length: {len(head)}\r\n"
             f"Content-Length: {len(head) + len(body)}\r\n\r\n".encode()
         )
-        # More than one read of the server's, and no border between elements.
         wire.sendall(head + body[:cut])
         wire.sendall(body[cut:])
         answer = b"".join(iter(lambda: wire.recv(65536), b""))
     return json.loads(answer.split(b"\r\n\r\n", 1)[1])
 
 
-def test_an_input_in_many_buffers(server: TritonServer, reference: Reference) -> None:
-    """HTTP hands a large body over as a chain of buffers; ids lie across their borders."""
-    (row, prefix), *_ = sentences(reference, 1)
+def test_a_large_http_body_in_pieces(server: TritonServer, reference: Reference) -> None:
+    (row, _), *_ = sentences(reference, 1)
     rows = [row] * 256
     width = 4001
     body = padded([[*r, *[1] * (width - len(r))] for r in rows]).tobytes()
@@ -208,7 +202,39 @@ def test_an_input_in_many_buffers(server: TritonServer, reference: Reference) ->
     answer = post_in_two_pieces(server, f"/v2/models/{MODEL}/infer", head, body, 1_000_003)
     expected = reference.translate(row, max_decoding_length=6)
     assert answer["outputs"][0]["data"] == expected * len(rows)
-    assert prefix
+
+
+def test_ids_as_json(server: TritonServer, reference: Reference) -> None:
+    (row, prefix), *_ = sentences(reference, 1)
+    body = json.dumps(
+        {
+            "inputs": [
+                {"name": name, "datatype": "INT32", "shape": [1, len(ids)], "data": ids}
+                for name, ids in (("INPUT_IDS", row), ("TARGET_PREFIX", prefix))
+            ],
+            "outputs": [{"name": "OUTPUT_IDS"}, {"name": "FINISH_REASON"}],
+            "parameters": {"max_decoding_length": 6, "beam_size": 1},
+        }
+    ).encode()
+    answer = post_in_two_pieces(server, f"/v2/models/{MODEL}/infer", body, b"", 0)
+    outputs = {output["name"]: output["data"] for output in answer["outputs"]}
+    expected = reference.translate(row, prefix, beam_size=1, max_decoding_length=6)
+    assert outputs == {"OUTPUT_IDS": expected, "FINISH_REASON": ["length"]}
+
+
+def test_ids_as_typed_contents(server: TritonServer, reference: Reference) -> None:
+    """Clients may send lists of integers in place of raw bytes."""
+    (row, prefix), *_ = sentences(reference, 1)
+    request = service_pb2.ModelInferRequest(model_name=MODEL)
+    request.parameters["max_decoding_length"].int64_param = 6
+    request.outputs.add(name="OUTPUT_IDS")
+    for name, ids in (("INPUT_IDS", row), ("TARGET_PREFIX", prefix)):
+        sent = request.inputs.add(name=name, datatype="INT32", shape=[1, len(ids)])
+        sent.contents.int_contents.extend(ids)
+    with grpc.insecure_channel(server.grpc_url) as channel:
+        answer = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(request)
+    expected = reference.translate(row, prefix, max_decoding_length=6)
+    assert np.frombuffer(answer.raw_output_contents[0], np.int32).tolist() == expected
 
 
 def test_system_shared_memory_that_is_too_small(
