@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of this code base that a machine can check: layers, sizes, licence lines."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BACKEND = ROOT / "backend"
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 60
+LICENCE = "SPDX-License-Identifier: Apache-2.0"
+
+
+def _tracked_and_new(*suffixes: str) -> list[Path]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    paths = (ROOT / name for name in names.splitlines())
+    return [path for path in paths if path.suffix in suffixes and path.is_file()]
+
+
+SOURCES = _tracked_and_new(".py", ".cc", ".h", ".sh", ".cmake")
+CPP = [path for path in SOURCES if path.suffix in {".cc", ".h"}]
+HEADERS = [path for path in CPP if path.suffix == ".h"]
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(CPP) > 20
+    assert len(HEADERS) > 10
+    assert len(SOURCES) > len(CPP) + 20
+
+
+def test_every_source_names_its_licence_once() -> None:
+    wrong = [
+        _name(path)
+        for path in SOURCES
+        if sum(LICENCE in line for line in path.read_text().splitlines()[:3]) != 1
+    ]
+    assert wrong == []
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {_name(path): len(path.read_text().splitlines()) for path in SOURCES}
+    assert {name: n for name, n in lengths.items() if n > MAX_FILE_LINES} == {}
+
+
+def test_no_function_is_too_long() -> None:
+    functions = [f for path in SOURCES if path.suffix == ".py" for f in _python_functions(path)]
+    functions += [f for path in CPP for f in _cpp_functions(path)]
+    assert len(functions) > 200
+    assert [(name, n) for name, n in functions if n > MAX_FUNCTION_LINES] == []
+
+
+@pytest.mark.parametrize("layer", ["config", "translation"])
+def test_the_core_knows_nothing_of_triton(layer: str) -> None:
+    files = [path for path in CPP if path.is_relative_to(BACKEND / "src" / layer)]
+    assert files
+    assert _matches(files, r'#include "(triton_c_api\.h|triton/)|TRITON(SERVER|BACKEND)_') == []
+
+
+def test_the_wrappers_of_triton_know_nothing_of_ctranslate2() -> None:
+    files = [path for path in CPP if path.is_relative_to(BACKEND / "src" / "triton")]
+    assert files
+    assert _matches(files, r'#include "ctranslate2_api\.h"|\bctranslate2::') == []
+
+
+def test_config_knows_nothing_of_ctranslate2() -> None:
+    files = [path for path in CPP if path.is_relative_to(BACKEND / "src" / "config")]
+    assert _matches(files, r'#include "ctranslate2_api\.h"') == []
+
+
+def test_only_config_and_the_bindings_know_the_json_library() -> None:
+    allowed = (BACKEND / "src" / "config", BACKEND / "python")
+    files = [path for path in CPP if not any(path.is_relative_to(folder) for folder in allowed)]
+    assert _matches(files, r"#include <nlohmann/") == []
+
+
+def test_each_entry_point_is_one_statement() -> None:
+    """Rule 6: an entry point is one call through the one guard."""
+    text = (BACKEND / "src" / "api.cc").read_text()
+    bodies = re.findall(r"\bTRITONBACKEND_\w+\([^)]*\)\s*\{(.*?)\n\}", text, flags=re.DOTALL)
+    assert len(bodies) >= 6
+    assert all(body.strip().startswith("return ") for body in bodies)
+
+
+def test_every_header_compiles_alone() -> None:
+    json_dir = _python_include("nlohmann_json", "include")
+    pybind_dir = _python_include("pybind11", "include")
+    flags = ["-std=c++17", "-fsyntax-only", "-x", "c++", "-w"]
+    flags += [f"-I{BACKEND}", f"-I{BACKEND / 'src'}", f"-I{BACKEND / 'abi'}"]
+    flags += [f"-I{json_dir}", f"-I{pybind_dir}", *_python_headers()]
+    flags += ['-DCT2TRITON_CT2_MIN="0"', '-DCT2TRITON_CT2_MAX="0"', '-DCT2TRITON_VERSION="0"']
+
+    def complaint(header: Path) -> str:
+        return subprocess.run(
+            ["g++", *flags, str(header)], capture_output=True, text=True, check=False
+        ).stderr
+
+    with ThreadPoolExecutor(2) as pool:
+        complaints = dict(zip(HEADERS, pool.map(complaint, HEADERS), strict=True))
+    assert {_name(path): text for path, text in complaints.items() if text} == {}
+
+
+def test_nothing_names_a_machine() -> None:
+    texts = _tracked_and_new(
+        ".py", ".cc", ".h", ".sh", ".md", ".toml", ".txt", ".cmake", ".json", ".yml", ""
+    )
+    files = [path for path in texts if path.name != Path(__file__).name]
+    assert _matches(files, r"/work/|/root/|/home/\w+/|/tmp/team") == []
+
+
+def _matches(files: list[Path], pattern: str) -> list[str]:
+    return [
+        f"{_name(path)}:{number}: {line.strip()}"
+        for path in files
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if re.search(pattern, line)
+    ]
+
+
+def _python_functions(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0].lineno
+            is_docstring = isinstance(node.body[0], ast.Expr) and ast.get_docstring(node)
+            # A docstring's length is no complexity: lines of code are counted.
+            start = (node.body[0].end_lineno or first) + 1 if is_docstring else first
+            yield f"{_name(path)}:{node.name}", (node.end_lineno or start) - start + 1
+
+
+def _cpp_functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Functions as clang-format writes them: `) ... {` opens, `}` at the same indent ends."""
+    lines = path.read_text().splitlines()
+    for start, line in enumerate(lines):
+        if not re.search(r"\)( const| noexcept| override|->.*)* \{$", line):
+            continue
+        if re.match(r"\s*(if|for|while|switch|else|\}|catch)\b", line):
+            continue
+        indent = len(line) - len(line.lstrip())
+        closing = re.compile(rf"^ {{0,{indent}}}\}}")
+        end = next((n for n in range(start + 1, len(lines)) if closing.match(lines[n])), start)
+        yield f"{_name(path)}:{start + 1}", end - start + 1
+
+
+def _python_include(package: str, folder: str) -> Path:
+    import importlib.util
+
+    spec = importlib.util.find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / folder
+
+
+def _python_headers() -> list[str]:
+    import sysconfig
+
+    return [f"-I{sysconfig.get_paths()['include']}"]
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
