@@ -30,7 +30,8 @@ class BackendFolder:
 
     Attributes:
         backends: For --backend-directory.
-        libraries: For the loader's search path: this Python's shared library, for the stub.
+        libraries: For the loader's search path: this Python's shared library, for the stub. It is
+            absent where the stub needs none of ours.
     """
 
     backends: Path

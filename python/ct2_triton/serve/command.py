@@ -93,7 +93,7 @@ def server_environment(options: ServerOptions, folder: BackendFolder) -> dict[st
     environment.setdefault("OMP_WAIT_POLICY", "passive")
     # Python backend models run in the virtual environment that stands first on PATH.
     _prepend(environment, "PATH", Path(sys.executable).parent)
-    if any(folder.libraries.iterdir()):
+    if folder.libraries.is_dir():
         _prepend(environment, "LD_LIBRARY_PATH", folder.libraries)
     environment.update(options.environment)
     return environment

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ct2-serve as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.serve.gpu import count_gpus
+from support.repository import IDENTITY_CONFIG, write_identity_model
+
+pytestmark = pytest.mark.server
+
+COMMAND = Path(sys.executable).with_name("ct2-serve")
+BAD_CONFIG = IDENTITY_CONFIG.replace("python", "nosuch")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    write_identity_model(tmp_path / "repository", "identity")
+    return tmp_path / "repository"
+
+
+@contextmanager
+def _serving(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _read_ready(process: subprocess.Popen[str]) -> dict[str, str]:
+    assert process.stdout is not None
+    lines = [process.stdout.readline().split() for _ in range(4)]
+    assert lines[0][:2] == ["ready;", "models:"]
+    return {"models": " ".join(lines[0][2:]), **dict(lines[1:])}
+
+
+def _failed(*arguments: str | Path, code: int = 1) -> str:
+    result = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
+    assert result.returncode == code
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_a_signal_and_ends_well(repository: Path, signal_number: int) -> None:
+    with _serving("--model-repository", repository, "--free-ports") as process:
+        ready = _read_ready(process)
+        assert ready["models"] == "identity"
+        assert re.fullmatch(r"127\.0\.0\.1:\d+", ready["gRPC"])
+        with urllib.request.urlopen(f"{ready['HTTP']}/v2/models/identity/ready") as answer:  # noqa: S310
+            assert answer.status == 200
+        with urllib.request.urlopen(ready["metrics"]) as answer:  # noqa: S310
+            assert b"nv_inference_count" in answer.read()
+        process.send_signal(signal_number)
+        _, log = process.communicate()
+        assert process.returncode == 0
+        assert "successfully unloaded 'identity'" in log
+
+
+def test_a_signal_while_it_starts_ends_it(repository: Path) -> None:
+    slow = repository / "identity" / "1" / "model.py"
+    slow.write_text(
+        slow.read_text() + "    def initialize(self, args):\n        import time; time.sleep(5)\n"
+    )
+    with _serving("--model-repository", repository, "--free-ports") as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "loading: identity" in line:
+                break
+        process.terminate()
+        _, log = process.communicate()
+        assert process.returncode == 128 + signal.SIGTERM
+        assert "Traceback" not in log
+
+
+def test_the_log_goes_to_a_file_if_asked(repository: Path, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("kept\n")
+    arguments = ("--model-repository", repository, "--free-ports", "--log-file", log)
+    with _serving(*arguments, "--", "--log-verbose=1") as process:
+        _read_ready(process)
+        process.terminate()
+        _, errors = process.communicate()
+    assert errors == ""
+    assert log.read_text().startswith("kept\n")
+    assert "successfully loaded 'identity'" in log.read_text()
+
+
+def test_a_log_file_that_cannot_be_written_is_named(repository: Path) -> None:
+    errors = _failed("--model-repository", repository, "--log-file", "/nowhere/server.log")
+    assert errors == (
+        "ct2-serve: cannot write the log file /nowhere/server.log: No such file or directory\n"
+    )
+
+
+def test_a_model_that_does_not_load_is_named_at_the_end(repository: Path, tmp_path: Path) -> None:
+    write_identity_model(repository, "bad", BAD_CONFIG)
+    log = tmp_path / "server.log"
+    errors = _failed("--model-repository", repository, "--free-ports", "--log-file", log)
+    lines = errors.splitlines()
+    assert lines[0] == "ct2-serve: tritonserver ended with status 1"
+    assert lines[1].startswith("  failed to load 'bad' version 1:")
+
+
+def test_models_that_are_not_available_are_warned_of(repository: Path) -> None:
+    write_identity_model(repository, "bad", BAD_CONFIG)
+    arguments = ("--model-repository", repository, "--free-ports", "--", "--exit-on-error=false")
+    with _serving(*arguments) as process:
+        assert _read_ready(process)["models"] == "identity"
+        process.terminate()
+        _, errors = process.communicate()
+    assert "ct2-serve: warning: model 'bad' is not available: Invalid argument:" in errors
+
+
+def test_a_server_that_ends_by_itself_is_a_failure(repository: Path) -> None:
+    with _serving("--model-repository", repository, "--free-ports") as process:
+        _read_ready(process)
+        os.kill(_server_of(process.pid), signal.SIGKILL)
+        _, errors = process.communicate()
+        assert process.returncode == 1
+        assert "ct2-serve: tritonserver was ended by SIGKILL" in errors
+
+
+@pytest.mark.skipif(count_gpus() > 0, reason="this machine has a GPU")
+def test_a_gpu_model_on_a_machine_without_one_is_refused_before_the_start(
+    repository: Path,
+) -> None:
+    config = IDENTITY_CONFIG + "instance_group { kind: KIND_GPU }\n"
+    write_identity_model(repository, "gpu", config)
+    errors = _failed("--model-repository", repository, "--free-ports")
+    assert errors.startswith("ct2-serve: model 'gpu' asks for a GPU and this machine has none")
+    assert errors.count("\n") == 1
+
+
+def test_a_response_cache_is_warned_of(repository: Path) -> None:
+    config = 'backend: "ctranslate2"\nresponse_cache { enable: true }\n'
+    write_identity_model(repository, "cached", config)
+    errors = _failed("--model-repository", repository, "--free-ports")
+    assert errors.startswith("ct2-serve: warning: model 'cached' turns on the response cache")
+
+
+def test_misuse_has_its_own_exit_code(repository: Path, tmp_path: Path) -> None:
+    assert "required" in _failed(code=2)
+    both = ("--model-repository", repository, "--install-backend", tmp_path)
+    assert "not allowed with" in _failed(*both, code=2)
+    assert "invalid int" in _failed("--model-repository", repository, "--grpc-port", "x", code=2)
+
+
+def test_a_repository_that_is_not_there_is_named(tmp_path: Path) -> None:
+    errors = _failed("--model-repository", tmp_path / "nowhere")
+    assert errors.startswith(f"ct2-serve: {tmp_path}/nowhere is not a folder")
+
+
+def test_the_backend_is_installed_once_without_force(tmp_path: Path) -> None:
+    install = [COMMAND, "--install-backend", tmp_path]
+    done = subprocess.run(install, capture_output=True, text=True, check=True)
+    assert done.stdout == f"installed the backend in {tmp_path}/ctranslate2\n"
+    assert "--force" in _failed("--install-backend", tmp_path)
+    subprocess.run([*install, "--force"], capture_output=True, check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"ctranslate2"}
+
+
+def _server_of(parent: int) -> int:
+    children = Path(f"/proc/{parent}/task").glob("*/children")
+    (child,) = {int(pid) for path in children for pid in path.read_text().split()}
+    return child

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.serve import Ports, ServerOptions
+from ct2_triton.serve.backend_folder import BackendFolder
+from ct2_triton.serve.command import server_command, server_environment
+from ct2_triton.serve.installation import ServerInstallation
+
+_FOLDER = BackendFolder(Path("/cache/backends"), Path("/nowhere/lib"))
+
+
+def _installation(root: Path) -> ServerInstallation:
+    return ServerInstallation(
+        root / "bin" / "tritonserver", root / "backends", root / "stubs", root / "caches"
+    )
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    options = ServerOptions(
+        [Path("/a"), Path("/b")], host="::1", server_arguments=["--allow-gpu-metrics=true", "--x"]
+    )
+    assert server_command(options, _installation(tmp_path), _FOLDER, Ports(1, 2, 3), "me") == [
+        str(tmp_path / "bin" / "tritonserver"),
+        "--id=me",
+        "--model-repository=/a",
+        "--model-repository=/b",
+        "--backend-directory=/cache/backends",
+        "--http-address=::1",
+        "--http-port=1",
+        "--grpc-address=::1",
+        "--grpc-port=2",
+        "--metrics-address=::1",
+        "--metrics-port=3",
+        "--allow-gpu-metrics=true",
+        "--x",
+    ]
+
+
+def test_cache_implementations_beside_the_server_are_offered(tmp_path: Path) -> None:
+    (tmp_path / "caches").mkdir()
+    command = server_command(ServerOptions([]), _installation(tmp_path), _FOLDER, Ports(), "me")
+    assert f"--cache-directory={tmp_path / 'caches'}" in command
+
+
+def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/bin")
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    options = ServerOptions([], environment={"EXTRA": "1"})
+    environment = server_environment(options, _FOLDER)
+    assert environment["PATH"] == f"{Path(sys.executable).parent}:/bin"
+    assert environment["EXTRA"] == "1"
+    assert "LD_LIBRARY_PATH" not in environment
+    environment = server_environment(options, BackendFolder(tmp_path, tmp_path))
+    assert environment["LD_LIBRARY_PATH"] == str(tmp_path)
