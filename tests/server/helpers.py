@@ -83,6 +83,7 @@ class Connection:
         outputs: Sequence[str] | None = ("OUTPUT_IDS",),
         more: dict[str, Any] | None = None,
         version: str = "",
+        request_id: str = "",
         **parameters: Any,
     ) -> Pending:
         """Sends a request; `more` are further inputs, `outputs` None asks for none by name."""
@@ -90,7 +91,7 @@ class Connection:
         if prefix is not None:
             inputs.append(tensor("TARGET_PREFIX", prefix))
         inputs += [tensor(name, values) for name, values in (more or {}).items()]
-        return self.send(model, inputs, outputs, version, **parameters)
+        return self.send(model, inputs, outputs, version, request_id, **parameters)
 
     def send(
         self,
@@ -98,6 +99,7 @@ class Connection:
         inputs: list[grpc_client.InferInput],
         outputs: Sequence[str] | None = None,
         version: str = "",
+        request_id: str = "",
         **parameters: Any,
     ) -> Pending:
         """Sends a request with these inputs."""
@@ -107,6 +109,7 @@ class Connection:
             inputs,
             pending.done,
             model_version=version,
+            request_id=request_id,
             outputs=outputs and [grpc_client.InferRequestedOutput(name) for name in outputs],
             parameters=parameters or None,
         )

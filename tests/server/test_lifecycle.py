@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load, reload and unload under traffic, versions, instances, cancellation."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tritonclient.utils import InferenceServerException
+
+from ct2_triton.serve import TritonServer
+from server import configs
+from server.conftest import LoadModel
+from server.helpers import Connection, Ids, Reference, sentences
+from support.tiny import TinyOptions, tiny_engine_model
+
+pytestmark = pytest.mark.server
+
+LIMIT = {"max_decoding_length": 8}
+ONE_WORKER = {"inter_threads": 1, "intra_threads": 1}
+
+
+@pytest.fixture(scope="session")
+def other_model() -> Path:
+    """The same vocabulary, other weights."""
+    return tiny_engine_model("nllb", TinyOptions(d_model=48))
+
+
+class Traffic:
+    """Clients that ask for one row again and again until told to stop."""
+
+    def __init__(self, server: TritonServer, model: str, row: Ids, prefix: Ids) -> None:
+        self.answers: list[tuple[float, Ids | Exception]] = []
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(server.grpc_url, model, row, prefix))
+            for _ in range(4)
+        ]
+
+    def __enter__(self) -> Traffic:
+        for thread in self._threads:
+            thread.start()
+        self.wait_for(20)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for(self, more: int) -> None:
+        """Waits until so many more answers are in."""
+        wanted = len(self.answers) + more
+        while len(self.answers) < wanted:
+            time.sleep(0.01)
+
+    def _run(self, url: str, model: str, row: Ids, prefix: Ids) -> None:
+        connection = Connection(url)
+        while not self._stop.is_set():
+            started = time.monotonic()
+            try:
+                answer: Ids | Exception = connection.translate(model, row, prefix, **LIMIT)
+            except InferenceServerException as error:
+                answer = error
+            self.answers.append((started, answer))
+        connection.close()
+
+
+def test_a_reload_under_traffic_serves_the_new_weights(
+    load: LoadModel,
+    connection: Connection,
+    server: TritonServer,
+    server_repository: Path,
+    nllb_engine_model: Path,
+    other_model: Path,
+    reference: Reference,
+) -> None:
+    """No request fails, and none that starts after a reload gets an answer of the old weights."""
+    model = load(configs.plain())
+    row, prefix = sentences(reference, 1)[0]
+    expected = {
+        folder: Reference(folder).translate(row, prefix, **LIMIT)
+        for folder in (nllb_engine_model, other_model)
+    }
+    assert expected[nllb_engine_model] != expected[other_model]
+    files = server_repository / model / "1" / "model"
+    with Traffic(server, model, row, prefix) as traffic:
+        for folder in (other_model, nllb_engine_model, other_model):
+            shutil.copytree(folder, files, dirs_exist_ok=True)
+            connection.raw.load_model(model)
+            loaded = time.monotonic()
+            traffic.wait_for(20)
+            late = [answer for started, answer in list(traffic.answers) if started > loaded]
+            assert late
+            assert all(answer == expected[folder] for answer in late)
+    assert all(answer in expected.values() for _, answer in traffic.answers)
+
+
+def test_unloading_under_traffic_answers_everything(
+    load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
+) -> None:
+    """Each request is answered, or refused because the model has gone."""
+    model = load(configs.plain())
+    row, prefix = sentences(reference, 1)[0]
+    expected = reference.translate(row, prefix, **LIMIT)
+    with Traffic(server, model, row, prefix) as traffic:
+        connection.raw.unload_model(model)
+        traffic.wait_for(20)
+        connection.raw.load_model(model)
+        traffic.wait_for(20)
+    answers = [answer for _, answer in traffic.answers]
+    refused = [answer for answer in answers if isinstance(answer, Exception)]
+    assert all(answer == expected for answer in answers if not isinstance(answer, Exception))
+    assert all("has no available versions" in str(error) for error in refused)
+    assert answers[-1] == expected
+
+
+def test_unloading_with_requests_queued_answers_them(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    model = load(configs.plain(**ONE_WORKER))
+    rows = sentences(reference, 24)
+    long = connection.start(model, *([r] for r in rows[0]), beam_size=8, max_decoding_length=400)
+    queued = [connection.start(model, [row], [prefix], **LIMIT) for row, prefix in rows]
+    wait_until(lambda: connection.statistics(model).inference_stats.success.count > 0)
+    connection.raw.unload_model(model)
+    long.get_result()
+    for answer, (row, prefix) in zip(queued, rows, strict=True):
+        expected = reference.translate(row, prefix, **LIMIT)
+        assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    for _ in range(1500):
+        if true():
+            return
+        time.sleep(0.02)
+    raise AssertionError("waited in vain")
+
+
+def test_two_versions(
+    load: LoadModel,
+    connection: Connection,
+    server_repository: Path,
+    other_model: Path,
+    reference: Reference,
+) -> None:
+    model = load(configs.plain("version_policy { all {} }"))
+    shutil.copytree(other_model, server_repository / model / "2" / "model")
+    connection.raw.load_model(model)
+    row, prefix = sentences(reference, 1)[0]
+    newer = Reference(other_model).translate(row, prefix, **LIMIT)
+    older = reference.translate(row, prefix, **LIMIT)
+    assert older != newer
+    for version, expected in (("1", older), ("2", newer), ("", newer)):
+        answer = connection.infer(model, [row], [prefix], version=version, **LIMIT)
+        assert answer["OUTPUT_IDS"].tolist() == [expected]
+
+
+def test_instances_come_and_go_without_a_reload(
+    load: LoadModel,
+    connection: Connection,
+    server: TritonServer,
+    server_repository: Path,
+    reference: Reference,
+) -> None:
+    model = load(configs.plain("instance_group { count: 1 kind: KIND_CPU }"))
+    file = server_repository / model / "config.pbtxt"
+    row, prefix = sentences(reference, 1)[0]
+    expected = reference.translate(row, prefix, **LIMIT)
+    with Traffic(server, model, row, prefix) as traffic:
+        for count in (3, 1, 2):
+            file.write_text(configs.plain(f"instance_group {{ count: {count} kind: KIND_CPU }}"))
+            connection.raw.load_model(model)
+            (group,) = connection.raw.get_model_config(model).config.instance_group
+            assert group.count == count
+            traffic.wait_for(20)
+    assert all(answer == expected for _, answer in traffic.answers)
+
+
+def metric(server: TritonServer, start: str) -> int:
+    """Sum of the metrics whose name and labels start so."""
+    with urllib.request.urlopen(server.metrics_url) as page:  # noqa: S310
+        lines = page.read().decode().splitlines()
+    return sum(int(float(line.split()[-1])) for line in lines if line.startswith(start))
+
+
+@pytest.mark.parametrize("searching", [{"beam_size": 1}, {"beam_size": 8}], ids=repr)
+def test_a_request_cancelled_while_it_waits_is_dropped(
+    load: LoadModel,
+    connection: Connection,
+    server: TritonServer,
+    reference: Reference,
+    searching: dict[str, Any],
+) -> None:
+    """The only worker is busy with others; the cancelled ones are never computed."""
+    # A name of its own: Triton's counters outlive a model.
+    name = f"busy_{searching['beam_size']}"
+    model = load(configs.plain(**ONE_WORKER, max_batch_rows=1), name)
+    rows = sentences(reference, 16)
+    busy = [
+        connection.start(model, [row], [prefix], beam_size=8, max_decoding_length=500)
+        for row, prefix in rows[:4]
+    ]
+    busy[0].get_result()
+    waiting = [connection.start(model, [r], [p], **searching, **LIMIT) for r, p in rows[4:]]
+    connection.statistics(model)  # a round trip: they have arrived
+    wait_until(lambda: metric(server, f'nv_inference_pending_request_count{{model="{model}"') == 0)
+    for request in waiting:
+        request.cancel()
+    for request in busy[1:]:
+        request.get_result()
+    failed = f'nv_inference_request_failure{{model="{model}",reason="BACKEND"'
+    wait_until(lambda: metric(server, failed) == len(waiting))
+    assert connection.statistics(model).execution_count == len(busy)
+    row, prefix = rows[0]
+    assert connection.translate(model, row, prefix, **LIMIT) == reference.translate(
+        row, prefix, **LIMIT
+    )
+
+
+def test_a_row_that_two_requests_want_survives_the_cancellation_of_one(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    """Equal waiting rows run once: for the one who still waits."""
+    model = load(configs.plain(**ONE_WORKER, max_batch_rows=1))
+    (row, prefix), other = sentences(reference, 2)
+    busy = connection.start(model, [row], [prefix], beam_size=8, max_decoding_length=500)
+    first, second = (connection.start(model, [other[0]], [other[1]], **LIMIT) for _ in range(2))
+    first.cancel()
+    expected = reference.translate(*other, **LIMIT)
+    assert second.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
+    busy.get_result()
+
+
+def test_waiting_for_each_batch(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    model = load(configs.plain(wait_for_batch=True))
+    rows = sentences(reference, 30)
+    pending = [
+        connection.start(model, [[-1]] if i % 7 == 3 else [row], [prefix], **LIMIT)
+        for i, (row, prefix) in enumerate(rows)
+    ]
+    for i, (answer, (row, prefix)) in enumerate(zip(pending, rows, strict=True)):
+        if i % 7 == 3:
+            with pytest.raises(InferenceServerException, match="id -1"):
+                answer.get_result()
+        else:
+            expected = reference.translate(row, prefix, **LIMIT)
+            assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
+
+
+def test_a_full_queue_holds_batches_back(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    """Execute blocks while too many rows wait; all are answered in the end."""
+    model = load(configs.plain(**ONE_WORKER, max_queued_rows=2, max_batch_rows=2))
+    rows = sentences(reference, 40)
+    pending = [connection.start(model, [row], [prefix], **LIMIT) for row, prefix in rows]
+    for answer, (row, prefix) in zip(pending, rows, strict=True):
+        expected = reference.translate(row, prefix, **LIMIT)
+        assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
+
+
+def resident_kib(process: int) -> int:
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0])
+
+
+def test_reloads_do_not_make_the_process_grow(
+    load: LoadModel, connection: Connection, server: TritonServer
+) -> None:
+    """20 MB of weights, loaded and unloaded 8 times: without malloc_trim they would pile up."""
+    large = tiny_engine_model("nllb", TinyOptions(vocab_size=40_000, d_model=128))
+    weights_kib = (large / "model.bin").stat().st_size // 1024
+    assert weights_kib > 20_000
+    model = load(configs.plain(), engine_model=large)
+    connection.raw.unload_model(model)
+    wait_until(lambda: not connection.raw.is_model_ready(model))
+    before = resident_kib(server.process.pid)
+    for _ in range(8):
+        connection.raw.load_model(model)
+        connection.raw.unload_model(model)
+    wait_until(lambda: resident_kib(server.process.pid) < before + 2 * weights_kib)
+
+
+def test_the_server_ends_with_requests_in_flight(
+    make_server: Any, tmp_path: Path, nllb_engine_model: Path, reference: Reference
+) -> None:
+    """They are answered, and the process ends by itself, with status 0."""
+    from support.repository import write_model
+
+    write_model(tmp_path, "nllb", nllb_engine_model)
+    server = make_server(tmp_path)
+    connection = Connection(server.grpc_url)
+    rows = sentences(reference, 6)
+    options = {"beam_size": 8, "max_decoding_length": 200}
+    pending = [connection.start("nllb", [row], [prefix], **options) for row, prefix in rows]
+    pending[0].get_result()
+    assert server.stop() == 0
+    for answer, (row, prefix) in zip(pending[1:], rows[1:], strict=True):
+        expected = reference.translate(row, prefix, **options)
+        assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
+    connection.close()

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the server counts and logs: per request, per call, and nothing per request at INFO."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from tritonclient.utils import InferenceServerException
+
+from ct2_triton.serve import TritonServer
+from server import configs
+from server.conftest import LoadModel
+from server.helpers import Connection, Reference, sentences
+
+pytestmark = pytest.mark.server
+
+LIMIT = {"max_decoding_length": 8}
+# One worker, so that what is sent while it is busy waits together.
+ONE_WORKER = {"inter_threads": 1, "intra_threads": 1}
+
+
+def settled_statistics(connection: Connection, model: str, requests: int) -> Any:
+    """Statistics once they count all requests: they are written after the answer is sent."""
+    for _ in range(200):
+        statistics = connection.statistics(model)
+        counted = statistics.inference_stats.success.count + statistics.inference_stats.fail.count
+        if counted >= requests:
+            return statistics
+        time.sleep(0.02)
+    raise AssertionError(f"{counted} of {requests} requests were counted")
+
+
+def test_success_queue_and_compute(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    model = load(configs.plain(**ONE_WORKER))
+    for row, prefix in sentences(reference, 5):
+        connection.translate(model, row, prefix, **LIMIT)
+    statistics = settled_statistics(connection, model, 5)
+    counts = statistics.inference_stats
+    assert (counts.success.count, counts.fail.count) == (5, 0)
+    assert statistics.inference_count == 5
+    assert statistics.execution_count == 5
+    for part in (counts.queue, counts.compute_infer, counts.compute_output, counts.success):
+        assert part.count == 5
+        assert part.ns > 0
+    assert counts.compute_infer.ns > counts.compute_output.ns
+    assert counts.success.ns > counts.queue.ns + counts.compute_infer.ns
+    (batch,) = statistics.batch_stats
+    assert (batch.batch_size, batch.compute_infer.count) == (1, 5)
+    assert batch.compute_infer.ns > 0
+
+
+def test_requests_that_wait_together_run_together(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    """While a long request occupies the only worker, 32 short ones of four languages arrive."""
+    model = load(configs.plain(**ONE_WORKER))
+    rows = sentences(reference, 33)
+    (row, prefix), *others = rows
+    long = connection.start(model, [row], [prefix], beam_size=8, max_decoding_length=500)
+    short = [connection.start(model, [row], [p], beam_size=1, **LIMIT) for row, p in others]
+    for answer, (row, prefix) in zip(short, others, strict=True):
+        expected = reference.translate(row, prefix, beam_size=1, **LIMIT)
+        assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
+    long.get_result()
+    statistics = settled_statistics(connection, model, 33)
+    assert statistics.inference_count == 33
+    assert statistics.execution_count <= 12
+    assert max(batch.batch_size for batch in statistics.batch_stats) >= 8
+    rows_run = sum(b.batch_size * b.compute_infer.count for b in statistics.batch_stats)
+    assert rows_run == 33
+
+
+def test_a_request_of_many_rows_counts_them(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    model = load(configs.plain(**ONE_WORKER, **LIMIT))
+    (row, prefix), *_ = sentences(reference, 1)
+    rows = [[row[0], i, *row[1:]] for i in range(40, 50)]
+    connection.infer(model, rows, [prefix] * 10)
+    statistics = settled_statistics(connection, model, 1)
+    assert statistics.inference_count == 10
+    assert statistics.inference_stats.success.count == 1
+
+
+def test_failures_are_counted(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    model = load(configs.plain())
+    for _ in range(3):
+        with pytest.raises(InferenceServerException):
+            connection.infer(model, [[-1]], [[5]])
+    statistics = settled_statistics(connection, model, 3)
+    assert statistics.inference_stats.fail.count == 3
+    assert statistics.inference_stats.fail.ns > 0
+    assert statistics.execution_count == 0
+
+
+def test_requests_without_work_are_counted(load: LoadModel, connection: Connection) -> None:
+    """Empty rows never reach a worker."""
+    model = load(configs.full())
+    connection.infer(model, [[2]], [[7]])
+    connection.infer(model, [[2], [2]], [[7], [8]])
+    statistics = settled_statistics(connection, model, 2)
+    assert statistics.inference_stats.success.count == 2
+    assert statistics.execution_count == 0
+    assert statistics.inference_stats.compute_infer.ns == 0
+
+
+def test_the_log_has_a_line_for_load_device_and_unload(
+    load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
+) -> None:
+    load(configs.plain(), name="logged")
+    connection.raw.unload_model("logged")
+    lines = [line for line in server.log_text().splitlines() if "model 'logged'" in line]
+    text = "\n".join(lines)
+    assert len(lines) == 3, text
+    assert "loading '" in lines[0]
+    assert "on CPU" in lines[1]
+    assert "worker" in lines[1]
+    assert "unloaded" in lines[2]
+
+
+def test_requests_leave_no_line_in_the_log(
+    connection: Connection, server: TritonServer, reference: Reference
+) -> None:
+    """Neither do clients' mistakes."""
+    row, prefix = sentences(reference, 1)[0]
+    connection.translate("nllb", row, prefix, **LIMIT)
+    before = server.log_text()
+    for _ in range(5):
+        connection.translate("nllb", row, prefix, **LIMIT)
+        connection.refusal("nllb", [[-1]])
+    assert server.log_text() == before
+
+
+def test_verbose_logging_names_the_request(
+    make_server: Any, tmp_path: Any, nllb_engine_model: Any
+) -> None:
+    from support.repository import write_model
+
+    write_model(tmp_path, "nllb", nllb_engine_model)
+    server = make_server(tmp_path, server_arguments=["--log-verbose=1"])
+    connection = Connection(server.grpc_url)
+    connection.start("nllb", [[50, 2]], request_id="order-66", **LIMIT).get_result()
+    connection.close()
+    assert "request 'order-66': 1 rows" in server.log_text()
