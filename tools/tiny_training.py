@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tiny_corpus import LANGUAGES, sentences
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 _BATCH_ROWS = 32
 _PEAK_LEARNING_RATE = 3e-3
 _IGNORED = -100
 
 
-def train_to_copy(model: Any, tokenizer: Any, steps: int, seed: int) -> None:
+def train_to_copy(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, steps: int, seed: int
+) -> None:
     """Trains in place, on one thread-count-independent sequence of batches.
 
     Source: `[language] pieces </s>`; target: `[other language] pieces </s>`, decoded after `</s>`.
@@ -47,7 +52,7 @@ def train_to_copy(model: Any, tokenizer: Any, steps: int, seed: int) -> None:
 
 
 def _batch(
-    rows: list[list[int]], codes: list[int], config: Any, rng: random.Random
+    rows: list[list[int]], codes: list[int], config: PretrainedConfig, rng: random.Random
 ) -> dict[str, Any]:
     """Pads one batch; `decoder_input_ids` are the labels shifted right behind `</s>`."""
     import torch

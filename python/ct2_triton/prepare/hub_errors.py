@@ -17,7 +17,7 @@ from huggingface_hub.errors import (
 
 
 def is_unreachable(error: Exception) -> bool:
-    """Tells whether the hub gave no answer at all, or none that counts.
+    """Tells whether the hub gave no answer, none that counts, or broke off within one.
 
     Args:
         error: What `huggingface_hub` raised.
@@ -63,7 +63,7 @@ def describe(error: Exception, hub_id: str, revision: str | None) -> str:
         ),
         (
             EntryNotFoundError,
-            f"a file of {hub_id} that the hub lists cannot be had ({_first_line(error)}): "
+            f"a file of {hub_id} that the hub lists cannot be had ({one_line(error)}): "
             "try again, or another --revision",
         ),
     ]
@@ -71,7 +71,7 @@ def describe(error: Exception, hub_id: str, revision: str | None) -> str:
         if isinstance(error, kind):
             return sentence
     return (
-        f"the download of {hub_id} from {constants.ENDPOINT} broke off ({_first_line(error)}); "
+        f"the download of {hub_id} from {constants.ENDPOINT} broke off ({one_line(error)}); "
         "run the command again to resume it"
     )
 
@@ -80,6 +80,13 @@ def _status(error: HfHubHTTPError) -> int:
     return int(getattr(error.response, "status_code", 0) or 0)
 
 
-def _first_line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+def one_line(error: Exception) -> str:
+    """Writes what an exception says in one line.
+
+    Args:
+        error: The exception.
+
+    Returns:
+        Its text, or its class where it has none.
+    """
+    return " ".join(str(error).split()) or type(error).__name__

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,10 @@ from ct2_triton.prepared_model import ModelSource
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
+
+_DOWNLOAD_ATTEMPTS = 3
+_DOWNLOAD_WORKERS = 4
+_RETRY_PAUSE_S = 1.0
 
 _NO_NETWORK = (
     "Give a local directory that holds the checkpoint, or set HF_HOME to a cache that has it, "
@@ -85,29 +90,49 @@ def _from_hub(hub_id: str, revision: str | None) -> Checkpoint:
 
 
 def _download(hub_id: str, revision: str | None, info: ModelInfo) -> Checkpoint:
-    import huggingface_hub
-
-    from ct2_triton.prepare.hub_errors import describe
-
     try:
         names = needed_files({entry.rfilename for entry in info.siblings or ()})
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{hub_id} cannot be prepared: {error}") from error
-    try:
-        folder = huggingface_hub.snapshot_download(
-            hub_id, revision=info.sha, allow_patterns=names, max_workers=4
+    folder = _download_with_retries(hub_id, revision, names)
+    absent = [name for name in names if not (folder / name).is_file()]
+    if absent:
+        raise SourceError(
+            f"the download of {hub_id} is not complete ({', '.join(absent)} missing): run the "
+            "command again to resume it"
         )
-    except OSError as error:
-        raise SourceError(describe(error, hub_id, revision)) from error
-    license_name = _license_of_card(Path(folder))
-    source = ModelSource(hub_id, revision or "main", info.sha, license_name)
-    return _local(Path(folder), source)
+    # The branch may have moved since it was asked for; the folder's name is the commit that came.
+    source = ModelSource(hub_id, revision or "main", folder.name, _license_of_card(folder))
+    return _local(folder, source)
+
+
+def _download_with_retries(hub_id: str, revision: str | None, names: list[str]) -> Path:
+    """Downloads into the cache; what came before a connection broke is kept and gone on with."""
+    import huggingface_hub
+
+    from ct2_triton.prepare.hub_errors import describe, is_unreachable
+
+    for attempt in range(1, _DOWNLOAD_ATTEMPTS + 1):
+        try:
+            # By the name of the revision, which the cache then keeps: a later run without network
+            # finds the snapshot by it.
+            folder = huggingface_hub.snapshot_download(
+                hub_id, revision=revision, allow_patterns=names, max_workers=_DOWNLOAD_WORKERS
+            )
+            return Path(folder)
+        except OSError as error:
+            if attempt == _DOWNLOAD_ATTEMPTS or not is_unreachable(error):
+                raise SourceError(describe(error, hub_id, revision)) from error
+        time.sleep(_RETRY_PAUSE_S * attempt)
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _from_cache(hub_id: str, revision: str | None, cause: Exception) -> Checkpoint:
     """Looks for a complete snapshot that an earlier run left in the hub's cache."""
     import huggingface_hub
     from huggingface_hub.errors import LocalEntryNotFoundError
+
+    from ct2_triton.prepare.hub_errors import one_line
 
     try:
         folder = Path(
@@ -119,7 +144,7 @@ def _from_cache(hub_id: str, revision: str | None, cause: Exception) -> Checkpoi
         endpoint = huggingface_hub.constants.ENDPOINT
         raise SourceError(
             f"{hub_id} is not in the local cache, and {endpoint} cannot be reached "
-            f"({_first_line(cause)}). {_NO_NETWORK}"
+            f"({one_line(cause)}). {_NO_NETWORK}"
         ) from error
 
 
@@ -138,8 +163,3 @@ def _license_of_card(folder: Path) -> str | None:
     if name == "other":
         name = metadata.get("license_name") or metadata.get("license_link") or name
     return ", ".join(map(str, name)) if isinstance(name, list) else (str(name) if name else None)
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

@@ -74,6 +74,7 @@ class Family(ABC):
     def reference_ids(
         self,
         tokenizer: PreTrainedTokenizerBase,
+        config: Mapping[str, Any],
         text: str,
         source: Language | None,
         target: Language | None,
@@ -84,6 +85,7 @@ class Family(ABC):
 
         Args:
             tokenizer: A tokenizer whose state may be changed.
+            config: The checkpoint's `config.json`.
             text: The text.
             source: Its language.
             target: Language to translate into.

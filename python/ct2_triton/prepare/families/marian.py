@@ -78,6 +78,7 @@ class Marian(Family):
     def reference_ids(
         self,
         tokenizer: PreTrainedTokenizerBase,
+        config: Mapping[str, Any],
         text: str,
         source: Language | None,
         target: Language | None,

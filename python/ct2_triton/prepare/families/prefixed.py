@@ -55,6 +55,7 @@ class _Prefixed(Family):
     def reference_ids(
         self,
         tokenizer: PreTrainedTokenizerBase,
+        config: Mapping[str, Any],
         text: str,
         source: Language | None,
         target: Language | None,

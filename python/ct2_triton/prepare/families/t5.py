@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.prepare.families.base import ExpectedVocabulary, Family, padded, tokens_by_id
@@ -49,7 +49,7 @@ class T5(Family):
             for token, token_id in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
             if (match := _MADLAD_TOKEN.fullmatch(token))
         ]
-        return tokens or _task_languages(tokenizer, config.get("task_specific_params") or {})
+        return tokens or _TaskTexts.of(config).languages(tokenizer)
 
     def language_tag(self, code: str) -> str | None:
         """Writes the code with hyphens."""
@@ -58,42 +58,61 @@ class T5(Family):
     def reference_ids(
         self,
         tokenizer: PreTrainedTokenizerBase,
+        config: Mapping[str, Any],
         text: str,
         source: Language | None,
         target: Language | None,
     ) -> list[int]:
         """Writes the task before the text."""
-        first = tokenizer.decode(list(source.source_ids)) if source else ""
-        then = tokenizer.decode(list(target.target_source_ids)) if target else ""
+        tasks = _TaskTexts.of(config)
+        first = tasks.sources.get(source.code, "") if source else ""
+        then = tasks.targets.get(target.code, f"<2{target.code}>") if target else ""
         return list(map(int, tokenizer(" ".join(filter(None, (first, then, text)))).input_ids))
 
     def special_ids(
         self, tokenizer: PreTrainedTokenizerBase, languages: Sequence[Language]
     ) -> tuple[int, ...]:
         """Counts MADLAD's tokens, but not the words of a task, which may be words of a text."""
-        tokens = [entry for entry in languages if len(entry.target_source_ids) == 1]
-        return super().special_ids(tokenizer, tokens)
+        named_by_words = self.source_required(languages)
+        return super().special_ids(tokenizer, () if named_by_words else languages)
 
     def position_limit(self, config: Mapping[str, Any]) -> int | None:
         """Has relative positions only."""
         return None
 
 
-def _task_languages(tokenizer: PreTrainedTokenizerBase, tasks: Mapping[str, Any]) -> list[Language]:
-    """Cuts `translate English to German: ` in two, one half for each language.
+@dataclass(frozen=True)
+class _TaskTexts:
+    """The translation tasks of a config, each cut in two: `translate English`, `to German:`."""
 
-    Pieces never span a space, so the ids of the halves are those of the whole.
-    """
-    found: dict[str, Language] = {}
-    for name, task in tasks.items():
-        pair, text = _TASK_NAME.fullmatch(name), _TASK_TEXT.fullmatch(task.get("prefix", ""))
-        if not pair or not text:
-            continue
-        first, then = (
-            tuple(tokenizer.encode(half, add_special_tokens=False)) for half in text.groups()
-        )
-        source = found.get(pair[1], Language(pair[1], source=False, target=False))
-        found[pair[1]] = replace(source, source=True, source_ids=first)
-        target = found.get(pair[2], Language(pair[2], source=False, target=False))
-        found[pair[2]] = replace(target, target=True, target_source_ids=then)
-    return list(found.values())
+    sources: Mapping[str, str]
+    targets: Mapping[str, str]
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> _TaskTexts:
+        sources, targets = {}, {}
+        for name, task in (config.get("task_specific_params") or {}).items():
+            pair, text = _TASK_NAME.fullmatch(name), _TASK_TEXT.fullmatch(task.get("prefix") or "")
+            if pair and text:
+                sources[pair[1]], targets[pair[2]] = text.groups()
+        return cls(sources, targets)
+
+    def languages(self, tokenizer: PreTrainedTokenizerBase) -> list[Language]:
+        """Lists the languages with the ids of their halves.
+
+        Pieces never span a space, so the ids of two halves are those of the whole.
+        """
+
+        def ids(text: str | None) -> tuple[int, ...]:
+            return tuple(tokenizer.encode(text, add_special_tokens=False)) if text else ()
+
+        return [
+            Language(
+                code,
+                source=code in self.sources,
+                target=code in self.targets,
+                source_ids=ids(self.sources.get(code)),
+                target_source_ids=ids(self.targets.get(code)),
+            )
+            for code in dict.fromkeys((*self.sources, *self.targets))
+        ]

@@ -135,7 +135,9 @@ def probe_rows(subject: Subject) -> list[Row]:
     rows = []
     for probe in choose_probes(rules):
         ids = rules.input_ids(pieces.encode(probe.text), probe.source, probe.target)
-        wanted = subject.family.reference_ids(tokenizer, probe.text, probe.source, probe.target)
+        wanted = subject.family.reference_ids(
+            tokenizer, subject.checkpoint.config, probe.text, probe.source, probe.target
+        )
         if ids != wanted:
             raise VerificationError(
                 f"a client would send {ids} for {probe}, and transformers gives {wanted}"
