@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,10 @@ from support.servers import MakeServer, ServerStack
 from support.tiny import tiny_engine_model
 
 _SHOWN_LOG_LINES = 60
+
+# Before torch or CTranslate2 load their OpenMP: threads that spin while they wait make a machine
+# that others use as well a hundred times slower.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 @pytest.fixture

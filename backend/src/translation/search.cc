@@ -29,14 +29,27 @@ size_t ResolveToken(const Token& token, const std::string& parameter,
   return vocabulary.to_id(text);
 }
 
-// CTranslate2 picks twice as many candidates per row, unchecked.
+// CTranslate2 picks so many candidates per row, unchecked.
 void RequireCandidates(const std::string& parameter, int64_t value, int64_t per_value,
-                       const ctranslate2::Vocabulary& vocabulary) {
-  const auto allowed = static_cast<int64_t>(vocabulary.size()) / per_value;
-  if (value > allowed) {
-    Refuse(parameter, "value " + std::to_string(value) + " needs more candidates than the " +
-                          std::to_string(vocabulary.size()) + " tokens of the target vocabulary; at most " +
-                          std::to_string(allowed));
+                       const DecodingOptions& options, const Weights& weights) {
+  const int64_t candidates = weights.fewest_candidates(options.use_vmap);
+  if (value <= candidates / per_value) return;
+  const bool mapped = options.use_vmap && weights.has_vocabulary_map();
+  Refuse(parameter, "value " + std::to_string(value) + " needs more candidates than the " +
+                        std::to_string(candidates) +
+                        (mapped ? " that vmap.txt has for every source (use_vmap is on)"
+                                : " tokens of the target vocabulary") +
+                        "; at most " + std::to_string(candidates / per_value));
+}
+
+// A vocabulary map drops the tokens that are no candidates: a suppressed sequence would shrink to
+// a shorter one, and suppress more than was asked for.
+void RequireWholeSequences(const DecodingOptions& options, const Weights& weights) {
+  if (!options.use_vmap || !weights.has_vocabulary_map()) return;
+  for (const auto& sequence : options.suppress_sequences) {
+    if (sequence.size() > 1) {
+      Refuse("suppress_sequences", "sequences of several tokens cannot be combined with use_vmap");
+    }
   }
 }
 
@@ -44,11 +57,14 @@ void RequireCandidates(const std::string& parameter, int64_t value, int64_t per_
 
 Search::Search(const DecodingOptions& options, const Weights& weights) : options_(options) {
   const auto& vocabulary = weights.target();
-  if (options.beam_size > 1) RequireCandidates("beam_size", options.beam_size, 2, vocabulary);
-  if (options.return_alternatives) {
-    RequireCandidates("num_hypotheses", options.num_hypotheses, 2, vocabulary);
+  if (options.beam_size > 1) {
+    RequireCandidates("beam_size", options.beam_size, 2, options, weights);
   }
-  RequireCandidates("sampling_topk", options.sampling_topk, 1, vocabulary);
+  if (options.return_alternatives) {
+    RequireCandidates("num_hypotheses", options.num_hypotheses, 2, options, weights);
+  }
+  RequireCandidates("sampling_topk", options.sampling_topk, 1, options, weights);
+  RequireWholeSequences(options, weights);
   for (const auto& sequence : options.suppress_sequences) {
     auto& tokens = suppressed_.emplace_back();
     for (const auto& token : sequence) {

@@ -38,6 +38,11 @@ class Weights {
   std::optional<int64_t> source_positions() const { return source_positions_; }
   std::optional<int64_t> target_positions() const { return target_positions_; }
 
+  // Has the directory a vocabulary map (vmap.txt), and how few candidates may a step have with it:
+  // those that it lists for every source.
+  bool has_vocabulary_map() const { return map_candidates_.has_value(); }
+  int64_t fewest_candidates(bool with_map) const;
+
   int64_t end_id() const;                     // the end token in the target vocabulary
   int64_t source_end_id() const;              // and in the source vocabulary
   std::optional<int64_t> padding_id() const;  // <pad> or <blank> of the target vocabulary
@@ -54,6 +59,7 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
 
  private:
+  std::optional<int64_t> CountMapCandidates() const;
   std::optional<int64_t> Rows(const std::string& variable) const;
   void CheckEmbeddingRows() const;
   void SmokeTest() const;
@@ -66,6 +72,7 @@ class Weights {
   const ctranslate2::Vocabulary* target_ = nullptr;
   std::optional<int64_t> source_positions_;
   std::optional<int64_t> target_positions_;
+  std::optional<int64_t> map_candidates_;
 };
 
 }  // namespace ct2triton
