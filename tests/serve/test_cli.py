@@ -155,7 +155,6 @@ def test_a_response_cache_is_warned_of(repository: Path) -> None:
 
 
 def test_misuse_has_its_own_exit_code(repository: Path, tmp_path: Path) -> None:
-    assert "required" in _failed(code=2)
     both = ("--model-repository", repository, "--install-backend", tmp_path)
     assert "not allowed with" in _failed(*both, code=2)
     assert "invalid int" in _failed("--model-repository", repository, "--grpc-port", "x", code=2)
@@ -164,6 +163,12 @@ def test_misuse_has_its_own_exit_code(repository: Path, tmp_path: Path) -> None:
 def test_a_repository_that_is_not_there_is_named(tmp_path: Path) -> None:
     errors = _failed("--model-repository", tmp_path / "nowhere")
     assert errors.startswith(f"ct2-serve: {tmp_path}/nowhere is not a folder")
+
+
+def test_the_repository_is_the_one_that_ct2_prepare_writes_by_default(tmp_path: Path) -> None:
+    result = subprocess.run([COMMAND], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.stderr.startswith("ct2-serve: model_repository is not a folder")
+    assert result.returncode == 1
 
 
 def test_the_backend_is_installed_once_without_force(tmp_path: Path) -> None:

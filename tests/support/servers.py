@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +12,10 @@ from typing import Any
 from ct2_triton.serve import ServerOptions, TritonServer
 
 MakeServer = Callable[..., TritonServer]
+
+# The run-time library of a sanitizer that the plugin was built with; see CONTRIBUTING.md.
+_PRELOAD = os.environ.get("CT2_TRITON_SERVER_PRELOAD")
+_PRELOADED = {"LD_PRELOAD": _PRELOAD} if _PRELOAD else {}
 
 # Those whose log is shown with a test that fails.
 running: list[TritonServer] = []
@@ -21,7 +26,8 @@ class ServerStack(ExitStack):
 
     def start(self, *repositories: Path, timeout_s: float = 120.0, **options: Any) -> TritonServer:
         """Start a server on these repositories; `options` are those of ServerOptions."""
-        server = TritonServer(ServerOptions(list(repositories), **options))
+        environment = {**_PRELOADED, **options.pop("environment", {})}
+        server = TritonServer(ServerOptions(list(repositories), environment=environment, **options))
         running.append(server)
         self.callback(running.remove, server)
         self.callback(server.stop)

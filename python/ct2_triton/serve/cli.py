@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
+_REPOSITORY = Path("model_repository")
 _EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
@@ -37,13 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     Args:
         parser: Receives them.
     """
-    task = parser.add_mutually_exclusive_group(required=True)
+    task = parser.add_mutually_exclusive_group()
     task.add_argument(
         "--model-repository",
         type=Path,
         action="append",
         metavar="DIR",
-        help="folder of model folders, as ct2-prepare writes it; may be given again",
+        help=f"folder of model folders, as ct2-prepare writes it; may be given again "
+        f"(default: {_REPOSITORY})",
     )
     task.add_argument(
         "--install-backend",
@@ -107,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     with _open_log(args.log_file) as log:
         options = ServerOptions(
-            model_repositories=args.model_repository,
+            model_repositories=args.model_repository or [_REPOSITORY],
             host=args.host,
             ports=None
             if args.free_ports
