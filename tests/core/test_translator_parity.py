@@ -78,6 +78,21 @@ def test_scores_are_those_of_ctranslate2(
         assert scores == pytest.approx(result.scores, abs=1e-4)
 
 
+def test_equally_long_rows_do_not_share_the_attention_of_a_beam_search(
+    translator: Any, truth: EngineTruth
+) -> None:
+    """CTranslate2 gives every row of a call the first row's attention at the first step."""
+    options = {"coverage_penalty": 0.3, "return_scores": True, "max_decoding_length": 9}
+    sources, prefixes = ragged_rows(truth, 8)
+    sources = [[*source[:2], *sources[0][2:]] for source in sources]
+
+    answers = translator.translate(sources, prefixes, options)
+
+    for answer, source, prefix in zip(answers, sources, prefixes, strict=True):
+        (score,) = truth.result(source, prefix, **options).scores
+        assert answer[0]["score"] == pytest.approx(score, abs=1e-4)
+
+
 def test_suppressed_sequences_by_token_and_by_id(translator: Any, truth: EngineTruth) -> None:
     sources, prefixes = ragged_rows(truth, 12)
     free = _ids(translator.translate(sources, prefixes, {"beam_size": 1, **LIMIT}))

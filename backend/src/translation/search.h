@@ -29,6 +29,12 @@ class Search {
   // True where a row's answer depends on the padding behind it, so that only rows of equal source
   // length may share a call: CTranslate2's coverage penalty counts padding as source not covered.
   bool PaddingMatters() const { return options_.coverage_penalty != 0; }
+  // True where the attention of a beam search decides about the answer. On a CPU such rows run
+  // alone: there the first step's attention of every row of a call is that of the first row
+  // (CTranslate2 4.8.5, src/decoding.cc: it is repeated for the beams, its gather indices are not).
+  bool BeamsReadAttention() const {
+    return options_.beam_size > 1 && (options_.coverage_penalty != 0 || options_.replace_unknowns);
+  }
   // False for sampling: equal rows then have different answers.
   bool Deterministic() const;
   // Rows of equal options may share a call.

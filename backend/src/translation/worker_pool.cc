@@ -53,7 +53,8 @@ bool EqualRows(const CheckedRow& a, const CheckedRow& b) {
          a.cut == b.cut && a.search->SameAs(*b.search);
 }
 
-bool MayShareCall(const CheckedRow& a, const CheckedRow& b) {
+bool MayShareCall(const CheckedRow& a, const CheckedRow& b, const Device& device) {
+  if (device.kind == Device::Kind::kCpu && a.search->BeamsReadAttention()) return false;
   return a.search->SameAs(*b.search) &&
          (a.search->EndsRowsAlone() || a.limit_tokens == b.limit_tokens) &&
          (!a.search->PaddingMatters() || a.source.size() == b.source.size());
@@ -175,11 +176,12 @@ std::vector<WorkerPool::Job> WorkerPool::TakeCall() {
   const CheckedRow& first = queue_.front().row;
   for (const Job& job : queue_) {
     candidates.push_back({static_cast<int64_t>(job.row.source.size()),
-                          job.row.search->options().beam_size, MayShareCall(first, job.row)});
+                          job.row.search->options().beam_size,
+                          MayShareCall(first, job.row, weights_->device())});
   }
   CallBounds bounds = settings_.bounds;
-  bounds.max_rows = std::min(
-      bounds.max_rows, FairShare(queue_.size(), running_rows_, settings_.workers));
+  bounds.max_rows =
+      std::min(bounds.max_rows, FairShare(queue_.size(), running_rows_, settings_.workers));
   std::vector<Job> jobs;
   auto it = queue_.begin();
   size_t at = 0;
