@@ -113,7 +113,8 @@ async def _translate(args: argparse.Namespace) -> int:
         tokenizer=args.tokenizer,
         timeout_s=args.timeout,
     )
-    printer = _Printer(len(args.targets or [None]), as_json=args.json)
+    order = [language and language.code for language in client.tokenizer.targets(args.targets)]
+    printer = _Printer(order, as_json=args.json)
     async with client:
         items = client.stream(
             iterate_in_thread(_lines(args.files)),
@@ -133,9 +134,9 @@ async def _translate(args: argparse.Namespace) -> int:
 class _Printer:
     """Collects the languages of a line, prints it when it is complete, and shows progress."""
 
-    def __init__(self, languages: int, *, as_json: bool) -> None:
+    def __init__(self, order: list[str | None], *, as_json: bool) -> None:
         self.failed = 0
-        self._languages = languages
+        self._order = order
         self._as_json = as_json
         self._lines: dict[int, list[StreamItem]] = {}
         self._done = 0
@@ -147,13 +148,16 @@ class _Printer:
             self._report(item, item.outcome)
         line = self._lines.setdefault(item.position, [])
         line.append(item)
-        if len(line) == self._languages:
-            self._print(self._lines.pop(item.position))
+        if len(line) == len(self._order):
+            self._print(sorted(self._lines.pop(item.position), key=self._rank))
 
     def finish(self) -> None:
         """Ends the line of progress."""
         if self._shows_progress:
             print(file=sys.stderr)
+
+    def _rank(self, item: StreamItem) -> int:
+        return self._order.index(item.target)
 
     def _report(self, item: StreamItem, error: ClientError) -> None:
         if not isinstance(error, _LINE_ERRORS):

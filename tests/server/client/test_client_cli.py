@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ct2-translate as a process, against the live server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ct2_triton.client import SyncTranslationClient
+from support.fault_server import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ct2_triton.serve import TritonServer
+    from server.client.conftest import Prepared
+
+Command = list[str]
+SHORT = ["--option", "max_decoding_length=8"]
+
+
+@pytest.fixture
+def command(
+    server: TritonServer, server_repository: Path, prepared: Prepared
+) -> Callable[..., Command]:
+    """The command line that translates English with the tiny NLLB model."""
+
+    def line(*arguments: str, to: str = "deu_Latn,fra_Latn") -> Command:
+        start = [sys.executable, "-c", "from ct2_triton.cli import translate; exit(translate())"]
+        place = ["--url", server.grpc_url, "--model-repository", str(server_repository)]
+        model = ["--model", prepared("nllb").name, "--from", "eng_Latn", "--to", to]
+        return [*start, *model, *place, *SHORT, *arguments]
+
+    return line
+
+
+def run(command: Command, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.fixture
+def expected(
+    server: TritonServer, server_repository: Path, prepared: Prepared
+) -> Callable[[str, str], str]:
+    """A function that gives the translation of a text into a language."""
+
+    def text_in(text: str, target: str) -> str:
+        with SyncTranslationClient(
+            server.grpc_url, prepared("nllb").name, repository=server_repository
+        ) as client:
+            [answer] = client.translate(
+                text, source="eng_Latn", targets=target, max_decoding_length=8
+            )
+        return answer.text
+
+    return text_in
+
+
+def test_a_line_is_answered_before_the_input_ends(
+    command: Callable[..., Command], expected: Callable[[str, str], str]
+) -> None:
+    with subprocess.Popen(
+        command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        for text in ("How is your day going?", "Thank you very much."):
+            process.stdin.write(text + "\n")
+            process.stdin.flush()
+            for target in ("deu_Latn", "fra_Latn"):
+                assert process.stdout.readline() == f"{target}  {expected(text, target)}\n"
+        process.stdin.close()
+        assert process.stdout.read() == ""
+        assert process.wait(60) == 0
+
+
+def test_lines_come_in_order_and_an_empty_line_gives_empty_results(
+    command: Callable[..., Command], expected: Callable[[str, str], str]
+) -> None:
+    result = run(command(), "One.\n\nTwo.")
+    targets = ("deu_Latn", "fra_Latn")
+    lines = [
+        f"{t}  {expected(text, t) if text else ''}"
+        for text in ("One.", "", "Two.")
+        for t in targets
+    ]
+    assert result.stdout.split("\n") == [*lines, ""]
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_json_lines_hold_what_there_is_to_know(command: Callable[..., Command]) -> None:
+    options = ["--beam-size", "2", "--option", "num_hypotheses=2", "--option", "return_scores=true"]
+    result = run(command("--json", *options), "日本.\n\n")
+    first, empty = map(json.loads, result.stdout.splitlines())
+    assert (first["line"], first["text"]) == (1, "日本.")
+    german, french = first["translations"]
+    assert (german["target"], french["target"]) == ("deu_Latn", "fra_Latn")
+    assert len(german["hypotheses"]) == 2
+    assert german["hypotheses"][0]["text"] == german["text"]
+    assert german["hypotheses"][0]["score"] == german["score"]
+    assert german["unknown_tokens"] == 1
+    assert german["finish_reason"] == "length"
+    assert [(t["text"], t["finish_reason"]) for t in empty["translations"]] == [("", "empty")] * 2
+
+
+def test_files_are_read_one_after_another(command: Callable[..., Command], tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(f"File {name}.\n", encoding="utf-8")
+    files = [str(tmp_path / name) for name in ("a", "b")]
+    result = run(command("--json", *files))
+    assert [json.loads(line)["text"] for line in result.stdout.splitlines()] == [
+        "File a.",
+        "File b.",
+    ]
+
+
+def test_a_line_that_is_refused_is_named_and_the_rest_goes_on(
+    command: Callable[..., Command],
+) -> None:
+    result = run(command(to="deu_Latn"), "One.\n" + "word " * 3000 + "\nTwo.\n")
+    assert result.returncode == 1
+    assert len(result.stdout.splitlines()) == 3
+    assert "line 2, deu_Latn" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--to", "deu_Lat"], 1, "deu_Latn"),
+        (["--option", "beam_size"], 2, "NAME=VALUE"),
+        (["--to", ","], 2, "at least one language"),
+        (["no-such-file"], 1, "no-such-file"),
+        (["--timeout", "0"], 1, "above 0"),
+    ],
+)
+def test_misuse_is_one_sentence_and_an_exit_code(
+    command: Callable[..., Command], arguments: list[str], code: int, message: str
+) -> None:
+    result = run(command(*arguments), "One.\n")
+    assert result.returncode == code
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_no_server_and_no_tokenizer_say_what_to_do(command: Callable[..., Command]) -> None:
+    lost = run([*command(), "--url", f"127.0.0.1:{free_port()}", "--timeout", "1"], "One.\n")
+    assert lost.returncode == 1
+    assert "check the URL" in lost.stderr
+    bare = command()
+    place = bare.index("--model-repository")
+    del bare[place : place + 2]
+    untold = run(bare, "One.\n")
+    assert untold.returncode == 1
+    assert "CT2_MODEL_REPOSITORY" in untold.stderr
+    assert "Traceback" not in lost.stderr + untold.stderr
+
+
+def test_a_reader_that_has_had_enough_ends_it_quietly(command: Callable[..., Command]) -> None:
+    with subprocess.Popen(
+        command(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write("One.\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        process.stdout.close()
+        process.stdin.write("Two.\nThree.\n")
+        process.stdin.close()
+        assert process.wait(60) == 1
+        assert process.stderr.read() == ""

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the client does beside translating: errors, cancellation, timeouts, batching, streams.
+
+Every failure is followed by a call that succeeds, on the same client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ct2_triton import errors
+from ct2_triton.client import Sentence, TranslationClient
+from tiny_corpus import sentences
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable
+    from pathlib import Path
+
+    from ct2_triton.serve import TritonServer
+    from server.client.conftest import MakeClient, Prepared
+
+TARGETS = ["deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn"]
+SHORT: dict[str, Any] = {"source": "eng_Latn", "max_decoding_length": 12, "beam_size": 1}
+# The random model never ends a sentence by itself: every row takes all its steps.
+LONG: dict[str, Any] = {"source": "eng_Latn", "max_decoding_length": 60, "beam_size": 2}
+TEXT = "The teacher opened the green window."
+
+
+async def arriving(texts: Iterable[str | Sentence]) -> AsyncGenerator[str | Sentence, None]:
+    for text in texts:
+        yield text
+
+
+async def good(client: TranslationClient) -> None:
+    """Sends a request that must succeed."""
+    [answer] = await client.translate(TEXT, targets="deu_Latn", **SHORT)
+    assert len(answer.ids) == SHORT["max_decoding_length"] - 1
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Waits until something holds, for a minute at most."""
+    for _ in range(1200):
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it did not happen")
+
+
+async def test_unknown_language_names_the_nearest_and_sends_nothing(
+    make_client: MakeClient, prepared: Prepared, statistics: Callable[[str], Any]
+) -> None:
+    name = prepared("nllb").name
+    async with make_client() as client:
+        await good(client)
+        before = statistics(name).inference_count
+        with pytest.raises(errors.UnknownLanguageError, match="deu_Latn"):
+            await client.translate(TEXT, targets=["deu_Lat"], **SHORT)
+        with pytest.raises(errors.UnknownLanguageError, match="source language"):
+            await client.translate(TEXT, targets="deu_Latn")
+        with pytest.raises(errors.UnknownLanguageError, match="target language"):
+            await client.translate(TEXT, **SHORT)
+        assert statistics(name).inference_count == before
+        await good(client)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_sice": 2}, "beam_size"),
+        ({"beam_size": 0}, "beam_size"),
+        ({"beam_size": "many"}, "beam_size"),
+        ({"min_decoding_length": 20}, "min_decoding_length"),
+    ],
+)
+async def test_a_refused_option_says_which(
+    make_client: MakeClient, options: dict[str, Any], message: str
+) -> None:
+    async with make_client() as client:
+        with pytest.raises(errors.RequestRejectedError, match=message):
+            await client.translate(TEXT, targets="deu_Latn", **{**SHORT, **options})
+        await good(client)
+
+
+async def test_an_option_that_cannot_be_sent_is_refused_here(make_client: MakeClient) -> None:
+    async with make_client() as client:
+        for options in ({"priority": 1}, {"triton_x": 1}, {"beam_size": {4}}):
+            with pytest.raises(errors.InvalidCallError):
+                await client.translate(TEXT, targets="deu_Latn", **{**SHORT, **options})
+        await good(client)
+
+
+async def test_one_sentence_too_long_fails_the_call_and_the_next_succeeds(
+    make_client: MakeClient,
+) -> None:
+    async with make_client() as client:
+        with pytest.raises(errors.RequestRejectedError):
+            await client.translate([TEXT, "word " * 3000, TEXT], targets=TARGETS, **SHORT)
+        await good(client)
+
+
+async def test_an_unknown_model_is_not_found(
+    server: TritonServer, prepared: Prepared, make_client: MakeClient
+) -> None:
+    folder = prepared("nllb").tokenizer_folder
+    async with TranslationClient(server.grpc_url, "nowhere", tokenizer=folder) as client:
+        with pytest.raises(errors.ModelNotFoundError, match="nowhere"):
+            await good(client)
+    async with make_client() as client:
+        await good(client)
+
+
+async def test_a_timeout_is_an_error_and_the_next_call_succeeds(make_client: MakeClient) -> None:
+    async with make_client() as client:
+        await good(client)
+        with pytest.raises(errors.DeadlineExceededError, match=r"0\.05 s"):
+            await client.translate([TEXT] * 50, targets=TARGETS, timeout_s=0.05, **LONG)
+        await good(client)
+
+
+async def test_cancelling_reaches_the_server(
+    make_client: MakeClient, prepared: Prepared, statistics: Callable[[str], Any]
+) -> None:
+    name = prepared("nllb").name
+
+    def answered() -> int:
+        return int(statistics(name).inference_stats.success.count)
+
+    async with make_client() as client:
+        await good(client)
+        before = statistics(name).inference_stats
+        texts = sentences(100, seed=1)
+        call = asyncio.create_task(client.translate(texts, targets=TARGETS, **LONG))
+        await eventually(lambda: answered() > before.success.count)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await eventually(lambda: statistics(name).inference_stats.fail.count > before.fail.count)
+        await good(client)
+    assert answered() - before.success.count < len(texts) * len(TARGETS)
+
+
+async def test_mixed_traffic_is_batched(
+    make_client: MakeClient, prepared: Prepared, statistics: Callable[[str], Any]
+) -> None:
+    name = prepared("nllb").name
+    async with make_client() as client:
+        await good(client)
+        before = statistics(name)
+        calls = [
+            client.translate(text, targets=TARGETS, source=source, max_decoding_length=20)
+            for text, source in zip(
+                sentences(64, seed=3), ["eng_Latn", "deu_Latn"] * 32, strict=True
+            )
+        ]
+        await asyncio.gather(*calls)
+        after = statistics(name)
+    rows = after.inference_count - before.inference_count
+    executions = after.execution_count - before.execution_count
+    assert rows == 256
+    assert rows / executions > 1.5
+
+
+async def test_a_stream_of_200_keeps_the_order_of_each_language(make_client: MakeClient) -> None:
+    texts = sentences(200, seed=2)
+    async with make_client() as client:
+        items = [
+            item
+            async for item in client.stream(
+                arriving(texts), targets=TARGETS, max_in_flight=32, **SHORT
+            )
+        ]
+        sample = await client.translate(texts[:5], targets=TARGETS, **SHORT)
+    for target in TARGETS:
+        own = [item for item in items if item.target == target]
+        assert [item.position for item in own] == list(range(200))
+        assert [item.translation.source_text for item in own] == texts
+    for i, answer in enumerate(sample):
+        streamed = [item.translation for item in items if item.position == i]
+        assert sorted(one.text for one in streamed) == sorted(one.text for one in answer)
+
+
+async def test_live_captions_give_the_last_version_of_each_sentence(
+    make_client: MakeClient,
+) -> None:
+    finals = sentences(20, seed=4)
+
+    async def captions() -> AsyncGenerator[Sentence, None]:
+        for i, text in enumerate(finals):
+            words = text.split()
+            for n in range(1, len(words)):
+                yield Sentence(" ".join(words[:n]), id=i)
+                await asyncio.sleep(0)
+            yield Sentence(text, id=i)
+
+    async with make_client() as client:
+        shown: dict[tuple[Any, str | None], str] = {}
+        count = 0
+        async for item in client.stream(captions(), targets=TARGETS[:2], **SHORT):
+            shown[item.sentence.id, item.target] = item.sentence.text
+            count += 1
+        await good(client)
+    assert shown == {(i, t): text for i, text in enumerate(finals) for t in TARGETS[:2]}
+    assert count < 2 * sum(len(text.split()) for text in finals)  # most versions were dropped
+
+
+async def test_superseding_cancels_on_the_server(
+    make_client: MakeClient, prepared: Prepared, statistics: Callable[[str], Any]
+) -> None:
+    name = prepared("nllb").name
+
+    async def captions() -> AsyncGenerator[Sentence, None]:
+        for text in sentences(30, seed=5):
+            yield Sentence(text, id="one")
+            await asyncio.sleep(0.02)
+
+    async with make_client() as client:
+        await good(client)
+        before = statistics(name).inference_stats.fail.count
+        # Other work keeps the engine busy, so that captions wait and can be taken back.
+        other = asyncio.create_task(
+            client.translate(sentences(60, seed=7), targets=TARGETS, **LONG)
+        )
+        items = [item async for item in client.stream(captions(), targets="deu_Latn", **LONG)]
+        await other
+        await eventually(lambda: statistics(name).inference_stats.fail.count > before)
+        await good(client)
+    assert items[-1].position == 29
+    assert len(items) < 30
+
+
+async def test_a_bad_sentence_need_not_end_a_stream(make_client: MakeClient) -> None:
+    texts = ["One.", "word " * 3000, Sentence("Two.", source="xxx"), "\ud800", "Three."]
+    async with make_client() as client:
+        items = [
+            item
+            async for item in client.stream(
+                arriving(texts), targets="deu_Latn", on_error="yield", **SHORT
+            )
+        ]
+        with pytest.raises(errors.RequestRejectedError):
+            async for _ in client.stream(arriving(texts), targets="deu_Latn", **SHORT):
+                pass
+        await good(client)
+    assert [type(item.outcome).__name__ for item in items] == [
+        "Translation",
+        "RequestRejectedError",
+        "UnknownLanguageError",
+        "InvalidCallError",
+        "Translation",
+    ]
+
+
+async def test_leaving_a_stream_early_leaves_nothing_behind(make_client: MakeClient) -> None:
+    async with make_client() as client:
+        await good(client)
+        before = asyncio.all_tasks()
+        items = client.stream(arriving(sentences(50, seed=6)), targets=TARGETS, **SHORT)
+        async with aclosing(items):
+            await anext(items)
+        assert asyncio.all_tasks() == before
+        await good(client)
+
+
+async def test_a_model_that_only_gives_ids_says_what_it_lacks(
+    server: TritonServer, server_repository: Path, prepared: Prepared, make_client: MakeClient
+) -> None:
+    from server.helpers import Connection
+    from support.repository import write_model
+
+    text = (
+        'backend: "ctranslate2"\nmax_batch_size: 8\n'
+        'input { name: "INPUT_IDS" data_type: TYPE_INT64 dims: -1 allow_ragged_batch: true }\n'
+        'input { name: "TARGET_PREFIX" data_type: TYPE_INT64 dims: -1 allow_ragged_batch: true }\n'
+        'output { name: "OUTPUT_IDS" data_type: TYPE_INT64 dims: [-1] }\n'
+        "dynamic_batching { }\n"
+    )
+    model = prepared("nllb")
+    connection = Connection(server.grpc_url)
+    write_model(server_repository, "only-ids", model.model_folder, text)
+    connection.raw.load_model("only-ids")
+    folder = model.tokenizer_folder
+    async with TranslationClient(server.grpc_url, "only-ids", tokenizer=folder) as client:
+        [answer] = await client.translate(TEXT, targets="deu_Latn", **SHORT)
+        with pytest.raises(errors.InvalidCallError, match="HYPOTHESES"):
+            await client.translate(TEXT, targets="deu_Latn", num_hypotheses=2, **SHORT)
+    async with make_client() as client:
+        [expected] = await client.translate(TEXT, targets="deu_Latn", **SHORT)
+    connection.raw.unload_model("only-ids")
+    connection.close()
+    assert (answer.ids, answer.finish_reason) == (expected.ids, None)
+
+
+async def test_a_closed_client_says_so(make_client: MakeClient) -> None:
+    client = make_client()
+    await good(client)
+    await client.close()
+    await client.close()
+    with pytest.raises(errors.InvalidCallError, match="closed"):
+        await good(client)

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prepared models made of the tiny checkpoints, by ct2-prepare itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.prepare.options import PrepareOptions
+from ct2_triton.prepare.pipeline import prepare
+from support.tiny import tiny_checkpoint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ct2_triton.prepared_model import PreparedModel
+
+
+def prepare_tiny(family: str, repository: Path, name: str, **options: Any) -> PreparedModel:
+    """Prepares the tiny checkpoint of a family in float32; `options` are PrepareOptions's."""
+    options = {"quantization": "float32", "instance_kind": "cpu", **options}
+    return prepare(PrepareOptions(str(tiny_checkpoint(family)), repository, name, **options))
