@@ -125,15 +125,10 @@ class TokenRules:
         """
         content = _read_json(tokenizer_folder / LANGUAGES_NAME)
         try:
-            rules = {name: content[name] for name in _names(cls) - {"languages", "duplicate_ids"}}
-            return cls(
-                **{name: _frozen(value) for name, value in rules.items()},
-                duplicate_ids={int(key): value for key, value in content["duplicate_ids"].items()},
-                languages=tuple(
-                    Language(**{name: _frozen(entry[name]) for name in _names(Language)})
-                    for entry in content["languages"]
-                ),
-            )
+            rules = {name: content[name] for name in _names(cls)}
+            rules["duplicate_ids"] = {int(k): v for k, v in rules["duplicate_ids"].items()}
+            rules["languages"] = [_language(entry) for entry in rules["languages"]]
+            return cls(**_with_tuples(rules, ("end_ids", "special_ids", "languages")))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise PreparedModelError(
                 f"{tokenizer_folder / LANGUAGES_NAME} is damaged ({error!r}); "
@@ -225,6 +220,8 @@ class TokenRules:
     def _nearest(self, name: str, side: str) -> str:
         known = {key: entry for key, entry in self._by_name.items() if getattr(entry, side)}
         keys = difflib.get_close_matches(_fold(name), known, n=5, cutoff=0.3)
+        if (language := _fold(name).split("-")[0]) in known:
+            keys.insert(0, language)
         codes = list(dict.fromkeys(known[key].code for key in keys))
         return ", ".join(codes[:3]) or self._some(side)
 
@@ -341,8 +338,14 @@ def _names(dataclass_type: type) -> set[str]:
     return {entry.name for entry in fields(dataclass_type)}
 
 
-def _frozen(value: object) -> Any:  # noqa: ANN401 - JSON
-    return tuple(value) if isinstance(value, list) else value
+def _language(entry: Mapping[str, Any]) -> Language:
+    values = {name: entry[name] for name in _names(Language)}
+    lists = ("aliases", "source_ids", "target_source_ids", "target_prefix_ids")
+    return Language(**_with_tuples(values, lists))
+
+
+def _with_tuples(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {**values, **{name: tuple(values[name]) for name in names}}
 
 
 def _fold(name: str) -> str:

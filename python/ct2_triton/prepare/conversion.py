@@ -39,6 +39,9 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
         )
     except Exception as error:  # whatever transformers and its tokenizers raise
         raise UnsupportedModelError(f"cannot load the tokenizer of {folder}: {error}") from error
+    # transformers gives False where a slow tokenizer fails with an OSError.
+    if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
+        raise UnsupportedModelError(f"cannot load the tokenizer of {folder}: its files are damaged")
     return tokenizer
 
 

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of ct2-prepare, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ct2_triton import cli
+from ct2_triton.prepared_model import PreparedModel
+from support.tiny import tiny_checkpoint
+
+
+def test_a_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [str(tiny_checkpoint("nllb")), "--model-repository", str(tmp_path), "--name", "m"]
+    arguments += ["--quantization", "float32", "--set", "beam_size=2", "--instance-kind", "cpu"]
+    assert cli.prepare(arguments) == 0
+    captured = capsys.readouterr()
+    assert captured.out.strip() == str(tmp_path / "m")
+    assert "licence not stated" in captured.err
+    assert "madeupword0 .. madeupword1" in captured.err
+    assert "13 of 13 sentences come out the same" in captured.err
+    assert PreparedModel.read(tmp_path / "m").manifest["conversion"]["settings"] == {
+        "beam_size": "2"
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["./no-such-folder"], "no directory ./no-such-folder"),
+        (["a/b/c"], "no directory a/b/c"),
+        (["{empty}"], "there is no config.json"),
+        (["{empty}", "--revision", "v1"], "no revision 'v1'"),
+        (["{checkpoint}", "--set", "beam_size"], "not of the form name=value"),
+        (["{checkpoint}", "--set", "beem_size=1"], "beam_size"),
+        (["{checkpoint}", "--name", "a b"], "cannot be the name"),
+    ],
+)
+def test_failures_are_one_line_and_status_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    places = {"empty": tmp_path / "empty", "checkpoint": tiny_checkpoint("nllb")}
+    given = [argument.format(**places) for argument in arguments]
+    assert cli.prepare([*given, "--model-repository", str(tmp_path / "repository")]) == 1
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("ct2-prepare: ")
+    assert message in last
+    assert not (tmp_path / "repository").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["x", "--quantization", "int4"], ["x", "--bogus"]])
+def test_misuse_is_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.prepare(arguments)
+    assert stop.value.code == 2
+    assert "usage: ct2-prepare" in capsys.readouterr().err
+
+
+def test_a_checkpoint_whose_tokenizer_is_damaged(
+    checkpoint_copy: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = checkpoint_copy("m2m100")
+    (checkpoint / "sentencepiece.bpe.model").write_bytes(b"no model")
+    repository = tmp_path / "repository"
+    assert cli.prepare([str(checkpoint), "--model-repository", str(repository)]) == 1
+    assert "cannot load the tokenizer" in capsys.readouterr().err
+    assert not repository.exists()
+
+
+def test_damaged_weights(
+    checkpoint_copy: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = checkpoint_copy("nllb")
+    with (checkpoint / "model.safetensors").open("r+b") as file:
+        file.truncate(1000)
+    repository = tmp_path / "repository"
+    assert cli.prepare([str(checkpoint), "--model-repository", str(repository)]) == 1
+    assert "CTranslate2 cannot convert" in capsys.readouterr().err
+    assert not repository.exists()

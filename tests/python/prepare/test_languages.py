@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names by which people ask for a language lead to the right token, or to an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from ct2_triton.errors import UnknownLanguageError
+from ct2_triton.prepared_model import TokenRules
+from python.prepare.conftest import Prepared
+
+
+def target_code(rules: TokenRules, name: str) -> str:
+    language = rules.target_language(name)
+    assert language is not None
+    return language.code
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("deu_Latn", "deu_Latn"),
+        ("deu-latn", "deu_Latn"),
+        ("de", "deu_Latn"),
+        ("DEU", "deu_Latn"),
+        ("de-AT", "deu_Latn"),
+        ("en-US", "eng_Latn"),
+        ("es-419", "spa_Latn"),
+        ("pt_BR", "por_Latn"),
+        ("zh", "zho_Hans"),
+        ("zh-CN", "zho_Hans"),
+        ("zh-Hant", "zho_Hant"),
+        ("zh-TW", "zho_Hant"),
+        ("zh-HK", "zho_Hant"),
+        ("cmn", "zho_Hans"),
+        ("yue", "yue_Hant"),
+        ("ar", "arb_Arab"),
+        ("arz", "arz_Arab"),
+        ("fa", "pes_Arab"),
+        ("fas", "pes_Arab"),
+        ("fa-AF", "prs_Arab"),
+        ("no", "nob_Latn"),
+        ("nn", "nno_Latn"),
+        ("ms", "zsm_Latn"),
+        ("lv", "lvs_Latn"),
+        ("sw", "swh_Latn"),
+        ("sq", "als_Latn"),
+        ("az", "azj_Latn"),
+        ("ku", "kmr_Latn"),
+        ("ckb", "ckb_Arab"),
+        ("ak", "aka_Latn"),
+        ("tw", "twi_Latn"),
+        ("ks", "kas_Arab"),
+        ("ks-Deva", "kas_Deva"),
+        ("tl", "tgl_Latn"),
+        ("fil", "tgl_Latn"),
+        ("iw", "heb_Hebr"),
+        ("sat_Olck", "sat_Beng"),
+        ("yi", "ydd_Hebr"),
+        ("or", "ory_Orya"),
+        ("mn", "khk_Cyrl"),
+    ],
+)
+def test_names_of_nllb_languages(prepared: Prepared, name: str, code: str) -> None:
+    assert target_code(prepared("nllb").rules, name) == code
+
+
+@pytest.mark.parametrize("name", ["arb_Latn", "min_Arab", "sr-Latn", "zz", "xx_Latn", "", "<s>"])
+def test_names_without_a_token_are_errors_and_never_unk(prepared: Prepared, name: str) -> None:
+    """`convert_tokens_to_ids` gives <unk> for the first two, FLORES names, and "works"."""
+    with pytest.raises(UnknownLanguageError, match="nearest: "):
+        prepared("nllb").rules.target_language(name)
+
+
+def test_the_error_names_the_nearest_codes(prepared: Prepared) -> None:
+    rules = prepared("nllb").rules
+    with pytest.raises(UnknownLanguageError, match="arb_Arab"):
+        rules.target_language("arb_Latn")
+    with pytest.raises(UnknownLanguageError, match="deu_Latn"):
+        rules.source_language("deu_Ltn")
+    with pytest.raises(UnknownLanguageError, match="needs a target language"):
+        rules.target_language(None)
+
+
+def test_no_name_of_a_model_means_two_languages(prepared: Prepared) -> None:
+    for family in ("nllb", "m2m100", "mbart50", "marian", "marian-pair", "t5", "madlad"):
+        owner: dict[str, str] = {}
+        for entry in prepared(family).rules.languages:
+            for name in (entry.code, *entry.aliases):
+                folded = name.lower().replace("_", "-")
+                assert owner.setdefault(folded, entry.code) == entry.code
+
+
+def test_every_language_has_ids_of_its_own_token(prepared: Prepared) -> None:
+    for family, count in (("nllb", 202), ("m2m100", 100), ("mbart50", 52)):
+        rules = prepared(family).rules
+        assert len(rules.languages) == count
+        ids = {entry.target_prefix_ids for entry in rules.languages}
+        assert len(ids) == count
+        assert all(len(entry) == 1 and entry[0] != rules.unk_id for entry in ids)
+        assert all(entry.source_ids == entry.target_prefix_ids for entry in rules.languages)
+        assert {entry[0] for entry in ids} <= set(rules.special_ids)
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "code"),
+    [
+        ("m2m100", "de", "de"),
+        ("m2m100", "deu", "de"),
+        ("m2m100", "deu_Latn", "de"),
+        ("m2m100", "zho_Hans", "zh"),
+        ("m2m100", "zh-CN", "zh"),
+        ("m2m100", "nso", "ns"),
+        ("m2m100", "nb", "no"),
+        ("m2m100", "en-GB", "en"),
+        ("mbart50", "de", "de_DE"),
+        ("mbart50", "de-DE", "de_DE"),
+        ("mbart50", "deu_Latn", "de_DE"),
+        ("mbart50", "en", "en_XX"),
+        ("mbart50", "zh", "zh_CN"),
+        ("mbart50", "pt-BR", "pt_XX"),
+        ("marian", "fr", "fra"),
+        ("marian", "fra_Latn", "fra"),
+        ("marian-pair", "deu_Latn", "de"),
+        ("madlad", "fra", "fr"),
+        ("t5", "deu", "de"),
+    ],
+)
+def test_names_of_other_families(prepared: Prepared, family: str, name: str, code: str) -> None:
+    assert target_code(prepared(family).rules, name) == code
+
+
+def test_sides_are_kept_apart(prepared: Prepared) -> None:
+    rules = prepared("marian-pair").rules
+    assert rules.source_language("eng") is not None
+    with pytest.raises(UnknownLanguageError, match="no source language 'de'"):
+        rules.source_language("de")
+    with pytest.raises(UnknownLanguageError, match="no target language 'en'"):
+        rules.target_language("en")
+    assert rules.source_language(None) is None

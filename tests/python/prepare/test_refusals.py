@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A conversion that differs from its checkpoint is refused, and nothing of it stays on disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.errors import (
+    ConversionError,
+    MissingPackageError,
+    SettingError,
+    UnsupportedModelError,
+    VerificationError,
+)
+from ct2_triton.prepare import PrepareOptions, conversion, environment, prepare
+from ct2_triton.prepare.verification import comparison
+from support.tiny import tiny_checkpoint, tiny_engine_model
+from tiny_models import TinyOptions
+
+Tamper = Callable[[Path], None]
+
+
+@pytest.fixture
+def tampered(monkeypatch: pytest.MonkeyPatch) -> Callable[[Tamper], None]:
+    """Lets a function change what CTranslate2's converter wrote."""
+    original = conversion.convert
+
+    def install(tamper: Tamper) -> None:
+        def convert(checkpoint: Path, output: Path, quantization: str) -> None:
+            original(checkpoint, output, quantization)
+            tamper(output)
+
+        monkeypatch.setattr(conversion, "convert", convert)
+
+    return install
+
+
+def prepare_tiny(tmp_path: Path, family: str = "nllb", quantization: str = "float32") -> None:
+    source = str(tiny_checkpoint(family))
+    repository = tmp_path / "place" / "repository"
+    prepare(PrepareOptions(source, repository, name="m", quantization=quantization))
+
+
+def assert_nothing_left(tmp_path: Path) -> None:
+    assert list((tmp_path / "place").rglob("*")) == []
+
+
+def edit_vocabulary(edit: Callable[[list[str]], None]) -> Tamper:
+    def tamper(model: Path) -> None:
+        path = model / "shared_vocabulary.json"
+        tokens = json.loads(path.read_text(encoding="utf-8"))
+        edit(tokens)
+        path.write_text(json.dumps(tokens), encoding="utf-8")
+
+    return tamper
+
+
+def swap(tokens: list[str]) -> None:
+    tokens[700], tokens[701] = tokens[701], tokens[700]
+
+
+def test_two_swapped_tokens(tampered: Callable[[Tamper], None], tmp_path: Path) -> None:
+    tampered(edit_vocabulary(swap))
+    with pytest.raises(VerificationError, match=r"at 2 of 1406 ids \(700: "):
+        prepare_tiny(tmp_path)
+    assert_nothing_left(tmp_path)
+
+
+def test_a_vocabulary_longer_than_the_embedding_table(
+    tampered: Callable[[Tamper], None], tmp_path: Path
+) -> None:
+    """CTranslate2 loads such a model, and reads past the table when the token is used."""
+    tampered(edit_vocabulary(lambda tokens: tokens.append("surplus")))
+    with pytest.raises(VerificationError, match="has 1407 tokens .* call for 1406"):
+        prepare_tiny(tmp_path)
+    assert_nothing_left(tmp_path)
+
+
+def test_a_vocabulary_that_is_too_short(tampered: Callable[[Tamper], None], tmp_path: Path) -> None:
+    tampered(edit_vocabulary(lambda tokens: tokens.pop()))
+    with pytest.raises(VerificationError, match="has 1405 tokens"):
+        prepare_tiny(tmp_path)
+    assert_nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize("quantization", ["float32", "int8"])
+def test_other_weights(
+    tampered: Callable[[Tamper], None], tmp_path: Path, quantization: str
+) -> None:
+    """The weights of another seed give other tokens, whatever the type they are shipped in."""
+    other = tiny_engine_model("nllb", TinyOptions(seed=1))
+    vocabulary = tiny_engine_model("nllb") / "shared_vocabulary.json"
+
+    def tamper(model: Path) -> None:
+        shutil.copyfile(other / "model.bin", model / "model.bin")
+        shutil.copyfile(vocabulary, model / "shared_vocabulary.json")
+
+    tampered(tamper)
+    with pytest.raises(VerificationError, match=r"probe 'How is your day going\?'.*logit gap"):
+        prepare_tiny(tmp_path, quantization=quantization)
+    assert_nothing_left(tmp_path)
+
+
+def test_a_decoder_that_starts_from_another_token(
+    tampered: Callable[[Tamper], None], tmp_path: Path
+) -> None:
+    def tamper(model: Path) -> None:
+        path = model / "config.json"
+        config = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps({**config, "decoder_start_token": "<pad>"}), encoding="utf-8")
+
+    tampered(tamper)
+    with pytest.raises(VerificationError, match="answers otherwise than the checkpoint"):
+        prepare_tiny(tmp_path)
+    assert_nothing_left(tmp_path)
+
+
+def test_a_shipped_model_that_does_not_load(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    original = conversion.convert
+
+    def convert(checkpoint: Path, output: Path, quantization: str) -> None:
+        original(checkpoint, output, quantization)
+        if quantization == "int8":
+            with (output / "model.bin").open("r+b") as file:
+                file.truncate(100_000)
+
+    monkeypatch.setattr(conversion, "convert", convert)
+    with pytest.raises(VerificationError, match="the model as stored does not translate"):
+        prepare_tiny(tmp_path, quantization="int8")
+    assert_nothing_left(tmp_path)
+
+
+def test_a_client_that_would_send_other_ids(
+    checkpoint_copy: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """A tokenizer.json that normalises otherwise than the SentencePiece model beside it."""
+    checkpoint = checkpoint_copy("m2m100")
+    vocabulary = json.loads((checkpoint / "vocab.json").read_text(encoding="utf-8"))
+    first, second = list(vocabulary)[700:702]
+    vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
+    (checkpoint / "tokenizer_config.json").write_text(
+        (checkpoint / "tokenizer_config.json")
+        .read_text(encoding="utf-8")
+        .replace('"M2M100Tokenizer"', '"NllbTokenizer"'),
+        encoding="utf-8",
+    )
+    with pytest.raises((VerificationError, UnsupportedModelError, ConversionError)):
+        prepare(PrepareOptions(str(checkpoint), tmp_path / "place" / "repository"))
+    assert not (tmp_path / "place" / "repository").exists()
+
+
+def test_a_near_tie_is_excused_and_reported(
+    monkeypatch: pytest.MonkeyPatch, tampered: Callable[[Tamper], None], tmp_path: Path
+) -> None:
+    """With every difference declared a near tie, other weights pass, each place in the manifest."""
+    import math
+
+    other = tiny_engine_model("nllb", TinyOptions(seed=1))
+    tampered(lambda model: Path(shutil.copyfile(other / "model.bin", model / "model.bin")) and None)
+    monkeypatch.setattr(comparison, "NEAR_TIE_LOGITS", math.inf)
+    lines: list[str] = []
+    source = str(tiny_checkpoint("nllb"))
+    options = PrepareOptions(source, tmp_path / "repository", quantization="float32")
+    model = prepare(options, report=lines.append)
+    ties = model.manifest["verification"]["near_ties"]
+    assert len(ties) > 100
+    assert {"probe", "position", "reference_id", "converted_id", "gap_logits"} == set(ties[0])
+    assert sum("NearTie(" in line for line in lines) == len(ties)
+
+
+def test_transformers_5_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    original = environment._version
+    monkeypatch.setattr(
+        environment, "_version", lambda name: "5.23.0" if name == "transformers" else original(name)
+    )
+    with pytest.raises(MissingPackageError, match=r"works with transformers 4, and found 5\.23\.0"):
+        prepare_tiny(tmp_path)
+    assert not (tmp_path / "place").exists()
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    original = environment._version
+    monkeypatch.setattr(
+        environment, "_version", lambda name: "" if name == "langcodes" else original(name)
+    )
+    with pytest.raises(
+        MissingPackageError, match=r"langcodes; pip install 'ct2-triton\[convert\]'"
+    ):
+        prepare_tiny(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beam_sise": "4"}, "beam_size"),
+        ({"beam_size": "four"}, "beam_size"),
+        ({"beam_size": "0"}, "beam_size"),
+        ({"compute_type": "int7"}, "compute_type"),
+        ({"num_hypotheses": "9", "beam_size": "2"}, "num_hypotheses"),
+    ],
+)
+def test_impossible_settings_are_refused_by_the_backends_own_code(
+    tmp_path: Path, settings: dict[str, str], message: str
+) -> None:
+    source = str(tiny_checkpoint("nllb"))
+    with pytest.raises(SettingError, match=message):
+        prepare(PrepareOptions(source, tmp_path / "place" / "repository", settings=settings))
+    assert_nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"quantization": "int4"}, "int4"),
+        ({"instance_kind": "tpu"}, "tpu"),
+        ({"max_batch_size": -1}, "-1"),
+        ({"name": "a/b"}, "a/b"),
+        ({"name": ".hidden"}, "hidden"),
+        ({"name": ""}, "name of a model"),
+    ],
+)
+def test_impossible_options_are_refused(
+    tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    source = str(tiny_checkpoint("nllb"))
+    with pytest.raises(SettingError, match=message):
+        prepare(PrepareOptions(source, tmp_path / "repository", **changes))  # type: ignore[arg-type]
+    assert not (tmp_path / "repository").exists()

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model is written whole or not at all, and never seen half written by a running server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.errors import OutputError
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare.writing import written_at_once
+from ct2_triton.prepared_model import PreparedModel
+from support.tiny import tiny_checkpoint
+
+
+def write_file(output: Path, text: str, *, force: bool = False) -> None:
+    with written_at_once(output, force=force) as folder:
+        (folder / "file").write_text(text, encoding="utf-8")
+
+
+def everything(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_the_folder_appears_at_the_end_and_nothing_else_stays(tmp_path: Path) -> None:
+    output = tmp_path / "repository" / "m"
+    with written_at_once(output, force=False) as folder:
+        (folder / "file").write_text("new", encoding="utf-8")
+        assert not output.exists()
+        assert everything(tmp_path / "repository") == set()  # Triton loads every folder in it
+    assert everything(tmp_path) == {"repository", "repository/m", "repository/m/file"}
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_a_failure_leaves_nothing(tmp_path: Path, error: type[BaseException]) -> None:
+    def fail() -> None:
+        with written_at_once(tmp_path / "repository" / "m", force=False) as folder:
+            (folder / "file").write_text("half", encoding="utf-8")
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert everything(tmp_path) == set()
+
+
+def test_a_failure_keeps_the_model_that_was_there(tmp_path: Path) -> None:
+    output = tmp_path / "repository" / "m"
+    write_file(output, "old")
+
+    def fail() -> None:
+        with written_at_once(output, force=True) as folder:
+            (folder / "file").write_text("half", encoding="utf-8")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert (output / "file").read_text(encoding="utf-8") == "old"
+    assert everything(tmp_path) == {"repository", "repository/m", "repository/m/file"}
+
+
+def test_an_interrupt_between_the_renames_puts_the_old_model_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "repository" / "m"
+    write_file(output, "old")
+    rename = Path.rename
+
+    def interrupted(path: Path, target: Path) -> Path:
+        if target == output and path.parent.suffix == ".tmp" and path.name == "m":
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_file(output, "new", force=True)
+    assert (output / "file").read_text(encoding="utf-8") == "old"
+    assert everything(tmp_path) == {"repository", "repository/m", "repository/m/file"}
+
+
+def test_an_existing_model_is_replaced_only_with_force(tmp_path: Path) -> None:
+    output = tmp_path / "m"
+    write_file(output, "old")
+    with pytest.raises(OutputError, match="--force"):
+        write_file(output, "new")
+    assert (output / "file").read_text(encoding="utf-8") == "old"
+    write_file(output, "new", force=True)
+    assert (output / "file").read_text(encoding="utf-8") == "new"
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_file_or_a_link_is_never_replaced(tmp_path: Path, force: bool) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path)
+    for name in ("file", "link"):
+        with pytest.raises(OutputError, match="is not a folder"):
+            write_file(tmp_path / name, "new", force=force)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(OutputError, match="cannot write to"):
+        write_file(tmp_path / "file" / "repository" / "m", "new")
+
+
+def test_an_existing_model_is_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "nothing-here").mkdir()
+    (tmp_path / "repository" / "m").mkdir(parents=True)
+    with pytest.raises(OutputError, match="exists already"):
+        prepare(PrepareOptions(str(tmp_path / "nothing-here"), tmp_path / "repository", name="m"))
+
+
+def test_ctrl_c_of_the_command_leaves_nothing(tmp_path: Path) -> None:
+    """The interrupt comes while the model is being converted."""
+    command = "import sys; from ct2_triton.cli import prepare; sys.exit(prepare())"
+    source = tiny_checkpoint("nllb")
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, source, "--model-repository", tmp_path / "repository"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stderr is not None
+    with process.stderr as lines:
+        for line in lines:
+            if line.startswith("converting"):
+                process.send_signal(signal.SIGINT)
+                break
+        rest = lines.read()
+    assert process.wait(timeout=60) == 130
+    assert "Traceback" not in rest
+    assert everything(tmp_path) == set()
+
+
+def test_force_replaces_a_prepared_model(tmp_path: Path) -> None:
+    options = PrepareOptions(str(tiny_checkpoint("nllb")), tmp_path, name="m")
+    prepare(options)
+    (tmp_path / "m" / "stale").write_text("", encoding="utf-8")
+    prepare(PrepareOptions(options.source, tmp_path, name="m", force=True, quantization="int16"))
+    assert not (tmp_path / "m" / "stale").exists()
+    assert PreparedModel.read(tmp_path / "m").manifest["conversion"]["quantization"] == "int16"
