@@ -81,7 +81,7 @@ def grpc_url(folder: Path) -> Iterator[str]:
 
 def test_a_sentence_is_translated_into_four_languages(folder: Path, grpc_url: str) -> None:
     (block,) = [block for block in _blocks("sh") if "ct2-translate" in block]
-    output = _shell("python example.py", folder, CT2_MODEL_REPOSITORY="model_repository")
+    output = _shell(block.replace("ct2-translate", f"ct2-translate --url {grpc_url}"), folder)
     assert [line.split()[0] for line in output.splitlines()] == TARGETS
     assert all(len(line.split()) > 1 for line in output.splitlines())
 
