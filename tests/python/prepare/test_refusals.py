@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,9 @@ from ct2_triton.errors import (
 )
 from ct2_triton.prepare import PrepareOptions, conversion, environment, prepare
 from ct2_triton.prepare.verification import comparison
+from ct2_triton.prepare.verification.comparison import ConvertedModel, NearTie, compare
+from ct2_triton.prepare.verification.probes import Probe
+from ct2_triton.prepare.verification.reference import Answer, Row
 from support.tiny import tiny_checkpoint, tiny_engine_model
 from tiny_models import TinyOptions
 
@@ -164,7 +167,7 @@ def test_a_near_tie_is_excused_and_reported(
 
     other = tiny_engine_model("nllb", TinyOptions(seed=1))
     tampered(lambda model: Path(shutil.copyfile(other / "model.bin", model / "model.bin")) and None)
-    monkeypatch.setattr(comparison, "NEAR_TIE_LOGITS", math.inf)
+    monkeypatch.setattr(comparison, "NEAR_TIE", math.inf)
     lines: list[str] = []
     source = str(tiny_checkpoint("nllb"))
     options = PrepareOptions(source, tmp_path / "repository", quantization="float32")
@@ -173,6 +176,29 @@ def test_a_near_tie_is_excused_and_reported(
     assert len(ties) > 100
     assert {"probe", "position", "reference_id", "converted_id", "gap_logits"} == set(ties[0])
     assert sum("NearTie(" in line for line in lines) == len(ties)
+
+
+def answer_with_gap(gap: float) -> Answer:
+    """An answer whose second token beats another by `gap`, with logits of about 10."""
+    row = Row(Probe("text", None, None), input_ids=[5, 2], prefix_ids=[])
+    return Answer(row, ids=[7, 8, 2], candidates=[{7: 9.0}, {8: 10.0, 9: 10.0 - gap}, {2: 9.0}])
+
+
+class FixedModel(ConvertedModel):
+    """Answers 7, 9 and then, whatever was forced, the rest of the right answer."""
+
+    def __init__(self) -> None:
+        self._first_ids = {}
+
+    def continue_row(self, row: Row, so_far: Sequence[int], max_tokens: int) -> list[int]:
+        return [[7, 9, 2], [], [2]][len(so_far)]
+
+
+def test_only_near_ties_are_excused_and_the_rest_of_the_row_is_compared() -> None:
+    ties = compare(FixedModel(), answer_with_gap(0.0005), max_tokens=8)
+    assert ties == [NearTie("'text' (- to -)", 1, 8, 9, pytest.approx(0.0005))]
+    with pytest.raises(VerificationError, match=r"token 1: 9 for 8 \(logit gap 0.005, excused"):
+        compare(FixedModel(), answer_with_gap(0.005), max_tokens=8)
 
 
 def test_transformers_5_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
