@@ -197,9 +197,9 @@ void BindTranslation(py::module_& module) {
   module.def("library_version", &LibraryVersion, "Version of the loaded CTranslate2 library.");
   module.def("usable_cores", &UsableCores, "Cores this process may use.");
   module.def("gpu_count", &GpuCount, "GPUs that CTranslate2 finds.");
-  module.def("split_rows", &PySplitRows, py::arg("input_ids"), py::arg("target_prefix") = py::none(),
-             py::arg("input_lengths") = py::none(), py::arg("prefix_lengths") = py::none(),
-             py::arg("pad_id") = py::none(),
+  module.def("split_rows", &PySplitRows, py::arg("input_ids"),
+             py::arg("target_prefix") = py::none(), py::arg("input_lengths") = py::none(),
+             py::arg("prefix_lengths") = py::none(), py::arg("pad_id") = py::none(),
              "Cut a request's tensors, (shape, values) each, into rows: [(source, prefix)].");
   module.def("answer_tensors", &PyAnswerTensors, py::arg("rows"), py::arg("batched"),
              py::arg("pad_id"), "The output tensors, (shape, values) each, of rows of hypotheses.");

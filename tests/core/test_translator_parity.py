@@ -199,3 +199,35 @@ def test_sampling_follows_the_distribution(translator: Any, truth: EngineTruth) 
     )[0]
     allowed = {truth.ids[tokens[first]] for tokens in result.hypotheses if len(tokens) > first}
     assert {row[0][first] for row in answers if len(row[0]) > first} <= allowed
+
+
+BEAM_LIMITS = [
+    {"beam_size": 4},
+    {"beam_size": 4, "num_hypotheses": 3, "return_scores": True},
+    {"beam_size": 3, "patience": 2.5, "num_hypotheses": 5},
+    {"beam_size": 4, "length_penalty": 0, "num_hypotheses": 2},
+    {"beam_size": 2, "length_penalty": 1.5, "repetition_penalty": 1.3},
+    {"beam_size": 4, "prefix_bias_beta": 0.4},
+    {"beam_size": 4, "min_decoding_length": 3},
+]
+
+
+@pytest.mark.parametrize("options", BEAM_LIMITS, ids=str)
+@pytest.mark.parametrize("multiple", [1.1, 2.5])
+def test_beam_rows_of_different_limits_share_calls(
+    translator: Any, truth: EngineTruth, options: dict[str, Any], multiple: float
+) -> None:
+    """They run to the largest limit; what a limit would have changed must run again."""
+    sources, prefixes = ragged_rows(truth, 96, seed=5)
+    parameters = {**options, "max_decoding_length_multiple": multiple}
+
+    answers = translator.translate(sources, prefixes, parameters)
+
+    for answer, source, prefix in zip(answers, sources, prefixes, strict=True):
+        limit = int(multiple * len(source))
+        expected = truth.result(source, prefix, max_decoding_length=limit, **options)
+        assert [h["ids"] for h in answer] == [
+            [truth.ids[token] for token in tokens] for tokens in expected.hypotheses
+        ]
+        if expected.scores:
+            assert [h["score"] for h in answer] == pytest.approx(expected.scores, abs=1e-4)

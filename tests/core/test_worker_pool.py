@@ -37,6 +37,29 @@ def test_the_token_budget_bounds_a_call(engine_model: Path) -> None:
     assert max(translator.calls) == 4
 
 
+def _mean_call(translator: Any, rows: list[list[int]], **options: Any) -> float:
+    before = len(translator.calls)
+    translator.translate(rows, [row[:1] for row in rows], {"beam_size": 4, **options})
+    calls = translator.calls[before:]
+    return sum(calls) / len(calls)
+
+
+def test_beam_rows_of_different_limits_meet_while_few_reach_them(
+    engine_model: Path, truth: EngineTruth
+) -> None:
+    translator = _core.Translator(str(engine_model), {**ONE_WORKER, "max_batch_rows": "16"})
+    rows = [row for row in ragged_rows(truth, 900, seed=3)[0] if len(row) > 6]
+    roomy = {"max_decoding_length_multiple": 4.0}
+    assert _mean_call(translator, rows[:64], **roomy) > 12
+    # Where every row reaches its limit, running beyond it would be work for nothing.
+    tight = {"max_decoding_length_multiple": 0.5}
+    _mean_call(translator, rows[64:128], **tight)
+    assert _mean_call(translator, rows[128:192], **tight) < 8
+    # And back again: rows that end by themselves are counted too.
+    _mean_call(translator, rows[192:500], **roomy)
+    assert _mean_call(translator, rows[500:564], **roomy) > 12
+
+
 def test_equal_rows_run_once(engine_model: Path, truth: EngineTruth) -> None:
     """A single call of a batch of one row: all the others only wait for it."""
     translator = _core.Translator(str(engine_model), {**ONE_WORKER, "max_batch_rows": "1"})

@@ -12,8 +12,8 @@ namespace ct2triton {
 // A waiting row, as far as planning needs it.
 struct Candidate {
   int64_t source_tokens = 0;
-  int64_t beams = 1;         // copies of the row that the search keeps
-  bool may_join = true;      // has the options (and, if those demand it, the limit) of the first row
+  int64_t beams = 1;     // copies of the row that the search keeps
+  bool may_join = true;  // has the options (and, if those demand it, the limit) of the first row
 };
 
 struct CallBounds {

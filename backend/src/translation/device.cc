@@ -32,9 +32,10 @@ void RequireDevice(const Device& device) {
   const std::string found =
       count == 0 ? "CTranslate2 finds no GPU on this machine"
                  : "CTranslate2 finds " + std::to_string(count) + " GPU(s), numbered from 0";
-  throw Error(ErrorCode::kInvalidArgument,
-              "instance_group asks for " + device.Name() + ", but " + found +
-                  "; write kind: KIND_CPU (and a compute_type that a CPU has), or name a GPU that is there");
+  throw Error(ErrorCode::kInvalidArgument, "instance_group asks for " + device.Name() + ", but " +
+                                               found +
+                                               "; write kind: KIND_CPU (and a compute_type that a "
+                                               "CPU has), or name a GPU that is there");
 }
 
 namespace {

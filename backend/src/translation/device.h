@@ -24,7 +24,8 @@ int GpuCount();
 // Throws Error(kInvalidArgument), saying what to change, if CTranslate2 cannot use `device` here.
 void RequireDevice(const Device& device);
 
-// Cores this process may use: its affinity mask, and the CPU quota of its control group (version 2).
+// Cores this process may use: its affinity mask, and the CPU quota of its control group (version
+// 2).
 size_t UsableCores();
 
 }  // namespace ct2triton

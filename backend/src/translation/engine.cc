@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include "error.h"
 
@@ -31,6 +32,24 @@ int64_t LargestLimit(const std::vector<const CheckedRow*>& rows) {
   return largest;
 }
 
+bool LimitsDiffer(const std::vector<const CheckedRow*>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [&](const auto* row) {
+    return row->limit_tokens != rows.front()->limit_tokens;
+  });
+}
+
+// In tokens, the end token counted.
+int64_t LongestHypothesis(const ctranslate2::TranslationResult& result) {
+  size_t longest = 0;
+  for (const auto& tokens : result.hypotheses) longest = std::max(longest, tokens.size());
+  return static_cast<int64_t>(longest);
+}
+
+void KeepBest(size_t count, ctranslate2::TranslationResult* result) {
+  if (result->hypotheses.size() > count) result->hypotheses.resize(count);
+  if (result->scores.size() > count) result->scores.resize(count);
+}
+
 // Takes the end tokens off the end, unless asked for; says whether the search chose to end.
 FinishReason TakeEnd(Tokens* tokens, const Search& search) {
   if (tokens->empty() || !search.IsEnd(tokens->back())) return FinishReason::kLength;
@@ -52,16 +71,11 @@ uint64_t SteadyNow_ns() {
 Engine::Engine(std::shared_ptr<const Weights> weights)
     : weights_(std::move(weights)), replica_(weights_->NewReplica()) {}
 
-std::vector<RowResult> Engine::Translate(const std::vector<const CheckedRow*>& rows,
-                                         const Abandoned& abandoned, CallTimes* times) {
+std::vector<RowResult> Engine::Translate(const Rows& rows, const Abandoned& abandoned,
+                                         CallTimes* times) {
   const Search& search = *rows.front()->search;
-  std::vector<Tokens> source;
-  std::vector<Tokens> prefix;
-  for (const auto* row : rows) {
-    source.push_back(ToTokens(row->source, weights_->source()));
-    prefix.push_back(ToTokens(row->prefix, weights_->target()));
-  }
-  auto options = search.ForCall(LargestLimit(rows));
+  const int64_t largest_limit = LargestLimit(rows);
+  auto options = search.ForCall(largest_limit);
   if (search.EndsRowsAlone()) {
     options.callback = [&](const ctranslate2::GenerationStepResult& step) {
       const auto length = static_cast<int64_t>(step.step) + 1;
@@ -69,12 +83,9 @@ std::vector<RowResult> Engine::Translate(const std::vector<const CheckedRow*>& r
     };
   }
   times->compute_start_ns = SteadyNow_ns();
-  std::vector<ctranslate2::TranslationResult> results;
-  try {
-    results = replica_->translate(source, prefix, options);
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::kInternal, std::string("CTranslate2 failed: ") + error.what());
-  }
+  Results results = search.MayOverrun() && LimitsDiffer(rows)
+                        ? CallBeyondLimits(rows, largest_limit)
+                        : Call(rows, options);
   times->compute_end_ns = SteadyNow_ns();
   std::vector<RowResult> answers;
   answers.reserve(rows.size());
@@ -82,6 +93,41 @@ std::vector<RowResult> Engine::Translate(const std::vector<const CheckedRow*>& r
     answers.push_back(ToRowResult(*rows[i], std::move(results[i])));
   }
   return answers;
+}
+
+Engine::Results Engine::Call(const Rows& rows, const ctranslate2::TranslationOptions& options) {
+  std::vector<Tokens> source;
+  std::vector<Tokens> prefix;
+  for (const auto* row : rows) {
+    source.push_back(ToTokens(row->source, weights_->source()));
+    prefix.push_back(ToTokens(row->prefix, weights_->target()));
+  }
+  try {
+    return replica_->translate(source, prefix, options);
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kInternal, std::string("CTranslate2 failed: ") + error.what());
+  }
+}
+
+Engine::Results Engine::CallBeyondLimits(const Rows& rows, int64_t largest_limit) {
+  const Search& search = *rows.front()->search;
+  Results results = Call(rows, search.ForCall(largest_limit, Search::Keep::kAllFinished));
+  std::map<int64_t, std::vector<size_t>> to_repeat;  // by limit
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int64_t limit = rows[i]->limit_tokens;
+    if (limit < largest_limit && LongestHypothesis(results[i]) >= limit) {
+      to_repeat[limit].push_back(i);
+    } else {
+      KeepBest(static_cast<size_t>(search.options().num_hypotheses), &results[i]);
+    }
+  }
+  for (const auto& [limit, positions] : to_repeat) {
+    Rows again;
+    for (const size_t i : positions) again.push_back(rows[i]);
+    Results repeated = Call(again, search.ForCall(limit));
+    for (size_t k = 0; k < positions.size(); ++k) results[positions[k]] = std::move(repeated[k]);
+  }
+  return results;
 }
 
 RowResult Engine::ToRowResult(const CheckedRow& row, ctranslate2::TranslationResult result) const {
@@ -94,7 +140,8 @@ RowResult Engine::ToRowResult(const CheckedRow& row, ctranslate2::TranslationRes
     if (h < result.scores.size()) hypothesis.score = result.scores[h];
     answer.hypotheses.push_back(std::move(hypothesis));
   }
-  if (answer.hypotheses.empty()) throw Error(ErrorCode::kInternal, "CTranslate2 gave no hypothesis");
+  if (answer.hypotheses.empty())
+    throw Error(ErrorCode::kInternal, "CTranslate2 gave no hypothesis");
   return answer;
 }
 

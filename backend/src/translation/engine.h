@@ -21,13 +21,24 @@ class Engine {
   // can end rows alone.
   using Abandoned = std::function<bool(size_t position)>;
 
-  // Translates rows of the same search in one call of CTranslate2; rows whose search cannot end
-  // rows alone have equal limits. No row is empty. Fills the compute times.
+  // Translates rows of the same search in one call of CTranslate2. No row is empty. Fills the
+  // compute times. Rows of different limits need a search that ends rows alone, or may overrun:
+  //
+  // Such a beam search runs to the largest limit with all its finished hypotheses kept. One of
+  // those it finished last is always among them (fewer than the number kept were finished before),
+  // so the longest tells the step at which the search ended. Where that is before the row's own
+  // limit, the limit would have changed nothing; the other rows run again at their own.
+  //
   // Throws Error(kInternal) if CTranslate2 fails; the engine works on afterwards.
   std::vector<RowResult> Translate(const std::vector<const CheckedRow*>& rows,
                                    const Abandoned& abandoned, CallTimes* times);
 
  private:
+  using Rows = std::vector<const CheckedRow*>;
+  using Results = std::vector<ctranslate2::TranslationResult>;
+
+  Results Call(const Rows& rows, const ctranslate2::TranslationOptions& options);
+  Results CallBeyondLimits(const Rows& rows, int64_t largest_limit);
   RowResult ToRowResult(const CheckedRow& row, ctranslate2::TranslationResult result) const;
 
   const std::shared_ptr<const Weights> weights_;

@@ -29,8 +29,7 @@ static_assert(sizeof(TranslationOptions) == 224 && offsetof(TranslationOptions, 
               offsetof(TranslationOptions, callback) == 192);
 static_assert(sizeof(TranslationResult) == 96 && offsetof(TranslationResult, logits) == 72);
 static_assert(sizeof(ctranslate2::StorageView) == 72);
-static_assert(sizeof(GenerationStepResult) == 160 &&
-              offsetof(GenerationStepResult, logits) == 72 &&
+static_assert(sizeof(GenerationStepResult) == 160 && offsetof(GenerationStepResult, logits) == 72 &&
               offsetof(GenerationStepResult, is_last) == 152);
 #pragma GCC diagnostic pop
 
@@ -93,8 +92,8 @@ using OptionBytes = std::array<unsigned char, 256>;
 OptionBytes CopyZeroOptions(unsigned char fill) {
   using Copy = void (*)(void*, const void*);
   using Destroy = void (*)(void*);
-  const auto copy = reinterpret_cast<Copy>(
-      LibrarySymbol("_ZN11ctranslate218TranslationOptionsC1ERKS0_"));
+  const auto copy =
+      reinterpret_cast<Copy>(LibrarySymbol("_ZN11ctranslate218TranslationOptionsC1ERKS0_"));
   const auto destroy =
       reinterpret_cast<Destroy>(LibrarySymbol("_ZN11ctranslate218TranslationOptionsD1Ev"));
   alignas(16) static OptionBytes source, target;

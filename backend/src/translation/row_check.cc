@@ -21,9 +21,9 @@ void CheckIds(const Ids& ids, const char* tensor, size_t row, const char* side,
   const auto size = static_cast<int64_t>(vocabulary.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && ids[i] < size) continue;
-    Refuse(tensor, row, "id " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
-                            " is not in the " + side + " vocabulary, ids 0 to " +
-                            std::to_string(size - 1));
+    Refuse(tensor, row,
+           "id " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
+               " is not in the " + side + " vocabulary, ids 0 to " + std::to_string(size - 1));
   }
 }
 
@@ -92,9 +92,9 @@ CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Sear
   const SourceLimit longest = LongestSource(options, weights);
   if (static_cast<int64_t>(row.source.size()) > longest.tokens) {
     if (!options.truncate_input || longest.tokens < 1) {
-      Refuse("INPUT_IDS", index, "it has " + std::to_string(row.source.size()) +
-                                     " ids, more than the " + std::to_string(longest.tokens) +
-                                     " that " + longest.reason + " allow(s)");
+      Refuse("INPUT_IDS", index,
+             "it has " + std::to_string(row.source.size()) + " ids, more than the " +
+                 std::to_string(longest.tokens) + " that " + longest.reason + " allow(s)");
     }
     CheckIds(row.source, "INPUT_IDS", index, "source", weights.source());
     Cut(&row.source, longest.tokens, weights);
@@ -104,14 +104,15 @@ CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Sear
   CheckIds(row.prefix, "TARGET_PREFIX", index, "target", weights.target());
   checked.empty = weights.IsEmptySource(row.source) || OnlySpecial(row.source, engine);
   if (!checked.empty && weights.NeedsPrefix() && row.prefix.empty()) {
-    Refuse("TARGET_PREFIX", index,
-           "it is empty, but this model has no decoder start token: its first id starts the decoder");
+    Refuse(
+        "TARGET_PREFIX", index,
+        "it is empty, but this model has no decoder start token: its first id starts the decoder");
   }
   checked.limit_tokens = DecodingLimit(row.source, options, weights, engine);
   if (!checked.empty && options.min_decoding_length > checked.limit_tokens) {
-    Refuse("INPUT_IDS", index, "min_decoding_length " + std::to_string(options.min_decoding_length) +
-                                   " is above this row's limit of " +
-                                   std::to_string(checked.limit_tokens) + " tokens");
+    Refuse("INPUT_IDS", index,
+           "min_decoding_length " + std::to_string(options.min_decoding_length) +
+               " is above this row's limit of " + std::to_string(checked.limit_tokens) + " tokens");
   }
   checked.source = std::move(row.source);
   checked.prefix = std::move(row.prefix);

@@ -105,7 +105,8 @@ std::vector<RowInput> SplitRows(const RequestTensors& tensors, std::optional<int
   RequireRows(prefix.rows, input.rows, "TARGET_PREFIX", tensors.target_prefix->shape);
   std::optional<std::vector<int64_t>> prefix_lengths;
   if (tensors.prefix_lengths) {
-    prefix_lengths = ReadLengths(*tensors.prefix_lengths, "PREFIX_LENGTHS", prefix, "TARGET_PREFIX");
+    prefix_lengths =
+        ReadLengths(*tensors.prefix_lengths, "PREFIX_LENGTHS", prefix, "TARGET_PREFIX");
   }
   auto prefixes = CutRows(*tensors.target_prefix, prefix, prefix_lengths, pad_id);
   for (size_t i = 0; i < rows.size(); ++i) rows[i].prefix = std::move(prefixes[i]);

@@ -2,6 +2,7 @@
 #include "translation/search.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "error.h"
 
@@ -17,7 +18,8 @@ size_t ResolveToken(const Token& token, const std::string& parameter,
   if (const auto* id = std::get_if<int64_t>(&token)) {
     const auto size = static_cast<int64_t>(vocabulary.size());
     if (*id < 0 || *id >= size) {
-      Refuse(parameter, "token id " + std::to_string(*id) + " is not in the target vocabulary, ids 0 to " +
+      Refuse(parameter, "token id " + std::to_string(*id) +
+                            " is not in the target vocabulary, ids 0 to " +
                             std::to_string(size - 1));
     }
     return static_cast<size_t>(*id);
@@ -78,7 +80,7 @@ Search::Search(const DecodingOptions& options, const Weights& weights) : options
   for (const size_t id : end_ids_) end_tokens_.push_back(vocabulary.to_token(id));
 }
 
-ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens) const {
+ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens, Keep keep) const {
   const DecodingOptions& from = options_;
   ctranslate2::TranslationOptions to;
   to.beam_size = static_cast<size_t>(from.beam_size);
@@ -91,8 +93,8 @@ ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens) const {
   to.suppress_sequences = suppressed_;
   to.prefix_bias_beta = from.prefix_bias_beta;
   to.end_token = end_ids_;
-  to.return_end_token = true;   // tells "stop" from "length"; the engine takes it off again
-  to.max_input_length = 0;      // rows were checked, or cut, one by one
+  to.return_end_token = true;  // tells "stop" from "length"; the engine takes it off again
+  to.max_input_length = 0;     // rows were checked, or cut, one by one
   to.max_decoding_length = static_cast<size_t>(limit_tokens);
   to.min_decoding_length = static_cast<size_t>(from.min_decoding_length);
   to.sampling_topk = static_cast<size_t>(from.sampling_topk);
@@ -100,6 +102,10 @@ ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens) const {
   to.sampling_temperature = from.sampling_temperature;
   to.use_vmap = from.use_vmap;
   to.num_hypotheses = static_cast<size_t>(from.num_hypotheses);
+  if (keep == Keep::kAllFinished) {
+    to.num_hypotheses =
+        static_cast<size_t>(std::round(static_cast<float>(from.beam_size) * from.patience));
+  }
   to.return_scores = from.return_scores;
   to.return_alternatives = from.return_alternatives;
   to.min_alternative_expansion_prob = from.min_alternative_expansion_prob;
@@ -110,6 +116,12 @@ ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens) const {
 bool Search::EndsRowsAlone() const {
   return options_.beam_size == 1 && options_.num_hypotheses == 1 &&
          options_.prefix_bias_beta == 0 && !options_.return_alternatives;
+}
+
+bool Search::MayOverrun() const {
+  const bool beam_search = options_.beam_size > 1 || options_.prefix_bias_beta > 0;
+  const bool ends_early = options_.length_penalty == 0 && options_.coverage_penalty == 0;
+  return beam_search && !ends_early && !options_.return_alternatives && Deterministic();
 }
 
 bool Search::Deterministic() const {

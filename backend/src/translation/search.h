@@ -20,12 +20,17 @@ class Search {
 
   const DecodingOptions& options() const { return options_; }
 
-  // Options for a call whose rows may not grow beyond `limit_tokens`.
-  ctranslate2::TranslationOptions ForCall(int64_t limit_tokens) const;
+  enum class Keep { kWanted, kAllFinished };
+  // Options for a call whose rows may not grow beyond `limit_tokens`. kAllFinished: every
+  // hypothesis that the beam search finished comes back, instead of num_hypotheses.
+  ctranslate2::TranslationOptions ForCall(int64_t limit_tokens, Keep keep = Keep::kWanted) const;
 
   // True where a row can be ended alone, by CTranslate2's step callback: greedy searches and
   // sampling with one hypothesis. Elsewhere the rows of a call share one limit.
   bool EndsRowsAlone() const;
+  // True where a row may run beyond its limit and be judged afterwards: a beam search that ends
+  // when it has finished beam_size x patience hypotheses. See Engine::Translate.
+  bool MayOverrun() const;
   // True where a row's answer depends on the padding behind it, so that only rows of equal source
   // length may share a call: CTranslate2's coverage penalty counts padding as source not covered.
   bool PaddingMatters() const { return options_.coverage_penalty != 0; }

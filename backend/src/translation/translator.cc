@@ -64,8 +64,7 @@ std::vector<CheckedRow> Translator::Check(std::vector<RowInput> rows,
   std::vector<CheckedRow> checked;
   checked.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
-    checked.push_back(
-        CheckRow(std::move(rows[i]), i, search, *impl_->weights, impl_->engine));
+    checked.push_back(CheckRow(std::move(rows[i]), i, search, *impl_->weights, impl_->engine));
   }
   return checked;
 }
@@ -105,8 +104,8 @@ std::optional<int64_t> Translator::padding_to_strip() const {
 }
 
 int64_t Translator::vocabulary_size() const {
-  return static_cast<int64_t>(std::max(impl_->weights->source().size(),
-                                       impl_->weights->target().size()));
+  return static_cast<int64_t>(
+      std::max(impl_->weights->source().size(), impl_->weights->target().size()));
 }
 
 std::string Translator::Description() const {

@@ -21,7 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using ctranslate2::models::SequenceToSequenceModel;
 
-// Which files these are, so that a changed file is another model: name, inode, size, time of change.
+// Which files these are, so that a changed file is another model: name, inode, size, time of
+// change.
 std::string FilesIdentity(const std::string& directory) {
   std::vector<std::string> entries;
   std::error_code failed;
@@ -34,9 +35,9 @@ std::string FilesIdentity(const std::string& directory) {
     entries.push_back(line.str());
   }
   if (failed || !fs::exists(fs::path(directory) / "model.bin")) {
-    throw Error(ErrorCode::kNotFound,
-                "no CTranslate2 model in " + directory + ": model.bin is missing" +
-                    (failed ? " (" + failed.message() + ")" : ""));
+    throw Error(ErrorCode::kNotFound, "no CTranslate2 model in " + directory +
+                                          ": model.bin is missing" +
+                                          (failed ? " (" + failed.message() + ")" : ""));
   }
   std::sort(entries.begin(), entries.end());
   std::string identity;
@@ -57,7 +58,8 @@ ctranslate2::ComputeType ComputeTypeByName(const std::string& name) {
   try {
     return ctranslate2::str_to_compute_type(name);
   } catch (const std::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument, "parameter compute_type: " + std::string(error.what()));
+    throw Error(ErrorCode::kInvalidArgument,
+                "parameter compute_type: " + std::string(error.what()));
   }
 }
 
@@ -65,19 +67,19 @@ std::shared_ptr<const ctranslate2::models::Model> Load(const std::string& direct
                                                        const Device& device,
                                                        const std::string& compute_type) {
   const auto type = ComputeTypeByName(compute_type);
-  const auto kind = device.kind == Device::Kind::kCpu ? ctranslate2::Device::CPU
-                                                      : ctranslate2::Device::CUDA;
+  const auto kind =
+      device.kind == Device::Kind::kCpu ? ctranslate2::Device::CPU : ctranslate2::Device::CUDA;
   try {
     return ctranslate2::models::Model::load(directory, kind, device.index, type,
                                             /*use_flash_attention=*/false,
                                             /*tensor_parallel=*/false);
   } catch (const std::invalid_argument& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "CTranslate2 cannot load " + directory + " with compute_type \"" + compute_type +
-                    "\" on " + device.Name() + ": " + error.what());
+    throw Error(ErrorCode::kInvalidArgument, "CTranslate2 cannot load " + directory +
+                                                 " with compute_type \"" + compute_type + "\" on " +
+                                                 device.Name() + ": " + error.what());
   } catch (const std::exception& error) {
-    throw Error(ErrorCode::kUnavailable,
-                "CTranslate2 cannot load " + directory + " on " + device.Name() + ": " + error.what());
+    throw Error(ErrorCode::kUnavailable, "CTranslate2 cannot load " + directory + " on " +
+                                             device.Name() + ": " + error.what());
   }
 }
 
@@ -90,8 +92,7 @@ std::shared_ptr<const Weights> Weights::Get(const std::string& directory, const 
 
   CheckLibrary();
   RequireDevice(device);
-  const std::string key =
-      device.Name() + '\n' + compute_type + '\n' + FilesIdentity(directory);
+  const std::string key = device.Name() + '\n' + compute_type + '\n' + FilesIdentity(directory);
   const std::lock_guard<std::mutex> lock(mutex);
   if (auto weights = loaded[key].lock()) return weights;
   for (auto it = loaded.begin(); it != loaded.end();) {
@@ -112,9 +113,9 @@ Weights::Weights(const std::string& directory, const Device& device,
   NewReplica();  // refuses every other kind of model, which makes the cast below right
   const auto* model = static_cast<const SequenceToSequenceModel*>(model_.get());
   if (model->num_source_vocabularies() != 1) {
-    throw Error(ErrorCode::kUnsupported, directory + " has " +
-                                             std::to_string(model->num_source_vocabularies()) +
-                                             " source vocabularies (factors); only one is supported");
+    throw Error(ErrorCode::kUnsupported,
+                directory + " has " + std::to_string(model->num_source_vocabularies()) +
+                    " source vocabularies (factors); only one is supported");
   }
   source_ = &model->get_source_vocabulary();
   target_ = &model->get_target_vocabulary();
@@ -129,7 +130,8 @@ std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> Weights::NewRepl
   try {
     return model_->as_sequence_to_sequence();
   } catch (const std::exception& error) {
-    throw Error(ErrorCode::kUnsupported, directory_ + " is no encoder-decoder model: " + error.what());
+    throw Error(ErrorCode::kUnsupported,
+                directory_ + " is no encoder-decoder model: " + error.what());
   }
 }
 
@@ -138,8 +140,8 @@ int64_t Weights::fewest_candidates(bool with_map) const {
   return with_map ? map_candidates_.value_or(all) : all;
 }
 
-// vmap.txt: one rule a line, "source n-gram<TAB>target tokens"; the rule of the empty n-gram and the
-// end token hold for every call.
+// vmap.txt: one rule a line, "source n-gram<TAB>target tokens"; the rule of the empty n-gram and
+// the end token hold for every call.
 std::optional<int64_t> Weights::CountMapCandidates() const {
   std::ifstream file(fs::path(directory_) / "vmap.txt");
   if (!file) return std::nullopt;
@@ -219,8 +221,8 @@ void Weights::CheckEmbeddingRows() const {
 // result structs, and a missing library (cuBLAS) shows at load instead of at the first request.
 void Weights::SmokeTest() const {
   const auto refuse = [&](const std::string& what) {
-    throw Error(ErrorCode::kUnsupported,
-                "a trial translation with " + directory_ + " on " + device_.Name() + " failed: " + what);
+    throw Error(ErrorCode::kUnsupported, "a trial translation with " + directory_ + " on " +
+                                             device_.Name() + " failed: " + what);
   };
   if (target_->size() < 4) refuse("a target vocabulary of fewer than 4 tokens");
   const std::string& first = source_->to_token(0);

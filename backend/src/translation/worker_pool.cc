@@ -13,6 +13,11 @@
 namespace ct2triton {
 namespace {
 
+// Beam rows of different limits share a call while less than this part of them reaches its limit:
+// a row that does has run for nothing and runs again.
+constexpr double kMostLimited = 0.2;
+constexpr double kForgetting = 0.02;  // the weight of the newest row in that part
+
 ctranslate2::Device LibraryDevice(const Device& device) {
   return device.kind == Device::Kind::kCpu ? ctranslate2::Device::CPU : ctranslate2::Device::CUDA;
 }
@@ -53,10 +58,11 @@ bool EqualRows(const CheckedRow& a, const CheckedRow& b) {
          a.cut == b.cut && a.search->SameAs(*b.search);
 }
 
-bool MayShareCall(const CheckedRow& a, const CheckedRow& b, const Device& device) {
+// `overrun`: beam searches may run beyond the limits of single rows.
+bool MayShareCall(const CheckedRow& a, const CheckedRow& b, const Device& device, bool overrun) {
   if (device.kind == Device::Kind::kCpu && a.search->BeamsReadAttention()) return false;
-  return a.search->SameAs(*b.search) &&
-         (a.search->EndsRowsAlone() || a.limit_tokens == b.limit_tokens) &&
+  const bool any_limit = a.search->EndsRowsAlone() || (overrun && a.search->MayOverrun());
+  return a.search->SameAs(*b.search) && (any_limit || a.limit_tokens == b.limit_tokens) &&
          (!a.search->PaddingMatters() || a.source.size() == b.source.size());
 }
 
@@ -174,10 +180,11 @@ std::vector<WorkerPool::Job> WorkerPool::TakeCall() {
   std::vector<Candidate> candidates;
   candidates.reserve(queue_.size());
   const CheckedRow& first = queue_.front().row;
+  const bool overrun = limit_rate_ < kMostLimited;
   for (const Job& job : queue_) {
     candidates.push_back({static_cast<int64_t>(job.row.source.size()),
                           job.row.search->options().beam_size,
-                          MayShareCall(first, job.row, weights_->device())});
+                          MayShareCall(first, job.row, weights_->device(), overrun)});
   }
   CallBounds bounds = settings_.bounds;
   bounds.max_rows =
@@ -281,7 +288,16 @@ std::vector<RowResult> WorkerPool::Translate(Engine* engine, const std::vector<J
   const auto abandoned = [&jobs](size_t position) { return NobodyWaits(jobs[position]); };
   auto results = engine->Translate(rows, abandoned, times);
   times->end_ns = SteadyNow_ns();
+  if (rows.front()->search->MayOverrun()) CountLimited(results);
   return results;
+}
+
+void WorkerPool::CountLimited(const std::vector<RowResult>& results) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& row : results) {
+    const bool limited = row.hypotheses.front().finish == FinishReason::kLength;
+    limit_rate_ += kForgetting * ((limited ? 1.0 : 0.0) - limit_rate_);
+  }
 }
 
 }  // namespace ct2triton

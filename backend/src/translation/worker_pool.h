@@ -69,6 +69,7 @@ class WorkerPool {
   std::vector<Job> TakeCall();  // blocks; empty once the pool ends
   void Run(Engine* engine, std::vector<Job> jobs);
   std::vector<RowResult> Translate(Engine* engine, const std::vector<Job>& jobs, CallTimes* times);
+  void CountLimited(const std::vector<RowResult>& results);
   void Enqueue(CheckedRow row, Waiter waiter);
   void StopWorkers() noexcept;
 
@@ -76,11 +77,12 @@ class WorkerPool {
   const PoolSettings settings_;
 
   std::mutex mutex_;
-  std::condition_variable work_;   // rows wait, or the pool ends
-  std::condition_variable space_;  // the queue is below its bound
-  Queue queue_;                    // in order of arrival
+  std::condition_variable work_;                              // rows wait, or the pool ends
+  std::condition_variable space_;                             // the queue is below its bound
+  Queue queue_;                                               // in order of arrival
   std::unordered_multimap<size_t, Queue::iterator> by_hash_;  // rows that equal ones may join
   size_t running_rows_ = 0;
+  double limit_rate_ = 0;  // part of the beam rows that reached their limit, lately
   bool stopping_ = false;
 
   std::vector<std::thread> threads_;
