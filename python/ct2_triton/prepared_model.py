@@ -64,15 +64,16 @@ class Language:
 class TokenRules:
     """How text becomes INPUT_IDS and TARGET_PREFIX, and OUTPUT_IDS become text.
 
-    The tokenizer is loaded from the same folder with `transformers.AutoTokenizer` and is asked for
-    pieces only: `tokenizer.encode(text, add_special_tokens=False)`. They do not depend on the
-    languages, so one call per sentence is enough and no state of the tokenizer is changed. Then
+    The tokenizer of the same folder is asked for the pieces of the text alone, without special
+    tokens: `ct2_triton.client.pieces`, or `AutoTokenizer` with `encode(text,
+    add_special_tokens=False, split_special_tokens=True)`. They do not depend on the languages, so
+    one call per sentence is enough and no state of the tokenizer is changed. Then
 
         INPUT_IDS     = source.source_ids + target.target_source_ids + pieces + end_ids
         TARGET_PREFIX = target.target_prefix_ids          (`[]` where the model takes none)
         pieces out    = OUTPUT_IDS without its first len(TARGET_PREFIX) ids
 
-    and `tokenizer.decode(pieces out, skip_special_tokens=True)` is the translation. `input_ids`,
+    and the pieces out, decoded without special tokens, are the translation. `input_ids`,
     `target_prefix` and `without_prefix` do this. An empty text is not sent at all: it would be the
     row `[language, </s>]`, for which a model invents words.
 
@@ -147,17 +148,22 @@ class TokenRules:
     def source_language(self, name: str | None) -> Language | None:
         """Finds the language of a text.
 
+        A model that does not tell its source languages apart (OPUS-MT from a group of languages)
+        lists none: any name will do then, and nothing is found.
+
         Args:
             name: A code or alias, in any case, `-` and `_` alike; None where the model needs none.
                 A region that the model does not tell apart is left out: `en-US` is `en`.
 
         Returns:
-            The language, or None for None.
+            The language, or None where there is nothing to find.
 
         Raises:
             UnknownLanguageError: No such source language, or None where one is required; the
                 message lists the nearest codes.
         """
+        if not any(entry.source for entry in self.languages):
+            return None
         return self._find(name, "source", self.source_required)
 
     def target_language(self, name: str | None) -> Language | None:

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from ct2_triton.errors import UnknownLanguageError
-from ct2_triton.prepared_model import TokenRules
+from ct2_triton.prepare.families.marian import Marian
+from ct2_triton.prepared_model import Language, TokenRules
 from python.prepare.conftest import Prepared
 
 
@@ -128,6 +131,47 @@ def test_every_language_has_ids_of_its_own_token(prepared: Prepared) -> None:
 )
 def test_names_of_other_families(prepared: Prepared, family: str, name: str, code: str) -> None:
     assert target_code(prepared(family).rules, name) == code
+
+
+def marian_languages(source_lang: str, target_lang: str, *tokens: str) -> dict[str, Language]:
+    """The languages of a Marian model with this pair and these tokens, by code."""
+
+    class Tokenizer:
+        def __init__(self) -> None:
+            self.source_lang, self.target_lang = source_lang, target_lang
+
+        def get_vocab(self) -> dict[str, int]:
+            return {token: i for i, token in enumerate(["</s>", "a", *tokens])}
+
+    return {entry.code: entry for entry in Marian().languages(Tokenizer(), {})}  # type: ignore[arg-type]
+
+
+def test_marian_pairs_and_groups() -> None:
+    assert {code: (e.source, e.target) for code, e in marian_languages("en", "de").items()} == {
+        "en": (True, False),
+        "de": (False, True),
+    }
+    assert set(marian_languages("roa", "en")) == {"en"}  # a group of source languages
+    assert set(marian_languages("en", "roa", ">>fra<<", ">>por_BR<<")) == {"en", "fra", "por_BR"}
+    assert set(marian_languages("ROMANCE", "mul")) == set()
+
+
+def test_a_language_on_both_sides_of_a_marian_model_is_one() -> None:
+    found = marian_languages("en", "mul", ">>eng<<", ">>deu<<")
+    assert {code: (e.source, e.target) for code, e in found.items()} == {
+        "eng": (True, True),
+        "deu": (False, True),
+    }
+    assert found["eng"].target_source_ids == (2,)
+
+
+def test_a_model_that_does_not_tell_sources_apart_takes_any_name(prepared: Prepared) -> None:
+    rules = dataclasses.replace(
+        prepared("marian-pair").rules, languages=tuple(marian_languages("roa", "en").values())
+    )
+    assert rules.source_language("fra") is None
+    with pytest.raises(UnknownLanguageError):
+        rules.target_language("fra")
 
 
 def test_sides_are_kept_apart(prepared: Prepared) -> None:

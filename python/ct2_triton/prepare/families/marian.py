@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from ct2_triton.prepare.checkpoint import Checkpoint
 
 _TARGET_TOKEN = re.compile(r">>(.+)<<")
+# ISO 639-5: codes of language families and groups, which OPUS-MT uses beside those of languages.
+_GROUP = re.compile(
+    "aav|afa|alg|alv|apa|aqa|aql|art|ath|auf|aus|awd|azc|bad|bai|bat|ber|bih|bnt|btk|cai|cau|"
+    "cba|ccn|ccs|cdc|cdd|cel|cmc|cpe|cpf|cpp|crp|csu|cus|day|dmn|dra|egx|esx|euq|fiu|fox|gem|"
+    "gme|gmq|gmw|grk|hmx|hok|hyx|iir|ijo|inc|ine|ira|iro|itc|jpx|kar|kdo|khi|kro|map|mkh|mno|"
+    "mul|mun|myn|nah|nai|ngf|nic|nub|omq|omv|oto|paa|phi|plf|poz|pqe|pqw|pra|qwe|roa|sai|sal|"
+    "sdv|sem|sgn|sio|sit|sla|smi|son|sqj|ssa|syd|tai|tbq|trk|tup|tut|tuw|urj|wak|wen|xgn|xnd|"
+    "ypk|zhx|zle|zls|zlw|znd"
+)
 _LANGUAGE = re.compile(r"[a-z]{2,3}([_-][A-Za-z]{2,4})?")
 
 
@@ -59,10 +68,10 @@ class Marian(Family):
             for token, token_id in sorted(vocabulary.items(), key=lambda item: item[1])
             if (match := _TARGET_TOKEN.fullmatch(token))
         }
-        source = _single_language(getattr(tokenizer, "source_lang", None))
-        if not targets and (code := _single_language(getattr(tokenizer, "target_lang", None))):
+        source = _tag(getattr(tokenizer, "source_lang", None))
+        if not targets and (code := _tag(getattr(tokenizer, "target_lang", None))):
             targets = {code: ()}
-        same = {code for code in targets if source and self.language_tag(code) == source}
+        same = {code for code in targets if source and _same_language(code, source)}
         found = [
             Language(code, source=code in same, target_source_ids=ids)
             for code, ids in targets.items()
@@ -73,7 +82,7 @@ class Marian(Family):
 
     def language_tag(self, code: str) -> str | None:
         """Writes the code with hyphens; groups of languages (`roa`, `ROMANCE`) have no tag."""
-        return code.replace("_", "-") if _LANGUAGE.fullmatch(code) else None
+        return _tag(code)
 
     def reference_ids(
         self,
@@ -89,16 +98,17 @@ class Marian(Family):
         return list(map(int, tokenizer(marked).input_ids))
 
 
-def _single_language(code: str | None) -> str | None:
-    """Gives a code that stands for one language; None for groups such as `mul` and `roa`."""
-    import langcodes
-    from langcodes.tag_parser import LanguageTagError
-
+def _tag(code: str | None) -> str | None:
+    """Gives the BCP 47 tag of a code that stands for one language."""
     if not code or not _LANGUAGE.fullmatch(code):
         return None
     tag = code.replace("_", "-")
-    try:
-        # Only languages, not groups of them, are usually written in some script.
-        return tag if langcodes.Language.get(tag).maximize().script else None
-    except LanguageTagError:
-        return None
+    return None if _GROUP.fullmatch(tag.split("-")[0]) else tag
+
+
+def _same_language(one: str, other: str) -> bool:
+    """Tells whether two codes (`en`, `eng`) are one language."""
+    import langcodes
+
+    tags = [_tag(code) for code in (one, other)]
+    return None not in tags and len({langcodes.standardize_tag(str(tag)) for tag in tags}) == 1

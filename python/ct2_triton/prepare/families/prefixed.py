@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ct2_triton.errors import UnsupportedModelError
 from ct2_triton.prepare.families.base import ExpectedVocabulary, Family, padded, tokens_by_id
 from ct2_triton.prepared_model import Language
 
@@ -46,6 +47,11 @@ class _Prefixed(Family):
             if match and token_id < rows:
                 ids = (int(token_id),)
                 found.append(Language(match[1], source_ids=ids, target_prefix_ids=ids))
+        if not found:
+            raise UnsupportedModelError(
+                f"the tokenizer of this {self.title} model has no language tokens; take the "
+                "tokenizer files of the model it was trained from"
+            )
         return found
 
     def language_tag(self, code: str) -> str | None:

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A repository that ct2-prepare filled, with its defaults, loads in a fresh server and answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tritonclient.grpc import InferenceServerClient, InferInput
+
+from ct2_triton.prepare import PrepareOptions, prepare
+from support.servers import MakeServer
+from support.tiny import tiny_checkpoint
+from tiny_models import FAMILIES
+
+pytestmark = pytest.mark.server
+
+
+def tensor(name: str, ids: list[int]) -> InferInput:
+    value = np.array([ids], dtype=np.int32)
+    made = InferInput(name, value.shape, "INT32")
+    made.set_data_from_numpy(value)
+    return made
+
+
+def test_every_family_loads_and_answers(tmp_path: Path, make_server: MakeServer) -> None:
+    models = [
+        prepare(PrepareOptions(str(tiny_checkpoint(family)), tmp_path, name=family))
+        for family in FAMILIES
+    ]
+    server = make_server(tmp_path)
+    client = InferenceServerClient(server.grpc_url)
+    for model in models:
+        rules = model.rules
+        source = rules.source_language("en") if rules.source_required else None
+        target = rules.target_language("de") if rules.target_required else None
+        prefix = rules.target_prefix(target)
+        inputs = [tensor("INPUT_IDS", rules.input_ids([9, 10, 11], source, target))]
+        inputs += [tensor("TARGET_PREFIX", prefix)] if prefix else []
+        output = client.infer(model.name, inputs).as_numpy("OUTPUT_IDS")[0].tolist()
+        assert output[: len(prefix)] == prefix
+        assert len(output) > len(prefix)
+        assert all(0 <= token < rules.vocabulary_size for token in output)
+    client.close()
