@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A generated request, whatever transport it takes, and valid ones made from known cases."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from reliability.truths import PAD, Case, Row, Truth, as_parameters
+
+ALL_OUTPUTS = (
+    "OUTPUT_IDS",
+    "OUTPUT_LENGTHS",
+    "HYPOTHESES",
+    "HYPOTHESIS_LENGTHS",
+    "SCORES",
+    "FINISH_REASON",
+)
+_JUNK = (PAD, 0, -1, 2**31 - 1, 700)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model of the fuzzer's server, as far as its clients must know it."""
+
+    name: str
+    batched: bool = True
+    lengths: bool = True  # declares INPUT_LENGTHS and PREFIX_LENGTHS
+    prefix_required: bool = False
+    outputs: tuple[str, ...] = ALL_OUTPUTS
+    id_type: str = "INT32"
+    longest_row: int = 512
+    extra_parameter: str = ""  # a name the operator allows
+
+
+SERVED = (
+    Served("full"),
+    Served("plain", lengths=False, prefix_required=True, outputs=("OUTPUT_IDS",), longest_row=48),
+    Served("single", batched=False),
+    Served("wide", id_type="INT64", extra_parameter="x-request-id"),
+)
+
+
+@dataclass
+class Tensor:
+    """An input tensor; `data` in row-major order."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+    data: np.ndarray[Any, Any]
+
+
+@dataclass
+class Request:
+    """What is sent."""
+
+    model: str
+    tensors: list[Tensor]
+    parameters: dict[str, Any]
+    outputs: list[str] | None  # None: all that the model declares
+    version: str = ""
+
+
+@dataclass
+class Draft:
+    """A request before its rows are written into tensors."""
+
+    model: Served
+    rows: list[Row]
+    truths: list[Truth]
+    parameters: dict[str, Any]
+    outputs: list[str] | None
+    lengths: bool = False  # send the true lengths, with junk behind the rows
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What must come back: the answers to rows, or an error."""
+
+    code: str = "OK"
+    pattern: str = ""
+    truths: list[Truth] = field(default_factory=list)
+    batched: bool = True
+    outputs: tuple[str, ...] = ()
+
+
+def make_draft(chooser: random.Random, cases: Sequence[Case]) -> Draft:
+    """A valid request for rows of one case."""
+    model = chooser.choice(SERVED)
+    case = chooser.choice(cases)
+    if model.name != "plain":
+        while "truncate_input" in case.options:
+            case = chooser.choice(cases)
+    count = _row_count(chooser) if model.batched else 1
+    chosen = [chooser.choice(case.rows) for _ in range(count)]
+    parameters = as_parameters(case.options, chooser)
+    if model.extra_parameter and chooser.random() < 0.3:
+        parameters[model.extra_parameter] = "anything"
+    outputs = None
+    if chooser.random() < 0.7:
+        outputs = chooser.sample(model.outputs, chooser.randint(1, len(model.outputs)))
+    return Draft(
+        model=model,
+        rows=[row for row, _ in chosen],
+        truths=[truth for _, truth in chosen],
+        parameters=parameters,
+        outputs=outputs,
+        # Triton refuses [0, 1]: it counts the bytes of one row.
+        lengths=model.lengths and count > 0 and chooser.random() < 0.5,
+    )
+
+
+def _row_count(chooser: random.Random) -> int:
+    luck = chooser.random()
+    if luck < 0.02:
+        return 0
+    if luck < 0.7:
+        return 1
+    return chooser.randint(2, 6) if luck < 0.97 else chooser.randint(7, 40)
+
+
+def expected_answer(draft: Draft) -> Answer:
+    """The right answer to a draft."""
+    outputs = tuple(draft.outputs or draft.model.outputs)
+    return Answer(truths=draft.truths, batched=draft.model.batched, outputs=outputs)
+
+
+def encode(draft: Draft, chooser: random.Random) -> Request:
+    """Writes a draft's rows into tensors, in any order of the tensors."""
+    sources = [row.source for row in draft.rows]
+    prefixes = [row.prefix for row in draft.rows]
+    tensors = _tensors(draft, chooser, "INPUT", sources)
+    if draft.model.prefix_required or any(prefixes):
+        tensors += _tensors(draft, chooser, "PREFIX", prefixes)
+    chooser.shuffle(tensors)
+    return Request(draft.model.name, tensors, dict(draft.parameters), draft.outputs)
+
+
+def _tensors(
+    draft: Draft, chooser: random.Random, kind: str, rows: Sequence[Sequence[int]]
+) -> list[Tensor]:
+    name = {"INPUT": "INPUT_IDS", "PREFIX": "TARGET_PREFIX"}[kind]
+    longest = max((len(row) for row in rows), default=0)
+    surplus = chooser.randint(0, 4) if draft.lengths and rows else 0
+    fill = [chooser.choice(_JUNK) if draft.lengths else PAD for _ in rows]
+    matrix = np.empty((len(rows), longest + surplus), draft.model.id_type.lower())
+    for i, row in enumerate(rows):
+        matrix[i] = [*row, *[fill[i]] * (longest + surplus - len(row))]
+    tensors = [Tensor(name, draft.model.id_type, list(matrix.shape), matrix)]
+    if draft.lengths:
+        lengths = np.array([[len(row)] for row in rows], np.int32).reshape(-1, 1)
+        tensors.append(Tensor(f"{kind}_LENGTHS", "INT32", list(lengths.shape), lengths))
+    if not draft.model.batched:
+        for tensor in tensors:
+            del tensor.shape[0]
+    return tensors
