@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _CORE = "ct2_triton._core"
+# Names another build of the core, as CT2_TRITON_PLUGIN names another build of the backend.
+CORE_VARIABLE = "CT2_TRITON_CORE"
 # The name that the core and the Triton backend ask the loader for.
 ENGINE_NAME = "libctranslate2.so.4"
 
@@ -81,21 +84,20 @@ def load_core() -> ModuleType:
     copy and crash.
 
     Returns:
-        The module ``ct2_triton._core``.
+        The module ``ct2_triton._core``: the build that the variable CT2_TRITON_CORE names, else
+        the one installed with the package.
 
     Raises:
         EngineLibraryError: If CTranslate2's library cannot be found or opened.
-        ImportError: If the package was installed without its compiled core.
+        ImportError: If the package was installed without its compiled core, or CT2_TRITON_CORE
+            names a file that is not there.
     """
     if _CORE in sys.modules:
         return sys.modules[_CORE]
-    spec = importlib.util.find_spec(_CORE)
-    if spec is None or spec.origin is None:
-        raise ImportError("ct2-triton was installed without its compiled core", name=_CORE)
-    installed = Path(spec.origin)
-    links = {installed.name: installed, **find_engine_library().links()}
+    binary = _find_core()
+    links = {binary.name: binary, **find_engine_library().links()}
     try:
-        path = linked_folder(user_cache() / "core", links) / installed.name
+        path = linked_folder(user_cache() / "core", links) / binary.name
         loader = importlib.machinery.ExtensionFileLoader(_CORE, str(path))
         core_spec = importlib.util.spec_from_file_location(_CORE, path, loader=loader)
         assert core_spec is not None  # noqa: S101
@@ -105,6 +107,19 @@ def load_core() -> ModuleType:
     loader.exec_module(core)
     sys.modules[_CORE] = core
     return core
+
+
+def _find_core() -> Path:
+    value = os.environ.get(CORE_VARIABLE)
+    if value:
+        named = Path(value)
+        if not named.is_file():
+            raise ImportError(f"{CORE_VARIABLE} names {named}, which is not there", name=_CORE)
+        return named.resolve()
+    spec = importlib.util.find_spec(_CORE)
+    if spec is None or spec.origin is None:
+        raise ImportError("ct2-triton was installed without its compiled core", name=_CORE)
+    return Path(spec.origin)
 
 
 def _wheel_library_folder() -> Path:
