@@ -48,6 +48,5 @@ class RetryPolicy:
         initial_ms = max(1, round(1000 * self.initial_backoff_s))
         return [
             ("grpc.initial_reconnect_backoff_ms", initial_ms),
-            ("grpc.min_reconnect_backoff_ms", 1000),  # time one attempt gets, not a pause
             ("grpc.max_reconnect_backoff_ms", max(1, round(1000 * self.max_backoff_s))),
         ]

@@ -22,9 +22,9 @@ from tiny_corpus import sentences
 if TYPE_CHECKING:
     from ct2_triton.client.pieces import Pieces
 
-WITH_JSON = ("nllb", "mbart50", "t5")
+WITH_JSON = ("nllb", "mbart50", "t5", "madlad")
 READERS = [(family, JsonPieces) for family in WITH_JSON]
-READERS += [(family, SentencePieces) for family in (*WITH_JSON, "m2m100", "marian")]
+READERS += [(family, SentencePieces) for family in (*WITH_JSON, "m2m100", "marian", "marian-pair")]
 CORPUS = (*sentences(400, seed=5), *ODD_TEXTS)
 
 
@@ -39,7 +39,7 @@ def reference(family: str) -> Any:
 def rules(family: str) -> TokenRules:
     tokenizer = reference(family)
     return TokenRules(
-        family=family,
+        family={"madlad": "t5", "marian-pair": "marian"}.get(family, family),
         tokenizer_class=type(tokenizer).__name__,
         tokenizer_size=len(tokenizer),
         vocabulary_size=len(tokenizer),
@@ -67,7 +67,8 @@ def comparable(family: str) -> list[str]:
     Its Marian tokenizer takes `>>fra<<` off the front whatever it is told, and its two T5
     tokenizers differ on sentinels and `</s>`.
     """
-    return [t for t in CORPUS if family not in ("marian", "t5") or t not in SPECIAL_TOKENS]
+    as_text = ("nllb", "m2m100", "mbart50")
+    return [text for text in CORPUS if family in as_text or text not in SPECIAL_TOKENS]
 
 
 @pytest.mark.parametrize(("family", "kind"), READERS)

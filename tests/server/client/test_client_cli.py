@@ -91,8 +91,8 @@ def test_lines_come_in_order_and_an_empty_line_gives_empty_results(
         for text in ("One.", "", "Two.")
         for t in targets
     ]
-    assert result.stdout.split("\n") == [*lines, ""]
     assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.split("\n") == [*lines, ""]
 
 
 def test_json_lines_hold_what_there_is_to_know(command: Callable[..., Command]) -> None:

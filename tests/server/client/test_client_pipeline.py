@@ -28,7 +28,19 @@ DIRECTIONS: dict[str, tuple[str | None, list[str] | None]] = {
     "m2m100": ("en", ["de", "fr", "es", "it"]),
     "mbart50": ("en_XX", ["de_DE", "fr_XX", "es_XX", "it_IT"]),
     "marian": (None, ["deu", "fra", "spa"]),
-    "t5": (None, None),
+    "marian-pair": (None, None),
+    "t5": ("en", ["de", "fr"]),
+    "madlad": (None, ["de", "fr"]),
+}
+# How the family's documentation says to name the target in the text.
+NAMED_IN_TEXT = {
+    ("marian", "deu"): ">>deu<< ",
+    ("marian", "fra"): ">>fra<< ",
+    ("marian", "spa"): ">>spa<< ",
+    ("t5", "de"): "translate English to German: ",
+    ("t5", "fr"): "translate English to French: ",
+    ("madlad", "de"): "<2de> ",
+    ("madlad", "fr"): "<2fr> ",
 }
 
 
@@ -47,14 +59,13 @@ def generated(
     tokenizer, model = checkpoint(family)
     # A forced end at the limit is no decoding option of CTranslate2.
     options: dict[str, Any] = {"forced_eos_token_id": None}
-    if family == "marian":
-        text = f">>{target}<< {text}"
-    elif target is not None:
+    named = NAMED_IN_TEXT.get((family, target or ""), "")
+    if target is not None and not named:
         tokenizer.src_lang = source
         token = f"__{target}__" if family == "m2m100" else target
         options["forced_bos_token_id"] = tokenizer.convert_tokens_to_ids(token)
     [row] = model.generate(
-        **tokenizer(text, return_tensors="pt"),
+        **tokenizer(named + text, return_tensors="pt"),
         num_beams=1,
         do_sample=False,
         max_new_tokens=STEPS,

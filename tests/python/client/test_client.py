@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the client puts on the wire and makes of answers; the server echoes, refuses or hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import numpy as np
+import pytest
+
+from ct2_triton import errors
+from ct2_triton.client import SyncTranslationClient, Tokenizer, TranslationClient
+from support.fault_server import FaultServer, abort, echo, hang, serving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from ct2_triton.client.tokenization import EncodedText
+    from python.client.conftest import TokenizerFolder
+
+TARGETS = ["deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn"]
+TEXT = "The old sailor noticed the harbour."
+
+
+class CountingTokenizer(Tokenizer):
+    """Counts the sentences it splits."""
+
+    split = 0
+
+    def encode(self, text: str) -> EncodedText:
+        self.split += 1
+        return super().encode(text)
+
+
+class Recorder(FaultServer):
+    """Keeps requests, and the most that were under way at once."""
+
+    def __init__(self) -> None:
+        super().__init__(self.keep)
+        self.requests: list[Any] = []
+        self.now = self.most = self.metadata_calls = 0
+
+    async def keep(self, server: FaultServer, request: Any, context: Any) -> Any:
+        self.requests.append(request)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.01)
+        self.now -= 1
+        return await echo(server, request, context)
+
+    async def ModelMetadata(self, request: Any, context: Any) -> Any:  # noqa: N802
+        self.metadata_calls += 1
+        return await super().ModelMetadata(request, context)
+
+
+@pytest.fixture
+def tokenizer(tokenizer_folder: TokenizerFolder) -> CountingTokenizer:
+    return CountingTokenizer(tokenizer_folder("nllb"))
+
+
+@asynccontextmanager
+async def client_of(
+    server: FaultServer, tokenizer: Tokenizer, **settings: Any
+) -> AsyncIterator[TranslationClient]:
+    async with (
+        serving(server) as url,
+        TranslationClient(url, "m", tokenizer=tokenizer, **settings) as client,
+    ):
+        yield client
+
+
+def row(request: Any, name: str) -> list[int]:
+    names = [tensor.name for tensor in request.inputs]
+    content = request.raw_input_contents[names.index(name)]
+    return list(map(int, np.frombuffer(content, dtype="<i4")))
+
+
+async def test_a_sentence_is_split_once_for_all_its_languages(
+    tokenizer: CountingTokenizer,
+) -> None:
+    server = Recorder()
+    async with client_of(server, tokenizer) as client:
+        answer = await client.translate(TEXT, source="eng_Latn", targets=TARGETS)
+    assert tokenizer.split == 1
+    assert len(server.requests) == 4
+    assert [one.target for one in answer] == TARGETS
+    # The server echoes the source ids, so that their text comes back, without the prefix.
+    assert [one.text for one in answer] == [TEXT] * 4
+
+
+async def test_every_request_sends_the_same_inputs_and_one_row(
+    tokenizer: CountingTokenizer,
+) -> None:
+    server = Recorder()
+    async with client_of(server, tokenizer) as client:
+        await client.translate([TEXT, "No!"], source="eng_Latn", targets=TARGETS)
+    for request in server.requests:
+        assert [tensor.name for tensor in request.inputs] == ["INPUT_IDS", "TARGET_PREFIX"]
+        assert [next(iter(tensor.shape)) for tensor in request.inputs] == [1, 1]
+        assert [output.name for output in request.outputs] == ["OUTPUT_IDS"]
+    prefixes = {tuple(row(request, "TARGET_PREFIX")) for request in server.requests}
+    assert len(prefixes) == 4
+    assert server.metadata_calls == 1
+
+
+async def test_options_travel_typed_and_the_deadline_with_them(
+    tokenizer: CountingTokenizer,
+) -> None:
+    server = Recorder()
+    options: dict[str, Any] = {
+        "beam_size": 4,
+        "length_penalty": 0.8,
+        "disable_unk": True,
+        "end_token": "</s>",
+        "suppress_sequences": [["a", "b"]],
+    }
+    async with client_of(server, tokenizer) as client:
+        await client.translate(TEXT, source="eng_Latn", targets="de", timeout_s=20, **options)
+        await client.translate(TEXT, source="eng_Latn", targets="de", timeout_s=None)
+    first, second = (request.parameters for request in server.requests)
+    assert first["beam_size"].int64_param == 4
+    assert first["length_penalty"].double_param == 0.8
+    assert first["disable_unk"].bool_param is True
+    assert first["end_token"].string_param == "</s>"
+    assert first["suppress_sequences"].string_param == '[["a", "b"]]'
+    assert 0 < first["timeout"].int64_param <= 20_000_000
+    assert len(first) == 6
+    assert len(second) == 0
+
+
+async def test_a_long_list_is_sent_within_the_bound(tokenizer: CountingTokenizer) -> None:
+    server = Recorder()
+    async with client_of(server, tokenizer, max_in_flight=8) as client:
+        answers = await client.translate([TEXT] * 40, source="eng_Latn", targets=TARGETS[:2])
+    assert len(answers) == 40
+    assert server.most == 8
+
+
+async def test_nothing_is_sent_for_nothing(tokenizer: CountingTokenizer) -> None:
+    server = Recorder()
+    async with client_of(server, tokenizer) as client:
+        assert await client.translate([], source="eng_Latn", targets=TARGETS) == []
+        [answer] = await client.translate(" \n", source="eng_Latn", targets="de")
+    assert (answer.text, answer.finish_reason, answer.source_text) == ("", "empty", " \n")
+    assert server.requests == []
+
+
+async def test_the_first_failure_cancels_the_rest(tokenizer: CountingTokenizer) -> None:
+    async def refuse_the_second(server: FaultServer, request: Any, context: Any) -> Any:
+        if server.calls == 2:
+            await server.started.wait()
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "not this one")
+        return await hang(server, request, context)
+
+    server = FaultServer(refuse_the_second)
+    async with client_of(server, tokenizer) as client:
+        with pytest.raises(errors.RequestRejectedError, match="not this one"):
+            await client.translate(TEXT, source="eng_Latn", targets=TARGETS)
+        await asyncio.wait_for(server.cancelled.wait(), 30)
+
+
+async def test_the_timeout_covers_the_whole_call(tokenizer: CountingTokenizer) -> None:
+    server = FaultServer(hang)
+    async with client_of(server, tokenizer, timeout_s=0.2, max_in_flight=1) as client:
+        with pytest.raises(errors.DeadlineExceededError, match=r"0\.2 s"):
+            await client.translate([TEXT] * 10, source="eng_Latn", targets="de")
+    assert server.calls == 1
+
+
+async def test_an_answer_shorter_than_the_prefix_is_no_text(tokenizer: CountingTokenizer) -> None:
+    async def cut(server: FaultServer, request: Any, context: Any) -> Any:
+        response = await echo(server, request, context)
+        response.outputs[0].shape[:] = [1, 0]
+        response.raw_output_contents[0] = b""
+        return response
+
+    async with client_of(FaultServer(cut), tokenizer) as client:
+        [answer] = await client.translate(TEXT, source="eng_Latn", targets="de")
+    assert (answer.text, answer.ids) == ("", ())
+
+
+async def test_a_model_of_other_tensors_is_named(tokenizer: CountingTokenizer) -> None:
+    class OtherModel(FaultServer):
+        async def ModelMetadata(self, request: Any, context: Any) -> Any:  # noqa: N802
+            response = await super().ModelMetadata(request, context)
+            response.inputs[0].name = "IMAGE"
+            return response
+
+    async with client_of(OtherModel(), tokenizer) as client:
+        with pytest.raises(errors.UnexpectedResponseError, match="IMAGE"):
+            await client.translate(TEXT, source="eng_Latn", targets="de")
+
+
+async def test_an_answer_without_its_output_is_named(tokenizer: CountingTokenizer) -> None:
+    async def nothing(server: FaultServer, request: Any, context: Any) -> Any:
+        response = await echo(server, request, context)
+        response.outputs[0].name = "OTHER"
+        return response
+
+    async with client_of(FaultServer(nothing), tokenizer) as client:
+        with pytest.raises(errors.UnexpectedResponseError, match="OUTPUT_IDS"):
+            await client.translate(TEXT, source="eng_Latn", targets="de")
+
+
+async def test_a_client_may_be_made_before_the_loop_and_the_server(
+    tokenizer: CountingTokenizer,
+) -> None:
+    client = TranslationClient("127.0.0.1:1", "m", tokenizer=tokenizer)
+    await client.close()
+
+
+def test_a_model_must_be_named(tokenizer: CountingTokenizer) -> None:
+    with pytest.raises(errors.InvalidCallError, match="name the model"):
+        TranslationClient("localhost:8001", tokenizer=tokenizer)
+
+
+@contextmanager
+def serving_in_a_thread(server_of: type[FaultServer], *arguments: Any) -> Iterator[Any]:
+    """Serves from a loop in a thread; gives the server and its URL."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    async def enter() -> tuple[FaultServer, Any, str]:
+        server = server_of(*arguments)
+        context = serving(server)
+        return server, context, await context.__aenter__()
+
+    server, context, url = asyncio.run_coroutine_threadsafe(enter(), loop).result(30)
+    try:
+        yield server, url
+    finally:
+        leave = context.__aexit__(None, None, None)
+        asyncio.run_coroutine_threadsafe(leave, loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
+
+
+def test_threads_share_the_synchronous_twin(tokenizer: CountingTokenizer) -> None:
+    texts = [f"Number {i}." for i in range(8)]
+    found: dict[str, str] = {}
+    with (
+        serving_in_a_thread(FaultServer) as (_, url),
+        SyncTranslationClient(url, "m", tokenizer=tokenizer) as client,
+    ):
+
+        def work(text: str) -> None:
+            found[text] = client.translate(text, source="eng_Latn", targets="de")[0].text
+
+        threads = [threading.Thread(target=work, args=(text,)) for text in texts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert found == {text: tokenizer.decode(tokenizer.encode(text).ids) for text in texts}
+    client.close()
+    with pytest.raises(errors.InvalidCallError, match="closed"):
+        client.translate(TEXT, source="eng_Latn", targets="de")
+
+
+def test_an_interrupt_cancels_the_synchronous_call(tokenizer: CountingTokenizer) -> None:
+    with (
+        serving_in_a_thread(FaultServer, hang) as (server, url),
+        SyncTranslationClient(url, "m", tokenizer=tokenizer) as client,
+    ):
+
+        def interrupt() -> None:
+            while not server.started.is_set():
+                threading.Event().wait(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            client.translate(TEXT, source="eng_Latn", targets="de")
+        for _ in range(3000):
+            if server.cancelled.is_set():
+                break
+            threading.Event().wait(0.01)
+        assert server.cancelled.is_set()
+
+
+def test_the_synchronous_stream_reads_a_blocking_iterator(tokenizer: CountingTokenizer) -> None:
+    with (
+        serving_in_a_thread(FaultServer) as (_, url),
+        SyncTranslationClient(url, "m", tokenizer=tokenizer) as client,
+    ):
+        asked = threading.Event()
+
+        def captions() -> Iterator[str]:
+            yield "One."
+            asked.wait(30)  # the next one comes when the first has been shown
+            yield "Two."
+
+        items = client.stream(captions(), source="eng_Latn", targets="de")
+        first = next(items)
+        asked.set()
+        rest = list(items)
+    assert [item.sentence.text for item in (first, *rest)] == ["One.", "Two."]
+
+
+async def test_refusals_reach_the_caller_of_translate(tokenizer: CountingTokenizer) -> None:
+    server = FaultServer(abort(grpc.StatusCode.UNAVAILABLE, "Exceeds maximum queue size"))
+    async with client_of(server, tokenizer) as client:
+        with pytest.raises(errors.ServerBusyError):
+            await client.translate(TEXT, source="eng_Latn", targets="de")
+    assert server.calls == 1
