@@ -92,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         Ct2TritonError: Nothing can be translated.
     """
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
     try:
