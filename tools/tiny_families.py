@@ -80,23 +80,26 @@ def train_pieces(
     Args:
         folder: Where to write.
         options: `pieces` and `seed` are used.
-        name: Name of the files, without suffix.
+        name: Name of the file, without its suffix `.model`.
         **spm: Further arguments of the SentencePiece trainer.
 
     Returns:
-        Path of the `.model` file; the `.vocab` file lies beside it.
+        Path of the file.
     """
     import sentencepiece
 
     arguments = {"model_type": "bpe", "vocab_size": options.pieces, "character_coverage": 1.0}
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences(4000, options.seed)),
-        model_prefix=str(folder / name),
-        minloglevel=2,
-        num_threads=1,
-        **{**arguments, **spm},
-    )
-    return folder / f"{name}.model"
+    path = folder / f"{name}.model"
+    # Through a stream: a model written by name would hold the path of the folder.
+    with path.open("wb") as stream:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences(4000, options.seed)),
+            model_writer=stream,
+            minloglevel=2,
+            num_threads=1,
+            **{**arguments, **spm},
+        )
+    return path
 
 
 def make_nllb(folder: Path, options: TinyOptions) -> Checkpoint:

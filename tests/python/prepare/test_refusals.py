@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.errors import (
-    ConversionError,
     MissingPackageError,
     SettingError,
     UnsupportedModelError,
@@ -143,20 +142,32 @@ def test_a_shipped_model_that_does_not_load(
 def test_a_client_that_would_send_other_ids(
     checkpoint_copy: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """A tokenizer.json that normalises otherwise than the SentencePiece model beside it."""
+    """A tokenizer.json, which transformers reads, that numbers pieces otherwise than the model."""
+    checkpoint = checkpoint_copy("nllb")
+    path = checkpoint / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    numbers = content["model"]["vocab"]
+    numbers["."], numbers["?"] = numbers["?"], numbers["."]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    repository = tmp_path / "place" / "repository"
+    with pytest.raises(VerificationError, match=r"a client would send \[.* transformers gives"):
+        prepare(PrepareOptions(str(checkpoint), repository))
+    assert_nothing_left(tmp_path)
+
+
+def test_a_tokenizer_without_language_tokens(
+    checkpoint_copy: Callable[[str], Path], tmp_path: Path
+) -> None:
     checkpoint = checkpoint_copy("m2m100")
-    vocabulary = json.loads((checkpoint / "vocab.json").read_text(encoding="utf-8"))
-    first, second = list(vocabulary)[700:702]
-    vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
-    (checkpoint / "tokenizer_config.json").write_text(
-        (checkpoint / "tokenizer_config.json")
-        .read_text(encoding="utf-8")
-        .replace('"M2M100Tokenizer"', '"NllbTokenizer"'),
-        encoding="utf-8",
-    )
-    with pytest.raises((VerificationError, UnsupportedModelError, ConversionError)):
+    (checkpoint / "added_tokens.json").unlink()
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        content = json.loads((checkpoint / name).read_text(encoding="utf-8"))
+        content["additional_special_tokens"] = []
+        content.pop("added_tokens_decoder", None)
+        (checkpoint / name).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(UnsupportedModelError, match="this M2M100 model has no language tokens"):
         prepare(PrepareOptions(str(checkpoint), tmp_path / "place" / "repository"))
-    assert not (tmp_path / "place" / "repository").exists()
+    assert_nothing_left(tmp_path)
 
 
 def test_a_near_tie_is_excused_and_reported(
