@@ -111,7 +111,8 @@ class Wire:
         """Listens and gives the URL. Without a target it hangs up on everybody."""
         listener = await asyncio.start_server(self._relay, "127.0.0.1", 0)
         async with listener:
-            yield "127.0.0.1:%d" % listener.sockets[0].getsockname()[1]
+            port = listener.sockets[0].getsockname()[1]
+            yield f"127.0.0.1:{port}"
             self.cut()
 
     def cut(self) -> None:

@@ -114,7 +114,8 @@ async def _translate(args: argparse.Namespace) -> int:
         tokenizer=args.tokenizer,
         timeout_s=args.timeout,
     )
-    order = [language and language.code for language in client.tokenizer.targets(args.targets)]
+    targets = client.tokenizer.targets(args.targets)
+    order = [None if target is None else target.code for target in targets]
     printer = _Printer(order, as_json=args.json)
     async with client:
         items = client.stream(

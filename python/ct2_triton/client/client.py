@@ -18,7 +18,7 @@ from ct2_triton.errors import ClientError, InvalidCallError
 if TYPE_CHECKING:
     import os
     from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Mapping, Sequence
-    from types import TracebackType
+    from types import EllipsisType, TracebackType
     from typing import Any
 
     import grpc
@@ -31,22 +31,14 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "localhost:8001"
 DEFAULT_TIMEOUT_S = 60.0
-UNSET_S = -1.0  # "take the client's setting", since None means no limit
-
-
-@dataclass(frozen=True)
-class _Direction:
-    """From which language, into which."""
-
-    source: Language | None
-    targets: tuple[Language | None, ...]
 
 
 @dataclass(frozen=True)
 class _Call:
-    """What else the sentences of one call have in common."""
+    """What the sentences of one call have in common."""
 
-    tensors: ModelTensors
+    source: Language | None
+    targets: tuple[Language | None, ...]
     options: Mapping[str, OptionValue]
 
 
@@ -94,10 +86,12 @@ class TranslationClient:
 
         Raises:
             TokenizerError: No tokenizer is found, or it cannot be read.
-            InvalidCallError: No model is named.
+            InvalidCallError: No model is named, or nothing may be in flight.
         """
         if not model:
             raise InvalidCallError("name the model: TranslationClient(url, model)")
+        if max_in_flight < 1:
+            raise InvalidCallError(f"max_in_flight is {max_in_flight}; it must be 1 or more")
         self.model = model
         self.tokenizer = (
             tokenizer
@@ -105,7 +99,7 @@ class TranslationClient:
             else find_tokenizer(model, repository=repository, tokenizer=tokenizer)
         )
         self._timeout_s = timeout_s
-        self._max_in_flight = max(1, max_in_flight)
+        self._max_in_flight = max_in_flight
         self._version = version
         self._open = partial(
             _open, url, retry or RetryPolicy(), credentials=credentials, metadata=metadata
@@ -128,7 +122,7 @@ class TranslationClient:
         await self.close()
 
     async def close(self) -> None:
-        """Closes the connection; calls in flight are cancelled. May be called again."""
+        """Closes the connection; calls under way end with an error. May be called again."""
         self._closed = True
         if self._connection is not None:
             await self._connection.close()
@@ -140,7 +134,7 @@ class TranslationClient:
         *,
         source: str | None = ...,
         targets: str | Sequence[str] | None = ...,
-        timeout_s: float | None = ...,
+        timeout_s: float | EllipsisType | None = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
 
@@ -151,7 +145,7 @@ class TranslationClient:
         *,
         source: str | None = ...,
         targets: str | Sequence[str] | None = ...,
-        timeout_s: float | None = ...,
+        timeout_s: float | EllipsisType | None = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...
 
@@ -161,7 +155,7 @@ class TranslationClient:
         *,
         source: str | None = None,
         targets: str | Sequence[str] | None = None,
-        timeout_s: float | None = UNSET_S,
+        timeout_s: float | EllipsisType | None = ...,
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
         """Translates a sentence, or many, into one or more languages.
@@ -184,19 +178,17 @@ class TranslationClient:
             UnknownLanguageError: A language is not the model's.
             ClientError: Another of its subclasses; what had been sent is cancelled.
         """
-        from ct2_triton.client.connection import Deadline
-
-        direction = _Direction(self.tokenizer.source(source), self.tokenizer.targets(targets))
-        deadline = Deadline(self._limit_s(timeout_s))
-        call = _Call(await self._model_tensors(deadline), options)
+        deadline = self._deadline(timeout_s)
+        call = _Call(self.tokenizer.source(source), self.tokenizer.targets(targets), options)
+        if any(map(str.strip, [text] if isinstance(text, str) else text)):
+            await self._model_tensors(deadline)  # once, before many sentences need them
 
         async def sentence(one: str) -> list[Translation]:
-            return await run_all(self._sentence(one, direction, call, deadline).values())
+            return await run_all(self._sentence(one, call, deadline).values())
 
         if isinstance(text, str):
             return await sentence(text)
-        limit = max(1, self._max_in_flight // len(direction.targets))
-        return await map_bounded(sentence, text, limit)
+        return await map_bounded(sentence, text, max(1, self._max_in_flight // len(call.targets)))
 
     async def stream(
         self,
@@ -204,7 +196,7 @@ class TranslationClient:
         *,
         source: str | None = None,
         targets: str | Sequence[str] | None = None,
-        timeout_s: float | None = UNSET_S,
+        timeout_s: float | EllipsisType | None = ...,
         max_in_flight: int = 16,
         order: Order = "per-language",
         superseded: Superseded = "cancel",
@@ -234,43 +226,37 @@ class TranslationClient:
             UnknownLanguageError: A language is not the model's.
             ClientError: A sentence failed and `on_error` is "raise".
         """
-        from ct2_triton.client.connection import Deadline
-
-        direction = _Direction(self.tokenizer.source(source), self.tokenizer.targets(targets))
-        limit_s = self._limit_s(timeout_s)
+        call = _Call(self.tokenizer.source(source), self.tokenizer.targets(targets), options)
         behaviour = StreamOptions(max_in_flight, order, superseded, on_error)
-        call = _Call(await self._model_tensors(Deadline(limit_s)), options)
+        await self._model_tensors(self._deadline(timeout_s))
 
         def start(sentence: Sentence) -> dict[str | None, Coroutine[Any, Any, Translation]]:
-            own = direction
+            own = call
             try:
                 if sentence.source is not None:
-                    own = replace(direction, source=self.tokenizer.source(sentence.source))
-                return self._sentence(sentence.text, own, call, Deadline(limit_s))
+                    own = replace(call, source=self.tokenizer.source(sentence.source))
+                return self._sentence(sentence.text, own, self._deadline(timeout_s))
             except ClientError as error:
-                return {_code(target): _failed(error) for target in direction.targets}
+                return {_code(target): _failed(error) for target in call.targets}
 
         async with aclosing(TranslationStream(start, behaviour).run(sentences)) as items:
             async for item in items:
                 yield item
 
     def _sentence(
-        self, text: str, direction: _Direction, call: _Call, deadline: Deadline
+        self, text: str, call: _Call, deadline: Deadline
     ) -> dict[str | None, Coroutine[Any, Any, Translation]]:
         """Splits a sentence once and makes a coroutine for each language."""
         encoded = self.tokenizer.encode(text)
         return {
-            _code(target): self._translation(
-                text, encoded, direction.source, target, call, deadline
-            )
-            for target in direction.targets
+            _code(target): self._translation(text, encoded, target, call, deadline)
+            for target in call.targets
         }
 
     async def _translation(
         self,
         text: str,
         encoded: EncodedText,
-        source: Language | None,
         target: Language | None,
         call: _Call,
         deadline: Deadline,
@@ -278,15 +264,16 @@ class TranslationClient:
         """Translates one sentence into one language: one request, one row."""
         from ct2_triton.client.requests import build_request, read_response
 
+        source, wanted = _code(call.source), _code(target)
         if encoded.is_empty:
-            return empty_translation(text, _code(source), _code(target))
-        rules = self.tokenizer.rules
-        row = rules.input_ids(encoded.ids, source, target)
-        prefix = rules.target_prefix(target)
-        request = build_request(call.tensors, row, prefix, call.options, deadline.remaining_s())
+            return empty_translation(text, source, wanted)
+        tensors = await self._model_tensors(deadline)
+        row = self.tokenizer.rules.input_ids(encoded.ids, call.source, target)
+        prefix = self.tokenizer.rules.target_prefix(target)
+        request = build_request(tensors, row, prefix, call.options, deadline.remaining_s())
         response = await self._connect().infer(request, deadline)
         hypotheses = read_response(response, len(prefix), self.tokenizer.decode)
-        return Translation(text, _code(source), _code(target), hypotheses, encoded.unknown_tokens)
+        return Translation(text, source, wanted, hypotheses, encoded.unknown_tokens)
 
     async def _model_tensors(self, deadline: Deadline) -> ModelTensors:
         """Asks the server for the model's tensors, until it has said it once."""
@@ -306,8 +293,11 @@ class TranslationClient:
             self._connection = self._open()
         return self._connection
 
-    def _limit_s(self, given: float | None) -> float | None:
-        return self._timeout_s if given == UNSET_S else given
+    def _deadline(self, timeout_s: float | EllipsisType | None) -> Deadline:
+        """Starts the clock of a call; left out, the client's setting counts."""
+        from ct2_triton.client.connection import Deadline
+
+        return Deadline(self._timeout_s if timeout_s is ... else timeout_s)
 
 
 def _open(

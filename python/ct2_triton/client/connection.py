@@ -95,10 +95,12 @@ class Connection:
         self._url = url
         self._budget_s = retry.budget_s
         self._metadata = tuple((key.lower(), value) for key, value in (metadata or {}).items())
+        self._closed = False
         self._watch: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
-        """Closes the channel; calls in flight end as cancelled."""
+        """Closes the channel; calls under way end with InvalidCallError."""
+        self._closed = True
         if self._watch is not None:
             self._watch.cancel()
         await self._channel.close()
@@ -136,6 +138,10 @@ class Connection:
             )
         except grpc.RpcError as error:
             raise self._wrapped(error, deadline) from error
+        except asyncio.CancelledError:
+            if self._closed:  # gRPC cancels what is under way; nobody cancelled the caller
+                raise errors.InvalidCallError("the client was closed during the call") from None
+            raise
 
     async def _reach(self, deadline: Deadline) -> None:
         """Waits until the channel stands, as long as the policy and the deadline allow."""

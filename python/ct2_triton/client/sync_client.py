@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ct2_triton.client.blocking import iterate_in_thread
-from ct2_triton.client.client import DEFAULT_URL, UNSET_S, TranslationClient
+from ct2_triton.client.client import DEFAULT_URL, TranslationClient
+from ct2_triton.client.tasks import cancel_all
 from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
-    from types import TracebackType
+    from types import EllipsisType, TracebackType
 
     from ct2_triton.client.requests import OptionValue
     from ct2_triton.client.results import Translation
@@ -60,10 +62,13 @@ class SyncTranslationClient:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection and ends the thread. May be called again."""
+        """Closes the connection and ends the thread. May be called again.
+
+        Calls of other threads end with an error.
+        """
         if self._loop.is_closed():
             return
-        self._run(self._client.close())
+        self._run(self._shut_down())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -75,7 +80,7 @@ class SyncTranslationClient:
         *,
         source: str | None = ...,
         targets: str | Sequence[str] | None = ...,
-        timeout_s: float | None = ...,
+        timeout_s: float | EllipsisType | None = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
 
@@ -86,7 +91,7 @@ class SyncTranslationClient:
         *,
         source: str | None = ...,
         targets: str | Sequence[str] | None = ...,
-        timeout_s: float | None = ...,
+        timeout_s: float | EllipsisType | None = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...
 
@@ -96,7 +101,7 @@ class SyncTranslationClient:
         *,
         source: str | None = None,
         targets: str | Sequence[str] | None = None,
-        timeout_s: float | None = UNSET_S,
+        timeout_s: float | EllipsisType | None = ...,
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
         """Translates as `TranslationClient.translate` does, with the same arguments.
@@ -127,7 +132,15 @@ class SyncTranslationClient:
             while (item := self._run(_next(items))) is not None:
                 yield item
         finally:
-            self._run(items.aclose())
+            if not self._loop.is_closed():
+                self._run(items.aclose())
+
+    async def _shut_down(self) -> None:
+        """Closes the client and lets every call learn of it, before the loop stops."""
+        await self._client.close()
+        await cancel_all(
+            [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        )
 
     def _run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """Runs a coroutine in the client's loop and waits for it."""
@@ -137,6 +150,8 @@ class SyncTranslationClient:
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
+        except concurrent.futures.CancelledError as error:
+            raise InvalidCallError("the client was closed during the call") from error
         except BaseException:
             future.cancel()
             raise

@@ -311,3 +311,47 @@ async def test_refusals_reach_the_caller_of_translate(tokenizer: CountingTokeniz
         with pytest.raises(errors.ServerBusyError):
             await client.translate(TEXT, source="eng_Latn", targets="de")
     assert server.calls == 1
+
+
+async def test_an_empty_text_needs_no_server(tokenizer: CountingTokenizer) -> None:
+    async with TranslationClient("127.0.0.1:1", "m", tokenizer=tokenizer) as client:
+        answers = await client.translate(["", " \t"], source="en", targets=["de", "fr"])
+    assert [[one.finish_reason for one in answer] for answer in answers] == [["empty"] * 2] * 2
+
+
+async def test_closing_ends_a_call_with_an_error(tokenizer: CountingTokenizer) -> None:
+    server = FaultServer(hang)
+    async with client_of(server, tokenizer) as client:
+        call = asyncio.create_task(client.translate(TEXT, source="en", targets=TARGETS))
+        await asyncio.wait_for(server.started.wait(), 30)
+        await client.close()
+        with pytest.raises(errors.InvalidCallError, match="closed"):
+            await call
+        await asyncio.wait_for(server.cancelled.wait(), 30)
+
+
+def test_closing_ends_the_call_of_another_thread(tokenizer: CountingTokenizer) -> None:
+    found: list[BaseException] = []
+    with serving_in_a_thread(FaultServer, hang) as (server, url):
+        client = SyncTranslationClient(url, "m", tokenizer=tokenizer)
+
+        def work() -> None:
+            try:
+                client.translate(TEXT, source="en", targets="de")
+            except errors.InvalidCallError as error:
+                found.append(error)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        while not server.started.is_set():
+            threading.Event().wait(0.01)
+        client.close()
+        thread.join(60)
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("settings", [{"max_in_flight": 0}, {"timeout_s": -1}])
+async def test_settings_are_checked(tokenizer: CountingTokenizer, settings: dict[str, Any]) -> None:
+    with pytest.raises(errors.InvalidCallError, match=next(iter(settings))):
+        async with TranslationClient("127.0.0.1:1", "m", tokenizer=tokenizer, **settings) as client:
+            await client.translate(TEXT, source="en", targets="de")
