@@ -39,10 +39,12 @@ def main() -> int:
     parser.add_argument("--checkpoint", help="hub id or folder (default: a tiny model made here)")
     args = parser.parse_args()
     repository = BUILD / "model_repository"
-    checkpoint = args.checkpoint or str(_tiny_checkpoint())
-    _command(
-        "ct2-prepare", checkpoint, "--model-repository", repository, "--name", MODEL, "--force"
-    )
+    prepare = ["--model-repository", repository, "--name", MODEL, "--force"]
+    if args.checkpoint:
+        _command("ct2-prepare", args.checkpoint, *prepare)
+    else:
+        # Untrained, it would not stop by itself before the model's limit of 256 tokens.
+        _command("ct2-prepare", _tiny_checkpoint(), *prepare, "--set", "max_decoding_length=12")
     BUILD.mkdir(parents=True, exist_ok=True)
     log_path = BUILD / "tritonserver.log"
     with log_path.open("w", encoding="utf-8") as log:

@@ -9,17 +9,20 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import deque
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from ct2_triton.serve import launcher
 from ct2_triton.serve.errors import ServerStartError
+from ct2_triton.serve.log_reader import LogReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_KEPT_LOG_LINES = 5000
+
+class _Launched(NamedTuple):
+    child: subprocess.Popen[bytes]
+    log: LogReader
 
 
 class LoggedProcess:
@@ -42,17 +45,15 @@ class LoggedProcess:
         Raises:
             ServerStartError: If it cannot be started.
         """
-        self._log = log
-        self._newest: deque[str] = deque(maxlen=_KEPT_LOG_LINES)
-        outcome: SimpleQueue[subprocess.Popen[str] | OSError] = SimpleQueue()
+        outcome: SimpleQueue[_Launched | OSError] = SimpleQueue()
         self._keeper = threading.Thread(
-            target=self._keep, args=(command, environment, outcome), daemon=True
+            target=self._keep, args=(command, environment, log, outcome), daemon=True
         )
         self._keeper.start()
         launched = outcome.get()
         if isinstance(launched, OSError):
             raise ServerStartError(f"cannot start {command[0]}: {launched}")
-        self._child = launched
+        self._child, self._log = launched
 
     @property
     def pid(self) -> int:
@@ -65,14 +66,12 @@ class LoggedProcess:
         return self._child.poll()
 
     def log_lines(self) -> list[str]:
-        """The newest lines of its log; all there are, if it has ended and left no children.
+        """All it has written to its log before this call, as far as it is kept.
 
         Returns:
             At most 5000 lines, with their ends.
         """
-        if self.exit_code is not None:
-            self._keeper.join(timeout=5.0)
-        return list(self._newest)
+        return self._log.lines()
 
     def wait(self) -> int:
         """Wait until it ends.
@@ -115,27 +114,24 @@ class LoggedProcess:
         self,
         command: Sequence[str],
         environment: Mapping[str, str],
-        outcome: SimpleQueue[subprocess.Popen[str] | OSError],
+        log: TextIO | None,
+        outcome: SimpleQueue[_Launched | OSError],
     ) -> None:
         try:
-            process = subprocess.Popen(
+            child = subprocess.Popen(
                 [sys.executable, "-I", "-S", launcher.__file__, str(os.getpid()), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                text=True,
-                encoding="utf-8",
-                errors="backslashreplace",
+                bufsize=0,
                 env=environment,
                 start_new_session=True,  # so that a Ctrl-C reaches it once, through us
             )
         except OSError as error:
             outcome.put(error)
             return
-        outcome.put(process)
-        with process:
-            for line in process.stdout or ():
-                self._newest.append(line)
-                if self._log is not None:
-                    self._log.write(line)
-                    self._log.flush()
+        assert child.stdout is not None  # noqa: S101 - it was asked for
+        reader = LogReader(child.stdout, log)
+        outcome.put(_Launched(child, reader))
+        reader.run()
+        child.wait()
