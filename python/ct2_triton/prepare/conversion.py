@@ -38,11 +38,28 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
             str(folder), local_files_only=True
         )
     except Exception as error:  # whatever transformers and its tokenizers raise
-        raise UnsupportedModelError(f"cannot load the tokenizer of {folder}: {error}") from error
+        raise UnsupportedModelError(
+            f"cannot load the tokenizer of {folder}: {error}{_hint_of_version(folder)}"
+        ) from error
     # transformers gives False where a slow tokenizer fails with an OSError.
     if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
         raise UnsupportedModelError(f"cannot load the tokenizer of {folder}: its files are damaged")
     return tokenizer
+
+
+def _hint_of_version(folder: Path) -> str:
+    """Says so when the folder was written by a version whose tokenizers version 4 cannot read."""
+    try:
+        config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        written_by = str(config.get("transformers_version", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+    if written_by.split(".")[0] in ("", "4"):
+        return ""
+    return (
+        f" (it was saved by transformers {written_by}, which version 4 cannot always read: take "
+        "the tokenizer files of the model it was trained from, or save them with version 4)"
+    )
 
 
 def convert(checkpoint: Path, output: Path, quantization: str) -> None:

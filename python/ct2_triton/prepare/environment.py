@@ -8,6 +8,7 @@ from importlib import metadata
 from ct2_triton.errors import MissingPackageError
 
 _INSTALL = "pip install 'ct2-triton[convert]'"
+_OLDEST_TRANSFORMERS_4 = 57
 _NEEDED = (
     "ctranslate2",
     "huggingface_hub",
@@ -28,8 +29,8 @@ def check_environment() -> dict[str, str]:
         Version of each package.
 
     Raises:
-        MissingPackageError: One is missing, or transformers is of another major version than 4.
-            Version 5 gives other ids for NLLB and mBART-50 texts that end in a space, and writes
+        MissingPackageError: One is missing, or transformers is older than 4.57 or of version 5,
+            which gives other ids for NLLB and mBART-50 texts that end in a space, and writes
             tokenizer folders that version 4 cannot read.
     """
     versions = {name: _version(name) for name in _NEEDED}
@@ -37,10 +38,11 @@ def check_environment() -> dict[str, str]:
     if missing:
         raise MissingPackageError(f"not installed: {', '.join(missing)}; {_INSTALL}")
     transformers = versions["transformers"]
-    if transformers.split(".")[0] != "4":
+    major, minor = map(int, transformers.split(".")[:2])
+    if major != 4 or minor < _OLDEST_TRANSFORMERS_4:
         raise MissingPackageError(
-            f"ct2-prepare works with transformers 4, and found {transformers}, whose tokenizers "
-            f"give other ids; {_INSTALL}"
+            f"ct2-prepare works with transformers 4.{_OLDEST_TRANSFORMERS_4} and later releases "
+            f"of version 4, and found {transformers}; {_INSTALL}"
         )
     return versions
 

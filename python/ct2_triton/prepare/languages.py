@@ -56,15 +56,27 @@ def with_aliases(languages: Sequence[Language], tags: Mapping[str, str]) -> tupl
     """
     claims: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for entry in languages:
-        if entry.code in tags:
-            for alias, rank in _candidates(entry.code, tags[entry.code]).items():
-                claims[alias].append((rank, _script_distance(alias, tags[entry.code]), entry.code))
+        tag = tags.get(entry.code)
+        if tag and _is_well_formed(tag):
+            for alias, rank in _candidates(entry.code, tag).items():
+                claims[alias].append((rank, _script_distance(alias, tag), entry.code))
     codes = {_fold(entry.code) for entry in languages}
     aliases: dict[str, list[str]] = defaultdict(list)
     for alias, claim in claims.items():
         if (winner := _winner(claim)) and _fold(alias) not in codes:
             aliases[winner].append(alias)
     return tuple(replace(entry, aliases=tuple(sorted(aliases[entry.code]))) for entry in languages)
+
+
+def _is_well_formed(tag: str) -> bool:
+    import langcodes
+    from langcodes.tag_parser import LanguageTagError
+
+    try:
+        langcodes.Language.get(tag)
+    except LanguageTagError:
+        return False
+    return True
 
 
 def _candidates(code: str, tag: str) -> dict[str, int]:

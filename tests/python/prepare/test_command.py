@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,6 +70,21 @@ def test_a_checkpoint_whose_tokenizer_is_damaged(
     assert cli.prepare([str(checkpoint), "--model-repository", str(repository)]) == 1
     assert "cannot load the tokenizer" in capsys.readouterr().err
     assert not repository.exists()
+
+
+def test_a_tokenizer_that_transformers_5_saved(
+    checkpoint_copy: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Version 5 writes language tokens as a list under a name that version 4 takes for a map."""
+    checkpoint = checkpoint_copy("nllb")
+    for name, values in (
+        ("tokenizer_config.json", {"extra_special_tokens": ["ace_Arab", "ace_Latn"]}),
+        ("config.json", {"transformers_version": "5.23.0"}),
+    ):
+        content = json.loads((checkpoint / name).read_text(encoding="utf-8"))
+        (checkpoint / name).write_text(json.dumps({**content, **values}), encoding="utf-8")
+    assert cli.prepare([str(checkpoint), "--model-repository", str(tmp_path / "repository")]) == 1
+    assert "it was saved by transformers 5.23.0" in capsys.readouterr().err
 
 
 def test_damaged_weights(

@@ -251,6 +251,21 @@ def test_weights_in_shards_and_in_the_older_format(
     ).read_bytes()
 
 
+@pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16])
+def test_checkpoints_in_half_precision_are_proved_in_float32(
+    checkpoint_copy: Callable[[str], Path], tmp_path: Path, stored: torch.dtype
+) -> None:
+    checkpoint = checkpoint_copy("nllb")
+    model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(checkpoint)
+    model.to(stored).save_pretrained(checkpoint)
+    result = prepare(
+        PrepareOptions(str(checkpoint), tmp_path / "repository", quantization="float32")
+    )
+    proof = result.manifest["verification"]
+    assert proof["near_ties"] == []
+    assert proof["stored_rows_equal"] == proof["probes"]
+
+
 def test_a_missing_shard_is_named(checkpoint_copy: Callable[[str], Path], tmp_path: Path) -> None:
     checkpoint = checkpoint_copy("nllb")
     model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(checkpoint)

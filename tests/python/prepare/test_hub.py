@@ -34,12 +34,15 @@ class Workplace:
     def model(self) -> Path:
         return self.folder / "repository" / "tiny-nllb"
 
-    def run(self, *arguments: str, endpoint: str | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, endpoint: str | None = None, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith("HF_")
         }
         environment["HF_ENDPOINT"] = endpoint or self.hub.url
         environment["HF_HOME"] = str(self.folder / "cache")
+        environment.update(variables)
         command = "import sys; from ct2_triton.cli import prepare; sys.exit(prepare())"
         return subprocess.run(
             [sys.executable, "-c", command, *arguments, "--model-repository", self.model.parent],
@@ -175,6 +178,13 @@ def test_without_network_the_message_says_what_to_do(workplace: Workplace) -> No
     message = assert_failed(workplace.run(HUB_ID, endpoint="http://127.0.0.1:9"), workplace)
     for help_with in ("local directory", "HF_HOME", "HF_ENDPOINT", "http://127.0.0.1:9"):
         assert help_with in message
+
+
+def test_offline_mode_asks_nobody(workplace: Workplace) -> None:
+    workplace.hub.add(HUB_ID, serve_checkpoint(workplace))
+    message = assert_failed(workplace.run(HUB_ID, HF_HUB_OFFLINE="1"), workplace)
+    assert "HF_HOME" in message
+    assert workplace.hub.requests == []
 
 
 def test_without_network_the_cache_is_used(workplace: Workplace) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from ct2_triton.errors import UnknownLanguageError
 from ct2_triton.prepare.families.marian import Marian
+from ct2_triton.prepare.languages import with_aliases
 from ct2_triton.prepared_model import Language, TokenRules
 from python.prepare.conftest import Prepared
 
@@ -172,6 +173,13 @@ def test_a_model_that_does_not_tell_sources_apart_takes_any_name(prepared: Prepa
     assert rules.source_language("fra") is None
     with pytest.raises(UnknownLanguageError):
         rules.target_language("fra")
+
+
+def test_codes_that_are_no_language_tags_have_no_aliases() -> None:
+    made = with_aliases([Language("de"), Language("x"), Language("ab-9-c")], {"de": "de", "x": "x"})
+    assert [bool(entry.aliases) for entry in made] == [True, False, False]
+    made = with_aliases([Language("odd")], {"odd": "d-e-f-g-toolongsubtag"})
+    assert made[0].aliases == ()
 
 
 def test_sides_are_kept_apart(prepared: Prepared) -> None:
