@@ -90,6 +90,18 @@ def test_each_entry_point_is_one_statement() -> None:
     assert all(body.strip().startswith("return ") for body in bodies)
 
 
+def test_cmake_lists_every_source_once_and_sorted() -> None:
+    """Sorted lists and no globbing: a forgotten file fails here, not at the first load."""
+    text = (BACKEND / "CMakeLists.txt").read_text()
+    lists = [re.findall(r"^  (\S+\.cc)\)?$", block, re.MULTILINE) for block in text.split("\n\n")]
+    listed = [name for names in lists for name in names]
+    assert sorted(listed) == sorted(
+        str(path.relative_to(BACKEND)) for path in CPP
+        if path.suffix == ".cc" and path.is_relative_to(BACKEND)
+    )  # fmt: skip
+    assert all(names == sorted(names) for names in lists)
+
+
 def test_every_header_compiles_alone() -> None:
     json_dir = _python_include("nlohmann_json", "include")
     pybind_dir = _python_include("pybind11", "include")
