@@ -151,6 +151,14 @@ async def test_nothing_is_sent_for_nothing(tokenizer: CountingTokenizer) -> None
     assert server.requests == []
 
 
+async def test_nothing_is_sent_for_an_unknown_language(tokenizer: CountingTokenizer) -> None:
+    server = Recorder()
+    async with client_of(server, tokenizer) as client:
+        with pytest.raises(errors.UnknownLanguageError, match="deu_Latn"):
+            await client.translate(TEXT, source="eng_Latn", targets=["fra_Latn", "deu_Lat"])
+    assert server.requests == []
+
+
 async def test_the_first_failure_cancels_the_rest(tokenizer: CountingTokenizer) -> None:
     async def refuse_the_second(server: FaultServer, request: Any, context: Any) -> Any:
         if server.calls == 2:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -182,3 +183,15 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(command: Callable[..., Com
         process.stdin.close()
         assert process.wait(60) == 1
         assert process.stderr.read() == ""
+
+
+def test_progress_goes_to_a_terminal_only(command: Callable[..., Command]) -> None:
+    terminal, end = os.openpty()
+    with subprocess.Popen(
+        command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=end, text=True
+    ) as process:
+        os.close(end)
+        shown, _ = process.communicate("One.\nTwo.\n", timeout=60)
+    assert len(shown.splitlines()) == 4
+    assert os.read(terminal, 4096).replace(b"\r\n", b"\n") == b"\r1 lines\r2 lines\n"
+    os.close(terminal)
