@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tests of core and backend again, on the oldest CTranslate2 of the supported range.
+
+The first run uses the newest one, which constraints.txt pins. The oldest lies in a folder that make
+fills; before the others on the module path it is what `import ctranslate2`, the core and the servers
+find. The binaries are the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+_RANGE = re.search(r'"ctranslate2>=([\d.]+),<=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
+assert _RANGE is not None
+OLDEST, NEWEST = _RANGE.groups()
+FOLDER = ROOT / ".venvs" / f"ctranslate2-{OLDEST}"
+
+
+def test_the_first_run_uses_the_newest() -> None:
+    assert f"ctranslate2=={NEWEST}\n" in (ROOT / "constraints.txt").read_text()
+
+
+@pytest.mark.server
+@pytest.mark.timeout(1800)
+def test_core_and_backend_pass_on_the_oldest() -> None:
+    assert FOLDER.is_dir(), f"no {FOLDER}: run 'make test' once, or 'make {FOLDER}/.installed'"
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
+    assert _run(environment, "-c", _PRINT_VERSIONS).split() == [OLDEST, OLDEST]
+    _run(
+        environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/core", "tests/server",
+        "--ignore=tests/server/client",
+    )  # fmt: skip
+
+
+_PRINT_VERSIONS = """
+import ctranslate2
+from ct2_triton import _core
+print(ctranslate2.__version__, _core.library_version())
+"""
+
+
+def _run(environment: dict[str, str], *arguments: str) -> str:
+    result = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout[-20000:]
+    return result.stdout
