@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests of core and backend again, on the oldest CTranslate2 of the supported range.
 
-The first run uses the newest one, which constraints.txt pins. The oldest lies in a folder that make
-fills; before the others on the module path it is what `import ctranslate2`, the core and the servers
+The first run uses the newest one, which constraints.txt pins. The oldest lies in a folder that
+make fills; first on the module path, it is what `import ctranslate2`, the core and the servers
 find. The binaries are the same.
 """
 
