@@ -92,6 +92,8 @@ async def test_a_sentence_is_split_once_for_all_its_languages(
     assert [one.target for one in answer] == TARGETS
     # The server echoes the source ids, so that their text comes back, without the prefix.
     assert [one.text for one in answer] == [TEXT] * 4
+    sent = row(server.requests[0], "INPUT_IDS")
+    assert [list(one.ids) for one in answer] == [sent] * 4
 
 
 async def test_every_request_sends_the_same_inputs_and_one_row(
