@@ -9,6 +9,7 @@ import pytest
 from ct2_triton.serve import Ports, ServerOptions
 from ct2_triton.serve.backend_folder import BackendFolder
 from ct2_triton.serve.command import server_command, server_environment
+from ct2_triton.serve.gpu import has_cublas
 from ct2_triton.serve.installation import ServerInstallation
 
 _FOLDER = BackendFolder(Path("/cache/backends"), Path("/nowhere/lib"))
@@ -50,6 +51,7 @@ def test_cache_implementations_beside_the_server_are_offered(tmp_path: Path) -> 
 def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/bin")
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    monkeypatch.setattr("ct2_triton.serve.command.cublas_wheel_folder", lambda: None)
     options = ServerOptions([], environment={"EXTRA": "1"})
     environment = server_environment(options, _FOLDER)
     assert environment["PATH"] == f"{Path(sys.executable).parent}:/bin"
@@ -57,3 +59,19 @@ def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "LD_LIBRARY_PATH" not in environment
     environment = server_environment(options, BackendFolder(tmp_path, tmp_path))
     assert environment["LD_LIBRARY_PATH"] == str(tmp_path)
+
+
+def test_cublas_of_a_wheel_comes_last_on_the_path_of_the_loader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "site" / "nvidia" / "cublas" / "lib" / "libcublas.so.12"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    assert has_cublas()
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/mine")
+    environment = server_environment(ServerOptions([]), _FOLDER)
+    assert environment["LD_LIBRARY_PATH"] == f"/mine:{library.parent}"
+    monkeypatch.delenv("LD_LIBRARY_PATH")
+    environment = server_environment(ServerOptions([]), _FOLDER)
+    assert environment["LD_LIBRARY_PATH"] == str(library.parent)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 from ct2_triton.serve import model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
-from ct2_triton.serve.gpu import count_gpus
+from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
 from ct2_triton.serve.options import ServerOptions
 from ct2_triton.serve.ports import Ports
 from ct2_triton.serve.server import TritonServer
@@ -139,7 +139,10 @@ def _check_model_configs(options: ServerOptions) -> None:
     configs = model_configs.read_model_configs(options.model_repositories)
     for warning in model_configs.warnings(configs):
         _warn(warning)
-    complaints = model_configs.gpu_complaints(configs) if count_gpus() == 0 else []
+    if count_gpus() > 0:
+        _check_cublas()
+        return
+    complaints = model_configs.gpu_complaints(configs)
     if not complaints:
         return
     # With one of these flags the server can do without the models complained of.
@@ -148,6 +151,14 @@ def _check_model_configs(options: ServerOptions) -> None:
             _warn(complaint)
         return
     raise ModelRepositoryError("\n".join(complaints))
+
+
+def _check_cublas() -> None:
+    if not has_cublas():
+        _warn(
+            f"CTranslate2 needs {CUBLAS} on a GPU and the loader does not find it: models on a GPU "
+            "will fail; 'pip install nvidia-cublas-cu12', or put it on LD_LIBRARY_PATH"
+        )
 
 
 def _print_ready(server: TritonServer) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.serve.errors import ServeError
-from ct2_triton.serve.gpu import count_gpus
+from ct2_triton.serve.gpu import count_gpus, cublas_wheel_folder
 
 if TYPE_CHECKING:
     from ct2_triton.serve.backend_folder import BackendFolder
@@ -95,6 +95,11 @@ def server_environment(options: ServerOptions, folder: BackendFolder) -> dict[st
     _prepend(environment, "PATH", Path(sys.executable).parent)
     if folder.libraries.is_dir():
         _prepend(environment, "LD_LIBRARY_PATH", folder.libraries)
+    cublas = cublas_wheel_folder()
+    if cublas is not None:
+        # Behind what is there: a library that the user or the system offers goes first.
+        rest = environment.get("LD_LIBRARY_PATH")
+        environment["LD_LIBRARY_PATH"] = f"{rest}{os.pathsep}{cublas}" if rest else str(cublas)
     environment.update(options.environment)
     return environment
 

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the GPUs that a server started here would see."""
+"""What a server started here would find of GPUs and of the library that the engine needs on one."""
 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
+from pathlib import Path
+
+# What CTranslate2 asks the loader for when it first multiplies on a GPU; its wheel has the rest.
+CUBLAS = "libcublas.so.12"
 
 
 def count_gpus() -> int:
@@ -20,3 +25,31 @@ def count_gpus() -> int:
     if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return 0
     return count.value
+
+
+def cublas_wheel_folder() -> Path | None:
+    """Find cuBLAS 12 in a Python wheel, where the loader does not look by itself.
+
+    Returns:
+        The folder of the library, or None if no wheel brings it.
+    """
+    spec = importlib.util.find_spec("nvidia")
+    for location in (spec and spec.submodule_search_locations) or ():
+        for library in sorted(Path(location).glob(f"*/lib/{CUBLAS}")):
+            return library.parent
+    return None
+
+
+def has_cublas() -> bool:
+    """Whether a server started here finds cuBLAS 12, through the loader or in a wheel.
+
+    Returns:
+        True if it does.
+    """
+    if cublas_wheel_folder() is not None:
+        return True
+    try:
+        ctypes.CDLL(CUBLAS)
+    except OSError:
+        return False
+    return True
