@@ -4,7 +4,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <optional>
 
@@ -24,11 +26,11 @@ namespace {
 // Waits for the rows of one `translate`.
 class Collector : public RowListener {
  public:
-  Collector(size_t rows, CallObserver* observer)
-      : results_(rows), open_(rows), observer_(observer) {}
+  Collector(size_t rows, CallObserver* observer, std::optional<size_t> cancel_after)
+      : results_(rows), open_(rows), observer_(observer), cancel_after_(cancel_after) {}
 
   CallObserver* observer() const noexcept override { return observer_; }
-  bool Cancelled() const noexcept override { return false; }
+  bool Cancelled() const noexcept override { return cancel_after_ && asked_++ >= *cancel_after_; }
   void RowDone(size_t row, RowResult result, const CallTimes&) noexcept override {
     Close([&] { results_[row] = std::move(result); });
   }
@@ -57,6 +59,8 @@ class Collector : public RowListener {
   std::optional<Error> failure_;
   size_t open_;
   CallObserver* const observer_;
+  const std::optional<size_t> cancel_after_;
+  mutable std::atomic<size_t> asked_ = 0;
 };
 
 // A Translator with a blocking front, and a record of the calls it made.
@@ -80,7 +84,7 @@ class PyTranslator : public CallObserver {
 
   std::vector<RowResult> Translate(const std::vector<Ids>& source,
                                    const std::optional<std::vector<Ids>>& prefix,
-                                   const py::dict& parameters) {
+                                   const py::dict& parameters, std::optional<size_t> cancel_after) {
     DecodingOptions options = translator_->defaults();
     for (const auto& [name, value] : parameters) {
       SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine_, &options);
@@ -92,7 +96,7 @@ class PyTranslator : public CallObserver {
     }
     const py::gil_scoped_release release;
     auto checked = translator_->Check(std::move(rows), &options);
-    const auto listener = std::make_shared<Collector>(checked.size(), this);
+    const auto listener = std::make_shared<Collector>(checked.size(), this, cancel_after);
     std::vector<Translator::Request> requests(1);
     requests[0] = {std::move(checked), listener};
     translator_->Submit(std::move(requests));
@@ -127,9 +131,10 @@ py::dict Describe(const Hypothesis& hypothesis) {
 }
 
 py::list TranslateRows(PyTranslator& translator, const std::vector<Ids>& source,
-                       const std::optional<std::vector<Ids>>& prefix, const py::dict& parameters) {
+                       const std::optional<std::vector<Ids>>& prefix, const py::dict& parameters,
+                       std::optional<size_t> cancel_after) {
   py::list answers;
-  for (const auto& row : translator.Translate(source, prefix, parameters)) {
+  for (const auto& row : translator.Translate(source, prefix, parameters, cancel_after)) {
     py::list hypotheses;
     for (const auto& hypothesis : row.hypotheses) hypotheses.append(Describe(hypothesis));
     answers.append(hypotheses);
@@ -181,12 +186,15 @@ py::dict PyAnswerTensors(const std::vector<std::vector<Ids>>& rows, bool batched
 
 std::vector<size_t> PyPickRows(const std::vector<int64_t>& source_tokens,
                                const std::vector<bool>& may_join, size_t max_rows,
-                               int64_t max_tokens, int64_t beams) {
+                               int64_t max_tokens, int64_t beams,
+                               const std::vector<int64_t>& search_tokens,
+                               int64_t max_search_tokens) {
   std::vector<Candidate> waiting;
   for (size_t i = 0; i < source_tokens.size(); ++i) {
-    waiting.push_back({source_tokens[i], beams, may_join.at(i)});
+    waiting.push_back(
+        {source_tokens[i], beams, may_join.at(i), search_tokens.empty() ? 0 : search_tokens.at(i)});
   }
-  return PickRows(waiting, {max_rows, max_tokens});
+  return PickRows(waiting, {max_rows, max_tokens, max_search_tokens});
 }
 
 }  // namespace
@@ -205,6 +213,7 @@ void BindTranslation(py::module_& module) {
              py::arg("pad_id"), "The output tensors, (shape, values) each, of rows of hypotheses.");
   module.def("pick_rows", &PyPickRows, py::arg("source_tokens"), py::arg("may_join"),
              py::arg("max_rows"), py::arg("max_tokens"), py::arg("beams") = 1,
+             py::arg("search_tokens") = std::vector<int64_t>(), py::arg("max_search_tokens") = std::numeric_limits<int64_t>::max(),
              "Positions of the waiting rows that go into the next call.");
   module.def("fair_share", &FairShare, py::arg("waiting"), py::arg("running"), py::arg("workers"),
              "Rows that one worker should take at most.");
@@ -212,8 +221,9 @@ void BindTranslation(py::module_& module) {
       .def(py::init<const std::string&, const py::dict&, bool, int>(), py::arg("model_directory"),
            py::arg("parameters") = py::dict(), py::arg("gpu") = false, py::arg("device_index") = 0)
       .def("translate", &TranslateRows, py::arg("source"), py::arg("prefix") = py::none(),
-           py::arg("parameters") = py::dict(),
-           "Translate rows of ids; per row its hypotheses, best first. Threads may call at once.")
+           py::arg("parameters") = py::dict(), py::arg("cancel_after") = py::none(),
+           "Translate rows of ids; per row its hypotheses, best first. Threads may call at once. "
+           "`cancel_after`: the client has gone once the workers have asked so often.")
       .def_property_readonly("calls", &PyTranslator::calls,
                              "Rows of each CTranslate2 call so far, as its waiters count them.")
       .def_property_readonly("description", &PyTranslator::description)

@@ -41,6 +41,13 @@ def test_the_budget_counts_beams() -> None:
     assert _pick([10, 10, 10, 10], tokens=80, beams=4) == [0, 1]
 
 
+def test_the_budget_counts_what_the_search_may_keep() -> None:
+    """All rows of a call may run to the largest limit, so 3 x 400 is too much."""
+    rows = ([10, 10, 10], [True] * 3, 8, 1000)
+    assert _core.pick_rows(*rows, search_tokens=[100, 400, 100], max_search_tokens=1000) == [0, 1]
+    assert _core.pick_rows(*rows, search_tokens=[100, 600, 100], max_search_tokens=1000) == [0, 2]
+
+
 @pytest.mark.parametrize(
     ("waiting", "running", "workers", "share"),
     [(1, 0, 2, 1), (48, 0, 2, 24), (45, 3, 2, 24), (0, 0, 2, 1), (5, 0, 4, 2), (7, 0, 1, 7)],

@@ -16,6 +16,8 @@ struct EngineOptions {
   std::int64_t intra_threads = 0;               // threads of one worker; 0 = 1 on the CPU
   std::int64_t max_batch_rows = 0;              // rows of one CTranslate2 call; 0 = automatic
   std::int64_t max_batch_tokens = 0;            // padded tokens of one call; 0 = automatic
+  std::int64_t max_search_tokens = 0;           // rows x hypotheses searched x length limit of one
+                                                // call; 0 = automatic
   std::int64_t max_queued_rows = 512;           // waiting rows above which Execute blocks
   bool wait_for_batch = false;                  // Execute returns when its rows are answered
   std::string model_path;                       // relative to the model's folder; empty = found

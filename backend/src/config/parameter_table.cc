@@ -127,6 +127,11 @@ std::vector<Parameter> EngineParameters() {
        "Most rows of one CTranslate2 call; 0 is automatic.", "32"},
       {"max_batch_tokens", &E::max_batch_tokens, kModel, FromTo(0, 16777216),
        "Most source tokens of one CTranslate2 call, padding counted; 0 is automatic.", "4096"},
+      {"max_search_tokens", &E::max_search_tokens, kModel, FromTo(0, 16777216),
+       "Most tokens that the search of one CTranslate2 call may come to keep, as rows x hypotheses "
+       "x length limit; a row that alone needs more is refused; 0 is 32768 on the CPU and 262144 "
+       "on a GPU.",
+       "65536"},
       {"max_queued_rows", &E::max_queued_rows, kModel, FromTo(1, 1048576),
        "Waiting rows above which no further batch is taken from Triton's queue.", "1024"},
       {"wait_for_batch", &E::wait_for_batch, kModel, kNone,

@@ -23,12 +23,16 @@ std::vector<size_t> PickRows(const std::vector<Candidate>& waiting, const CallBo
   });
   std::vector<size_t> picked = {0};
   int64_t longest = std::max<int64_t>(1, wanted);
+  int64_t search_tokens = waiting.front().search_tokens;  // rows may run to the largest limit
   for (const size_t i : order) {
     if (picked.size() >= bounds.max_rows) break;
     const int64_t with_it = std::max(longest, waiting[i].source_tokens);
     const auto rows = static_cast<int64_t>(picked.size()) + 1;
     if (rows * waiting.front().beams * with_it > bounds.max_tokens) continue;
+    const int64_t searched = std::max(search_tokens, waiting[i].search_tokens);
+    if (rows * searched > bounds.max_search_tokens) continue;
     longest = with_it;
+    search_tokens = searched;
     picked.push_back(i);
   }
   std::sort(picked.begin(), picked.end());

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace ct2triton {
@@ -14,11 +15,14 @@ struct Candidate {
   int64_t source_tokens = 0;
   int64_t beams = 1;     // copies of the row that the search keeps
   bool may_join = true;  // has the options (and, if those demand it, the limit) of the first row
+  int64_t search_tokens = 0;  // that its search may come to keep
 };
 
 struct CallBounds {
   size_t max_rows = 1;
   int64_t max_tokens = 1;  // rows x beams x longest source
+  int64_t max_search_tokens =
+      std::numeric_limits<int64_t>::max();  // rows x those of the longest search
 };
 
 // Rows that one worker should take at most, so that those in the system come out even among all

@@ -84,6 +84,17 @@ bool OnlySpecial(const Ids& source, const EngineOptions& engine) {
 
 }  // namespace
 
+std::optional<std::string> SearchComplaint(const Search& search, int64_t limit_tokens,
+                                           const EngineOptions& engine) {
+  const int64_t tokens = search.Tokens(limit_tokens);
+  if (tokens <= engine.max_search_tokens) return std::nullopt;
+  return "its search may keep " + std::to_string(tokens / limit_tokens) + " hypotheses of " +
+         std::to_string(limit_tokens) + " tokens, " + std::to_string(tokens) +
+         " in all, more than the model's max_search_tokens " +
+         std::to_string(engine.max_search_tokens) +
+         "; ask for fewer hypotheses or a lower max_decoding_length";
+}
+
 CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Search>& search,
                     const Weights& weights, const EngineOptions& engine) {
   const DecodingOptions& options = search->options();
@@ -113,6 +124,10 @@ CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Sear
     Refuse("INPUT_IDS", index,
            "min_decoding_length " + std::to_string(options.min_decoding_length) +
                " is above this row's limit of " + std::to_string(checked.limit_tokens) + " tokens");
+  }
+  if (!checked.empty) {
+    const auto complaint = SearchComplaint(*search, checked.limit_tokens, engine);
+    if (complaint) Refuse("INPUT_IDS", index, *complaint);
   }
   checked.source = std::move(row.source);
   checked.prefix = std::move(row.prefix);

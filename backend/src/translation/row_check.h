@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "config/engine_options.h"
 #include "translation/checked_row.h"
@@ -18,5 +20,10 @@ namespace ct2triton {
 // Throws Error(kInvalidArgument); `index` is the row's number within its request, for the message.
 CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Search>& search,
                     const Weights& weights, const EngineOptions& engine);
+
+// What is wrong with a search of rows with this length limit, as the end of a sentence: it may come
+// to keep more than max_search_tokens, which is not 0 here. Nothing if it fits.
+std::optional<std::string> SearchComplaint(const Search& search, int64_t limit_tokens,
+                                           const EngineOptions& engine);
 
 }  // namespace ct2triton

@@ -113,6 +113,22 @@ ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens, Keep keep)
   return to;
 }
 
+int64_t Search::Copies() const {
+  if (options_.return_alternatives) return options_.num_hypotheses * options_.beam_size;
+  return options_.beam_size > 1 ? options_.beam_size : options_.num_hypotheses;
+}
+
+int64_t Search::Tokens(int64_t limit_tokens) const {
+  int64_t kept = Copies();
+  // Each finished hypothesis keeps its attention until the search ends.
+  if (BeamsReadAttention()) {
+    const double finished =
+        std::ceil(static_cast<double>(options_.patience) * static_cast<double>(options_.beam_size));
+    kept = std::max(kept, static_cast<int64_t>(finished));
+  }
+  return kept * limit_tokens;
+}
+
 bool Search::EndsRowsAlone() const {
   return options_.beam_size == 1 && options_.num_hypotheses == 1 &&
          options_.prefix_bias_beta == 0 && !options_.return_alternatives;

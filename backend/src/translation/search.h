@@ -25,6 +25,12 @@ class Search {
   // hypothesis that the beam search finished comes back, instead of num_hypotheses.
   ctranslate2::TranslationOptions ForCall(int64_t limit_tokens, Keep keep = Keep::kWanted) const;
 
+  // Copies of a row that the search keeps at the same time: beams, alternatives, samples.
+  int64_t Copies() const;
+  // Tokens that the search of a row with this length limit may come to keep in memory: for each, a
+  // key and a value per layer, or what the attention to the source was.
+  int64_t Tokens(int64_t limit_tokens) const;
+
   // True where a row can be ended alone, by CTranslate2's step callback: greedy searches and
   // sampling with one hypothesis. Elsewhere the rows of a call share one limit.
   bool EndsRowsAlone() const;

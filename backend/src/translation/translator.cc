@@ -27,8 +27,21 @@ PoolSettings Settings(const Device& device, const EngineOptions& engine) {
   settings.bounds.max_rows = OrAutomatic(engine.max_batch_rows, cpu ? 32 : 256);
   settings.bounds.max_tokens =
       static_cast<int64_t>(OrAutomatic(engine.max_batch_tokens, cpu ? 2048 : 32768));
+  settings.bounds.max_search_tokens =
+      static_cast<int64_t>(OrAutomatic(engine.max_search_tokens, cpu ? 32768 : 262144));
   settings.max_queued_rows = static_cast<size_t>(engine.max_queued_rows);
   return settings;
+}
+
+// The defaults of a model must not be refused at its first request.
+void RequireFittingSearch(const Search& search, const Weights& weights,
+                          const EngineOptions& engine) {
+  if (search.options().max_decoding_length_multiple > 0) return;  // depends on the row
+  int64_t limit = search.options().max_decoding_length;
+  if (weights.target_positions()) limit = std::min(limit, *weights.target_positions());
+  if (const auto complaint = SearchComplaint(search, limit, engine)) {
+    throw Error(ErrorCode::kInvalidArgument, "a row with the model's defaults: " + *complaint);
+  }
 }
 
 }  // namespace
@@ -46,9 +59,11 @@ Translator::Translator(const std::string& model_directory, const Device& device,
   ValidateCombination(defaults, engine);
   const PoolSettings settings = Settings(device, engine);
   impl_->engine = engine;
+  impl_->engine.max_search_tokens = settings.bounds.max_search_tokens;
   impl_->weights =
       Weights::Get(model_directory, device, engine.compute_type, settings.threads_per_worker);
   impl_->default_search = std::make_shared<const Search>(defaults, *impl_->weights);
+  RequireFittingSearch(*impl_->default_search, *impl_->weights, impl_->engine);
   impl_->pool = WorkerPool::Get(impl_->weights, settings);
 }
 

@@ -71,6 +71,7 @@ bool MayShareCall(const CheckedRow& a, const CheckedRow& b, const Device& device
 bool PoolSettings::operator==(const PoolSettings& other) const {
   return workers == other.workers && threads_per_worker == other.threads_per_worker &&
          bounds.max_rows == other.bounds.max_rows && bounds.max_tokens == other.bounds.max_tokens &&
+         bounds.max_search_tokens == other.bounds.max_search_tokens &&
          max_queued_rows == other.max_queued_rows;
 }
 
@@ -182,9 +183,10 @@ std::vector<WorkerPool::Job> WorkerPool::TakeCall() {
   const CheckedRow& first = queue_.front().row;
   const bool overrun = limit_rate_ < kMostLimited;
   for (const Job& job : queue_) {
-    candidates.push_back({static_cast<int64_t>(job.row.source.size()),
-                          job.row.search->options().beam_size,
-                          MayShareCall(first, job.row, weights_->device(), overrun)});
+    const Search& search = *job.row.search;
+    candidates.push_back({static_cast<int64_t>(job.row.source.size()), search.Copies(),
+                          MayShareCall(first, job.row, weights_->device(), overrun),
+                          search.Tokens(job.row.limit_tokens)});
   }
   CallBounds bounds = settings_.bounds;
   bounds.max_rows =

@@ -86,6 +86,10 @@ void PendingRequest::RowIn(const CallTimes& times) noexcept {
 
 // Nothing of the instance may be used once the request is released: its model may be gone.
 void PendingRequest::Finish() noexcept {
+  // Its rows may have been given up half-way: such an answer must not pass for a whole one.
+  if (!failure_ && request_.IsCancelled()) {
+    failure_ = Error(ErrorCode::kCancelled, "the client cancelled the request");
+  }
   Answer();
   if (failure_) AnswerFailure();
   ReportRequest(context_.instance, request_, !failure_, times_.Span());

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of rows whose client has gone. Counted in steps, not in seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.engine_truth import END
+from ct2_triton import _core
+
+ROWS = [[300, 50 + i, 60, END] for i in range(4)]
+ENDLESS = {"max_decoding_length": 120, "min_decoding_length": 120}
+
+
+@pytest.mark.parametrize("asked", [1, 2, 17, 100])
+def test_a_running_greedy_row_stops_at_the_next_step(translator: Any, asked: int) -> None:
+    """The worker asks once before the call, then once in each step."""
+    answer = translator.translate(ROWS[:1], None, {"beam_size": 1, **ENDLESS}, cancel_after=asked)
+    assert len(answer[0][0]["ids"]) == asked
+
+
+def test_all_running_rows_of_a_request_stop(engine_model: Path) -> None:
+    translator = _core.Translator(str(engine_model), {"inter_threads": "1"})
+    answers = translator.translate(ROWS, None, {"beam_size": 1, **ENDLESS}, cancel_after=40)
+    assert all(len(answer[0]["ids"]) <= 40 for answer in answers)
+
+
+def test_a_running_beam_search_goes_on_to_its_end(translator: Any) -> None:
+    """CTranslate2 cannot be asked to stop it."""
+    answer = translator.translate(ROWS[:1], None, {"beam_size": 2, **ENDLESS}, cancel_after=1)
+    assert len(answer[0][0]["ids"]) == 120
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_a_waiting_row_is_never_run(translator: Any, beams: int) -> None:
+    calls = len(translator.calls)
+    with pytest.raises(_core.Error, match="cancelled while it waited"):
+        translator.translate(ROWS, None, {"beam_size": beams, **ENDLESS}, cancel_after=0)
+    assert len(translator.calls) == calls
