@@ -44,12 +44,13 @@ def test_a_request_cancelled_while_it_waits_is_dropped(
         connection.start(model, [row], [prefix], beam_size=8, max_decoding_length=500)
         for row, prefix in rows[:4]
     ]
-    busy[0].get_result()
+    # One is done, so the others are there: which is first, Triton's threads decide.
+    wait_until(lambda: connection.statistics(model).inference_stats.success.count > 0)
     waiting = [connection.start(model, [r], [p], **searching, **LIMIT) for r, p in rows[4:]]
     connection.refusal(model, [[-1]], [[5]])  # by the backend: it has those sent before as well
     for request in waiting:
         request.cancel()
-    for request in busy[1:]:
+    for request in busy:
         request.get_result()
     # Those that Triton still had in its hands count under another reason.
     failed = f'nv_inference_request_failure{{model="{model}",reason="BACKEND"'
