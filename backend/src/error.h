@@ -6,7 +6,8 @@
 
 namespace ct2triton {
 
-// Whose fault a failure is, and so what the caller can do. The Triton side maps each to one TRITONSERVER code.
+// Whose fault a failure is, and so what the caller can do. The Triton side maps each to one
+// TRITONSERVER code.
 enum class ErrorCode {
   kInternal,         // a bug of ours or a failure of the engine
   kNotFound,         // missing model files
@@ -16,7 +17,8 @@ enum class ErrorCode {
   kCancelled,        // the client has gone
 };
 
-// The one exception of this code base. The text says what, where, the value given and what is allowed.
+// The one exception of this code base. The text says what, where, the value given and what is
+// allowed.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& what) : std::runtime_error(what), code_(code) {}

@@ -96,6 +96,15 @@ class TestAsTritonGivesIt:
     def test_unknown_members_are_for_triton(self) -> None:
         parse(metric_tags={"a": "b"}, model_warmup=[{"name": "w"}], a_later_field={"x": 1})
 
+    def test_a_warmup_of_random_ids_is_refused(self) -> None:
+        """Triton 2.51 can die of a warmup request that is refused."""
+        ids = {"data_type": "TYPE_INT32", "dims": ["8"]}
+        parse(model_warmup=[{"name": "w", "inputs": {"INPUT_IDS": ids | {"zero_data": True}}}])
+        with pytest.raises(_core.Error, match='model_warmup "w": input "INPUT_IDS" has random_data'):
+            parse(
+                model_warmup=[{"name": "w", "inputs": {"INPUT_IDS": ids | {"random_data": True}}}]
+            )
+
     @pytest.mark.parametrize(
         "text", ["", "{", "[]", '"x"', '{"input": 3}', '{"response_cache": 1}']
     )

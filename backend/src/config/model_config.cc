@@ -95,6 +95,21 @@ void CheckFeatures(const Json& config) {
   }
 }
 
+// A warmup request that a backend refuses can end Triton 2.51 itself (a segmentation fault while it
+// takes the instance down), and random ids are refused.
+void CheckWarmup(const Json& config) {
+  for (const Json& sample : Member(config, "model_warmup", Json::array())) {
+    const Json inputs = Member(sample, "inputs", Json::object());
+    for (const auto& [name, input] : inputs.items()) {
+      if (!Member(input, "random_data", false).get<bool>()) continue;
+      Refuse("model_warmup " + Quote(Member(sample, "name", "").get<std::string>()) + ": input " +
+             Quote(name) +
+             " has random_data, but random ids lie outside the vocabulary; use zero_data or "
+             "input_data_file");
+    }
+  }
+}
+
 std::vector<std::string> ReadInstanceKinds(const Json& config) {
   std::vector<std::string> kinds;
   for (const Json& group : Member(config, "instance_group", Json::array())) {
@@ -168,6 +183,7 @@ ModelConfig Read(const Json& config) {
   model.name = Member(config, "name", "").get<std::string>();
   model.max_batch_size = Integer(Member(config, "max_batch_size", 0));
   CheckFeatures(config);
+  CheckWarmup(config);
   model.instance_kinds = ReadInstanceKinds(config);
   model.inputs = ReadTensors(config, "input", InputRules());
   model.outputs = ReadTensors(config, "output", OutputRules());
