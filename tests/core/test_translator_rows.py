@@ -17,8 +17,9 @@ GREEDY = {"compute_type": "float32", "beam_size": "1"}
 
 def _answers_well(translator: Any, truth: EngineTruth) -> None:
     sources, prefixes = ragged_rows(truth, 1)
-    [[hypothesis]] = translator.translate(sources, prefixes, {"beam_size": 1})
-    assert [hypothesis["ids"]] == truth.hypotheses(sources[0], prefixes[0], beam_size=1)
+    options = {"beam_size": 1, "max_decoding_length": 40}
+    [[hypothesis]] = translator.translate(sources, prefixes, options)
+    assert [hypothesis["ids"]] == truth.hypotheses(sources[0], prefixes[0], **options)
 
 
 @pytest.mark.parametrize("source", [[], [END]])
