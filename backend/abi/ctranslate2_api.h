@@ -40,7 +40,7 @@ int get_device_count(Device device);
 void set_device_index(Device device, int index);
 void set_num_threads(size_t num_threads);  // of the calling thread
 void synchronize_stream(Device device);
-// Frees the calling thread's CUDA handles. Absent before 4.7.2.
+// Frees what CUDA keeps for the calling thread. Absent before 4.7.2.
 __attribute__((weak)) void destroy_context(Device device);
 
 // A tensor. Only its size and its copying matter to the structs below; `dim` serves for weights.
@@ -137,9 +137,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // Virtual slot 0. Throws for other kinds of model.
   virtual std::unique_ptr<SequenceToSequenceReplica> as_sequence_to_sequence() const;
 
-  static std::shared_ptr<const Model> load(const std::string& path, Device device,
-                                           int device_index, ComputeType compute_type,
-                                           bool use_flash_attention, bool tensor_parallel);
+  static std::shared_ptr<const Model> load(const std::string& path, Device device, int device_index,
+                                           ComputeType compute_type, bool use_flash_attention,
+                                           bool tensor_parallel);
   const StorageView* get_variable_if_exists(const std::string& name) const;
 };
 

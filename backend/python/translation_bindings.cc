@@ -111,7 +111,7 @@ class PyTranslator : public CallObserver {
   int64_t pad_id() const { return translator_->pad_id(); }
 
  private:
-  void CallDone(size_t rows, bool, const CallTimes&) noexcept override {
+  void CallDone(size_t rows, const CallTimes&) noexcept override {
     const std::lock_guard<std::mutex> lock(mutex_);
     calls_.push_back(rows);
   }
@@ -213,7 +213,8 @@ void BindTranslation(py::module_& module) {
              py::arg("pad_id"), "The output tensors, (shape, values) each, of rows of hypotheses.");
   module.def("pick_rows", &PyPickRows, py::arg("source_tokens"), py::arg("may_join"),
              py::arg("max_rows"), py::arg("max_tokens"), py::arg("beams") = 1,
-             py::arg("search_tokens") = std::vector<int64_t>(), py::arg("max_search_tokens") = std::numeric_limits<int64_t>::max(),
+             py::arg("search_tokens") = std::vector<int64_t>(),
+             py::arg("max_search_tokens") = std::numeric_limits<int64_t>::max(),
              "Positions of the waiting rows that go into the next call.");
   module.def("fair_share", &FairShare, py::arg("waiting"), py::arg("running"), py::arg("workers"),
              "Rows that one worker should take at most.");

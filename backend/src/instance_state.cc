@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "triton/guard.h"
-#include "triton/log.h"
 #include "triton/model.h"
 #include "triton/statistics.h"
 
@@ -66,7 +65,7 @@ void InstanceState::Translate(Batch batch) noexcept {
   }
 }
 
-void InstanceState::CallDone(size_t rows, bool, const CallTimes& times) noexcept {
+void InstanceState::CallDone(size_t rows, const CallTimes& times) noexcept {
   ReportCall(instance_, rows, times);
 }
 

@@ -31,7 +31,7 @@ class InstanceState : public CallObserver {
   // once they are answered. Throws only before the first request is taken over.
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);
 
-  void CallDone(size_t rows, bool success, const CallTimes& times) noexcept override;
+  void CallDone(size_t rows, const CallTimes& times) noexcept override;
 
  private:
   using Batch = std::vector<std::shared_ptr<PendingRequest>>;

@@ -62,6 +62,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "sampling_temperature 0.001 is too small; give 0 (no sampling) or at least 0.01",
     ),
     (
+        {"return_alternatives": True, "num_hypotheses": 2, "beam_size": 2, "patience": 0.2},
+        "num_hypotheses 2 is more than beam_size x patience gives (2 x 0.2 = 0); raise "
+        "beam_size, or sample: beam_size 1 and a sampling_topk other than 1",
+    ),
+    (
+        {"beam_size": 1, "prefix_bias_beta": 0.5, "sampling_topk": 5, "patience": 0.3},
+        "num_hypotheses 1 is more than beam_size x patience gives (1 x 0.3 = 0); raise "
+        "beam_size, or sample: beam_size 1 and a sampling_topk other than 1",
+    ),
+    (
         {"beam_size": 33},
         "beam_size 33 is above the model's max_beam_size 32; ask for less, or let the operator "
         "raise max_beam_size",
@@ -132,7 +142,7 @@ def test_the_operators_limits_hold() -> None:
 # end the process. Each of these values was allowed alone; the sets are drawn from a seed.
 CHOICES: dict[str, list[Any]] = {
     "beam_size": [1, 1, 2, 3, 8, 32],
-    "patience": [0.5, 1.0, 10.0, 100.0],
+    "patience": [0.1, 0.5, 1.0, 10.0, 100.0],
     "length_penalty": [-5.0, 0.0, 0.6, 5.0],
     "coverage_penalty": [-100.0, 0.2, 100.0],
     "repetition_penalty": [0.01, 1.2, 100.0],

@@ -100,7 +100,9 @@ class TestAsTritonGivesIt:
         """Triton 2.51 can die of a warmup request that is refused."""
         ids = {"data_type": "TYPE_INT32", "dims": ["8"]}
         parse(model_warmup=[{"name": "w", "inputs": {"INPUT_IDS": ids | {"zero_data": True}}}])
-        with pytest.raises(_core.Error, match='model_warmup "w": input "INPUT_IDS" has random_data'):
+        with pytest.raises(
+            _core.Error, match='model_warmup "w": input "INPUT_IDS" has random_data'
+        ):
             parse(
                 model_warmup=[{"name": "w", "inputs": {"INPUT_IDS": ids | {"random_data": True}}}]
             )

@@ -58,6 +58,7 @@ def _write(name: str, text: str) -> Callable[[Path], None]:
         (_write("model.bin", ""), "unavailable", "cannot load"),
         (_write("model.bin", "no model at all"), "unavailable", "cannot load"),
         (_truncate("shared_vocabulary.json"), "unavailable", "cannot load"),
+        (_remove("config.json"), "invalid_argument", "convert it again"),
         (_truncate("config.json"), "invalid_argument", "config.json"),
         (_write("config.json", '{"eos_token": 5}'), "invalid_argument", "config.json"),
         (_vocabulary(+3), "invalid_argument", "do not belong together"),

@@ -20,7 +20,7 @@ MODEL_ONLY = [name for name, row in TABLE.items() if row["scope"] == "model"]
 NEEDS: dict[str, dict[str, str]] = {
     "beam_size": {"max_beam_size": "1024"},
     "num_hypotheses": {"max_num_hypotheses": "1024", "max_beam_size": "1024", "beam_size": "1024"},
-    "patience": {"return_alternatives": "true"},
+    "patience": {"beam_size": "1", "sampling_topk": "5"},
     "max_decoding_length": {"decoding_length_limit": "65536"},
     "min_decoding_length": {"decoding_length_limit": "65536", "max_decoding_length": "65536"},
     "sampling_topk": {"beam_size": "1"},

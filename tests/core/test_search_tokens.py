@@ -36,7 +36,7 @@ def test_a_search_that_is_too_large_is_refused(
     with pytest.raises(_core.Error) as raised:
         small.translate(ROW, None, options)
     assert (
-        f"INPUT_IDS, row 0: its search may keep {hypotheses} hypotheses of {tokens} tokens, "
+        f"row 0: its search may keep {hypotheses} hypotheses of {tokens} tokens, "
         f"{limit} in all, more than the model's max_search_tokens {limit - 1}"
     ) in str(raised.value)
     assert small.translate(ROW, None, {"max_decoding_length": 5})

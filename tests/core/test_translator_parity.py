@@ -231,3 +231,42 @@ def test_beam_rows_of_different_limits_share_calls(
         ]
         if expected.scores:
             assert [h["score"] for h in answer] == pytest.approx(expected.scores, abs=1e-4)
+
+
+def test_beam_rows_with_and_without_forced_tokens(translator: Any, truth: EngineTruth) -> None:
+    """A second-best first token that ends the row: CTranslate2 drops it in forced company."""
+    sources = [row for row in ragged_rows(truth, 40, seed=8)[0] if len(row) > 4][:24]
+    prefixes: list[list[int]] = [[] if i % 2 else [truth.languages[0]] for i in range(24)]
+    first_tokens = set()
+    for source in sources:
+        result = truth.translator.translate_batch(
+            [truth.tokens(source)], beam_size=4, num_hypotheses=4, max_decoding_length=1
+        )[0]
+        first_tokens |= {truth.ids[tokens[0]] for tokens in result.hypotheses[1:] if tokens}
+    ends = sorted(first_tokens)
+    options = {"beam_size": 4, "num_hypotheses": 3, "min_decoding_length": 0}
+    options["max_decoding_length"] = 20
+
+    answers = translator.translate(sources, prefixes, {**options, "end_token": json.dumps(ends)})
+
+    expected = [
+        truth.hypotheses(source, prefix, end_token=ends, **options)
+        for source, prefix in zip(sources, prefixes, strict=True)
+    ]
+    assert _ids(answers) == expected
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_replaced_unknowns_are_no_end_tokens(
+    translator: Any, truth: EngineTruth, beam_size: int
+) -> None:
+    """CTranslate2 takes end tokens off before it replaces: a copied one stays."""
+    unknown = truth.ids["<unk>"]
+    sources = [row[:3] + [unknown] * 4 + row[3:] for row in ragged_rows(truth, 24, seed=9)[0]]
+    ends = [truth.ids["</s>"], *{row[-2] for row in sources}]
+    options = {"beam_size": beam_size, "replace_unknowns": True, "max_decoding_length": 12}
+
+    answers = translator.translate(sources, None, {**options, "end_token": json.dumps(ends)})
+
+    expected = [truth.hypotheses(source, [], end_token=ends, **options) for source in sources]
+    assert _ids(answers) == expected

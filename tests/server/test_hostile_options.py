@@ -46,6 +46,10 @@ DEADLY: list[tuple[dict[str, Any], str]] = [
         },
         "min_alternative_expansion_prob",
     ),
+    (
+        {"return_alternatives": True, "num_hypotheses": 2, "beam_size": 2, "patience": 0.2},
+        "num_hypotheses",
+    ),
     ({"coverage_penalty": 0.2, "beam_size": 1, "return_scores": True}, "coverage_penalty"),
     ({"coverage_penalty": 0.2, "beam_size": 1}, "coverage_penalty"),
     (

@@ -9,7 +9,7 @@
 namespace ct2triton {
 
 // How one model is loaded and run; set in config.pbtxt only, fixed from load to unload. Ranges and
-// documentation: the table in parameters.cc.
+// documentation: the table in parameter_table.cc.
 struct EngineOptions {
   std::string compute_type = "default";         // CTranslate2's name of the type computed in
   std::int64_t inter_threads = 0;               // workers; 0 = cores / intra_threads, 1 on a GPU

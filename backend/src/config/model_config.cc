@@ -202,8 +202,6 @@ const TensorSpec* Find(const std::vector<TensorSpec>& tensors, std::string_view 
 
 }  // namespace
 
-const TensorSpec* ModelConfig::Input(std::string_view tensor) const { return Find(inputs, tensor); }
-
 const TensorSpec* ModelConfig::Output(std::string_view tensor) const {
   return Find(outputs, tensor);
 }

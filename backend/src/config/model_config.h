@@ -33,7 +33,6 @@ struct ModelConfig {
   std::vector<std::string> warnings;   // worth one WARN line each at load
 
   // The declared tensor, or nullptr.
-  const TensorSpec* Input(std::string_view name) const;
   const TensorSpec* Output(std::string_view name) const;
 };
 

@@ -8,7 +8,6 @@
 namespace ct2triton {
 
 // What the backend reads from the config.json of a CTranslate2 model directory.
-// The defaults are those of models converted before that file existed.
 struct ModelFileConfig {
   std::string bos_token = "<s>";
   std::string eos_token = "</s>";

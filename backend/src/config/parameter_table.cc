@@ -100,7 +100,9 @@ std::vector<Parameter> TokenParameters() {
       {"return_end_token", &D::return_end_token, kRequest, kNone,
        "Keep the end token in the output.", "true"},
       {"replace_unknowns", &D::replace_unknowns, kRequest, kNone,
-       "Replace each unknown token of the output by the source token it attends to most.", "true"},
+       "Replace each unknown token of the output by the source token it attends to most; of use "
+       "where source and target share a vocabulary.",
+       "true"},
       {"use_vmap", &D::use_vmap, kRequest, kNone,
        "Restrict the output to the candidates of the model's vocabulary map, if it has one.",
        "true"},

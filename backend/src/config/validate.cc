@@ -35,11 +35,14 @@ bool Samples(const DecodingOptions& o) {
 }
 
 void CheckHypotheses(const DecodingOptions& o) {
-  // Sampling draws, alternatives expand as many as are wanted; a search keeps beam_size * patience.
-  if (o.return_alternatives || (o.beam_size == 1 && o.sampling_topk != 1)) return;
+  // Greedy searches draw, or expand, as many as are wanted; a beam search keeps beam_size *
+  // patience.
+  if (IsGreedy(o) && (o.return_alternatives || o.sampling_topk != 1)) return;
   const auto kept =
       static_cast<std::int64_t>(std::round(static_cast<float>(o.beam_size) * o.patience));
-  if (o.num_hypotheses <= kept) return;
+  // Each alternative is continued by a beam search of its own: where that keeps none, CTranslate2
+  // 4.8.5 reads the first of none (SIGSEGV).
+  if ((o.return_alternatives ? 1 : o.num_hypotheses) <= kept) return;
   Refuse(With("num_hypotheses", o.num_hypotheses) + " is more than beam_size x patience gives (" +
          std::to_string(o.beam_size) + " x " + Show(o.patience) + " = " + std::to_string(kept) +
          "); raise beam_size, or sample: beam_size 1 and a sampling_topk other than 1");

@@ -12,9 +12,6 @@ struct Device {
   int index = 0;
 
   bool operator==(const Device& other) const { return kind == other.kind && index == other.index; }
-  bool operator<(const Device& other) const {
-    return kind != other.kind ? kind < other.kind : index < other.index;
-  }
   std::string Name() const;  // "CPU", "GPU 0"
 };
 

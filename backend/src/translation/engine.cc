@@ -2,10 +2,10 @@
 #include "translation/engine.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 
 #include "error.h"
+#include "steady_clock.h"
 
 namespace ct2triton {
 namespace {
@@ -32,12 +32,6 @@ int64_t LargestLimit(const std::vector<const CheckedRow*>& rows) {
   return largest;
 }
 
-bool LimitsDiffer(const std::vector<const CheckedRow*>& rows) {
-  return std::any_of(rows.begin(), rows.end(), [&](const auto* row) {
-    return row->limit_tokens != rows.front()->limit_tokens;
-  });
-}
-
 // In tokens, the end token counted.
 int64_t LongestHypothesis(const ctranslate2::TranslationResult& result) {
   size_t longest = 0;
@@ -50,23 +44,22 @@ void KeepBest(size_t count, ctranslate2::TranslationResult* result) {
   if (result->scores.size() > count) result->scores.resize(count);
 }
 
-// Takes the end tokens off the end, unless asked for; says whether the search chose to end.
-FinishReason TakeEnd(Tokens* tokens, const Search& search) {
+// Takes the end token off the end, unless asked for; says whether the search chose to end.
+FinishReason TakeEnd(const CheckedRow& row, Tokens* tokens) {
+  const Search& search = *row.search;
+  const DecodingOptions& options = search.options();
+  if (options.replace_unknowns && !options.return_end_token) {  // it is off already
+    const auto length = static_cast<int64_t>(tokens->size());
+    return length < row.limit_tokens ? FinishReason::kStop : FinishReason::kLength;
+  }
   if (tokens->empty() || !search.IsEnd(tokens->back())) return FinishReason::kLength;
-  if (!search.options().return_end_token) {
+  if (!options.return_end_token) {
     while (!tokens->empty() && search.IsEnd(tokens->back())) tokens->pop_back();
   }
   return FinishReason::kStop;
 }
 
 }  // namespace
-
-uint64_t SteadyNow_ns() {
-  using std::chrono::duration_cast;
-  using std::chrono::nanoseconds;
-  return static_cast<uint64_t>(
-      duration_cast<nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
-}
 
 Engine::Engine(std::shared_ptr<const Weights> weights)
     : weights_(std::move(weights)), replica_(weights_->NewReplica()) {}
@@ -83,14 +76,15 @@ std::vector<RowResult> Engine::Translate(const Rows& rows, const Abandoned& aban
     };
   }
   times->compute_start_ns = SteadyNow_ns();
-  Results results = search.MayOverrun() && LimitsDiffer(rows)
-                        ? CallBeyondLimits(rows, largest_limit)
-                        : Call(rows, options);
+  std::vector<bool> reached_limit(rows.size(), false);
+  Results results = search.MayOverrun() ? CallBeyondLimits(rows, largest_limit, &reached_limit)
+                                        : Call(rows, options);
   times->compute_end_ns = SteadyNow_ns();
   std::vector<RowResult> answers;
   answers.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     answers.push_back(ToRowResult(*rows[i], std::move(results[i])));
+    answers.back().reached_limit = reached_limit[i];
   }
   return answers;
 }
@@ -109,13 +103,15 @@ Engine::Results Engine::Call(const Rows& rows, const ctranslate2::TranslationOpt
   }
 }
 
-Engine::Results Engine::CallBeyondLimits(const Rows& rows, int64_t largest_limit) {
+Engine::Results Engine::CallBeyondLimits(const Rows& rows, int64_t largest_limit,
+                                         std::vector<bool>* reached_limit) {
   const Search& search = *rows.front()->search;
   Results results = Call(rows, search.ForCall(largest_limit, Search::Keep::kAllFinished));
   std::map<int64_t, std::vector<size_t>> to_repeat;  // by limit
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t limit = rows[i]->limit_tokens;
-    if (limit < largest_limit && LongestHypothesis(results[i]) >= limit) {
+    (*reached_limit)[i] = LongestHypothesis(results[i]) >= limit;
+    if (limit < largest_limit && (*reached_limit)[i]) {
       to_repeat[limit].push_back(i);
     } else {
       KeepBest(static_cast<size_t>(search.options().num_hypotheses), &results[i]);
@@ -134,7 +130,7 @@ RowResult Engine::ToRowResult(const CheckedRow& row, ctranslate2::TranslationRes
   RowResult answer;
   for (size_t h = 0; h < result.hypotheses.size(); ++h) {
     Hypothesis hypothesis;
-    hypothesis.finish = TakeEnd(&result.hypotheses[h], *row.search);
+    hypothesis.finish = TakeEnd(row, &result.hypotheses[h]);
     if (row.cut) hypothesis.finish = FinishReason::kCut;
     hypothesis.ids = ToIds(result.hypotheses[h], weights_->target());
     if (h < result.scores.size()) hypothesis.score = result.scores[h];

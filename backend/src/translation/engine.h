@@ -38,7 +38,8 @@ class Engine {
   using Results = std::vector<ctranslate2::TranslationResult>;
 
   Results Call(const Rows& rows, const ctranslate2::TranslationOptions& options);
-  Results CallBeyondLimits(const Rows& rows, int64_t largest_limit);
+  Results CallBeyondLimits(const Rows& rows, int64_t largest_limit,
+                           std::vector<bool>* reached_limit);
   RowResult ToRowResult(const CheckedRow& row, ctranslate2::TranslationResult result) const;
 
   const std::shared_ptr<const Weights> weights_;
@@ -47,8 +48,5 @@ class Engine {
 
 // The answer to a row with nothing to translate: its prefix echoed, as CTranslate2 does.
 RowResult EchoPrefix(const CheckedRow& row, const Weights& weights);
-
-// Nanoseconds of the steady clock, the clock of Triton's statistics.
-uint64_t SteadyNow_ns();
 
 }  // namespace ct2triton

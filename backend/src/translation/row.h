@@ -33,6 +33,8 @@ struct Hypothesis {
 
 struct RowResult {
   std::vector<Hypothesis> hypotheses;  // best first, never empty
+  // A beam search that may run beyond limits was still running at this row's.
+  bool reached_limit = false;
 };
 
 }  // namespace ct2triton

@@ -16,6 +16,11 @@ namespace {
               std::string(tensor) + ", row " + std::to_string(row) + ": " + what);
 }
 
+// Nothing is wrong with the row as such, but with the options for a row of its length.
+[[noreturn]] void RefuseOptions(size_t row, const std::string& what) {
+  throw Error(ErrorCode::kInvalidArgument, "row " + std::to_string(row) + ": " + what);
+}
+
 void CheckIds(const Ids& ids, const char* tensor, size_t row, const char* side,
               const ctranslate2::Vocabulary& vocabulary) {
   const auto size = static_cast<int64_t>(vocabulary.size());
@@ -100,6 +105,7 @@ CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Sear
   const DecodingOptions& options = search->options();
   CheckedRow checked;
   checked.search = search;
+  CheckIds(row.source, "INPUT_IDS", index, "source", weights.source());
   const SourceLimit longest = LongestSource(options, weights);
   if (static_cast<int64_t>(row.source.size()) > longest.tokens) {
     if (!options.truncate_input || longest.tokens < 1) {
@@ -107,11 +113,9 @@ CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Sear
              "it has " + std::to_string(row.source.size()) + " ids, more than the " +
                  std::to_string(longest.tokens) + " that " + longest.reason + " allow(s)");
     }
-    CheckIds(row.source, "INPUT_IDS", index, "source", weights.source());
     Cut(&row.source, longest.tokens, weights);
     checked.cut = true;
   }
-  CheckIds(row.source, "INPUT_IDS", index, "source", weights.source());
   CheckIds(row.prefix, "TARGET_PREFIX", index, "target", weights.target());
   checked.empty = weights.IsEmptySource(row.source) || OnlySpecial(row.source, engine);
   if (!checked.empty && weights.NeedsPrefix() && row.prefix.empty()) {
@@ -121,14 +125,12 @@ CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Sear
   }
   checked.limit_tokens = DecodingLimit(row.source, options, weights, engine);
   if (!checked.empty && options.min_decoding_length > checked.limit_tokens) {
-    Refuse("INPUT_IDS", index,
-           "min_decoding_length " + std::to_string(options.min_decoding_length) +
-               " is above this row's limit of " + std::to_string(checked.limit_tokens) + " tokens");
+    RefuseOptions(index, "min_decoding_length " + std::to_string(options.min_decoding_length) +
+                             " is above this row's limit of " +
+                             std::to_string(checked.limit_tokens) + " tokens");
   }
-  if (!checked.empty) {
-    const auto complaint = SearchComplaint(*search, checked.limit_tokens, engine);
-    if (complaint) Refuse("INPUT_IDS", index, *complaint);
-  }
+  const auto complaint = SearchComplaint(*search, checked.limit_tokens, engine);
+  if (complaint) RefuseOptions(index, *complaint);
   checked.source = std::move(row.source);
   checked.prefix = std::move(row.prefix);
   return checked;

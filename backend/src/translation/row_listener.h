@@ -24,7 +24,7 @@ struct CallTimes {
 class CallObserver {
  public:
   virtual ~CallObserver() = default;
-  virtual void CallDone(size_t rows, bool success, const CallTimes& times) noexcept = 0;
+  virtual void CallDone(size_t rows, const CallTimes& times) noexcept = 0;
 };
 
 // Waits for the rows of one request. May be called from several worker threads at once.

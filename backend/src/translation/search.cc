@@ -55,6 +55,19 @@ void RequireWholeSequences(const DecodingOptions& options, const Weights& weight
   }
 }
 
+// CTranslate2's nucleus sampling sorts so many classes on a GPU, and refuses more at each call.
+void RequireFewClasses(const DecodingOptions& options, const Weights& weights) {
+  constexpr int64_t kMostClasses = 8192;
+  if (weights.device().kind != Device::Kind::kGpu || options.sampling_topp >= 1) return;
+  const auto vocabulary = static_cast<int64_t>(weights.target().size());
+  const int64_t classes = options.sampling_topk == 0 ? vocabulary : options.sampling_topk;
+  if (classes <= kMostClasses) return;
+  Refuse("sampling_topp", "below 1 it can choose among at most " + std::to_string(kMostClasses) +
+                              " candidates on a GPU, and sampling_topk leaves " +
+                              std::to_string(classes) + "; set sampling_topk to 1 to " +
+                              std::to_string(kMostClasses));
+}
+
 }  // namespace
 
 Search::Search(const DecodingOptions& options, const Weights& weights) : options_(options) {
@@ -67,6 +80,7 @@ Search::Search(const DecodingOptions& options, const Weights& weights) : options
   }
   RequireCandidates("sampling_topk", options.sampling_topk, 1, options, weights);
   RequireWholeSequences(options, weights);
+  RequireFewClasses(options, weights);
   for (const auto& sequence : options.suppress_sequences) {
     auto& tokens = suppressed_.emplace_back();
     for (const auto& token : sequence) {
@@ -93,8 +107,10 @@ ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens, Keep keep)
   to.suppress_sequences = suppressed_;
   to.prefix_bias_beta = from.prefix_bias_beta;
   to.end_token = end_ids_;
-  to.return_end_token = true;  // tells "stop" from "length"; the engine takes it off again
-  to.max_input_length = 0;     // rows were checked, or cut, one by one
+  // It tells "stop" from "length", and the engine takes it off again; but a replaced unknown token
+  // may look like one, and CTranslate2 takes end tokens off before it replaces.
+  to.return_end_token = from.return_end_token || !from.replace_unknowns;
+  to.max_input_length = 0;  // rows were checked, or cut, one by one
   to.max_decoding_length = static_cast<size_t>(limit_tokens);
   to.min_decoding_length = static_cast<size_t>(from.min_decoding_length);
   to.sampling_topk = static_cast<size_t>(from.sampling_topk);
@@ -121,7 +137,7 @@ int64_t Search::Copies() const {
 int64_t Search::Tokens(int64_t limit_tokens) const {
   int64_t kept = Copies();
   // Each finished hypothesis keeps its attention until the search ends.
-  if (BeamsReadAttention()) {
+  if (ReadsAttention()) {
     const double finished =
         std::ceil(static_cast<double>(options_.patience) * static_cast<double>(options_.beam_size));
     kept = std::max(kept, static_cast<int64_t>(finished));
@@ -135,9 +151,9 @@ bool Search::EndsRowsAlone() const {
 }
 
 bool Search::MayOverrun() const {
-  const bool beam_search = options_.beam_size > 1 || options_.prefix_bias_beta > 0;
   const bool ends_early = options_.length_penalty == 0 && options_.coverage_penalty == 0;
-  return beam_search && !ends_early && !options_.return_alternatives && Deterministic();
+  return BeamSearches() && Deterministic() && !ends_early && !options_.return_alternatives &&
+         !options_.replace_unknowns;
 }
 
 bool Search::Deterministic() const {

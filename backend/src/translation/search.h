@@ -31,8 +31,10 @@ class Search {
   // key and a value per layer, or what the attention to the source was.
   int64_t Tokens(int64_t limit_tokens) const;
 
+  // CTranslate2's beam search runs: for beams, and for a bias towards the prefix at one beam.
+  bool BeamSearches() const { return options_.beam_size > 1 || options_.prefix_bias_beta > 0; }
   // True where a row can be ended alone, by CTranslate2's step callback: greedy searches and
-  // sampling with one hypothesis. Elsewhere the rows of a call share one limit.
+  // sampling with one hypothesis.
   bool EndsRowsAlone() const;
   // True where a row may run beyond its limit and be judged afterwards: a beam search that ends
   // when it has finished beam_size x patience hypotheses. See Engine::Translate.
@@ -40,12 +42,19 @@ class Search {
   // True where a row's answer depends on the padding behind it, so that only rows of equal source
   // length may share a call: CTranslate2's coverage penalty counts padding as source not covered.
   bool PaddingMatters() const { return options_.coverage_penalty != 0; }
-  // True where the attention of a beam search decides about the answer. On a CPU such rows run
-  // alone: there the first step's attention of every row of a call is that of the first row
-  // (CTranslate2 4.8.5, src/decoding.cc: it is repeated for the beams, its gather indices are not).
-  bool BeamsReadAttention() const {
-    return options_.beam_size > 1 && (options_.coverage_penalty != 0 || options_.replace_unknowns);
+  // True where a row without forced tokens is answered otherwise beside rows that have some: in
+  // their company CTranslate2 drops its second-best end tokens at the first step.
+  bool ForcedTokensMatter() const {
+    return BeamSearches() && options_.prefix_bias_beta == 0 && options_.min_decoding_length == 0;
   }
+  // Attention decides about the answer, and each finished hypothesis keeps its own.
+  bool ReadsAttention() const {
+    return BeamSearches() && (options_.coverage_penalty != 0 || options_.replace_unknowns);
+  }
+  // True where rows get each other's attention on a CPU, and so have to run alone there: at the
+  // first step it is repeated for the beams, but its gather indices are not (CTranslate2 4.8.5,
+  // src/decoding.cc). One beam needs no repeating.
+  bool MixesAttention() const { return options_.beam_size > 1 && ReadsAttention(); }
   // False for sampling: equal rows then have different answers.
   bool Deterministic() const;
   // Rows of equal options may share a call.

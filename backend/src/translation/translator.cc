@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "config/validate.h"
+#include "steady_clock.h"
 #include "translation/library_check.h"
 #include "translation/row_check.h"
 #include "translation/worker_pool.h"
@@ -29,7 +30,6 @@ PoolSettings Settings(const Device& device, const EngineOptions& engine) {
       static_cast<int64_t>(OrAutomatic(engine.max_batch_tokens, cpu ? 2048 : 32768));
   settings.bounds.max_search_tokens =
       static_cast<int64_t>(OrAutomatic(engine.max_search_tokens, cpu ? 32768 : 262144));
-  settings.max_queued_rows = static_cast<size_t>(engine.max_queued_rows);
   return settings;
 }
 
@@ -93,7 +93,7 @@ void Translator::Submit(std::vector<Request> requests) {
       if (request.rows[i].empty) {
         empty.push_back(i);
       } else {
-        to_run.push_back(request.rows[i]);
+        to_run.push_back(std::move(request.rows[i]));
         positions.push_back(i);
       }
     }
@@ -102,7 +102,10 @@ void Translator::Submit(std::vector<Request> requests) {
     for (const size_t i : empty) {
       request.listener->RowDone(i, EchoPrefix(request.rows[i], *impl_->weights), times);
     }
-    if (!to_run.empty()) impl_->pool->Submit(std::move(to_run), positions, request.listener);
+    if (!to_run.empty()) {
+      impl_->pool->Submit(std::move(to_run), positions, request.listener,
+                          static_cast<size_t>(impl_->engine.max_queued_rows));
+    }
   }
 }
 

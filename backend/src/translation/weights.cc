@@ -34,7 +34,11 @@ std::string FilesIdentity(const std::string& directory) {
          << info.st_size << ':' << info.st_mtim.tv_sec << '.' << info.st_mtim.tv_nsec;
     entries.push_back(line.str());
   }
-  if (failed || !fs::exists(fs::path(directory) / "model.bin")) {
+  if (failed == std::errc::permission_denied) {
+    throw Error(ErrorCode::kUnavailable, directory + " cannot be read: " + failed.message());
+  }
+  std::error_code ignored;
+  if (failed || !fs::exists(fs::path(directory) / "model.bin", ignored)) {
     throw Error(ErrorCode::kNotFound, "no CTranslate2 model in " + directory +
                                           ": model.bin is missing" +
                                           (failed ? " (" + failed.message() + ")" : ""));
@@ -47,8 +51,13 @@ std::string FilesIdentity(const std::string& directory) {
 
 ModelFileConfig ReadModelFileConfig(const std::string& directory) {
   const fs::path path = fs::path(directory) / "config.json";
-  if (!fs::exists(path)) return {};
   std::ifstream file(path);
+  if (!file) {
+    throw Error(ErrorCode::kInvalidArgument,
+                directory +
+                    " has no config.json that can be read: the model was converted by an "
+                    "old version of CTranslate2, convert it again");
+  }
   std::stringstream text;
   text << file.rdbuf();
   return ParseModelFileConfig(text.str());
@@ -67,10 +76,8 @@ std::shared_ptr<const ctranslate2::models::Model> Load(const std::string& direct
                                                        const Device& device,
                                                        const std::string& compute_type) {
   const auto type = ComputeTypeByName(compute_type);
-  const auto kind =
-      device.kind == Device::Kind::kCpu ? ctranslate2::Device::CPU : ctranslate2::Device::CUDA;
   try {
-    return ctranslate2::models::Model::load(directory, kind, device.index, type,
+    return ctranslate2::models::Model::load(directory, LibraryDevice(device), device.index, type,
                                             /*use_flash_attention=*/false,
                                             /*tensor_parallel=*/false);
   } catch (const std::invalid_argument& error) {
@@ -84,6 +91,10 @@ std::shared_ptr<const ctranslate2::models::Model> Load(const std::string& direct
 }
 
 }  // namespace
+
+ctranslate2::Device LibraryDevice(const Device& device) {
+  return device.kind == Device::Kind::kCpu ? ctranslate2::Device::CPU : ctranslate2::Device::CUDA;
+}
 
 std::shared_ptr<const Weights> Weights::Get(const std::string& directory, const Device& device,
                                             const std::string& compute_type, size_t threads) {

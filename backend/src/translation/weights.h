@@ -13,6 +13,9 @@
 
 namespace ct2triton {
 
+// The device as CTranslate2 names it.
+ctranslate2::Device LibraryDevice(const Device& device);
+
 // The weights and vocabularies of one CTranslate2 model on one device: immutable, shared by every
 // worker and every Triton model that names the same files.
 class Weights {
@@ -50,7 +53,6 @@ class Weights {
   // behind the end token. The rule by which CTranslate2 echoes the prefix.
   bool IsEmptySource(const Ids& source) const;
 
-  const std::string& directory() const { return directory_; }
   // "8-bit", "16-bit" or "32-bit": what the layers are held in, compute_type "auto" resolved.
   std::string WeightWidth() const;
 

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "error.h"
+#include "steady_clock.h"
 
 namespace ct2triton {
 namespace {
@@ -17,10 +18,6 @@ namespace {
 // a row that does has run for nothing and runs again.
 constexpr double kMostLimited = 0.2;
 constexpr double kForgetting = 0.02;  // the weight of the newest row in that part
-
-ctranslate2::Device LibraryDevice(const Device& device) {
-  return device.kind == Device::Kind::kCpu ? ctranslate2::Device::CPU : ctranslate2::Device::CUDA;
-}
 
 // The settings of CTranslate2 that belong to a thread, for as long as a worker lives.
 class WorkerThreadScope {
@@ -58,12 +55,21 @@ bool EqualRows(const CheckedRow& a, const CheckedRow& b) {
          a.cut == b.cut && a.search->SameAs(*b.search);
 }
 
+bool HasForcedTokens(const CheckedRow& row, const Weights& weights) {
+  return row.prefix.size() > (weights.NeedsPrefix() ? 1 : 0);
+}
+
 // `overrun`: beam searches may run beyond the limits of single rows.
-bool MayShareCall(const CheckedRow& a, const CheckedRow& b, const Device& device, bool overrun) {
-  if (device.kind == Device::Kind::kCpu && a.search->BeamsReadAttention()) return false;
-  const bool any_limit = a.search->EndsRowsAlone() || (overrun && a.search->MayOverrun());
-  return a.search->SameAs(*b.search) && (any_limit || a.limit_tokens == b.limit_tokens) &&
-         (!a.search->PaddingMatters() || a.source.size() == b.source.size());
+bool MayShareCall(const CheckedRow& a, const CheckedRow& b, const Weights& weights, bool overrun) {
+  const Search& search = *a.search;
+  if (!search.SameAs(*b.search)) return false;
+  if (search.MixesAttention() && weights.device().kind == Device::Kind::kCpu) return false;
+  if (search.PaddingMatters() && a.source.size() != b.source.size()) return false;
+  if (search.ForcedTokensMatter() && HasForcedTokens(a, weights) != HasForcedTokens(b, weights)) {
+    return false;
+  }
+  const bool any_limit = search.EndsRowsAlone() || (overrun && search.MayOverrun());
+  return any_limit || a.limit_tokens == b.limit_tokens;
 }
 
 }  // namespace
@@ -71,8 +77,7 @@ bool MayShareCall(const CheckedRow& a, const CheckedRow& b, const Device& device
 bool PoolSettings::operator==(const PoolSettings& other) const {
   return workers == other.workers && threads_per_worker == other.threads_per_worker &&
          bounds.max_rows == other.bounds.max_rows && bounds.max_tokens == other.bounds.max_tokens &&
-         bounds.max_search_tokens == other.bounds.max_search_tokens &&
-         max_queued_rows == other.max_queued_rows;
+         bounds.max_search_tokens == other.bounds.max_search_tokens;
 }
 
 std::shared_ptr<WorkerPool> WorkerPool::Get(std::shared_ptr<const Weights> weights,
@@ -119,10 +124,10 @@ void WorkerPool::StopWorkers() noexcept {
 }
 
 void WorkerPool::Submit(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
-                        const std::shared_ptr<RowListener>& listener) {
+                        const std::shared_ptr<RowListener>& listener, size_t max_queued_rows) {
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    space_.wait(lock, [&] { return queue_.size() < settings_.max_queued_rows || stopping_; });
+    space_.wait(lock, [&] { return queue_.size() < max_queued_rows || stopping_; });
     for (size_t i = 0; i < rows.size(); ++i) {
       Enqueue(std::move(rows[i]), Waiter{listener, positions[i]});
     }
@@ -150,9 +155,10 @@ void WorkerPool::Enqueue(CheckedRow row, Waiter waiter) {
 }
 
 void WorkerPool::Work(std::promise<void>* started) {
-  const WorkerThreadScope scope(weights_->device(), settings_.threads_per_worker);
+  std::optional<WorkerThreadScope> scope;
   std::unique_ptr<Engine> engine;
   try {
+    scope.emplace(weights_->device(), settings_.threads_per_worker);
     engine = std::make_unique<Engine>(weights_);
     started->set_value();
   } catch (...) {
@@ -170,7 +176,7 @@ void WorkerPool::Work(std::promise<void>* started) {
       running_rows_ -= taken;
       idle = queue_.empty();
     }
-    if (idle) scope.Idle();
+    if (idle) scope->Idle();
   }
 }
 
@@ -185,7 +191,7 @@ std::vector<WorkerPool::Job> WorkerPool::TakeCall() {
   for (const Job& job : queue_) {
     const Search& search = *job.row.search;
     candidates.push_back({static_cast<int64_t>(job.row.source.size()), search.Copies(),
-                          MayShareCall(first, job.row, weights_->device(), overrun),
+                          MayShareCall(first, job.row, *weights_, overrun),
                           search.Tokens(job.row.limit_tokens)});
   }
   CallBounds bounds = settings_.bounds;
@@ -225,11 +231,13 @@ void Fail(const WorkerPool::Job& job, const Error& error, const CallTimes& times
   for (const auto& waiter : job.waiters) waiter.listener->RowFailed(waiter.position, error, times);
 }
 
-void Deliver(const Jobs& jobs, const std::vector<RowResult>& results, const CallTimes& times) {
+void Deliver(const Jobs& jobs, std::vector<RowResult> results, const CallTimes& times) {
   for (size_t i = 0; i < jobs.size(); ++i) {
-    for (const auto& waiter : jobs[i].waiters) {
-      waiter.listener->RowDone(waiter.position, results[i], times);
+    const auto& waiters = jobs[i].waiters;
+    for (size_t w = 0; w + 1 < waiters.size(); ++w) {
+      waiters[w].listener->RowDone(waiters[w].position, results[i], times);
     }
+    waiters.back().listener->RowDone(waiters.back().position, std::move(results[i]), times);
   }
 }
 
@@ -243,12 +251,12 @@ void DropAbandoned(Jobs* jobs, const CallTimes& times) {
 }
 
 // Rows that a call ran, counted per observer: one batch of statistics each.
-void TellObservers(const Jobs& jobs, bool success, const CallTimes& times) {
+void TellObservers(const Jobs& jobs, const CallTimes& times) {
   std::map<CallObserver*, size_t> rows;
   for (const auto& job : jobs) {
     for (const auto& waiter : job.waiters) ++rows[waiter.listener->observer()];
   }
-  for (const auto& [observer, count] : rows) observer->CallDone(count, success, times);
+  for (const auto& [observer, count] : rows) observer->CallDone(count, times);
 }
 
 }  // namespace
@@ -267,11 +275,11 @@ void WorkerPool::Run(Engine* engine, std::vector<Job> jobs) {
     failure = CurrentError();
   }
   if (!failure) {
-    TellObservers(jobs, true, times);
-    Deliver(jobs, results, times);
+    TellObservers(jobs, times);
+    Deliver(jobs, std::move(results), times);
   } else if (jobs.size() == 1) {
     times.compute_end_ns = times.end_ns = SteadyNow_ns();
-    TellObservers(jobs, false, times);
+    TellObservers(jobs, times);
     Fail(jobs.front(), *failure, times);
   } else {  // one row may have spoilt the call, or all were too many: each gets a call of its own
     for (auto& job : jobs) {
@@ -297,8 +305,7 @@ std::vector<RowResult> WorkerPool::Translate(Engine* engine, const std::vector<J
 void WorkerPool::CountLimited(const std::vector<RowResult>& results) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& row : results) {
-    const bool limited = row.hypotheses.front().finish == FinishReason::kLength;
-    limit_rate_ += kForgetting * ((limited ? 1.0 : 0.0) - limit_rate_);
+    limit_rate_ += kForgetting * ((row.reached_limit ? 1.0 : 0.0) - limit_rate_);
   }
 }
 

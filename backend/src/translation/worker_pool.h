@@ -24,7 +24,6 @@ struct PoolSettings {
   size_t workers = 1;
   size_t threads_per_worker = 1;
   CallBounds bounds;
-  size_t max_queued_rows = 1;
 
   bool operator==(const PoolSettings& other) const;
 };
@@ -42,10 +41,10 @@ class WorkerPool {
   WorkerPool(std::shared_ptr<const Weights> weights, const PoolSettings& settings);
   ~WorkerPool();  // answers every row that still waits, then ends the threads
 
-  // Queues the rows of one request, none of them empty; blocks while the queue is full.
+  // Queues the rows of one request, none of them empty; blocks while `max_queued_rows` wait.
   // `positions`: what each row is called when its listener is told of it.
   void Submit(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
-              const std::shared_ptr<RowListener>& listener);
+              const std::shared_ptr<RowListener>& listener, size_t max_queued_rows);
 
   const Weights& weights() const { return *weights_; }
   const PoolSettings& settings() const { return settings_; }

@@ -73,12 +73,6 @@ void SetModelConfigJson(TRITONBACKEND_Model* model, const std::string& json) {
         "completing the configuration");
 }
 
-std::string InstanceName(TRITONBACKEND_ModelInstance* instance) {
-  const char* name = nullptr;
-  Check(TRITONBACKEND_ModelInstanceName(instance, &name), "reading an instance's name");
-  return name;
-}
-
 TRITONBACKEND_Model* InstanceModel(TRITONBACKEND_ModelInstance* instance) {
   TRITONBACKEND_Model* model = nullptr;
   Check(TRITONBACKEND_ModelInstanceModel(instance, &model), "reading an instance's model");

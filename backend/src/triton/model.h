@@ -19,7 +19,6 @@ std::string ModelConfigJson(TRITONBACKEND_Model* model);
 bool AutoCompleteWanted(TRITONBACKEND_Model* model);
 void SetModelConfigJson(TRITONBACKEND_Model* model, const std::string& json);
 
-std::string InstanceName(TRITONBACKEND_ModelInstance* instance);
 TRITONBACKEND_Model* InstanceModel(TRITONBACKEND_ModelInstance* instance);
 
 // Where CTranslate2 has to run for this instance.

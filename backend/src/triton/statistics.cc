@@ -2,8 +2,8 @@
 #include "triton/statistics.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "steady_clock.h"
 #include "triton/guard.h"
 
 namespace ct2triton {
@@ -22,8 +22,7 @@ void RequestTimes::Add(const CallTimes& call) noexcept {
 
 CallTimes RequestTimes::Span() const noexcept {
   if (span_.start_ns != 0) return span_;
-  const auto since_epoch = std::chrono::steady_clock::now().time_since_epoch();
-  const uint64_t now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
+  const uint64_t now_ns = SteadyNow_ns();
   return CallTimes{now_ns, now_ns, now_ns, now_ns};
 }
 
