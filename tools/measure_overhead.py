@@ -18,18 +18,22 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from typing import TYPE_CHECKING
+
 import ctranslate2
 import numpy as np
-import tiny_models
 import tritonclient.grpc as grpc_client
 from tqdm import tqdm
 
+import tiny_models
 from ct2_triton.serve import ServerOptions, TritonServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 VOCABULARY = 256_000
 MODEL = "overhead"

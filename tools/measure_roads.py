@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import ctranslate2
 import numpy as np
-import tiny_models
 import tritonclient.grpc as grpc_client
 from tqdm import tqdm
 
+import tiny_models
 from ct2_triton.serve import ServerOptions, TritonServer
 
 ROADS = {

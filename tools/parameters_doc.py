@@ -43,8 +43,8 @@ These combinations are refused before CTranslate2 sees them:
 
 | combination | reason |
 |---|---|
-| `num_hypotheses` > `beam_size` x `patience` in a beam search without alternatives | too few found |
-| `return_alternatives` in a beam search with `beam_size` x `patience` < 0.5 | CTranslate2 ends the process |
+| `num_hypotheses` > `beam_size` x `patience`, beam search, no alternatives | too few found |
+| `return_alternatives`, beam search, `patience` < 0.5 / `beam_size` | it ends the process |
 | `min_decoding_length` above the length limit | no such row |
 | `coverage_penalty` with greedy search (`beam_size` 1) | CTranslate2 ends the process |
 | beam search with 1 < `sampling_topk` < 2 x `beam_size` | CTranslate2 ends the process |

@@ -81,10 +81,11 @@ run_canary() {
 }
 
 run_native() {
-  build pool_stress
+  build pool_stress backend_stress
   local directories
   mapfile -t directories < <(models)
   timeout 1800 nice "$build/tests/native/pool_stress" "${1:-60}" "$seed" "${directories[@]}"
+  timeout 1800 nice "$build/tests/native/backend_stress" "${1:-60}" "$seed" "${directories[0]}"
   check_reports
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import ctranslate2
 import pytest
@@ -19,8 +20,8 @@ def test_our_declarations_fit_the_library() -> None:
 
 def test_the_library_is_mapped_once() -> None:
     """The core and the Python module run on one copy."""
-    with open("/proc/self/maps", encoding="utf-8") as maps:
-        files = {line.split()[-1] for line in maps if "libctranslate2" in line}
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    files = {line.split()[-1] for line in maps if "libctranslate2" in line}
     assert len(files) == 1
 
 

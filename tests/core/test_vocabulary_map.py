@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core.engine_truth import END, EngineTruth, ragged_rows
 
+from core.engine_truth import END, EngineTruth, ragged_rows
 from ct2_triton import _core
 
 ALWAYS = range(20, 40)
