@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "triton_stand_in.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "triton_stand_in_handles.h"
+
+namespace stand_in {
+
+std::atomic<long> Counted::live{0};
+
+long LiveHandles() { return Counted::live; }
+
+void Require(bool holds, const std::string& what) {
+  if (holds) return;
+  std::fprintf(stderr, "the backend broke its contract: %s\n", what.c_str());
+  std::abort();
+}
+
+namespace {
+
+void ThrowIf(TRITONSERVER_Error* error) {
+  if (error == nullptr) return;
+  const std::string text = error->text;
+  Require(!text.empty(), "an error without a text");
+  delete error;
+  throw std::runtime_error(text);
+}
+
+}  // namespace
+
+Model::Model(const std::string& folder, const std::string& config, size_t instances)
+    : model_(std::make_unique<TRITONBACKEND_Model>()) {
+  model_->folder = folder;
+  model_->config = config;
+  try {
+    ThrowIf(TRITONBACKEND_ModelInitialize(model_.get()));
+    for (size_t i = 0; i < instances; ++i) {
+      instances_.push_back(std::make_unique<TRITONBACKEND_ModelInstance>());
+      instances_.back()->model = model_.get();
+      ThrowIf(TRITONBACKEND_ModelInstanceInitialize(instances_.back().get()));
+    }
+  } catch (...) {
+    Unload();  // Triton finalises also what failed to initialise
+    throw;
+  }
+}
+
+Model::~Model() { Unload(); }
+
+void Model::Unload() noexcept {
+  for (const auto& instance : instances_) {
+    Require(TRITONBACKEND_ModelInstanceFinalize(instance.get()) == nullptr, "finalize failed");
+  }
+  instances_.clear();
+  Require(TRITONBACKEND_ModelFinalize(model_.get()) == nullptr, "finalize failed");
+}
+
+void Model::Execute(size_t instance, std::vector<TRITONBACKEND_Request*> requests) {
+  TRITONSERVER_Error* error = TRITONBACKEND_ModelInstanceExecute(
+      instances_[instance].get(), requests.data(), static_cast<uint32_t>(requests.size()));
+  Require(error == nullptr, "Execute failed after it took the requests");
+}
+
+}  // namespace stand_in
+
+using stand_in::Require;
+
+TRITONSERVER_Error* TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char* text) {
+  auto* error = new TRITONSERVER_Error;
+  error->code = code;
+  error->text = text;
+  return error;
+}
+
+void TRITONSERVER_ErrorDelete(TRITONSERVER_Error* error) { delete error; }
+TRITONSERVER_Error_Code TRITONSERVER_ErrorCode(TRITONSERVER_Error* error) { return error->code; }
+const char* TRITONSERVER_ErrorMessage(TRITONSERVER_Error* error) { return error->text.c_str(); }
+
+bool TRITONSERVER_LogIsEnabled(TRITONSERVER_LogLevel level) {
+  return level != TRITONSERVER_LOG_VERBOSE;
+}
+
+// An error is a bug of ours: the backend logs no client's mistake as one.
+TRITONSERVER_Error* TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const char*, const int,
+                                            const char* text) {
+  Require(level != TRITONSERVER_LOG_ERROR, text);
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONSERVER_MessageNewFromSerializedJson(TRITONSERVER_Message** message,
+                                                              const char* json, size_t byte_size) {
+  *message = new TRITONSERVER_Message;
+  (*message)->json.assign(json, byte_size);
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message* message,
+                                                        const char** json, size_t* byte_size) {
+  *json = message->json.data();
+  *byte_size = message->json.size();
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONSERVER_MessageDelete(TRITONSERVER_Message* message) {
+  delete message;
+  return nullptr;
+}
+
+const char* TRITONSERVER_DataTypeString(TRITONSERVER_DataType) { return "a type"; }
+
+TRITONSERVER_Error* TRITONBACKEND_ApiVersion(uint32_t* major, uint32_t* minor) {
+  *major = 1;
+  *minor = 19;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
+    TRITONBACKEND_BackendAttribute*, const TRITONSERVER_InstanceGroupKind, const uint64_t,
+    const uint64_t*, const uint64_t) {
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelName(TRITONBACKEND_Model* model, const char** name) {
+  *name = model->name.c_str();
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelVersion(TRITONBACKEND_Model*, uint64_t* version) {
+  *version = 1;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelRepository(TRITONBACKEND_Model* model,
+                                                  TRITONBACKEND_ArtifactType* type,
+                                                  const char** location) {
+  *type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
+  *location = model->folder.c_str();
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelConfig(TRITONBACKEND_Model* model, const uint32_t,
+                                              TRITONSERVER_Message** config) {
+  return TRITONSERVER_MessageNewFromSerializedJson(config, model->config.data(),
+                                                   model->config.size());
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelAutoCompleteConfig(TRITONBACKEND_Model*, bool* wanted) {
+  *wanted = true;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelSetConfig(TRITONBACKEND_Model* model, const uint32_t,
+                                                 TRITONSERVER_Message* config) {
+  model->config = config->json;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelState(TRITONBACKEND_Model* model, void** state) {
+  *state = model->state;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelSetState(TRITONBACKEND_Model* model, void* state) {
+  model->state = state;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceName(TRITONBACKEND_ModelInstance* instance,
+                                                    const char** name) {
+  *name = instance->name.c_str();
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceKind(TRITONBACKEND_ModelInstance*,
+                                                    TRITONSERVER_InstanceGroupKind* kind) {
+  *kind = TRITONSERVER_INSTANCEGROUPKIND_CPU;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceDeviceId(TRITONBACKEND_ModelInstance*,
+                                                        int32_t* device_id) {
+  *device_id = 0;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceModel(TRITONBACKEND_ModelInstance* instance,
+                                                     TRITONBACKEND_Model** model) {
+  *model = instance->model;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceState(TRITONBACKEND_ModelInstance* instance,
+                                                     void** state) {
+  *state = instance->state;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceSetState(TRITONBACKEND_ModelInstance* instance,
+                                                        void* state) {
+  instance->state = state;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceReportStatistics(
+    TRITONBACKEND_ModelInstance* instance, TRITONBACKEND_Request* request, const bool,
+    const uint64_t exec_start_ns, const uint64_t compute_start_ns, const uint64_t compute_end_ns,
+    const uint64_t exec_end_ns) {
+  Require(++request->reports == 1, "statistics of a request reported twice");
+  Require(exec_start_ns > 0 && exec_start_ns <= compute_start_ns &&
+              compute_start_ns <= compute_end_ns && compute_end_ns <= exec_end_ns,
+          "times of a request out of order");
+  ++instance->reported_requests;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceReportBatchStatistics(TRITONBACKEND_ModelInstance*,
+                                                                     const uint64_t batch_size,
+                                                                     const uint64_t exec_start_ns,
+                                                                     const uint64_t, const uint64_t,
+                                                                     const uint64_t exec_end_ns) {
+  Require(batch_size > 0 && exec_start_ns <= exec_end_ns, "bad statistics of a batch");
+  return nullptr;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Triton's side of the backend's C interface, as far as this backend calls it: strict where the
+// server is lenient, and it counts. The whole program can then be instrumented by a sanitizer or
+// fed by a fuzzer, which the real server cannot.
+//
+// It ends the program when the backend answers a request twice, gives it back unanswered, reports
+// an output whose bytes do not fit its shape, or loses a handle. A request is freed the moment it
+// is given back, so that AddressSanitizer sees any later use.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "triton_c_api.h"
+
+namespace stand_in {
+
+// Ends the program with a sentence unless `holds`.
+void Require(bool holds, const std::string& what);
+
+struct Tensor {
+  std::string name;
+  TRITONSERVER_DataType type = TRITONSERVER_TYPE_INVALID;
+  std::vector<int64_t> shape;
+  std::string bytes;
+};
+
+// What a client gets.
+struct Answer {
+  std::optional<TRITONSERVER_Error_Code> error;
+  std::string message;
+  std::map<std::string, Tensor> outputs;
+};
+
+// A request as both ends see it.
+class Call {
+ public:
+  // The client's end.
+  void Cancel() noexcept;
+  const Answer& Wait();  // until the request is answered and given back
+
+  // The server's end.
+  bool Cancelled() const noexcept;
+  void TakeAnswer(Answer answer);  // once
+  void TakeBack();                 // once, and answered
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool cancelled_ = false;
+  bool answered_ = false;
+  bool taken_back_ = false;
+  Answer answer_;
+};
+
+using ParameterValue = std::variant<std::string, int64_t, bool, double>;
+
+// What a client sends. An input's bytes come in `buffers` pieces.
+struct RequestContent {
+  std::vector<Tensor> inputs;
+  size_t buffers = 1;
+  std::vector<std::pair<std::string, ParameterValue>> parameters;
+  std::vector<std::string> outputs;
+};
+
+TRITONBACKEND_Request* NewRequest(RequestContent content, std::shared_ptr<Call> call);
+
+// A loaded model with its instances. Throws std::runtime_error with the backend's message when it
+// refuses to load.
+class Model {
+ public:
+  // `config`: the JSON text of the model configuration, completed by the backend.
+  Model(const std::string& folder, const std::string& config, size_t instances);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  // Hands a batch to the backend, on the calling thread; one thread per instance at a time.
+  void Execute(size_t instance, std::vector<TRITONBACKEND_Request*> requests);
+
+ private:
+  void Unload() noexcept;
+
+  std::unique_ptr<TRITONBACKEND_Model> model_;
+  std::vector<std::unique_ptr<TRITONBACKEND_ModelInstance>> instances_;
+};
+
+// Errors, messages, requests and responses that are not freed; 0 when nothing is going on.
+long LiveHandles();
+
+// Ends the program unless the bytes are as many as the shape promises.
+void CheckOutput(const Tensor& tensor);
+
+// Bytes of one element; 0 for strings.
+size_t ElementSize(TRITONSERVER_DataType type);
+
+}  // namespace stand_in
