@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 AT_ONCE = RetryPolicy(budget_s=0)
 PATIENT = RetryPolicy(budget_s=60, initial_backoff_s=0.05, max_backoff_s=0.1)
-LATE = Deadline(60)
+
+
+def late() -> Deadline:
+    """A deadline that nothing here reaches, counted from now."""
+    return Deadline(60)
 
 
 @asynccontextmanager
@@ -42,7 +46,7 @@ def request() -> service_pb2.ModelInferRequest:
 
 async def test_an_answer_comes_back() -> None:
     async with serving(FaultServer()) as url, connected(url) as connection:
-        response = await connection.infer(request(), LATE)
+        response = await connection.infer(request(), late())
     assert response.raw_output_contents == [b"\1\0\0\0"]
 
 
@@ -50,7 +54,7 @@ async def test_refused_connection_is_unreachable_with_the_cause() -> None:
     url = f"127.0.0.1:{free_port()}"
     async with connected(url, AT_ONCE) as connection:
         with pytest.raises(errors.ServerUnreachableError, match=url) as caught:
-            await connection.infer(request(), LATE)
+            await connection.infer(request(), late())
     assert isinstance(caught.value.__cause__, grpc.RpcError)
     assert "refused" in str(caught.value)
 
@@ -58,13 +62,13 @@ async def test_refused_connection_is_unreachable_with_the_cause() -> None:
 async def test_unknown_host_is_unreachable() -> None:
     async with connected("nowhere.invalid:8001", AT_ONCE) as connection:
         with pytest.raises(errors.ServerUnreachableError, match=r"nowhere\.invalid"):
-            await connection.infer(request(), LATE)
+            await connection.infer(request(), late())
 
 
 async def test_a_server_that_comes_up_late_gets_the_request_once() -> None:
     server, port = FaultServer(), free_port()
     async with connected(f"127.0.0.1:{port}") as connection:
-        call = asyncio.create_task(connection.infer(request(), LATE))
+        call = asyncio.create_task(connection.infer(request(), late()))
         await asyncio.sleep(0.3)  # several attempts are refused
         assert not call.done()
         async with serving(server, port):
@@ -89,7 +93,7 @@ async def test_many_waiting_calls_share_one_series_of_attempts() -> None:
     wire = Wire(None)
     retry = RetryPolicy(budget_s=0.5, initial_backoff_s=0.1, max_backoff_s=0.1)
     async with wire.open() as url, connected(url, retry) as connection:
-        calls = [connection.infer(request(), LATE) for _ in range(100)]
+        calls = [connection.infer(request(), late()) for _ in range(100)]
         results = await asyncio.gather(*calls, return_exceptions=True)
     assert {type(result) for result in results} == {errors.ServerUnreachableError}
     assert 1 < wire.accepted < 20
@@ -100,7 +104,7 @@ async def test_a_full_queue_is_not_asked_again(text: str) -> None:
     server = FaultServer(abort(grpc.StatusCode.UNAVAILABLE, text))
     async with serving(server) as url, connected(url) as connection:
         with pytest.raises(errors.ServerBusyError) as caught:
-            await connection.infer(request(), LATE)
+            await connection.infer(request(), late())
     assert (text or "without a text") in str(caught.value)
     assert server.calls == 1
 
@@ -121,7 +125,7 @@ async def test_what_the_server_says_is_kept(
     server = FaultServer(abort(status, "the server's own words"))
     async with serving(server) as url, connected(url) as connection:
         with pytest.raises(kind, match="the server's own words") as caught:
-            await connection.infer(request(), LATE)
+            await connection.infer(request(), late())
     assert isinstance(caught.value.__cause__, grpc.RpcError)
     assert server.calls == 1
 
@@ -138,7 +142,7 @@ async def test_a_timeout_is_sent_once_and_reaches_the_server() -> None:
 async def test_cancelling_the_task_reaches_the_server() -> None:
     server = FaultServer(hang)
     async with serving(server) as url, connected(url) as connection:
-        call = asyncio.create_task(connection.infer(request(), LATE))
+        call = asyncio.create_task(connection.infer(request(), late()))
         await asyncio.wait_for(server.started.wait(), 30)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -151,14 +155,14 @@ async def test_a_broken_connection_is_not_repeated_but_the_next_call_reconnects(
     async with serving(server) as url:
         wire = Wire(url)
         async with wire.open() as relayed, connected(relayed) as connection:
-            call = asyncio.create_task(connection.infer(request(), LATE))
+            call = asyncio.create_task(connection.infer(request(), late()))
             await asyncio.wait_for(server.started.wait(), 30)
             wire.cut()
             with pytest.raises(errors.ConnectionLostError, match="not repeated"):
                 await call
             assert server.calls == 1
             server.behaviour = FaultServer().behaviour
-            await connection.infer(request(), LATE)
+            await connection.infer(request(), late())
     assert wire.accepted == 2
 
 
@@ -167,7 +171,7 @@ async def test_one_connection_serves_all_calls() -> None:
     async with serving(server) as url:
         wire = Wire(url)
         async with wire.open() as relayed, connected(relayed) as connection:
-            await asyncio.gather(*(connection.infer(request(), LATE) for _ in range(50)))
+            await asyncio.gather(*(connection.infer(request(), late()) for _ in range(50)))
     assert (server.calls, wire.accepted) == (50, 1)
 
 
@@ -175,7 +179,7 @@ async def test_metadata_goes_with_every_request() -> None:
     server = FaultServer()
     async with serving(server) as url:
         connection = Connection(url, PATIENT, metadata={"Authorization": "Bearer x"})
-        await connection.infer(request(), LATE)
+        await connection.infer(request(), late())
         await connection.close()
     assert ("authorization", "Bearer x") in server.metadata
 
