@@ -36,7 +36,7 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	find backend -name '*.cc' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
+	find backend tests -name '*.cc' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 
 # A good environment that is already there is kept. The lock lets two makes share a checkout.
 .venv/.created:
