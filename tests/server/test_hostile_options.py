@@ -6,6 +6,7 @@ Each is refused before the call, by the server of all other tests, which then an
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -149,3 +150,13 @@ def test_scores_asked_of_greedy_search_with_coverage_penalty(connection: Connect
         MODEL, [ROW], [PREFIX], outputs=["SCORES"], beam_size=1, coverage_penalty=0.2
     )
     assert "coverage_penalty" in message
+
+
+@pytest.mark.parametrize("name", ["end_token", "suppress_sequences"])
+def test_a_refusal_shows_a_huge_token_in_part(connection: Connection, name: str) -> None:
+    """A status of more than 16 KiB does not reach a gRPC client: it hears of a lost stream."""
+    token = json.dumps("x" * 60_000)
+    value = f"[{token}]" if name == "end_token" else f"[[{token}]]"
+    message = connection.refusal(MODEL, [ROW], [PREFIX], **{name: value})
+    assert "is not in the target vocabulary" in message
+    assert len(message) < 300

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "config/parse_value.h"
 #include "config/tensor_table.h"
 #include "error.h"
 
@@ -81,7 +82,7 @@ std::optional<std::string> AutoComplete(std::string_view json) {
     return config.dump();
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kInternal,
-                std::string("the model configuration cannot be completed: ") + error.what());
+                "the model configuration cannot be completed: " + Quote(error.what(), 200));
   }
 }
 

@@ -216,7 +216,7 @@ ModelConfig ParseModelConfig(std::string_view json) {
     throw Error(error.code(), where + ": " + error.what());
   } catch (const std::exception& error) {
     // Not JSON, or a member of another type than Triton's: nothing that an operator wrote.
-    throw Error(ErrorCode::kInternal, where + " cannot be read: " + error.what());
+    throw Error(ErrorCode::kInternal, where + " cannot be read: " + Quote(error.what(), 200));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "config/parse_value.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -21,9 +22,8 @@ ModelFileConfig ParseModelFileConfig(std::string_view json) {
           start->is_null() ? std::nullopt : std::optional(start->get<std::string>());
     }
   } catch (const nlohmann::json::exception& error) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        std::string("config.json of the CTranslate2 model cannot be read: ") + error.what());
+    throw Error(ErrorCode::kInvalidArgument,
+                "config.json of the CTranslate2 model cannot be read: " + Quote(error.what(), 200));
   }
   return config;
 }

@@ -166,11 +166,10 @@ bool ParseValue(const ParameterValue& value, const Range& range, std::vector<std
   return ParseList(value, range, out);
 }
 
-std::string Quote(std::string_view text) {
-  constexpr std::size_t kShownBytes = 80;
-  const Json shown = std::string(text.substr(0, kShownBytes));
+std::string Quote(std::string_view text, std::size_t shown_bytes) {
+  const Json shown = std::string(text.substr(0, shown_bytes));
   return shown.dump(-1, ' ', false, Json::error_handler_t::replace) +
-         (text.size() > kShownBytes ? "..." : "");
+         (text.size() > shown_bytes ? "..." : "");
 }
 
 std::string Show(double number) {

@@ -41,8 +41,9 @@ bool ParseValue(const ParameterValue& value, const Range& range, std::vector<Tok
 bool ParseValue(const ParameterValue& value, const Range& range, std::vector<std::int64_t>* out);
 bool ParseValue(const ParameterValue& value, const Range& range, std::vector<std::string>* out);
 
-// For messages: text in double quotes, escaped, valid UTF-8, cut when long.
-std::string Quote(std::string_view text);
+// For messages: text in double quotes, escaped, valid UTF-8, cut when long. A message without end
+// would not reach a gRPC client: its status travels in a header of at most 16 KiB.
+std::string Quote(std::string_view text, std::size_t shown_bytes = 80);
 // For messages: the value as given.
 std::string Show(const ParameterValue& value);
 // For messages: the usual form, "4", "0.5".

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/parse_value.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -26,7 +27,7 @@ size_t ResolveToken(const Token& token, const std::string& parameter,
   }
   const auto& text = std::get<std::string>(token);
   if (!vocabulary.contains(text)) {
-    Refuse(parameter, "token \"" + text + "\" is not in the target vocabulary");
+    Refuse(parameter, "token " + Quote(text) + " is not in the target vocabulary");
   }
   return vocabulary.to_id(text);
 }

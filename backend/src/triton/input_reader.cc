@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "config/parse_value.h"
 #include "triton/data_type.h"
 #include "triton/guard.h"
 
@@ -117,7 +118,7 @@ RequestTensors ReadTensors(const Request& request, const ModelConfig& config) {
     } else if (input.name == "PREFIX_LENGTHS") {
       tensors.prefix_lengths = ReadIds(input);
     } else {
-      Refuse("unknown input " + input.name);
+      Refuse("unknown input " + Quote(input.name));
     }
   }
   if (!has_input_ids) Refuse("INPUT_IDS is missing");
