@@ -13,6 +13,7 @@ endif()
 if(CT2TRITON_SANITIZE)
   target_compile_options(ct2triton_options INTERFACE
     "-fsanitize=${CT2TRITON_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer -g
-    -Wno-maybe-uninitialized)  # false in instrumented code, says GCC's own manual
+    # False in instrumented code, says GCC's own manual.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(ct2triton_options INTERFACE "-fsanitize=${CT2TRITON_SANITIZE}")
 endif()
