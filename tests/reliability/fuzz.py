@@ -140,7 +140,12 @@ class Fuzzer:
         return self.report
 
     def _work(self, index: int) -> None:
-        bursts = random.Random(self._seed + index)
+        try:
+            self._send_bursts(random.Random(self._seed + index))
+        except Exception as error:
+            self._complain(f"seed {self._seed}: a client's thread ended: {error!r}")
+
+    def _send_bursts(self, bursts: random.Random) -> None:
         with (
             closing(fuzz_grpc.GrpcSender(self._server.grpc_url)) as grpc_sender,
             closing(fuzz_http.HttpSender(self._server.http_url)) as http_sender,

@@ -48,19 +48,28 @@ def set_parameter(parameter: Any, value: Any) -> None:
         parameter.string_param = value
 
 
+def open_channel(url: str) -> grpc.Channel:
+    """A channel with a connection of its own; gRPC would share one within the process."""
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
+    return grpc.insecure_channel(url, options=options)
+
+
+def stub(channel: grpc.Channel) -> Any:
+    """The calls of the inference service."""
+    return service_pb2_grpc.GRPCInferenceServiceStub(channel)
+
+
 class GrpcSender:
     """One connection, for one thread."""
 
     def __init__(self, url: str) -> None:
-        # Else gRPC shares one connection among all channels of the process.
-        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
-        self._channel = grpc.insecure_channel(url, options=options)
-        self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
+        self._channel = open_channel(url)
+        self._stub = stub(self._channel)
 
     def send_together(self, messages: Sequence[Any]) -> list[Reply]:
         """Sends all before any answer is waited for."""
         calls = [self._stub.ModelInfer.future(message, timeout=_TIMEOUT_S) for message in messages]
-        return [_reply(call) for call in calls]
+        return [reply_of(call) for call in calls]
 
     def send_as_stream(self, messages: Sequence[Any]) -> list[Reply]:
         """Sends all over one stream, which must give one answer for each."""
@@ -85,9 +94,12 @@ class GrpcSender:
         self._channel.close()
 
 
-def _reply(call: Any) -> Reply:
+def reply_of(call: Any) -> Reply:
+    """Waits for a call; its own cancellation is a reply too."""
     try:
         response = call.result()
+    except grpc.FutureCancelledError:
+        return Reply("CANCELLED")
     except grpc.RpcError as error:
         return Reply(error.code().name, error.details() or "")  # type: ignore[attr-defined]
     return Reply("OK", outputs=outputs_of(response))

@@ -167,6 +167,16 @@ class Reference:
             [self.tokens(row)], target_prefix=[self.tokens(prefix)], **options
         )[0]
 
+    def run_together(
+        self, rows: Sequence[tuple[Sequence[int], Sequence[int]]], **options: Any
+    ) -> Any:
+        """The translation results of rows, with their prefixes, that share calls."""
+        return self._translator.translate_batch(
+            [self.tokens(row) for row, _ in rows],
+            target_prefix=[self.tokens(prefix) for _, prefix in rows],
+            **options,
+        )
+
     def hypotheses(
         self, row: Sequence[int], prefix: Sequence[int] = (), **options: Any
     ) -> list[Ids]:

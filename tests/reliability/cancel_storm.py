@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that leave: cancelled calls, tiny deadlines, connections that break in every state."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from ct2_triton.serve import TritonServer
+from reliability import fuzz_grpc
+from reliability.fuzz_request import Request, Tensor
+from server.helpers import Ids, Reference, sentences
+
+# Enough work that a client is gone before it is done.
+_LONG = {"max_decoding_length": 300, "min_decoding_length": 300}
+_SHORT = {"max_decoding_length": 8}
+_ROWS = 64
+
+
+@dataclass
+class StormReport:
+    """What the clients saw."""
+
+    did: Counter[str] = field(default_factory=Counter)  # by behaviour
+    answered: Counter[str] = field(default_factory=Counter)  # by status
+    requests: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+class CancelStorm:
+    """Threads of clients that behave badly, among others that wait for their answers."""
+
+    def __init__(self, server: TritonServer, model: str, reference: Reference, seed: int) -> None:
+        self._server = server
+        self._model = model
+        self._seed = seed
+        self._lock = threading.Lock()
+        rows = sentences(reference, _ROWS)
+        self._truths = [
+            (row, prefix, reference.translate(row, prefix, **_SHORT)) for row, prefix in rows
+        ]
+        self.report = StormReport()
+        self._behaviours: list[Callable[[random.Random], None]] = [
+            self._wait,
+            self._wait,
+            self._cancel,
+            self._tiny_deadline,
+            self._close_channel,
+            self._cancel_stream,
+            self._reset_http,
+            self._reset_grpc,
+        ]
+
+    def run(self, actions: int, threads: int = 8) -> StormReport:
+        """Lets every thread do its share of the actions."""
+        workers = [
+            threading.Thread(target=self._work, args=(self._seed + i, actions // threads))
+            for i in range(threads)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return self.report
+
+    def _work(self, seed: int, actions: int) -> None:
+        chooser = random.Random(seed)
+        for _ in range(actions):
+            behave = chooser.choice(self._behaviours)
+            try:
+                behave(chooser)
+            except Exception as error:
+                self._complain(f"seed {seed}, {behave.__name__}: {error!r}")
+            with self._lock:
+                self.report.did[behave.__name__.strip("_")] += 1
+
+    def _complain(self, text: str) -> None:
+        with self._lock:
+            self.report.wrong.append(text)
+
+    def _message(self, chooser: random.Random, *, long: bool) -> tuple[Any, Ids]:
+        row, prefix, truth = chooser.choice(self._truths)
+        parameters: dict[str, Any] = dict(_LONG if long else _SHORT)
+        if long:
+            parameters["beam_size"] = chooser.choice((1, 1, 2))
+        request = Request(self._model, id_tensors(row, prefix), parameters, ["OUTPUT_IDS"])
+        with self._lock:
+            self.report.requests += 1
+        return fuzz_grpc.to_message(request, "", typed=False), truth
+
+    def _call(self, channel: grpc.Channel, message: Any, timeout_s: float) -> Any:
+        return fuzz_grpc.stub(channel).ModelInfer.future(message, timeout=timeout_s)
+
+    def _note(self, call: Any, truth: Ids | None = None) -> None:
+        """Counts how a call ended, and holds an answer against the truth."""
+        reply = fuzz_grpc.reply_of(call)
+        with self._lock:
+            self.report.answered[reply.code] += 1
+        if reply.code == "OK" and truth is not None:
+            got = reply.outputs["OUTPUT_IDS"].tolist()
+            if got != [truth]:
+                self._complain(f"expected {truth}, got {got}")
+
+    def _wait(self, chooser: random.Random) -> None:
+        """A client that waits must get its own right answer."""
+        message, truth = self._message(chooser, long=False)
+        with fuzz_grpc.open_channel(self._server.grpc_url) as channel:
+            call = self._call(channel, message, timeout_s=120)
+            self._note(call, truth)
+            if call.code() is not grpc.StatusCode.OK:
+                self._complain(f"a client that waited got {call.code()}: {call.details()}")
+
+    def _cancel(self, chooser: random.Random) -> None:
+        with fuzz_grpc.open_channel(self._server.grpc_url) as channel:
+            calls = [
+                self._call(channel, self._message(chooser, long=True)[0], timeout_s=120)
+                for _ in range(chooser.randint(1, 4))
+            ]
+            time.sleep(chooser.uniform(0, 0.03))
+            for call in calls:
+                call.cancel()
+            for call in calls:
+                self._note(call)
+
+    def _tiny_deadline(self, chooser: random.Random) -> None:
+        with fuzz_grpc.open_channel(self._server.grpc_url) as channel:
+            message, truth = self._message(chooser, long=False)
+            self._note(self._call(channel, message, chooser.uniform(0.001, 0.03)), truth)
+
+    def _close_channel(self, chooser: random.Random) -> None:
+        channel = fuzz_grpc.open_channel(self._server.grpc_url)
+        calls = [self._call(channel, self._message(chooser, long=True)[0], 120) for _ in range(3)]
+        time.sleep(chooser.uniform(0, 0.02))
+        channel.close()
+        for call in calls:
+            self._note(call)
+
+    def _cancel_stream(self, chooser: random.Random) -> None:
+        messages = [
+            self._message(chooser, long=chooser.random() < 0.5)[0]
+            for _ in range(chooser.randint(1, 8))
+        ]
+        with fuzz_grpc.open_channel(self._server.grpc_url) as channel:
+            stream = fuzz_grpc.stub(channel).ModelStreamInfer(iter(messages), timeout=120)
+            time.sleep(chooser.uniform(0, 0.03))
+            stream.cancel()
+            with contextlib.suppress(grpc.RpcError):
+                for _ in stream:
+                    pass
+
+    def _reset_http(self, chooser: random.Random) -> None:
+        """A request, whole or cut anywhere, and then the connection is reset."""
+        row, prefix, _ = chooser.choice(self._truths)
+        inputs = [
+            {"name": t.name, "datatype": t.datatype, "shape": t.shape, "data": t.data.tolist()}
+            for t in id_tensors(row, prefix)
+        ]
+        body = json.dumps({"inputs": inputs, "parameters": {"beam_size": 1, **_LONG}}).encode()
+        head = (
+            f"POST /v2/models/{self._model}/infer HTTP/1.1\r\nHost: x\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        data = head.encode() + body
+        whole = chooser.random() < 0.5
+        with self._lock:
+            self.report.requests += whole
+        self._send_and_reset(
+            self._server.ports.http,
+            data if whole else data[: chooser.randrange(1, len(data))],
+            chooser,
+        )
+
+    def _reset_grpc(self, chooser: random.Random) -> None:
+        """What is no HTTP/2, or breaks off early."""
+        preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        noise = chooser.randbytes(chooser.randint(1, 2000))
+        data = chooser.choice((preface + noise, noise, preface, preface[:7]))
+        self._send_and_reset(self._server.ports.grpc, data, chooser)
+
+    @staticmethod
+    def _send_and_reset(port: int, data: bytes, chooser: random.Random) -> None:
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
+            with contextlib.suppress(OSError):
+                wire.sendall(data)
+            time.sleep(chooser.uniform(0, 0.01))
+            # Linger of 0 seconds: close sends a reset.
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def id_tensors(row: Ids, prefix: Ids) -> list[Tensor]:
+    import numpy as np
+
+    return [
+        Tensor("INPUT_IDS", "INT32", [1, len(row)], np.array([row], np.int32)),
+        Tensor("TARGET_PREFIX", "INT32", [1, len(prefix)], np.array([prefix], np.int32)),
+    ]

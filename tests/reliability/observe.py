@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a running server tells about itself: memory, threads, counts."""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ct2_triton.serve import TritonServer
+
+_METRIC = re.compile(r"^(\w+)\{([^}]*)\} (\S+)$")
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+
+
+def resident_mib(server: TritonServer) -> float:
+    """Memory of the server's process that is resident."""
+    return _status_kib(server, "VmRSS") / 1024
+
+
+def peak_mib(server: TritonServer) -> float:
+    """The most that was ever resident."""
+    return _status_kib(server, "VmHWM") / 1024
+
+
+def thread_count(server: TritonServer) -> int:
+    """Threads of the server's process."""
+    return len(list(Path(f"/proc/{server.process.pid}/task").iterdir()))
+
+
+def open_files(server: TritonServer) -> int:
+    """File descriptors of the server's process."""
+    return len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+
+
+def _status_kib(server: TritonServer, field: str) -> int:
+    status = Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
+    return int(status.split(f"{field}:")[1].split()[0])
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the server counted for one model since it was loaded."""
+
+    success: int  # requests
+    failures: dict[str, int]  # requests, by reason
+    rows: int
+    calls: int
+    pending: int  # requests in Triton's own queue
+
+    @property
+    def failed(self) -> int:
+        """Requests that failed, for any reason."""
+        return sum(self.failures.values())
+
+
+def counts(server: TritonServer, model: str) -> Counts:
+    """Reads them from the Prometheus page."""
+    with urllib.request.urlopen(server.metrics_url, timeout=30) as page:  # noqa: S310
+        lines = page.read().decode().splitlines()
+    totals: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    for line in lines:
+        match = _METRIC.match(line)
+        if match is None:
+            continue
+        name, labels, value = match[1], dict(_LABEL.findall(match[2])), float(match[3])
+        if labels.get("model") != model:
+            continue
+        totals[name] += int(value)
+        if name == "nv_inference_request_failure":
+            failures[labels["reason"]] += int(value)
+    return Counts(
+        success=totals["nv_inference_request_success"],
+        failures={reason: count for reason, count in failures.items() if count},
+        rows=totals["nv_inference_count"],
+        calls=totals["nv_inference_exec_count"],
+        pending=totals["nv_inference_pending_request_count"],
+    )
+
+
+def wait_until(true: Callable[[], bool], what: str, limit_s: float = 120.0) -> None:
+    """Waits until something holds."""
+    deadline = time.monotonic() + limit_s
+    while not true():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {limit_s:g} s in vain: {what}")
+        time.sleep(0.05)
+
+
+def settled(server: TritonServer, model: str) -> Counts:
+    """Counts once nothing waits and they have stopped moving."""
+    last = counts(server, model)
+
+    def quiet() -> bool:
+        nonlocal last
+        time.sleep(0.3)
+        before, last = last, counts(server, model)
+        return before == last and last.pending == 0
+
+    wait_until(quiet, f"model {model} to become quiet")
+    return last

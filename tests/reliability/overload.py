@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ten times what the server can do, for a while: closed loop, and open loop with a queue limit.
+
+A closed loop waits for answers before it asks again; an open one asks at its own rate, as a crowd
+of independent clients does, and so needs a limit on what may wait.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from ct2_triton.serve import TritonServer
+from reliability import fuzz_grpc, observe
+from reliability.cancel_storm import id_tensors
+from reliability.fuzz_request import Request
+from server.helpers import Ids, Reference, sentences
+
+# About 10 ms of one core for a row, so that a Python client can offer ten times as much.
+WORK: dict[str, Any] = {"beam_size": 2, "max_decoding_length": 100, "min_decoding_length": 100}
+
+
+@dataclass
+class LoadReport:
+    """What was offered, what came back, and what it cost."""
+
+    offered: int = 0
+    answered: Counter[str] = field(default_factory=Counter)  # by status
+    wrong: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    start_mib: float = 0.0
+    peak_mib: float = 0.0
+    end_mib: float = 0.0
+    most_in_flight: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Answers a second."""
+        return self.answered["OK"] / self.seconds
+
+
+def translate_all(reference: Reference, rows: Sequence[tuple[Ids, Ids]], batch: int) -> list[Ids]:
+    """CTranslate2's answers to rows that share calls."""
+    results = reference.run_together(rows, max_batch_size=batch, **WORK)
+    return [[reference.id(token) for token in result.hypotheses[0]] for result in results]
+
+
+def distinct_rows(reference: Reference, count: int) -> list[tuple[Ids, Ids, Ids]]:
+    """Rows with their answers; all differ, because equal rows that wait run once."""
+    rows = sentences(reference, count, seed=11)
+    whole = translate_all(reference, rows, 64)
+    # A random model has ties between tokens, which the company in a call decides.
+    again = translate_all(reference, rows, 7)
+    return [
+        (row, prefix, truth)
+        for (row, prefix), truth, other in zip(rows, whole, again, strict=True)
+        if truth == other
+    ]
+
+
+class Load:
+    """One client process that sends rows whose answers it knows, asynchronously."""
+
+    def __init__(
+        self, server: TritonServer, model: str, rows: Sequence[tuple[Ids, Ids, Ids]]
+    ) -> None:
+        self._server = server
+        self._messages = []
+        for row, prefix, truth in rows:
+            request = Request(model, id_tensors(row, prefix), dict(WORK), ["OUTPUT_IDS"])
+            self._messages.append((fuzz_grpc.to_message(request, "", typed=False), truth))
+        self._lock = threading.Lock()
+        self._in_flight = 0
+        self._room = threading.Semaphore(0)
+        self.report = LoadReport()
+
+    def closed_loop(self, clients: int, seconds: float) -> LoadReport:
+        """So many requests are always on their way."""
+        for _ in range(clients):
+            self._room.release()
+
+        def pace(_: int) -> None:
+            self._room.acquire(timeout=120)
+
+        return self._run(seconds, pace)
+
+    def open_loop(self, per_second: float, seconds: float) -> LoadReport:
+        """Requests come at their own rate, whatever becomes of them."""
+        started = time.monotonic()
+
+        def pace(number: int) -> None:
+            ahead = started + number / per_second - time.monotonic()
+            if ahead > 0:
+                time.sleep(ahead)
+
+        return self._run(seconds, pace)
+
+    def _run(self, seconds: float, pace: Any) -> LoadReport:
+        report = self.report
+        report.start_mib = observe.resident_mib(self._server)
+        started = time.monotonic()
+        with fuzz_grpc.open_channel(self._server.grpc_url) as channel:
+            while time.monotonic() < started + seconds and not report.wrong:
+                pace(report.offered)
+                self._send(channel, report.offered)
+                report.offered += 1
+                if report.offered % 100 == 0:
+                    report.peak_mib = max(report.peak_mib, observe.resident_mib(self._server))
+            observe.wait_until(lambda: self._in_flight == 0, "all requests to be answered")
+        report.seconds = time.monotonic() - started
+        report.end_mib = observe.resident_mib(self._server)
+        return report
+
+    def _send(self, channel: grpc.Channel, number: int) -> None:
+        message, truth = self._messages[number % len(self._messages)]
+        with self._lock:
+            self._in_flight += 1
+            self.report.most_in_flight = max(self.report.most_in_flight, self._in_flight)
+        call = fuzz_grpc.stub(channel).ModelInfer.future(message, timeout=120)
+        call.add_done_callback(lambda done: self._done(done, truth))
+
+    def _done(self, call: Any, truth: Ids) -> None:
+        reply = fuzz_grpc.reply_of(call)
+        with self._lock:
+            self._in_flight -= 1
+            self.report.answered[reply.code] += 1
+            if reply.code == "OK" and reply.outputs["OUTPUT_IDS"].tolist() != [truth]:
+                self.report.wrong.append(f"expected {truth}, got {reply.outputs['OUTPUT_IDS']}")
+            elif reply.code not in {"OK", "UNAVAILABLE"}:
+                self.report.wrong.append(f"{reply.code} {reply.message}")
+        self._room.release()
