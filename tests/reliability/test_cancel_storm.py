@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import grpc
 import pytest
 
 from ct2_triton.serve import TritonServer
@@ -36,7 +37,7 @@ def test_clients_that_leave_do_no_harm(storm_server: TritonServer, nllb_engine_m
     storm = CancelStorm(storm_server, "nllb", Reference(nllb_engine_model), seed)
     report = storm.run(ACTIONS)
     assert not report.wrong, f"seed {seed}: {report.wrong[:5]}"
-    assert len(report.did) == 7
+    assert len(report.did) == 6
     assert report.answered["OK"] >= report.did["wait"]
     assert report.answered["CANCELLED"] > 0
     # Nothing is left behind, and nothing was counted twice.
@@ -44,33 +45,31 @@ def test_clients_that_leave_do_no_harm(storm_server: TritonServer, nllb_engine_m
     assert counts.pending == 0
     assert report.answered["OK"] <= counts.success
     assert counts.success + counts.failed <= report.requests
-    # Triton 2.51 itself forgets to close some connections whose stream was cancelled.
-    allowed = files + 4 + report.did["cancel_stream"]
-    observe.wait_until(lambda: observe.open_files(storm_server) <= allowed, "closed sockets")
+    observe.wait_until(lambda: observe.open_files(storm_server) <= files + 4, "closed sockets")
     again = CancelStorm(storm_server, "nllb", Reference(nllb_engine_model), seed)
     again.run(8)
     assert not again.report.wrong
 
 
-def test_a_request_cancelled_while_it_runs_counts_as_cancelled(
-    storm_server: TritonServer, nllb_engine_model: Path
+def test_requests_cancelled_while_they_run_count_as_cancelled(
+    make_server: Callable[..., TritonServer], tmp_path: Path, nllb_engine_model: Path
 ) -> None:
-    (row, prefix), *_ = sentences(Reference(nllb_engine_model), 1)
-    # Greedy: it stops at the next step. Beam search: it runs to its end, for nobody.
-    for beams in (1, 2):
-        options = {"beam_size": beams, "max_decoding_length": 500, "min_decoding_length": 500}
-        request = Request("nllb", id_tensors(row, prefix), options, ["OUTPUT_IDS"])
-        with fuzz_grpc.open_channel(storm_server.grpc_url) as channel:
-            message = fuzz_grpc.to_message(request, "", typed=False)
-            calls = [fuzz_grpc.stub(channel).ModelInfer.future(message) for _ in range(3)]
-            grpc_ready(storm_server)
-            for call in calls:
-                call.cancel()
-    counts = observe.settled(storm_server, "nllb")
-    assert counts.success == 0
-    assert counts.failed > 0
-
-
-def grpc_ready(server: TritonServer) -> None:
-    """Makes a round trip: what was sent before has arrived."""
-    assert server.is_ready()
+    """One worker, one greedy call of all: it stops at the next step, its answers are no answers."""
+    write_model(tmp_path, "nllb", nllb_engine_model, configs.plain(inter_threads=1))
+    server = make_server(tmp_path)
+    rows = sentences(Reference(nllb_engine_model), 20)
+    options = {"beam_size": 1, "max_decoding_length": 500, "min_decoding_length": 500}
+    with fuzz_grpc.open_channel(server.grpc_url) as channel:
+        infer = fuzz_grpc.stub(channel).ModelInfer
+        requests = [Request("nllb", id_tensors(*row), options, ["OUTPUT_IDS"]) for row in rows]
+        calls = [infer.future(fuzz_grpc.to_message(one, "", typed=False)) for one in requests]
+        # A refusal comes from the backend: it has those sent before as well.
+        bad = fuzz_grpc.to_message(
+            Request("nllb", id_tensors([-1], [9]), {}, None), "", typed=False
+        )
+        assert infer.future(bad).code() is grpc.StatusCode.INVALID_ARGUMENT
+        for call in calls:
+            call.cancel()
+    counts = observe.settled(server, "nllb")
+    assert counts.success + counts.failed == len(rows) + 1
+    assert counts.success < len(rows) // 2
