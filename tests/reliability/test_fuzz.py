@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The short form of the protocol fuzzer; the long one is `python tools/chaos.py fuzz --long`."""
+"""The short form of the protocol fuzzer; the same seed each time, since it judges a change."""
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from reliability.truths import make_cases
 pytestmark = pytest.mark.server
 
 REQUESTS = 4000
+SEED = 2026  # the long form takes new ones
 
 
 def test_every_request_gets_its_own_answer(
@@ -26,8 +26,7 @@ def test_every_request_gets_its_own_answer(
     fuzz.write_fuzz_repository(tmp_path, nllb_engine_model)
     server = make_server(tmp_path)
     cases = make_cases(nllb_engine_model, rows_per_case=12, seed=1)
-    seed = random.SystemRandom().randrange(10**6)
-    report = fuzz.Fuzzer(server, cases, seed).run(range(REQUESTS))
+    report = fuzz.Fuzzer(server, cases, SEED).run(range(REQUESTS))
     assert not report.complaints, "\n".join(report.complaints)
     assert report.sent() == REQUESTS
     assert report.of_kind("valid") > REQUESTS // 3

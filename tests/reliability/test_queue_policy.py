@@ -30,7 +30,6 @@ LONG = {"beam_size": 8, "max_decoding_length": 500, "min_decoding_length": 500}
 SHORT = {"max_decoding_length": 4}
 POLICIES = {
     "full": "default_queue_policy { max_queue_size: 4 }",
-    "late": "default_queue_policy { timeout_action: REJECT default_timeout_microseconds: 1000 }",
     "impatient": "default_queue_policy { timeout_action: REJECT allow_timeout_override: true"
     " default_timeout_microseconds: 60000000 }",
     "ranked": "priority_levels: 2 default_priority_level: 2",
@@ -128,15 +127,6 @@ def test_a_full_queue(policies: TritonServer, reference: Reference) -> None:
     counts = observe.settled(policies, "full")
     assert counts.success == 1 + sum(reply.code == "OK" for reply in replies)
     assert counts.failed == 1  # the bad one
-
-
-def test_a_timeout_of_the_queue(policies: TritonServer, reference: Reference) -> None:
-    replies = Crowd(policies, "late", reference).send()
-    late = refused(replies, "Request timeout expired")
-    assert late > 0
-    counts = observe.settled(policies, "late")
-    assert counts.success == 1 + len(replies) - late
-    assert counts.failures == {"REJECTED": late, "BACKEND": 1}
 
 
 def test_a_timeout_of_the_request(policies: TritonServer, reference: Reference) -> None:
