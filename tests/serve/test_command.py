@@ -8,7 +8,7 @@ import pytest
 
 from ct2_triton.serve import Ports, ServerOptions
 from ct2_triton.serve.backend_folder import BackendFolder
-from ct2_triton.serve.command import server_command, server_environment
+from ct2_triton.serve.command import exposure_warnings, server_command, server_environment
 from ct2_triton.serve.gpu import has_cublas
 from ct2_triton.serve.installation import ServerInstallation
 
@@ -46,6 +46,47 @@ def test_cache_implementations_beside_the_server_are_offered(tmp_path: Path) -> 
     (tmp_path / "caches").mkdir()
     command = server_command(ServerOptions([]), _installation(tmp_path), _FOLDER, Ports(), "me")
     assert f"--cache-directory={tmp_path / 'caches'}" in command
+
+
+_RESTRICTED = ("--http-restricted-api", "--grpc-restricted-protocol")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
+def test_nothing_is_closed_where_only_this_machine_gets_in(tmp_path: Path, host: str) -> None:
+    options = ServerOptions([], host=host)
+    command = server_command(options, _installation(tmp_path), _FOLDER, Ports(), "me")
+    assert not [argument for argument in command if argument.startswith(_RESTRICTED)]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "example"])
+def test_what_translating_does_not_need_is_closed_to_others(tmp_path: Path, host: str) -> None:
+    options = ServerOptions([], host=host)
+    command, again = (
+        server_command(options, _installation(tmp_path), _FOLDER, Ports(), "me") for _ in range(2)
+    )
+    for flag in _RESTRICTED:
+        (argument,) = [argument for argument in command if argument.startswith(f"{flag}=")]
+        apis, key = argument.removeprefix(f"{flag}=").split(":")
+        assert apis == "shared-memory,logging,trace"
+        assert len(key.split("=")[1]) == 32
+        assert argument not in again
+    own = ["--http-restricted-api=logging:a=b", "--grpc-restricted-protocol=logging:a=b"]
+    options = ServerOptions([], host=host, server_arguments=own)
+    command = server_command(options, _installation(tmp_path), _FOLDER, Ports(), "me")
+    assert [argument for argument in command if argument.startswith(_RESTRICTED)] == own
+
+
+def test_model_control_for_everybody_is_warned_of() -> None:
+    explicit = ["--model-control-mode=explicit"]
+    restricted = [*explicit, "--http-restricted-api=model-repository:a=b"]
+    for host, arguments, warned in [
+        ("0.0.0.0", explicit, True),
+        ("127.0.0.1", explicit, False),
+        ("0.0.0.0", ["--model-control-mode=poll"], False),
+        ("0.0.0.0", restricted, False),
+    ]:
+        options = ServerOptions([], host=host, server_arguments=arguments)
+        assert bool(exposure_warnings(options)) == warned
 
 
 def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from ct2_triton.serve import model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
+from ct2_triton.serve.command import exposure_warnings
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
 from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
 from ct2_triton.serve.options import ServerOptions
@@ -117,6 +118,8 @@ def run(args: argparse.Namespace) -> int:
             server_arguments=args.server_arguments,
             log=log,
         )
+        for warning in exposure_warnings(options):
+            _warn(warning)
         _check_model_configs(options)
         return _serve(TritonServer(options), args.start_timeout)
 

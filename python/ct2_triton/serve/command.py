@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,10 @@ _OURS = {
 }
 
 
+_CLOSED_APIS = "shared-memory,logging,trace"
+_RESTRICTING_FLAGS = ("--http-restricted-api", "--grpc-restricted-protocol")
+
+
 def check_server_arguments(options: ServerOptions) -> None:
     """Refuse further arguments that would contradict the options.
 
@@ -45,6 +50,24 @@ def check_server_arguments(options: ServerOptions) -> None:
     for flag, reason in _OURS.items():
         if options.has_argument(flag):
             raise ServeError(f"{flag} cannot be passed on to tritonserver: {reason}")
+
+
+def exposure_warnings(options: ServerOptions) -> list[str]:
+    """Say what the arguments open to whoever reaches the ports.
+
+    Args:
+        options: The options.
+
+    Returns:
+        One sentence per risk; none for a server that only this machine can reach.
+    """
+    explicit = "--model-control-mode=explicit" in options.server_arguments
+    if options.is_local or not explicit or options.has_argument("--http-restricted-api"):
+        return []
+    return [
+        f"with --model-control-mode=explicit, whoever reaches a port of {options.host} can load "
+        "models, and so run code on this machine: restrict it, as docs/security.md says"
+    ]
 
 
 def server_command(
@@ -75,7 +98,7 @@ def server_command(
         command.append(f"--cache-directory={installation.caches}")
     if not options.has_argument("--allow-gpu-metrics") and count_gpus() == 0:
         command.append("--allow-gpu-metrics=false")
-    return [*command, *options.server_arguments]
+    return [*command, *closed_apis(options), *options.server_arguments]
 
 
 def server_environment(options: ServerOptions, folder: BackendFolder) -> dict[str, str]:
@@ -102,6 +125,23 @@ def server_environment(options: ServerOptions, folder: BackendFolder) -> dict[st
         environment["LD_LIBRARY_PATH"] = f"{rest}{os.pathsep}{cublas}" if rest else str(cublas)
     environment.update(options.environment)
     return environment
+
+
+def closed_apis(options: ServerOptions) -> list[str]:
+    """Close what clients translate without, where other machines can reach the ports.
+
+    Each would let them do more than that: map shared memory of this machine, flood its log, trace.
+
+    Args:
+        options: The options.
+
+    Returns:
+        Arguments of tritonserver; none for a local server, and none that the user gives himself.
+    """
+    if options.is_local:
+        return []
+    key = f"{_CLOSED_APIS}:ct2-serve-closed={secrets.token_hex(16)}"  # which nobody knows
+    return [f"{flag}={key}" for flag in _RESTRICTING_FLAGS if not options.has_argument(flag)]
 
 
 def _prepend(environment: dict[str, str], variable: str, folder: Path) -> None:

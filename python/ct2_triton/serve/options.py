@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
@@ -54,6 +55,14 @@ class ServerOptions:
         """The same, as it stands in a URL."""
         host = self.connect_host
         return f"[{host}]" if ":" in host else host
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the ports can be reached from this machine only."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
     def has_argument(self, flag: str) -> bool:
         """Whether the further arguments have a flag.
