@@ -131,7 +131,7 @@ def test_ctrl_c_of_the_command_leaves_nothing(tmp_path: Path) -> None:
                 process.send_signal(signal.SIGINT)
                 break
         rest = lines.read()
-    # 1: the interrupt met the import of an extension module, and came out as its failure (seen once).
+    # 1: the interrupt met the import of an extension module and came out as its failure.
     assert process.wait(timeout=60) in (130, 1)
     assert "Traceback" not in rest
     assert everything(tmp_path) == set()
