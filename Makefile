@@ -3,6 +3,8 @@
 # make test     set up, run all tests
 # make install  set up only: .venv with the package (editable) and everything tests and demo need
 # make lint     formats, linters, type checker
+# make asan     the core, the backend and the real server on AddressSanitizer builds; tsan likewise
+# make fuzz     the fuzz targets, a minute each (FUZZ_SECONDS); see docs/reliability.md
 # make clean    remove what was built; .venv stays (make distclean removes it too)
 #
 # Everything lands in the checkout. A second run costs nothing. PYTHON names the interpreter.
@@ -13,6 +15,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+FUZZ_SECONDS ?= 60
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 OLDEST_ENGINE := $(shell sed -n 's/.*"ctranslate2>=\([0-9.]*\),.*/\1/p' pyproject.toml)
@@ -22,7 +25,7 @@ EXTRAS := client,server,convert,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
   $(shell find backend -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 
-.PHONY: install demo test lint clean distclean
+.PHONY: install demo test lint asan tsan fuzz clean distclean
 
 install: .venv/.installed
 
@@ -37,6 +40,12 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	find backend tests -name '*.cc' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
+
+asan tsan: install
+	tools/sanitize.sh $@ all
+
+fuzz: install
+	tools/fuzz.sh --seconds $(FUZZ_SECONDS)
 
 # A good environment that is already there is kept. The lock lets two makes share a checkout.
 .venv/.created:

@@ -69,7 +69,7 @@ mkdir -p "$artifacts"
 
 for target in "${targets[@]}"; do
   seeds=("$kept/$target")
-  options=(-artifact_prefix="$artifacts/" -timeout=60 -print_final_stats=1 -verbosity=0)
+  options=(-artifact_prefix="$artifacts/" -timeout=60 -print_final_stats=1 -verbosity=0 -print_funcs=0)
   if [[ $target == fuzz_config ]]; then
     seeds+=(tests/core/data)
     options+=(-dict=tests/fuzz/config.dict)

@@ -27,16 +27,29 @@ reports=$PWD/$build/reports
 lists=$PWD/tests/sanitize
 runtime=$(g++ -print-file-name="lib$kind.so")
 
-# TSan sees only code that it instrumented: with accesses of other libraries it would report every
-# hand-over whose lock or atomic lies inside them.
-export ASAN_OPTIONS="log_path=$reports/log:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
+# TSan sees locks and atomics only in code that it instrumented: accesses of other libraries, which
+# it would see where they call libc, are left out, or every hand-over inside them would be a race.
+export ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
 export LSAN_OPTIONS="suppressions=$lists/lsan.supp:print_suppressions=0"
 export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
-export TSAN_OPTIONS="log_path=$reports/log:suppressions=$lists/tsan.supp:ignore_noninstrumented_modules=1:halt_on_error=0:second_deadlock_stack=1"
+export TSAN_OPTIONS="suppressions=$lists/tsan.supp:ignore_noninstrumented_modules=1:second_deadlock_stack=1"
+
+# Shows what was reported, also when the reporting program ended the run.
+finish() {
+  local status=$?
+  if compgen -G "$reports/*" >/dev/null; then
+    cat "$reports"/* >&2
+    echo "$kind: reports in $build/reports" >&2
+    status=1
+  fi
+  exit "$status"
+}
+trap finish EXIT
+
+rm -rf "$reports"
+mkdir -p "$reports"
 
 build() {
-  rm -rf "$reports"
-  mkdir -p "$reports"
   local cmake=(nice "$PWD/.venv/bin/cmake")
   if [[ ! -f $build/build.ninja ]]; then
     "${cmake[@]}" --preset "$kind" -DPython_EXECUTABLE="$python" \
@@ -54,12 +67,10 @@ print(tiny_engine_model("nllb", MODEL))
 print(tiny_engine_model("nllb"))'
 }
 
-check_reports() {
-  if compgen -G "$reports/*" >/dev/null; then
-    cat "$reports"/* >&2
-    echo "$kind: reports in $build/reports" >&2
-    return 1
-  fi
+# From here on reports go into files, away from the output of the tests.
+keep_reports() {
+  ASAN_OPTIONS+=":log_path=$reports/log"
+  TSAN_OPTIONS+=":log_path=$reports/log"
 }
 
 # The mistakes that the sanitizer is to find, and a word of its report on each.
@@ -70,8 +81,7 @@ run_canary() {
   if [[ $kind == tsan ]]; then mistakes="race:data.race"; fi
   local mistake
   for mistake in $mistakes; do
-    if ASAN_OPTIONS="" TSAN_OPTIONS="" "$build/tests/native/canary" "${mistake%%:*}" \
-      2>"$build/canary.log"; then
+    if "$build/tests/native/canary" "${mistake%%:*}" 2>"$build/canary.log"; then
       echo "$kind did not end the program at ${mistake%%:*}" >&2
       return 1
     fi
@@ -81,24 +91,25 @@ run_canary() {
 }
 
 run_native() {
+  keep_reports
   build pool_stress backend_stress
   local directories
   mapfile -t directories < <(models)
   timeout 1800 nice "$build/tests/native/pool_stress" "${1:-60}" "$seed" "${directories[@]}"
   timeout 1800 nice "$build/tests/native/backend_stress" "${1:-60}" "$seed" "${directories[0]}"
-  check_reports
 }
 
 run_core() {
+  keep_reports
   build _core
   models >/dev/null
   CT2_TRITON_CORE=$(compgen -G "$PWD/$build/backend/_core.*.so") \
     LD_PRELOAD="$runtime $(g++ -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc \
     timeout 3600 nice "$python" -m pytest -p no:cacheprovider -q "${@:-tests/core}"
-  check_reports
 }
 
 run_server() {
+  keep_reports
   build triton_ctranslate2 server_preload
   models >/dev/null
   local tests=("$@")
@@ -111,11 +122,10 @@ run_server() {
     CT2_TRITON_PLUGIN=$PWD/$build/backend/libtriton_ctranslate2.so \
     CT2_TRITON_SERVER_PRELOAD="$runtime $PWD/$build/tests/native/libserver_preload.so" \
     timeout 3600 nice "$python" -m pytest -p no:cacheprovider -q -s "${tests[@]}"
-  check_reports
 }
 
 case $part in
   canary | native | core | server) "run_$part" "$@" ;;
-  all) run_canary && run_native && run_core && run_server ;;
+  all) for part in canary native core server; do "run_$part"; done ;;
   *) usage ;;
 esac

@@ -49,11 +49,9 @@ int64_t Draw(Random* random, int64_t from, int64_t to) {
 
 struct Counter : CallObserver {
   std::atomic<size_t> rows{0};
-  std::atomic<size_t> failed_calls{0};
-  void CallDone(size_t count, bool success, const CallTimes& times) noexcept override {
+  void CallDone(size_t count, const CallTimes& times) noexcept override {
     Require(times.start_ns > 0 && times.start_ns <= times.end_ns, "a call ends before it starts");
     rows += count;
-    if (!success) ++failed_calls;
   }
 };
 
@@ -317,7 +315,7 @@ int main(int count, char** arguments) {
   world.directories.assign(arguments + 3, arguments + count);
   Run(&world, std::stod(arguments[1]), seed, BreakModel(world.directories[0], scratch));
   fs::remove_all(scratch);
-  Require(world.counter.failed_calls == 0, "calls of CTranslate2 failed");
+  Require(world.counter.rows >= kCases, "calls were not reported to their observer");
   std::printf(
       "seed %llu: %zu rows answered, %zu cancelled, %zu requests refused, %zu loads, "
       "%zu loads refused\n",
