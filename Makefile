@@ -4,7 +4,7 @@
 # make install  set up only: .venv with the package (editable) and everything tests and demo need
 # make lint     formats, linters, type checker
 # make asan     the core, the backend and the real server on AddressSanitizer builds; tsan likewise
-# make fuzz     the fuzz targets, a minute each (FUZZ_SECONDS); see docs/reliability.md
+# make fuzz     the fuzz targets, a minute each (FUZZ_SECONDS)
 # make clean    remove what was built; .venv stays (make distclean removes it too)
 #
 # Everything lands in the checkout. A second run costs nothing. PYTHON names the interpreter.
