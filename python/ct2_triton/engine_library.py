@@ -12,6 +12,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ _CORE = "ct2_triton._core"
 CORE_VARIABLE = "CT2_TRITON_CORE"
 # The name that the core and the Triton backend ask the loader for.
 ENGINE_NAME = "libctranslate2.so.4"
+# A second thread that initialises the core meanwhile would be given a module that is half done.
+_loading = threading.Lock()
 
 
 class EngineLibraryError(Ct2TritonError):
@@ -92,8 +95,13 @@ def load_core() -> ModuleType:
         ImportError: If the package was installed without its compiled core, or CT2_TRITON_CORE
             names a file that is not there.
     """
-    if _CORE in sys.modules:
+    with _loading:
+        if _CORE not in sys.modules:
+            sys.modules[_CORE] = _initialise_core()
         return sys.modules[_CORE]
+
+
+def _initialise_core() -> ModuleType:
     binary = _find_core()
     links = {binary.name: binary, **find_engine_library().links()}
     try:
@@ -105,7 +113,6 @@ def load_core() -> ModuleType:
     except (OSError, ImportError) as error:
         raise EngineLibraryError(f"cannot open CTranslate2's library: {error}") from error
     loader.exec_module(core)
-    sys.modules[_CORE] = core
     return core
 
 

@@ -48,3 +48,29 @@ def test_cores_are_counted_by_affinity() -> None:
     code += "from ct2_triton import _core; print(_core.usable_cores())"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.strip() == "1"
+
+
+def test_threads_that_need_the_core_first_get_one() -> None:
+    """Python's lock around imports does not cover the core's: it is found and opened by us."""
+    code = """
+import threading, time
+from importlib.machinery import ExtensionFileLoader
+made, execute, gate = [], ExtensionFileLoader.exec_module, threading.Barrier(8)
+def slow(loader, module):
+    if module.__name__ == "ct2_triton._core":
+        made.append(module)
+        time.sleep(0.1)
+    execute(loader, module)
+ExtensionFileLoader.exec_module = slow
+usable = []
+def use():
+    gate.wait()
+    from ct2_triton import _core
+    usable.append(len(_core.parameters()) > 0)
+threads = [threading.Thread(target=use) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(made), len(usable))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout.split() == ["1", "8"], result.stderr
