@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the demo model: grammar, corpus, tokenizer, training, evaluation, export.
+
+python tools/train_demo lint               checks the grammar and prints samples
+python tools/train_demo sample --count 60  prints sentences in one language or in all
+python tools/train_demo train              trains (or goes on) and writes the checkpoint
+python tools/train_demo evaluate           scores a checkpoint on held-out sentences, served
+python tools/train_demo package            puts a checkpoint and its conversion into the package
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from train_demo.corpus import held_out_sentences
+from train_demo.grammar import check_samples, read_grammar
+from train_demo.kinds import GrammarError
+from train_demo.languages import LANGUAGES
+from train_demo.sizes import SIZES
+
+BUILD = Path(__file__).resolve().parents[2] / "build" / "train_demo"
+SEED = 2026
+
+
+def lint(args: argparse.Namespace) -> int:
+    """Checks the grammar; prints a few samples of each template of one file."""
+    grammar = read_grammar(only=args.file.stem if args.file else None)
+    mistakes = check_samples(grammar, args.draws)
+    rng = random.Random(args.seed)
+    if args.file:
+        for template in grammar.templates:
+            print(f"# {template.id}")
+            for _ in range(2):
+                for language, text in template.draw(rng).texts.items():
+                    print(f"  {language}  {text}")
+    print("\n".join(mistakes))
+    print(f"{len(grammar.templates)} templates, {len(mistakes)} mistakes")
+    return 1 if mistakes else 0
+
+
+def sample(args: argparse.Namespace) -> int:
+    """Prints random sentences with their source."""
+    grammar = read_grammar(only=args.domain)
+    rng = random.Random(args.seed)
+    for number in range(args.count):
+        sentence = rng.choice(grammar.templates).draw(rng)
+        print(f"{number + 1}. [{sentence.template}] {sentence.texts['eng']}")
+        for language in [args.language] if args.language else LANGUAGES[1:]:
+            print(f"   {language}  {sentence.texts[language]}")
+    return 0
+
+
+def train(args: argparse.Namespace) -> int:
+    """Trains a model, or goes on with a training that was cut, and writes its checkpoint."""
+    from train_demo.export import write_checkpoint, write_record
+    from train_demo.training import train as run_training
+
+    folder = args.folder or BUILD / args.size
+    size = SIZES[args.size]
+    model, tokenizer = run_training(size, folder, args.seed, args.threads)
+    checkpoint = folder / "checkpoint"
+    write_checkpoint(model, tokenizer, checkpoint)
+    training = {"size": args.size, **asdict(size), "seed": args.seed, "threads": args.threads}
+    write_record(checkpoint, training)
+    print(checkpoint)
+    return 0
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    """Serves a checkpoint at float32 and int8, scores it, prints the table and what was wrong."""
+    from train_demo.evaluation import describe, table
+    from train_demo.evaluation import evaluate as scores_of
+
+    grammar = read_grammar()
+    sentences = held_out_sentences(grammar, args.count, args.seed)
+    scores = scores_of(args.checkpoint, sentences)
+    for score in scores:
+        for source, want, got in score.wrong[: args.show]:
+            print(f"{score.precision} {score.language}: {source}\n  - {want}\n  + {got}")
+    print(describe(grammar, sentences))
+    print(table(scores))
+    return 0
+
+
+def package(args: argparse.Namespace) -> int:
+    """Converts a checkpoint and puts both into the package."""
+    from train_demo.export import convert_for_package
+
+    convert_for_package(args.checkpoint)
+    return 0
+
+
+def main() -> int:
+    """Runs one command."""
+    parser = argparse.ArgumentParser(prog="train_demo", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("lint", help=lint.__doc__)
+    command.add_argument("--file", type=Path)
+    command.add_argument("--draws", type=int, default=200)
+    command.add_argument("--seed", type=int, default=0)
+    command.set_defaults(run=lint)
+    command = commands.add_parser("sample", help=sample.__doc__)
+    command.add_argument("--count", type=int, default=60)
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--language", choices=LANGUAGES[1:])
+    command.add_argument("--domain")
+    command.set_defaults(run=sample)
+    command = commands.add_parser("train", help=train.__doc__)
+    command.add_argument("--size", choices=SIZES, default="small")
+    command.add_argument("--folder", type=Path, help="default: build/train_demo/SIZE")
+    command.add_argument("--seed", type=int, default=SEED)
+    command.add_argument("--threads", type=int, default=2)
+    command.set_defaults(run=train)
+    command = commands.add_parser("evaluate", help=evaluate.__doc__)
+    command.add_argument("--checkpoint", type=Path, default=BUILD / "small" / "checkpoint")
+    command.add_argument("--count", type=int, default=2000, help="sentences")
+    command.add_argument("--show", type=int, default=10, help="differences printed per language")
+    command.add_argument("--seed", type=int, default=1)
+    command.set_defaults(run=evaluate)
+    command = commands.add_parser("package", help=package.__doc__)
+    command.add_argument("--checkpoint", type=Path, default=BUILD / "small" / "checkpoint")
+    command.set_defaults(run=package)
+    args = parser.parse_args()
+    try:
+        return int(args.run(args))
+    except GrammarError as error:
+        print(f"train_demo: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

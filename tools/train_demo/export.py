@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the trained model as the package ships it: the checkpoint, and its converted form."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from train_demo.corpus import HELD_OUT_SHARE
+from train_demo.grammar import FOLDER
+from train_demo.languages import FLORES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from transformers import M2M100ForConditionalGeneration, NllbTokenizer
+
+PACKAGE = Path(__file__).resolve().parents[2] / "python" / "ct2_triton" / "demo_model"
+CHECKPOINT = "checkpoint"
+CARD = Path(__file__).parent / "card.md"
+RECORD = "training.json"
+_PACKAGES = ("torch", "transformers", "sentencepiece", "ctranslate2", "babel", "numpy")
+
+
+def write_checkpoint(
+    model: M2M100ForConditionalGeneration, tokenizer: NllbTokenizer, folder: Path
+) -> None:
+    """Writes a Hugging Face checkpoint: float16 safetensors, tokenizer, model card, licence."""
+    model.half().save_pretrained(folder, safe_serialization=True)
+    tokenizer.save_pretrained(folder)
+    shutil.copyfile(CARD, folder / "README.md")
+
+
+def write_record(folder: Path, training: Mapping[str, object]) -> None:
+    """Writes how the weights came about: seed, sizes, versions, checksums of grammar and files."""
+    record = {
+        **training,
+        "held_out_share": HELD_OUT_SHARE,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "versions": {name: metadata.version(name) for name in _PACKAGES},
+        "grammar": {path.name: _sha256(path) for path in sorted(FOLDER.glob("*.yaml"))},
+        "files": {
+            path.name: _sha256(path)
+            for path in sorted(folder.iterdir())
+            if path.name != RECORD and path.is_file()
+        },
+    }
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    (folder / RECORD).write_text(text, encoding="utf-8")
+
+
+def convert_for_package(checkpoint: Path, package: Path = PACKAGE) -> None:
+    """Runs ct2-prepare on the checkpoint and puts its result beside the checkpoint.
+
+    Args:
+        checkpoint: What `write_checkpoint` wrote.
+        package: The folder in the package; its old content goes.
+    """
+    from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepare.pipeline import prepare
+
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(checkpoint, Path(folder) / CHECKPOINT)
+        prepared = prepare(
+            PrepareOptions(str(Path(folder) / CHECKPOINT), Path(folder) / "repository", "demo"),
+            report=print,
+        )
+        if package.is_dir():
+            shutil.rmtree(package / CHECKPOINT, ignore_errors=True)
+            shutil.rmtree(package / "model", ignore_errors=True)
+        shutil.copytree(checkpoint, package / CHECKPOINT)
+        shutil.copytree(prepared.directory / "1" / "model", package / "model")
+        for name in ("ct2_model.json", "tokenizer/languages.json"):
+            shutil.copyfile(prepared.directory / name, package / Path(name).name)
+    size = sum(path.stat().st_size for path in package.rglob("*") if path.is_file())
+    print(f"{package}: {size / 1e6:.1f} MB, {len(FLORES)} languages")
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The training loop: seeded, with a progress bar, and resumed where it was cut."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from train_demo.batches import TrainingData
+from train_demo.grammar import read_grammar
+from train_demo.model import loss, new_model
+from train_demo.tokenizer import nllb_tokenizer, train_pieces
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from transformers import M2M100ForConditionalGeneration, NllbTokenizer
+
+    from train_demo.batches import Batch
+    from train_demo.sizes import Size
+
+_SAVE_EVERY_S = 300
+_LOG_EVERY = 50  # steps
+_WARM_UP = 0.08  # of all steps
+_STATE = "state.pt"
+
+
+def train(
+    size: Size, folder: Path, seed: int, threads: int
+) -> tuple[M2M100ForConditionalGeneration, NllbTokenizer]:
+    """Trains a model, or goes on with the training that `folder` holds.
+
+    Args:
+        size: Shape and plan.
+        folder: Holds the pieces, the state to resume from, and `log.jsonl`.
+        seed: Decides everything that chance decides.
+        threads: Threads of torch; another number gives slightly other weights.
+
+    Returns:
+        The trained model and its tokenizer.
+    """
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    grammar = read_grammar()
+    pieces = folder / "sentencepiece.bpe.model"
+    if not pieces.is_file():
+        train_pieces(grammar, size.pieces, seed, folder)
+    tokenizer = nllb_tokenizer(pieces)
+    data = TrainingData(grammar, tokenizer, size.sentences, size.batch_sentences, seed)
+    model = new_model(size, tokenizer)
+    print(f"{model.num_parameters():,} parameters, {len(data)} steps", flush=True)
+    _Loop(model, data, size, folder).run()
+    return model.eval(), tokenizer
+
+
+class _Loop:
+    """Steps of AdamW under a one-cycle schedule, with its state in a file now and then."""
+
+    def __init__(
+        self,
+        model: M2M100ForConditionalGeneration,
+        data: TrainingData,
+        size: Size,
+        folder: Path,
+    ) -> None:
+        import torch
+
+        self._model, self._data, self._folder = model, data, folder
+        self._optimizer = torch.optim.AdamW(
+            model.parameters(), lr=size.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+        )
+        self._schedule = torch.optim.lr_scheduler.OneCycleLR(
+            self._optimizer, size.learning_rate, total_steps=len(data), pct_start=_WARM_UP
+        )
+        self._step = 0
+        self._trained_s = 0.0
+
+    def run(self) -> None:
+        from tqdm import tqdm
+
+        self._resume()
+        self._model.train()
+        saved = started = time.monotonic() - self._trained_s
+        losses: list[float] = []
+        with tqdm(total=len(self._data), initial=self._step, unit="step") as bar:
+            for batch in self._data.from_batch(self._step):
+                losses.append(self._one(batch))
+                self._step += 1
+                self._trained_s = time.monotonic() - started
+                bar.update()
+                if self._step % _LOG_EVERY == 0:
+                    mean = sum(losses) / len(losses)
+                    losses.clear()
+                    bar.set_postfix(loss=f"{mean:.4f}")
+                    self._log(mean)
+                if time.monotonic() - saved > _SAVE_EVERY_S:
+                    self._save()
+                    saved = time.monotonic()
+        self._save()
+
+    def _one(self, batch: Batch) -> float:
+        import torch
+
+        value = loss(self._model, batch)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(self._model.parameters(), 1.0)
+        self._optimizer.step()
+        self._schedule.step()
+        self._optimizer.zero_grad()
+        return float(value.detach())
+
+    def _log(self, mean: float) -> None:
+        line = {"step": self._step, "loss": round(mean, 5), "seconds": round(self._trained_s, 1)}
+        with (self._folder / "log.jsonl").open("a", encoding="utf-8") as log:
+            log.write(json.dumps(line) + "\n")
+
+    def _save(self) -> None:
+        """Writes beside the old state and renames: a cut while writing loses nothing."""
+        import torch
+
+        state = {
+            "step": self._step,
+            "trained_s": self._trained_s,
+            "model": self._model.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "schedule": self._schedule.state_dict(),
+        }
+        new = self._folder / f"{_STATE}.new"
+        torch.save(state, new)
+        new.rename(self._folder / _STATE)
+
+    def _resume(self) -> None:
+        import torch
+
+        path = self._folder / _STATE
+        if not path.is_file():
+            return
+        state = torch.load(path, weights_only=True)
+        self._model.load_state_dict(state["model"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._schedule.load_state_dict(state["schedule"])
+        self._step, self._trained_s = state["step"], state["trained_s"]
+        print(f"resumed at step {self._step}", flush=True)
