@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _MAX_MESSAGE_BYTES = 2**31 - 1
 _READY = grpc.ChannelConnectivity.READY
+_STATE_LAG_S = 0.25
 
 _ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: errors.RequestRejectedError,
@@ -97,12 +98,14 @@ class Connection:
         self._metadata = tuple((key.lower(), value) for key, value in (metadata or {}).items())
         self._closed = False
         self._watch: asyncio.Task[None] | None = None
+        self._break: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
         """Closes the channel; calls under way end with InvalidCallError."""
         self._closed = True
-        if self._watch is not None:
-            self._watch.cancel()
+        for task in (self._watch, self._break):
+            if task is not None:
+                task.cancel()
         await self._channel.close()
 
     async def infer(
@@ -137,7 +140,7 @@ class Connection:
                 request, timeout=deadline.remaining_s(), metadata=self._metadata or None
             )
         except grpc.RpcError as error:
-            raise self._wrapped(error, deadline) from error
+            raise await self._wrapped(error, deadline) from error
         except asyncio.CancelledError:
             if self._closed:  # gRPC cancels what is under way; nobody cancelled the caller
                 raise errors.InvalidCallError("the client was closed during the call") from None
@@ -178,12 +181,24 @@ class Connection:
                 "8001) and that the server runs"
             ) from error
 
-    def _wrapped(self, error: grpc.aio.AioRpcError, deadline: Deadline) -> errors.ClientError:
+    async def _is_broken(self) -> bool:
+        """Says, after an UNAVAILABLE, whether the connection broke or the server said it.
+
+        gRPC ends the calls of a broken connection a little before the channel changes its state.
+        """
+        if self._channel.get_state() is not _READY:
+            return True
+        if self._break is None or self._break.done():
+            self._break = asyncio.create_task(self._channel.wait_for_state_change(_READY))
+        done, _ = await asyncio.wait({self._break}, timeout=_STATE_LAG_S)
+        return bool(done) or self._channel.get_state() is not _READY
+
+    async def _wrapped(self, error: grpc.aio.AioRpcError, deadline: Deadline) -> errors.ClientError:
         """Chooses our error for one of gRPC's."""
         status, details = error.code(), error.details()
         if status is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.timeout_s is not None:
             return deadline.expired_error()
-        if status is grpc.StatusCode.UNAVAILABLE and self._channel.get_state() is not _READY:
+        if status is grpc.StatusCode.UNAVAILABLE and await self._is_broken():
             return errors.ConnectionLostError(
                 f"the connection to {self._url} broke while a request was under way: {details}; "
                 "it was not repeated, because the request itself may be the reason"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
@@ -164,6 +164,29 @@ async def test_a_broken_connection_is_not_repeated_but_the_next_call_reconnects(
             server.behaviour = FaultServer().behaviour
             await connection.infer(request(), late())
     assert wire.accepted == 2
+
+
+async def test_a_broken_connection_is_no_busy_server_for_any_of_its_calls() -> None:
+    """The first of them end before the state of gRPC's channel says that it is gone."""
+    calls, all_here = 100, asyncio.Event()
+
+    async def gather(server: FaultServer, wanted: Any, context: Any) -> Any:
+        if server.calls % calls == 0:
+            all_here.set()
+        return await hang(server, wanted, context)
+
+    async with serving(FaultServer(gather)) as url:
+        for _ in range(5):
+            all_here.clear()
+            wire = Wire(url)
+            async with wire.open() as relayed, connected(relayed) as connection:
+                waiting = [
+                    asyncio.create_task(connection.infer(request(), late())) for _ in range(calls)
+                ]
+                await asyncio.wait_for(all_here.wait(), 30)
+                wire.cut()
+                results = await asyncio.gather(*waiting, return_exceptions=True)
+            assert {type(result) for result in results} == {errors.ConnectionLostError}
 
 
 async def test_one_connection_serves_all_calls() -> None:
