@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ from ct2_triton.errors import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def check_output(output: Path, *, force: bool) -> None:
@@ -46,7 +50,7 @@ def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
         The temporary folder. After any exception, also Ctrl-C, it is gone, `output` as before.
 
     Raises:
-        OutputError: The place cannot be written to, or `output` exists.
+        OutputError: The place cannot be written to or is full, or `output` exists.
     """
     check_output(output, force=force)
     try:
@@ -60,10 +64,15 @@ def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
         folder.mkdir()
         yield folder
         _put_in_place(folder, output, staging / "replaced", force=force)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(staging, ignore_errors=True)
         if made_parent and not any(output.parent.iterdir()):
             output.parent.rmdir()
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise OutputError(
+                f"no room for {output}: {error.strerror}; make some, or choose another "
+                "--model-repository"
+            ) from error
         raise
     shutil.rmtree(staging, ignore_errors=True)
 

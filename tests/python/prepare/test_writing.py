@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -144,3 +145,15 @@ def test_force_replaces_a_prepared_model(tmp_path: Path) -> None:
     prepare(PrepareOptions(options.source, tmp_path, name="m", force=True, quantization="int16"))
     assert not (tmp_path / "m" / "stale").exists()
     assert PreparedModel.read(tmp_path / "m").manifest["conversion"]["quantization"] == "int16"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path, number: int) -> None:
+    def write_half() -> None:
+        with written_at_once(tmp_path / "m", force=False) as folder:
+            (folder / "file").write_text("half", encoding="utf-8")
+            raise OSError(number, os.strerror(number))
+
+    with pytest.raises(OutputError, match="no room for .*make some"):
+        write_half()
+    assert everything(tmp_path) == set()
