@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import threading
+from pathlib import Path
 
 from ct2_triton.serve.log_reader import LogReader
 
@@ -54,3 +56,16 @@ def test_the_newest_lines_are_kept() -> None:
 def _pipe(sink: io.StringIO | None = None) -> tuple[LogReader, int]:
     reading, writing = os.pipe()
     return LogReader(os.fdopen(reading, "rb", buffering=0), sink), writing
+
+
+def test_a_sink_that_fails_does_not_stop_the_reading() -> None:
+    with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as full:
+        reader, writer = _pipe(full)
+        os.write(writer, b"one\n")
+        assert reader.lines()[0] == "one\n"
+        assert "the log cannot be written any more" in reader.lines()[1]
+        os.write(writer, b"two\n")
+        assert reader.lines()[2:] == ["two\n"]
+        os.close(writer)
+        with contextlib.suppress(OSError):  # what is left in its buffer
+            full.close()

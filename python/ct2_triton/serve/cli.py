@@ -209,8 +209,11 @@ def _open_log(path: Path | None) -> Iterator[TextIO]:
         log = path.open("a", encoding="utf-8")
     except OSError as error:
         raise ServerStartError(f"cannot write the log file {path}: {error.strerror}") from error
-    with log:
+    try:
         yield log
+    finally:
+        with contextlib.suppress(OSError):  # a full disk: what is left in the buffer is lost
+            log.close()
 
 
 def _warn(text: str) -> None:

@@ -73,10 +73,20 @@ class LogReader:
         if not chunk and self._begun_line:
             lines.append(self._begun_line)
         self._newest.extend(lines)
-        if self._sink is not None and lines:
+        if lines:
+            self._pass_on(lines)
+        return bool(chunk)
+
+    def _pass_on(self, lines: list[str]) -> None:
+        if self._sink is None:
+            return
+        try:
             self._sink.writelines(lines)
             self._sink.flush()
-        return bool(chunk)
+        except (OSError, ValueError) as error:  # the disk is full, or the sink is closed
+            # A pipe that nobody reads would stop the server at its next lines.
+            self._sink = None
+            self._newest.append(f"ct2-serve: the log cannot be written any more: {error}\n")
 
 
 def _waiting_bytes(pipe: IO[bytes]) -> int:
