@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -63,6 +63,8 @@ def train(args: argparse.Namespace) -> int:
 
     folder = args.folder or BUILD / args.size
     size = SIZES[args.size]
+    if args.sentences:
+        size = replace(size, sentences=args.sentences)
     model, tokenizer = run_training(size, folder, args.seed, args.threads)
     checkpoint = folder / "checkpoint"
     write_checkpoint(model, tokenizer, checkpoint)
@@ -116,6 +118,7 @@ def main() -> int:
     command.add_argument("--folder", type=Path, help="default: build/train_demo/SIZE")
     command.add_argument("--seed", type=int, default=SEED)
     command.add_argument("--threads", type=int, default=2)
+    command.add_argument("--sentences", type=int, help="default: the plan of the size (sizes.py)")
     command.set_defaults(run=train)
     command = commands.add_parser("evaluate", help=evaluate.__doc__)
     command.add_argument("--checkpoint", type=Path, default=BUILD / "small" / "checkpoint")

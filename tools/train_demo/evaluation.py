@@ -105,7 +105,7 @@ def _scores(
 
     targets = [FLORES[language] for language in TARGETS]
     answers: list[list[str]] = []
-    for first in tqdm(range(0, len(sentences), _ROWS_AT_ONCE), desc=precision):
+    for first in tqdm(range(0, len(sentences), _ROWS_AT_ONCE), desc=precision, disable=None):
         texts = [s.texts[SOURCE] for s in sentences[first : first + _ROWS_AT_ONCE]]
         translations = client.translate(texts, source=FLORES[SOURCE], targets=targets)
         answers += [[translation.text for translation in row] for row in translations]

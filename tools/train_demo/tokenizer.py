@@ -44,7 +44,6 @@ def train_pieces(grammar: Grammar, size: int, seed: int, folder: Path) -> Path:
             model_type="bpe",
             character_coverage=1.0,
             split_digits=True,
-            required_chars=_ALPHABET,
             normalization_rule_name="nmt_nfkc",
             minloglevel=2,
             num_threads=1,
@@ -70,5 +69,6 @@ def nllb_tokenizer(pieces: Path) -> NllbTokenizer:
 
 
 def _texts(grammar: Grammar, seed: int) -> Iterator[str]:
+    yield " ".join(_ALPHABET)  # so that each has a piece, whatever the grammar holds
     for sentence in training_sentences(grammar, _SENTENCES, seed):
         yield from sentence.texts.values()

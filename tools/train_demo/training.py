@@ -86,7 +86,7 @@ class _Loop:
         self._model.train()
         saved = started = time.monotonic() - self._trained_s
         losses: list[float] = []
-        with tqdm(total=len(self._data), initial=self._step, unit="step") as bar:
+        with tqdm(total=len(self._data), initial=self._step, unit="step", disable=None) as bar:
             for batch in self._data.from_batch(self._step):
                 losses.append(self._one(batch))
                 self._step += 1
