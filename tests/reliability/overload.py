@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -20,10 +21,26 @@ from ct2_triton.serve import TritonServer
 from reliability import fuzz_grpc, observe
 from reliability.cancel_storm import id_tensors
 from reliability.fuzz_request import Request
+from server import configs
 from server.helpers import Ids, Reference, sentences
+from support.repository import write_model
 
 # About 10 ms of one core for a row, so that a Python client can offer ten times as much.
 WORK: dict[str, Any] = {"beam_size": 2, "max_decoding_length": 100, "min_decoding_length": 100}
+
+CLIENTS_FOR_ALL = 64  # keep two workers busy with full calls
+UNLIMITED, LIMITED = "unlimited", "limited"
+# What may wait is what Triton's queue holds, plus the rows that the backend has taken from it.
+_LIMITED_BATCHING = (
+    "max_batch_size: 256\ndynamic_batching { default_queue_policy { max_queue_size: 64 } }\n"
+)
+
+
+def write_overload_repository(repository: Path, engine_model: Path) -> None:
+    """Writes a model without any limit on what waits, and one with."""
+    write_model(repository, UNLIMITED, engine_model, configs.plain())
+    limited = configs.plain(batching=_LIMITED_BATCHING, max_queued_rows=64)
+    write_model(repository, LIMITED, engine_model, limited)
 
 
 @dataclass

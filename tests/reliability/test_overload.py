@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The short form of the overload; the long one is `python tools/chaos.py overload`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.serve import TritonServer
+from reliability import observe
+from reliability.overload import (
+    CLIENTS_FOR_ALL,
+    LIMITED,
+    UNLIMITED,
+    Load,
+    LoadReport,
+    distinct_rows,
+    write_overload_repository,
+)
+from server.helpers import Ids, Reference
+from support.servers import ServerStack
+
+pytestmark = pytest.mark.server
+
+SECONDS = 4.0
+MOST_MIB = 150.0
+
+Rows = list[tuple[Ids, Ids, Ids]]
+
+
+@pytest.fixture(scope="module")
+def overloaded(
+    tmp_path_factory: pytest.TempPathFactory, nllb_engine_model: Path
+) -> Iterator[TritonServer]:
+    repository = tmp_path_factory.mktemp("overloaded")
+    write_overload_repository(repository, nllb_engine_model)
+    with ServerStack() as stack:
+        yield stack.start(repository)
+
+
+@pytest.fixture(scope="module")
+def rows(nllb_engine_model: Path) -> Rows:
+    return distinct_rows(Reference(nllb_engine_model), 800)
+
+
+def all_is_well(server: TritonServer, model: str, report: LoadReport) -> None:
+    """Each request had one right answer or a refusal; the server counted them all, and is idle."""
+    assert not report.wrong, report.wrong[:3]
+    assert sum(report.answered.values()) == report.offered
+    counts = observe.settled(server, model)
+    assert counts.success == report.answered["OK"]
+    assert counts.pending == 0
+    assert report.peak_mib < report.start_mib + MOST_MIB
+
+
+def test_ten_times_the_clients(overloaded: TritonServer, rows: Rows) -> None:
+    """A closed loop: each client waits for its answer, so nothing needs to be refused."""
+    report = Load(overloaded, UNLIMITED, rows).closed_loop(10 * CLIENTS_FOR_ALL, SECONDS)
+    assert report.most_in_flight == 10 * CLIENTS_FOR_ALL
+    assert set(report.answered) == {"OK"}
+    all_is_well(overloaded, UNLIMITED, report)
+
+
+def test_ten_times_the_rate(overloaded: TritonServer, rows: Rows) -> None:
+    """An open loop: what does not fit into the queue is refused, and little ever waits."""
+    usual = Load(overloaded, UNLIMITED, rows).closed_loop(CLIENTS_FOR_ALL, SECONDS / 2)
+    report = Load(overloaded, LIMITED, rows).open_loop(10 * usual.rate, SECONDS)
+    assert report.answered["UNAVAILABLE"] > report.answered["OK"] > 0
+    all_is_well(overloaded, LIMITED, report)
