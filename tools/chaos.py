@@ -206,10 +206,8 @@ def soak(args: argparse.Namespace) -> bool:
         report = Soak(server, "model", Reference(engine_model), args.seed).run(args.seconds)
     print("\n".join(report.wrong[:20]))
     print(f"{report.requests} requests, {report.rows} rows, {len(report.wrong)} wrong")
-    print(
-        f"resident MiB: fresh {report.fresh_mib:.0f}, after warm-up {report.warm_mib:.0f}", end=""
-    )
-    print(f", at the end {report.end_mib:.0f}, loaded again {report.trimmed_mib:.0f}")
+    print(f"resident MiB: fresh {report.fresh_mib:.0f}, loaded again {report.trimmed_mib:.0f}")
+    print(f"after warm-up {report.warm_mib:.0f}, at the end {report.end_mib:.0f}")
     print(f"growth after warm-up: {100 * report.growth:.1f} %")
     write_series("soak", "seconds", "resident MiB", report.resident)
     return not report.wrong and report.growth < 0.05
