@@ -45,8 +45,12 @@ def lint(args: argparse.Namespace) -> int:
 
 
 def sample(args: argparse.Namespace) -> int:
-    """Prints random sentences with their source."""
+    """Prints random sentences with their source, or English held-out sentences alone."""
     grammar = read_grammar(only=args.domain)
+    if args.held_out:
+        for sentence in held_out_sentences(grammar, args.count, args.seed):
+            print(sentence.texts["eng"])
+        return 0
     rng = random.Random(args.seed)
     for number in range(args.count):
         sentence = rng.choice(grammar.templates).draw(rng)
@@ -111,7 +115,8 @@ def main() -> int:
     command.add_argument("--count", type=int, default=60)
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--language", choices=LANGUAGES[1:])
-    command.add_argument("--domain")
+    command.add_argument("--domain", help="one file of the grammar")
+    command.add_argument("--held-out", action="store_true", help="English sentences not trained on")
     command.set_defaults(run=sample)
     command = commands.add_parser("train", help=train.__doc__)
     command.add_argument("--size", choices=SIZES, default="small")

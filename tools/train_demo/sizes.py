@@ -35,7 +35,7 @@ class Size:
 
 SIZES = {
     # Shipped in the package: 3.4 million parameters.
-    "small": Size(4000, 192, 3, 2, 768, 4, 120_000, 16, 2e-3),
+    "small": Size(4000, 192, 3, 2, 768, 4, 64_000, 8, 1.5e-3),
     # For benchmarks: the layers of OPUS-MT.
-    "base": Size(4000, 512, 6, 6, 2048, 8, 120_000, 16, 5e-4),
+    "base": Size(4000, 512, 6, 6, 2048, 8, 64_000, 8, 4e-4),
 }

@@ -3,9 +3,11 @@
 
     ct2-prepare facebook/nllb-200-distilled-600M --model-repository model_repository
     ct2-prepare ./my-finetuned-model --name news-de-fr --quantization float16
+    ct2-prepare demo
 
 Families: NLLB-200, M2M100, mBART-50, Marian (OPUS-MT), T5 (mT5, UMT5, MADLAD-400). The result is
-complete: the converted weights, the tokenizer, the language table and a config.pbtxt.
+complete: the converted weights, the tokenizer, the language table and a config.pbtxt. `demo` is a
+small model in the package itself, which needs no network (a folder of that name is `./demo`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("source", help="hub id (owner/name) or local directory of the checkpoint")
+    parser.add_argument(
+        "source", help="hub id (owner/name), local directory of the checkpoint, or demo"
+    )
     parser.add_argument(
         "--model-repository",
         type=Path,

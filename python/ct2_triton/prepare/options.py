@@ -29,7 +29,7 @@ class PrepareOptions:
     """One preparation.
 
     Attributes:
-        source: Hub id (`facebook/nllb-200-distilled-600M`) or a local directory.
+        source: Hub id (`facebook/nllb-200-distilled-600M`), a local directory, or `demo`.
         model_repository: Triton's model repository; made when it does not exist.
         name: The model's name in Triton; None derives it from the source.
         revision: Branch, tag or commit on the hub; None is the default branch.

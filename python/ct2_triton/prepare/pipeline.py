@@ -34,12 +34,18 @@ def prepare(
     Raises:
         PrepareError: It failed, with a sentence about what to do; nothing was written.
     """
+    from ct2_triton.prepare import shipped
     from ct2_triton.prepare.environment import check_environment
     from ct2_triton.prepare.source import find_checkpoint
     from ct2_triton.prepare.writing import check_output, written_at_once
 
     output = options.model_repository / model_name(options)
     _check_choices(options)
+    if shipped.is_ready(options):
+        with written_at_once(output, force=options.force) as folder:
+            report(f"{shipped.NAME}: the model in the package, already converted and proved")
+            shipped.fill(folder, options)
+        return PreparedModel.read(output)
     versions = check_environment()
     check_output(output, force=options.force)
     checkpoint = find_checkpoint(options.source, options.revision)

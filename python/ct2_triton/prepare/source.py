@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SourceError, UnsupportedModelError
+from ct2_triton.prepare import shipped
 from ct2_triton.prepare.checkpoint import CARD_FILE, Checkpoint, needed_files
 from ct2_triton.prepared_model import ModelSource
 
@@ -28,11 +29,12 @@ _NO_NETWORK = (
 def find_checkpoint(source: str, revision: str | None = None) -> Checkpoint:
     """Finds a checkpoint, downloading what is missing of it.
 
-    A path that exists is a local directory; anything else is a hub id. A download that was cut is
-    resumed. Without network, a snapshot that is complete in the hub's cache is used.
+    `demo` is the model in the package. A path that exists is a local directory; anything else is a
+    hub id. A download that was cut is resumed. Without network, a snapshot that is complete in the
+    hub's cache is used.
 
     Args:
-        source: Local directory or hub id.
+        source: `demo`, local directory or hub id.
         revision: Branch, tag or commit of a hub id; None is the default branch.
 
     Returns:
@@ -42,6 +44,8 @@ def find_checkpoint(source: str, revision: str | None = None) -> Checkpoint:
         SourceError: No such directory, repository or revision; no access; no network.
         UnsupportedModelError: Files are missing in it.
     """
+    if source == shipped.NAME:
+        return shipped.checkpoint(revision)
     path = Path(source).expanduser()
     if path.is_dir():
         if revision is not None:

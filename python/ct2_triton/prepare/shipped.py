@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demo model that the package ships, prepared without network, PyTorch or transformers.
+
+`demo_model/` of the package holds `checkpoint/`, a Hugging Face checkpoint in float16, and what
+ct2-prepare makes of it with its defaults: `model/`, `languages.json` and the record of that
+preparation, `ct2_model.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.errors import SourceError
+from ct2_triton.prepare.checkpoint import Checkpoint
+from ct2_triton.prepared_model import (
+    CONFIG_NAME,
+    LANGUAGES_NAME,
+    MANIFEST_NAME,
+    TOKENIZER_NAME,
+    ModelSource,
+    TokenRules,
+)
+
+if TYPE_CHECKING:
+    from ct2_triton.prepare.options import PrepareOptions
+
+NAME = "demo"
+"""The source that means this model; a folder of that name is `./demo`."""
+
+FOLDER = Path(__file__).resolve().parents[1] / "demo_model"
+
+
+def checkpoint(revision: str | None = None) -> Checkpoint:
+    """Gives the shipped checkpoint.
+
+    Args:
+        revision: Must be None: there is but one.
+
+    Raises:
+        SourceError: A revision was asked for.
+    """
+    if revision is not None:
+        raise SourceError(f"{NAME} is the model in the package: it has no revision {revision!r}")
+    return Checkpoint(FOLDER / "checkpoint", ModelSource(id=NAME, license="apache-2.0"))
+
+
+def is_ready(options: PrepareOptions) -> bool:
+    """Tells whether the package holds the very conversion that is asked for."""
+    if options.source != NAME:
+        return False
+    return bool(options.quantization == _record()["conversion"]["quantization"])
+
+
+def fill(folder: Path, options: PrepareOptions) -> None:
+    """Writes all files of the model from the package; the manifest, with its checksums, last.
+
+    Args:
+        folder: The model's folder, empty.
+        options: The caller's choices, for which `is_ready`.
+
+    Raises:
+        SettingError: A setting is unknown or has an impossible value.
+    """
+    from ct2_triton.prepare.conversion import copy_tokenizer
+    from ct2_triton.prepare.manifest import write_manifest
+    from ct2_triton.prepare.model_config import build_config
+
+    source = checkpoint(options.revision)
+    rules = TokenRules.read(FOLDER)
+    config = build_config(options, folder.name, source, rules)
+    (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
+    tokenizer_folder = folder / TOKENIZER_NAME
+    tokenizer_folder.mkdir()
+    copy_tokenizer(source, tokenizer_folder)
+    shutil.copyfile(FOLDER / LANGUAGES_NAME, tokenizer_folder / LANGUAGES_NAME)
+    (folder / "1").mkdir()
+    shutil.copytree(FOLDER / "model", folder / "1" / "model", copy_function=shutil.copyfile)
+    record = _record()
+    results = {name: record[name] for name in ("family", "repairs", "verification")}
+    write_manifest(folder, source.source, options, record["versions"], results)
+
+
+def _record() -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((FOLDER / MANIFEST_NAME).read_text(encoding="utf-8"))
+    return record
