@@ -177,23 +177,14 @@ class CancelStorm:
     def _reset_http(self, chooser: random.Random) -> None:
         """A request, whole or cut anywhere, and then the connection is reset."""
         row, prefix, _ = chooser.choice(self._truths)
-        inputs = [
-            {"name": t.name, "datatype": t.datatype, "shape": t.shape, "data": t.data.tolist()}
-            for t in id_tensors(row, prefix)
-        ]
-        body = json.dumps({"inputs": inputs, "parameters": {"beam_size": 1, **_LONG}}).encode()
-        head = (
-            f"POST /v2/models/{self._model}/infer HTTP/1.1\r\nHost: x\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
-        data = head.encode() + body
+        data = http_request(self._model, row, prefix, beam_size=1, **_LONG)
         whole = chooser.random() < 0.5
         with self._lock:
             self.report.requests += whole
-        self._send_and_reset(
+        send_and_reset(
             self._server.ports.http,
             data if whole else data[: chooser.randrange(1, len(data))],
-            chooser,
+            chooser.uniform(0, 0.01),
         )
 
     def _reset_grpc(self, chooser: random.Random) -> None:
@@ -201,16 +192,28 @@ class CancelStorm:
         preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
         noise = chooser.randbytes(chooser.randint(1, 2000))
         data = chooser.choice((preface + noise, noise, preface, preface[:7]))
-        self._send_and_reset(self._server.ports.grpc, data, chooser)
+        send_and_reset(self._server.ports.grpc, data, chooser.uniform(0, 0.01))
 
-    @staticmethod
-    def _send_and_reset(port: int, data: bytes, chooser: random.Random) -> None:
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
-            with contextlib.suppress(OSError):
-                wire.sendall(data)
-            time.sleep(chooser.uniform(0, 0.01))
-            # Linger of 0 seconds: close sends a reset.
-            wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+def send_and_reset(port: int, data: bytes, after_s: float) -> None:
+    """Sends bytes over a connection of their own, and resets it."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
+        with contextlib.suppress(OSError):
+            wire.sendall(data)
+        time.sleep(after_s)
+        # Linger of 0 seconds: close sends a reset.
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def http_request(model: str, row: Ids, prefix: Ids, **parameters: Any) -> bytes:
+    """One row as a whole HTTP request."""
+    inputs = [
+        {"name": t.name, "datatype": t.datatype, "shape": t.shape, "data": t.data.tolist()}
+        for t in id_tensors(row, prefix)
+    ]
+    body = json.dumps({"inputs": inputs, "parameters": parameters}).encode()
+    head = f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}"
+    return head.encode() + b"\r\n\r\n" + body
 
 
 def id_tensors(row: Ids, prefix: Ids) -> list[Tensor]:
