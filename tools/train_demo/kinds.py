@@ -80,7 +80,8 @@ def number_kind(text: str) -> Kind | None:
     """Makes a kind such as `int 2..90 step 5` or `time`; None if `text` is not one in code."""
     name, *arguments = text.split()
     if name == "time":
-        return _kind_of(range(5 * 60, 24 * 60, 5), _time_forms)
+        hours = _range(text, arguments or ["5..23"])
+        return _kind_of(range(hours.start * 60, hours.stop * 60, 5), _time_forms)
     if name == "date":
         days = [dt.date(LEAP_YEAR, month, day) for month in range(1, 13) for day in range(2, 29)]
         return _kind_of(days, _date_forms)
@@ -97,7 +98,12 @@ def number_kind(text: str) -> Kind | None:
         "percent": lambda n, lang: _plain(numbers.format_percent(n / 100, locale=CLDR[lang])),
         "money": lambda n, lang: _plain(
             numbers.format_currency(
-                n, "EUR", locale=CLDR[lang], currency_digits=False, format=_money_pattern(lang)
+                n,
+                "EUR",
+                locale=CLDR[lang],
+                currency_digits=False,
+                format=_money_pattern(lang),
+                group_separator=_is_grouped(n, lang),
             )
         ),
     }
@@ -147,8 +153,14 @@ def _plain(text: str) -> Forms:
 
 def _integer_forms(number: int, language: str) -> Forms:
     locale = Locale.parse(CLDR[language])
-    text = numbers.format_decimal(number, locale=locale)
+    grouped = _is_grouped(number, language)
+    text = numbers.format_decimal(number, locale=locale, group_separator=grouped)
     return {**_plain(text), AGREEMENT: locale.plural_form(number)}
+
+
+def _is_grouped(number: int, language: str) -> bool:
+    """CLDR's minimumGroupingDigits, which Babel leaves out: 2 in Spanish and Portuguese."""
+    return language not in ("spa", "por") or number >= 10_000
 
 
 def _decimal_forms(tenths: int, language: str) -> Forms:
