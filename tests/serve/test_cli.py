@@ -72,6 +72,16 @@ def test_it_serves_until_a_signal_and_ends_well(repository: Path, signal_number:
         assert "successfully unloaded 'identity'" in log
 
 
+def test_http_can_have_an_address_of_its_own(repository: Path) -> None:
+    hosts = ("--host", "127.0.0.2", "--http-host", "127.0.0.1")
+    with _serving("--model-repository", repository, "--free-ports", *hosts) as process:
+        ready = _read_ready(process)
+        assert re.fullmatch(r"127\.0\.0\.2:\d+", ready["gRPC"])
+        assert ready["HTTP"].startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(f"{ready['HTTP']}/v2/models/identity/ready") as answer:  # noqa: S310
+            assert answer.status == 200
+
+
 def test_a_signal_while_it_starts_ends_it(repository: Path) -> None:
     slow = repository / "identity" / "1" / "model.py"
     slow.write_text(

@@ -8,7 +8,12 @@ import pytest
 
 from ct2_triton.serve import Ports, ServerOptions
 from ct2_triton.serve.backend_folder import BackendFolder
-from ct2_triton.serve.command import exposure_warnings, server_command, server_environment
+from ct2_triton.serve.command import (
+    exposure_warnings,
+    http_warnings,
+    server_command,
+    server_environment,
+)
 from ct2_triton.serve.gpu import has_cublas
 from ct2_triton.serve.installation import ServerInstallation
 
@@ -78,15 +83,31 @@ def test_what_translating_does_not_need_is_closed_to_others(tmp_path: Path, host
 
 def test_model_control_for_everybody_is_warned_of() -> None:
     explicit = ["--model-control-mode=explicit"]
-    restricted = [*explicit, "--http-restricted-api=model-repository:a=b"]
+    half = [*explicit, "--http-restricted-api=model-repository:a=b"]
+    restricted = [*half, "--grpc-restricted-protocol=model-repository:a=b"]
     for host, arguments, warned in [
         ("0.0.0.0", explicit, True),
+        ("0.0.0.0", ["--model-control-mode", "explicit"], True),
+        ("0.0.0.0", half, True),
         ("127.0.0.1", explicit, False),
         ("0.0.0.0", ["--model-control-mode=poll"], False),
         ("0.0.0.0", restricted, False),
     ]:
         options = ServerOptions([], host=host, server_arguments=arguments)
         assert bool(exposure_warnings(options)) == warned
+
+
+def test_http_that_one_request_ends_is_warned_of() -> None:
+    for options, version, warned in [
+        (ServerOptions([], host="0.0.0.0"), "2.51.0", True),
+        (ServerOptions([], host="0.0.0.0"), "", True),
+        (ServerOptions([], host="0.0.0.0"), "2.69.0", False),
+        (ServerOptions([], host="0.0.0.0"), "3.0", False),
+        (ServerOptions([], host="0.0.0.0", http_host="127.0.0.1"), "2.51.0", False),
+        (ServerOptions([], http_host="0.0.0.0"), "2.51.0", True),
+        (ServerOptions([]), "2.51.0", False),
+    ]:
+        assert bool(http_warnings(options, version)) == warned
 
 
 def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,14 +5,19 @@ import socket
 
 import pytest
 
+from ct2_triton.serve import ServerOptions
 from ct2_triton.serve.errors import PortInUseError
 from ct2_triton.serve.ports import Ports, check_free, find_free_ports
+
+
+def _hosts(host: str) -> dict[str, str]:
+    return ServerOptions([], host=host).hosts
 
 
 def test_free_ports_are_three_and_free() -> None:
     ports = find_free_ports("127.0.0.1")
     assert len(set(ports)) == 3
-    check_free("127.0.0.1", ports)
+    check_free(_hosts("127.0.0.1"), ports)
 
 
 def test_a_taken_port_is_named_with_its_flag() -> None:
@@ -21,9 +26,17 @@ def test_a_taken_port_is_named_with_its_flag() -> None:
         taken.bind(("127.0.0.1", grpc))
         taken.listen()
         with pytest.raises(PortInUseError, match=rf"port {grpc} .* --grpc-port, or take --free"):
-            check_free("127.0.0.1", Ports(http, grpc, metrics))
+            check_free(_hosts("127.0.0.1"), Ports(http, grpc, metrics))
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
     with pytest.raises(PortInUseError, match=r"of 192\.0\.2\.1"):
-        check_free("192.0.2.1", Ports())
+        check_free(_hosts("192.0.2.1"), Ports())
+
+
+def test_http_may_have_an_address_of_its_own() -> None:
+    ports = find_free_ports("127.0.0.1")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", ports.http))
+        taken.listen()
+        check_free({**_hosts("127.0.0.1"), "http": "127.0.0.2"}, ports)

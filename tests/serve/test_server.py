@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,6 +47,7 @@ def test_a_python_model_runs_in_this_environment(make_server: MakeServer, reposi
 def test_our_backend_is_the_one_loaded(server: TritonServer) -> None:
     assert server.is_ready()
     assert ("nllb", "READY") in [(state.name, state.state) for state in server.model_states()]
+    assert re.fullmatch(r"2\.\d+\.\d+\w*", server.version())
     folder = Path(f"/proc/{server.process.pid}/maps").read_text()
     assert "libtriton_ctranslate2.so" in folder
 

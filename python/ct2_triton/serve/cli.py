@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from ct2_triton.serve import model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
-from ct2_triton.serve.command import exposure_warnings
+from ct2_triton.serve.command import exposure_warnings, http_warnings
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
 from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
 from ct2_triton.serve.options import ServerOptions
@@ -62,6 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         default="127.0.0.1",
         help="address to listen on; 0.0.0.0 for all, without any protection (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--http-host", metavar="HOST", help="another address for HTTP (default: that of --host)"
     )
     parser.add_argument("--http-port", type=int, default=ports.http, help="(default: %(default)s)")
     parser.add_argument("--grpc-port", type=int, default=ports.grpc, help="(default: %(default)s)")
@@ -112,6 +115,7 @@ def run(args: argparse.Namespace) -> int:
         options = ServerOptions(
             model_repositories=args.model_repository or [_REPOSITORY],
             host=args.host,
+            http_host=args.http_host,
             ports=None
             if args.free_ports
             else Ports(args.http_port, args.grpc_port, args.metrics_port),
@@ -129,6 +133,8 @@ def _serve(server: TritonServer, start_timeout_s: float) -> int:
         signal.signal(signal.SIGTERM, _exit_on_signal)
         server.start(start_timeout_s)
         received = _forward_signals(server)
+        for warning in http_warnings(server.options, server.version()):
+            _warn(warning)
         _print_ready(server)
         exit_code = server.process.wait()
     finally:

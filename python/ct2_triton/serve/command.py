@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ct2_triton.serve.addresses import is_loopback
 from ct2_triton.serve.errors import ServeError
 from ct2_triton.serve.gpu import count_gpus, cublas_wheel_folder
 
@@ -24,7 +26,7 @@ _OURS = {
     "--model-repository": "use ct2-serve's --model-repository",
     "--model-store": "use ct2-serve's --model-repository",
     "--backend-directory": "ct2-serve assembles the backends of the server and its own",
-    "--http-address": "use ct2-serve's --host",
+    "--http-address": "use ct2-serve's --http-host",
     "--grpc-address": "use ct2-serve's --host",
     "--metrics-address": "use ct2-serve's --host",
     "--http-port": "use ct2-serve's --http-port",
@@ -36,6 +38,9 @@ _OURS = {
 
 _CLOSED_APIS = "shared-memory,logging,trace"
 _RESTRICTING_FLAGS = ("--http-restricted-api", "--grpc-restricted-protocol")
+# The first tritonserver that does not end at JSON nested 20,000 deep or a body in a million chunks
+# (CVE-2025-23310 and others of Triton's HTTP front end).
+_SAFE_HTTP = (2, 69)
 
 
 def check_server_arguments(options: ServerOptions) -> None:
@@ -61,12 +66,33 @@ def exposure_warnings(options: ServerOptions) -> list[str]:
     Returns:
         One sentence per risk; none for a server that only this machine can reach.
     """
-    explicit = "--model-control-mode=explicit" in options.server_arguments
-    if options.is_local or not explicit or options.has_argument("--http-restricted-api"):
+    explicit = re.search(r"--model-control-mode[= ]explicit", " ".join(options.server_arguments))
+    restricted = all(options.has_argument(flag) for flag in _RESTRICTING_FLAGS)
+    if options.is_local or not explicit or restricted:
         return []
     return [
         f"with --model-control-mode=explicit, whoever reaches a port of {options.host} can load "
         "models, and so run code on this machine: restrict it, as docs/security.md says"
+    ]
+
+
+def http_warnings(options: ServerOptions, version: str) -> list[str]:
+    """Say what HTTP requests do to servers of some versions.
+
+    Args:
+        options: The options.
+        version: Of the server, such as 2.51.0.
+
+    Returns:
+        One sentence; none where only this machine reaches HTTP, or for a newer server.
+    """
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    if is_loopback(options.hosts["http"]) or numbers >= _SAFE_HTTP:
+        return []
+    return [
+        f"whoever reaches the HTTP port can end tritonserver {version or 'of this version'} with "
+        "one request, as docs/security.md says: keep HTTP to this machine with --http-host "
+        "127.0.0.1, and let others use gRPC"
     ]
 
 
@@ -93,7 +119,7 @@ def server_command(
     command += [f"--model-repository={path.absolute()}" for path in options.model_repositories]
     command.append(f"--backend-directory={folder.backends}")
     for name, port in ports._asdict().items():
-        command += [f"--{name}-address={options.host}", f"--{name}-port={port}"]
+        command += [f"--{name}-address={options.hosts[name]}", f"--{name}-port={port}"]
     if installation.caches.is_dir() and not options.has_argument("--cache-directory"):
         command.append(f"--cache-directory={installation.caches}")
     if not options.has_argument("--allow-gpu-metrics") and count_gpus() == 0:

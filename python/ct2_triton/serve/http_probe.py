@@ -49,6 +49,15 @@ class HttpProbe:
         answer = self._ask("GET", "/v2")
         return None if answer is None else str(answer.get("name"))
 
+    def server_version(self) -> str:
+        """The version of tritonserver.
+
+        Returns:
+            Numbers with dots; empty while nothing answers.
+        """
+        answer = self._ask("GET", "/v2")
+        return "" if answer is None else str(answer.get("version"))
+
     def is_ready(self) -> bool:
         """Whether the server and, unless it was told otherwise, all its models are ready.
 

@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
+
+from ct2_triton.serve.addresses import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ct2_triton.serve.ports import Ports
-
-# 0.0.0.0 and :: are addresses to listen on, not to connect to.
-_LISTEN_TO_CONNECT = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,8 @@ class ServerOptions:
 
     Attributes:
         model_repositories: Folders of models.
-        host: Address that all three ports are bound to.
+        host: Address that the ports are bound to.
+        http_host: Another address for HTTP; None for the same.
         ports: The ports, or None for free ones.
         server_arguments: Further arguments of tritonserver.
         environment: Variables added to this process's for the server.
@@ -36,6 +35,7 @@ class ServerOptions:
 
     model_repositories: Sequence[Path]
     host: str = "127.0.0.1"
+    http_host: str | None = None
     ports: Ports | None = None
     server_arguments: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -46,23 +46,14 @@ class ServerOptions:
     cache: Path | None = None
 
     @property
-    def connect_host(self) -> str:
-        """Address at which this machine reaches the server."""
-        return _LISTEN_TO_CONNECT.get(self.host, self.host)
-
-    @property
-    def url_host(self) -> str:
-        """The same, as it stands in a URL."""
-        host = self.connect_host
-        return f"[{host}]" if ":" in host else host
+    def hosts(self) -> dict[str, str]:
+        """The address of each port: http, grpc, metrics."""
+        return {"http": self.http_host or self.host, "grpc": self.host, "metrics": self.host}
 
     @property
     def is_local(self) -> bool:
         """Whether the ports can be reached from this machine only."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return all(is_loopback(host) for host in self.hosts.values())
 
     def has_argument(self, flag: str) -> bool:
         """Whether the further arguments have a flag.

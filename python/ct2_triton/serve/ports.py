@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ct2_triton.serve.errors import PortInUseError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Ports(NamedTuple):
@@ -38,17 +41,18 @@ def find_free_ports(host: str) -> Ports:
         return Ports(*(bound.getsockname()[1] for bound in sockets))
 
 
-def check_free(host: str, ports: Ports) -> None:
+def check_free(hosts: Mapping[str, str], ports: Ports) -> None:
     """Check that each port can be bound.
 
     Args:
-        host: Address they will be bound to.
+        hosts: Addresses they will be bound to, by name of the port.
         ports: The wanted ports.
 
     Raises:
         PortInUseError: If one is taken, or the host has no such address.
     """
     for name, port in ports._asdict().items():
+        host = hosts[name]
         try:
             _bound_socket(host, port).close()
         except OSError as error:

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ct2_triton.serve import backend_folder
+from ct2_triton.serve.addresses import connect_address, in_url
 from ct2_triton.serve.backend_files import find_backend_files
 from ct2_triton.serve.command import check_server_arguments, server_command, server_environment
 from ct2_triton.serve.errors import ServerStartError
@@ -93,17 +94,17 @@ class TritonServer:
     @property
     def grpc_url(self) -> str:
         """Address for gRPC clients: ``host:port``, no scheme."""
-        return f"{self.options.url_host}:{self._ports.grpc}"
+        return f"{in_url(self.options.host)}:{self._ports.grpc}"
 
     @property
     def http_url(self) -> str:
         """Address for HTTP clients, with scheme."""
-        return f"http://{self.options.url_host}:{self._ports.http}"
+        return f"http://{in_url(self.options.hosts['http'])}:{self._ports.http}"
 
     @property
     def metrics_url(self) -> str:
         """Address of the Prometheus text."""
-        return f"http://{self.options.url_host}:{self._ports.metrics}/metrics"
+        return f"http://{in_url(self.options.host)}:{self._ports.metrics}/metrics"
 
     @property
     def process(self) -> LoggedProcess:
@@ -147,6 +148,14 @@ class TritonServer:
             At most 5000 lines.
         """
         return "".join(self.process.log_lines())
+
+    def version(self) -> str:
+        """Ask the server for its version.
+
+        Returns:
+            Numbers with dots, such as 2.51.0; empty while nothing answers.
+        """
+        return self._probe().server_version()
 
     def model_states(self) -> list[ModelState]:
         """Ask the server for its index of models.
@@ -208,11 +217,11 @@ class TritonServer:
         return None if self._process is None else self._process.stop(timeout_s)
 
     def _probe(self) -> HttpProbe:
-        return HttpProbe(self.options.connect_host, self._ports.http)
+        return HttpProbe(connect_address(self.options.hosts["http"]), self._ports.http)
 
     def _launch(self) -> None:
         self._ports = self.options.ports or find_free_ports(self.options.host)
-        check_free(self.options.host, self._ports)
+        check_free(self.options.hosts, self._ports)
         command = server_command(
             self.options, self.installation, self._folder, self._ports, self._id
         )
