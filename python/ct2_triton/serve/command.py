@@ -38,7 +38,7 @@ _OURS = {
 
 _CLOSED_APIS = "shared-memory,logging,trace"
 _RESTRICTING_FLAGS = ("--http-restricted-api", "--grpc-restricted-protocol")
-# The first tritonserver that does not end at JSON nested 20,000 deep or a body in a million chunks
+# The first tritonserver that does not end at JSON nested 100,000 deep, or a body in 600,000 chunks
 # (CVE-2025-23310 and others of Triton's HTTP front end).
 _SAFE_HTTP = (2, 69)
 
