@@ -21,7 +21,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 OLDEST_ENGINE := $(shell sed -n 's/.*"ctranslate2>=\([0-9.]*\),.*/\1/p' pyproject.toml)
 
 BUILD_TOOLS := scikit-build-core pybind11 nlohmann-json cmake ninja
-EXTRAS := client,server,convert,dev
+EXTRAS := client,server,convert,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
   $(shell find backend -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 

@@ -34,6 +34,7 @@ def write_checkpoint(
     """Writes a Hugging Face checkpoint: float16 safetensors, tokenizer, model card, licence."""
     model.half().save_pretrained(folder, safe_serialization=True)
     tokenizer.save_pretrained(folder)
+    (folder / "model.safetensors").chmod(0o644)
     shutil.copyfile(CARD, folder / "README.md")
 
 

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
     from train_demo.grammar import Grammar
 
-_SENTENCES = 30_000
 _ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:;!?'%-"
 
 
-def train_pieces(grammar: Grammar, size: int, seed: int, folder: Path) -> Path:
+def train_pieces(
+    grammar: Grammar, size: int, seed: int, folder: Path, sentences: int = 30_000
+) -> Path:
     """Trains one SentencePiece model (BPE, single digits) on the sentences of all languages.
 
     Args:
@@ -28,6 +29,7 @@ def train_pieces(grammar: Grammar, size: int, seed: int, folder: Path) -> Path:
         size: Number of pieces.
         seed: Chooses the sentences.
         folder: Where `sentencepiece.bpe.model` is written.
+        sentences: How many, each in all languages.
 
     Returns:
         Path of the file.
@@ -38,7 +40,7 @@ def train_pieces(grammar: Grammar, size: int, seed: int, folder: Path) -> Path:
     # Through a stream: a model written by name would hold the path of the folder.
     with path.open("wb") as stream:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_texts(grammar, seed),
+            sentence_iterator=_texts(grammar, seed, sentences),
             model_writer=stream,
             vocab_size=size,
             model_type="bpe",
@@ -68,7 +70,7 @@ def nllb_tokenizer(pieces: Path) -> NllbTokenizer:
     )
 
 
-def _texts(grammar: Grammar, seed: int) -> Iterator[str]:
+def _texts(grammar: Grammar, seed: int, sentences: int) -> Iterator[str]:
     yield " ".join(_ALPHABET)  # so that each has a piece, whatever the grammar holds
-    for sentence in training_sentences(grammar, _SENTENCES, seed):
+    for sentence in training_sentences(grammar, sentences, seed):
         yield from sentence.texts.values()
