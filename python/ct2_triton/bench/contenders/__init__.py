@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contenders by name. To add one: a subclass of `Contender`, and a line in `KINDS`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ct2_triton.bench.contenders.backend import BackendContender
+from ct2_triton.bench.contenders.base import Contender, ListContender, ServerCounts
+from ct2_triton.bench.contenders.engine import EngineContender
+from ct2_triton.bench.contenders.triton import TritonContender
+from ct2_triton.bench.errors import BenchError
+
+if TYPE_CHECKING:
+    from ct2_triton.bench.setup import Setup
+
+__all__ = [
+    "KINDS",
+    "Contender",
+    "ListContender",
+    "ServerCounts",
+    "TritonContender",
+    "contender_names",
+    "make_contender",
+]
+
+KINDS: dict[str, type[Contender]] = {
+    contender.kind: contender for contender in (BackendContender, EngineContender)
+}
+
+
+def contender_names() -> list[str]:
+    """Gives the names that `make_contender` knows."""
+    return [f"{kind}-{p}" for kind, contender in KINDS.items() for p in contender.precisions]
+
+
+def make_contender(name: str, setup: Setup) -> Contender:
+    """Makes a contender, not started.
+
+    Args:
+        name: `<kind>-<precision>`.
+        setup: What is equal for all contenders.
+
+    Returns:
+        The contender.
+
+    Raises:
+        BenchError: There is none of that name.
+    """
+    if name not in contender_names():
+        raise BenchError(f"no contender {name!r}; there are {', '.join(contender_names())}")
+    kind, _, precision = name.rpartition("-")
+    return KINDS[kind](precision, setup)

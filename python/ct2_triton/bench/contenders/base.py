@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a contender is: one way to translate rows, started, asked and stopped."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from ct2_triton.bench.setup import Ids, Row, Setup
+
+
+@dataclass(frozen=True)
+class ServerCounts:
+    """What a server has counted since its start, over all models of a run.
+
+    Attributes:
+        rows: Rows translated.
+        batches: Batches they came in.
+        requests: Requests that succeeded.
+        queue_ns: Time requests waited, summed over requests.
+        compute_ns: Time requests were worked on, likewise.
+    """
+
+    rows: int
+    batches: int
+    requests: int
+    queue_ns: int
+    compute_ns: int
+
+    def since(self, earlier: ServerCounts) -> ServerCounts:
+        """Returns what was counted after an earlier reading."""
+        return ServerCounts(
+            self.rows - earlier.rows,
+            self.batches - earlier.batches,
+            self.requests - earlier.requests,
+            self.queue_ns - earlier.queue_ns,
+            self.compute_ns - earlier.compute_ns,
+        )
+
+
+class Contender(ABC):
+    """One way to translate rows. An asynchronous context manager: entering it starts it.
+
+    A contender does its work in processes of its own, so that memory and CPU are told apart from
+    those of the load generator.
+
+    Attributes:
+        kind: What it is called; its full name is `<kind>-<precision>`.
+        precisions: Types of weights that it can compute with.
+    """
+
+    kind: ClassVar[str]
+    precisions: ClassVar[tuple[str, ...]] = ("float32", "int8")
+
+    def __init__(self, precision: str, setup: Setup) -> None:
+        """Takes what it needs and starts nothing.
+
+        Args:
+            precision: One of `precisions`.
+            setup: What is equal for all contenders.
+        """
+        self.precision = precision
+        self.setup = setup
+
+    @property
+    def name(self) -> str:
+        """Its name in a run, its files and its reports."""
+        return f"{self.kind}-{self.precision}"
+
+    async def __aenter__(self) -> Self:
+        """Starts it and returns once it answers."""
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stops it."""
+        await self.stop()
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Starts its processes; returns once it answers. Undoes what it did if it fails."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Ends its processes."""
+
+    @property
+    @abstractmethod
+    def pid(self) -> int:
+        """The process whose tree is the contender."""
+
+    @abstractmethod
+    def settings(self) -> Mapping[str, str]:
+        """Says for the report how it is set up: threads, batching, versions, what it leaves out."""
+
+    @abstractmethod
+    async def translate(self, row: Row) -> Ids:
+        """Translates one row.
+
+        Args:
+            row: What to translate.
+
+        Returns:
+            Its OUTPUT_IDS: the prefix first, no end token.
+        """
+
+    async def server_counts(self) -> ServerCounts | None:
+        """Returns what its server has counted; None where nothing counts."""
+        return None
+
+
+class ListContender(Contender):
+    """A contender that can be given all rows at once: no server, a bound for those who serve.
+
+    Rows among others have no latency of their own here, so they are timed alone or as a list.
+    """
+
+    async def translate(self, row: Row) -> Ids:
+        """Translates one row."""
+        (answer,), _ = await self.translate_each([row])
+        return answer
+
+    @abstractmethod
+    async def translate_each(self, rows: Sequence[Row]) -> tuple[list[Ids], list[float]]:
+        """Translates one row after the other.
+
+        Args:
+            rows: What to translate.
+
+        Returns:
+            OUTPUT_IDS of each row, and the seconds that each took.
+        """
+
+    @abstractmethod
+    async def translate_list(self, rows: Sequence[Row]) -> tuple[list[Ids], float]:
+        """Translates all rows in one call.
+
+        Args:
+            rows: What to translate.
+
+        Returns:
+            OUTPUT_IDS of each row, in order, and the seconds that the call took.
+        """

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all contenders of a run have in common: the model, its limits, the machine's cores."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ct2_triton.prepared_model import PreparedModel
+
+MODEL = "translate"
+
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of token ids: the unit of work, the same for every contender.
+
+    Attributes:
+        input_ids: INPUT_IDS of docs/protocol.md, complete with language and end tokens.
+        target_prefix: TARGET_PREFIX; empty for a model without one.
+        model: Which of `Setup.models` is asked.
+    """
+
+    input_ids: Ids
+    target_prefix: Ids = ()
+    model: str = MODEL
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is equal for all contenders of a run.
+
+    Attributes:
+        source: What ct2-prepare takes: `demo`, a checkpoint's folder, or a hub id.
+        folder: Where contenders write their files, each in a folder of its own name.
+        models: Names to serve the model under; several stand for several models on one server.
+        beam_size: Beam of every translation.
+        max_decoding_length: Most tokens of an answer, its prefix included.
+        cores: Cores that a contender may use.
+    """
+
+    source: str
+    folder: Path
+    models: tuple[str, ...] = (MODEL,)
+    beam_size: int = 1
+    max_decoding_length: int = 256
+    cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+
+    def prepared(self, precision: str) -> PreparedModel:
+        """Gives the model as ct2-prepare writes it, made with the first call.
+
+        Args:
+            precision: A quantization that ct2-prepare knows, such as `float32` or `int8`.
+
+        Returns:
+            The prepared model; its config has this setup's beam and limit. Read it, do not
+            change it.
+        """
+        from ct2_triton.prepare import PrepareOptions, prepare
+        from ct2_triton.prepared_model import PreparedModel
+
+        repository = self.folder / "prepared" / precision
+        if (repository / MODEL).is_dir():
+            return PreparedModel.read(repository / MODEL)
+        settings = {
+            "beam_size": str(self.beam_size),
+            "max_decoding_length": str(self.max_decoding_length),
+        }
+        return prepare(
+            PrepareOptions(
+                self.source, repository, name=MODEL, quantization=precision, settings=settings
+            )
+        )
+
+    def checkpoint(self) -> Path:
+        """Gives the folder of the Hugging Face checkpoint."""
+        from ct2_triton.prepare.source import find_checkpoint
+
+        return find_checkpoint(self.source, None).folder
