@@ -136,7 +136,7 @@ def overload(args: argparse.Namespace) -> bool:
     from support.tiny import tiny_engine_model
 
     engine_model = tiny_engine_model("nllb")
-    rows = distinct_rows(Reference(engine_model), 4000)
+    rows = distinct_rows(Reference(engine_model), 1200)
     good = True
     with tempfile.TemporaryDirectory() as folder, ServerStack() as stack:
         write(Path(folder), engine_model)

@@ -42,7 +42,7 @@ def overloaded(
 
 @pytest.fixture(scope="module")
 def rows(nllb_engine_model: Path) -> Rows:
-    return distinct_rows(Reference(nllb_engine_model), 800)
+    return distinct_rows(Reference(nllb_engine_model), 450)
 
 
 def all_is_well(server: TritonServer, model: str, report: LoadReport) -> None:

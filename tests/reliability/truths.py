@@ -48,7 +48,7 @@ OPTION_SETS: list[Options] = [
 ]
 
 
-_LEAST_GAP = 1e-4  # between the best two logits; they differ by 1e-6 from batch to batch
+LEAST_GAP = 1e-4  # between the best two logits; they differ by 1e-6 from batch to batch
 _COMPANIONS = ([[300, 77, END]], [[300, *range(50, 90), END], [300, 5, 6, END]])
 
 
@@ -107,7 +107,8 @@ def _row(chooser: random.Random, reference: Reference, index: int, options: Opti
     return Row((reference.id("eng_Latn"), *pieces, END), prefix)
 
 
-def _gap(logits: np.ndarray[Any, Any]) -> float:
+def gap(logits: np.ndarray[Any, Any]) -> float:
+    """How far the best logit of a step is above the second."""
     second, best = np.partition(logits, -2)[-2:]
     return float(best - second)
 
@@ -156,7 +157,7 @@ class _Solver:
             return True
         if options.get("beam_size") == 1:
             result = self.reference.run(row.source, row.prefix, return_logits_vocab=True, **wanted)
-            return all(_gap(np.array(step)) > _LEAST_GAP for step in result.logits[0])
+            return all(gap(np.array(step)) > LEAST_GAP for step in result.logits[0])
         alone = self._among(row, [], **wanted)
         return all(self._among(row, others, **wanted) == alone for others in _COMPANIONS)
 
