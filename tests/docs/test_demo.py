@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,18 +11,25 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+LANGUAGES = ["deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn", "por_Latn", "nld_Latn"]
+SUMMARY = re.compile(
+    r"240 lines into 6 languages, .* \d+ sentences/s \(\d+ translations/s\), "
+    r"p50 \d+ ms and p95 \d+ ms .*, \d+\.\d rows in Triton's mean batch"
+)
 
 
 @pytest.mark.server
-def test_the_demo_prints_four_languages_for_each_sentence_and_stops() -> None:
+def test_the_demo_prints_six_languages_for_each_line_and_what_it_measured() -> None:
     result = subprocess.run(
         [sys.executable, ROOT / "tools" / "demo.py"], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     sentences = [line for line in lines if line.startswith("> ")]
-    answers = [line.split("  ", 1) for line in lines if "_Latn  " in line]
-    assert len(sentences) == 3
-    assert [code for code, _ in answers] == ["deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn"] * 3
+    answers = [line.strip().split("  ", 1) for line in lines if "_Latn  " in line]
+    assert len(sentences) == 20
+    assert sorted(code for code, _ in answers) == sorted(LANGUAGES * 20)
     assert all(text.strip() for _, text in answers)
-    assert lines[-1] == "server stopped"
+    assert ["deu_Latn", "Danke, Weber! Danke, London!"] in answers
+    assert lines[-2] == "server stopped"
+    assert SUMMARY.fullmatch(lines[-1])

@@ -15,6 +15,7 @@ from train_demo import training
 from train_demo.batches import TrainingData
 from train_demo.export import write_checkpoint, write_record
 from train_demo.grammar import read_grammar
+from train_demo.kinds import GrammarError
 from train_demo.languages import FLORES, LANGUAGES
 from train_demo.model import loss, new_model
 from train_demo.sizes import Size
@@ -71,6 +72,12 @@ def test_a_training_that_is_cut_goes_on_to_the_same_weights(
     assert torch.load(folder / "state.pt", weights_only=True)["step"] == 3
     resumed = weights_after(folder)
     assert all(torch.equal(resumed[name], whole[name]) for name in whole)
+
+
+def test_a_training_does_not_go_on_with_another_grammar(tmp_path: Path) -> None:
+    (tmp_path / "grammar.json").write_text("{}")
+    with pytest.raises(GrammarError, match="began with another grammar"):
+        training.train(TINY, tmp_path, seed=5, threads=1)
 
 
 def test_the_loss_is_that_of_transformers(pieces: Path) -> None:

@@ -45,7 +45,7 @@ def write_record(folder: Path, training: Mapping[str, object]) -> None:
         "held_out_share": HELD_OUT_SHARE,
         "python": ".".join(map(str, sys.version_info[:3])),
         "versions": {name: metadata.version(name) for name in _PACKAGES},
-        "grammar": {path.name: _sha256(path) for path in sorted(FOLDER.glob("*.yaml"))},
+        "grammar": grammar_checksums(),
         "files": {
             path.name: _sha256(path)
             for path in sorted(folder.iterdir())
@@ -54,6 +54,11 @@ def write_record(folder: Path, training: Mapping[str, object]) -> None:
     }
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     (folder / RECORD).write_text(text, encoding="utf-8")
+
+
+def grammar_checksums() -> dict[str, str]:
+    """SHA-256 of each file of the grammar."""
+    return {path.name: _sha256(path) for path in sorted(FOLDER.glob("*.yaml"))}
 
 
 def convert_for_package(checkpoint: Path, package: Path = PACKAGE) -> None:

@@ -8,7 +8,9 @@ import time
 from typing import TYPE_CHECKING
 
 from train_demo.batches import TrainingData
+from train_demo.export import grammar_checksums
 from train_demo.grammar import read_grammar
+from train_demo.kinds import GrammarError
 from train_demo.model import loss, new_model
 from train_demo.tokenizer import nllb_tokenizer, train_pieces
 
@@ -39,12 +41,16 @@ def train(
 
     Returns:
         The trained model and its tokenizer.
+
+    Raises:
+        GrammarError: The grammar is not the one that the training in `folder` began with.
     """
     import torch
 
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
     folder.mkdir(parents=True, exist_ok=True)
+    _check_begun_with(folder, grammar_checksums())
     grammar = read_grammar()
     pieces = folder / "sentencepiece.bpe.model"
     if not pieces.is_file():
@@ -55,6 +61,17 @@ def train(
     print(f"{model.num_parameters():,} parameters, {len(data)} steps", flush=True)
     _Loop(model, data, size, folder).run()
     return model.eval(), tokenizer
+
+
+def _check_begun_with(folder: Path, checksums: dict[str, str]) -> None:
+    path = folder / "grammar.json"
+    if not path.is_file():
+        path.write_text(json.dumps(checksums, indent=2), encoding="utf-8")
+    elif json.loads(path.read_text(encoding="utf-8")) != checksums:
+        raise GrammarError(
+            f"the training in {folder} began with another grammar: choose another folder, or "
+            "remove that one"
+        )
 
 
 class _Loop:
