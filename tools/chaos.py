@@ -94,6 +94,7 @@ def storm(args: argparse.Namespace) -> bool:
         print(f"open files {files} -> {observe.open_files(server)}")
         print(f"threads {threads} -> {observe.thread_count(server)}")
         print(f"resident {memory:.0f} -> {observe.resident_mib(server):.0f} MiB")
+        print(f"asked to end, the server ends with status {server.stop()}")
     print("\n".join(report.wrong))
     counted = report.answered["OK"] <= counts.success
     return not report.wrong and counted and counts.success + counts.failed <= report.requests

@@ -49,6 +49,7 @@ def test_a_queue_policy_is_warned_of(tmp_path: Path, setting: str) -> None:
     (warning,) = warnings(read_model_configs([_repository(tmp_path, slow=_OURS + setting)]))
     assert "'slow'" in warning
     assert "500 ms" in warning
+    assert "instead" in warning
 
 
 @pytest.mark.parametrize("value", ["{ enable: true }", "{enable:true}", ": { enable: 1 }"])
