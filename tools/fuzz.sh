@@ -76,7 +76,8 @@ for target in "${targets[@]}"; do
   fi
   mkdir -p "$found/$target" "$kept/$target"
   if $merge; then
-    "$build/tests/fuzz/$target" "${options[@]}" -merge=1 "$kept/$target" "$found/$target"
+    "$build/tests/fuzz/$target" "${options[@]}" -use_counters=0 -merge=1 "$kept/$target" \
+      "$found/$target"
     continue
   fi
   echo "$target: corpus of $(find "${seeds[@]}" -type f | wc -l), then $seconds s"
