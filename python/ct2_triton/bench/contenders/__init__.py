@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 from ct2_triton.bench.contenders.backend import BackendContender
 from ct2_triton.bench.contenders.base import Contender, ListContender, ServerCounts
 from ct2_triton.bench.contenders.engine import EngineContender
+from ct2_triton.bench.contenders.fastapi import FastApiContender, TunedFastApiContender
+from ct2_triton.bench.contenders.python_backend import (
+    PythonEngineContender,
+    PythonTransformersContender,
+)
 from ct2_triton.bench.contenders.triton import TritonContender
 from ct2_triton.bench.errors import BenchError
 
@@ -25,7 +30,15 @@ __all__ = [
 ]
 
 KINDS: dict[str, type[Contender]] = {
-    contender.kind: contender for contender in (BackendContender, EngineContender)
+    contender.kind: contender
+    for contender in (
+        BackendContender,
+        EngineContender,
+        PythonEngineContender,
+        PythonTransformersContender,
+        FastApiContender,
+        TunedFastApiContender,
+    )
 }
 
 

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CTranslate2's own Python module on rows of ids, as good as it goes.
+
+What was chosen: `translate_batch` with `max_batch_size`, which sorts the rows by length and cuts
+them into calls, so that little is padding. With several workers, each gets its share of a small
+batch, instead of all of it going to one. Weights are computed in `precision`, whatever they are
+stored in. CTranslate2's Python module takes and gives strings: ids are looked up in the vocabulary
+on the way in and on the way out, as every user of it must.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ctranslate2
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ct2_triton.bench.models.translator import Settings
+    from ct2_triton.bench.setup import Row
+
+
+class EngineTranslator:
+    """A CTranslate2 model."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Loads it.
+
+        Args:
+            settings: `threads` is for each of the `workers`.
+        """
+        self._settings = settings
+        self._translator = ctranslate2.Translator(
+            settings.model,
+            device="cpu",
+            compute_type=settings.precision,
+            inter_threads=settings.workers,
+            intra_threads=settings.threads,
+        )
+        files = sorted(Path(settings.model).glob("*_vocabulary.json"))
+        self._source_tokens = _tokens(files[0])  # source_ comes before target_; shared_ is both
+        self._target_tokens = _tokens(files[-1])
+        # From the back: of a name that stands twice, the first id is the one that is looked up.
+        numbered = enumerate(reversed(self._target_tokens), start=1)
+        last = len(self._target_tokens)
+        self._target_ids = {token: last - i for i, token in numbered}
+
+    def check(self, row: Row) -> None:
+        """Refuses ids outside the vocabulary."""
+        for ids, tokens in (
+            (row.input_ids, self._source_tokens),
+            (row.target_prefix, self._target_tokens),
+        ):
+            outside = [i for i in ids if not 0 <= i < len(tokens)]
+            if outside:
+                raise ValueError(
+                    f"id {outside[0]} is outside the vocabulary of {len(tokens)} tokens"
+                )
+
+    def translate(self, rows: Sequence[Row]) -> list[list[int]]:
+        """Translates rows in one call of the module."""
+        settings = self._settings
+        share = -(-len(rows) // settings.workers)
+        results = self._translator.translate_batch(
+            [[self._source_tokens[i] for i in row.input_ids] for row in rows],
+            target_prefix=[[self._target_tokens[i] for i in row.target_prefix] for row in rows],
+            max_batch_size=max(1, min(share, settings.rows_per_call)),
+            beam_size=settings.beam_size,
+            max_decoding_length=settings.max_decoding_length,
+            max_input_length=0,
+        )
+        return [[self._target_ids[token] for token in result.hypotheses[0]] for result in results]
+
+
+def _tokens(file: Path) -> list[str]:
+    return list(json.loads(file.read_text(encoding="utf-8")))

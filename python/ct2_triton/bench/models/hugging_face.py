@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face `generate` on rows of many lengths and languages, as good as it goes.
+
+What was chosen so that it is fast, and so that its answers are those of CTranslate2:
+
+- Rows are sorted by length and padded in calls of `rows_per_call`, with an attention mask.
+- Target languages are given as `decoder_input_ids`, one for each row. `forced_bos_token_id`, which
+  most examples use, is one for a whole call, and would split a batch by its languages.
+- The cache of keys and values is on, gradients are off (`inference_mode`), attention is the fused
+  one of PyTorch (transformers' default). `torch.compile` is not used: every batch has another
+  shape, and each would be compiled anew.
+- `int8` is PyTorch's dynamic quantization of all linear layers, the output projection included.
+- The generation settings of a checkpoint are replaced: beams, penalties or forced tokens that it
+  asks for would change answers or lengths. Beams stop as CTranslate2's do, when as many answers are
+  complete as there are beams; scores are normalised differently, so that beam search may answer
+  differently where greedy search does not.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ct2_triton.bench.models.translator import Settings
+    from ct2_triton.bench.setup import Row
+
+
+class HuggingFaceTranslator:
+    """A checkpoint of any encoder-decoder family."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Loads it, and sets the threads of this process.
+
+        Args:
+            settings: `workers` is not used: PyTorch runs one call at a time.
+        """
+        if settings.threads:
+            torch.set_num_threads(settings.threads)
+        self._settings = settings
+        self._model = _load(settings)
+        config, defaults = self._model.config, self._model.generation_config
+        start = defaults.decoder_start_token_id
+        self._start = config.decoder_start_token_id if start is None else start
+        self._pad = config.pad_token_id
+        self._end = config.eos_token_id
+        # Marian's positions are a table; M2M100's are computed and have no end, but CTranslate2's
+        # conversion of them has.
+        self._max_positions = getattr(config, "max_position_embeddings", None)
+        make_config: Any = transformers.GenerationConfig
+        self._model.generation_config = make_config(
+            max_length=1 + settings.max_decoding_length,  # the start token is not of the answer
+            num_beams=settings.beam_size,
+            early_stopping=settings.beam_size > 1,
+            do_sample=False,
+            eos_token_id=self._end,
+            pad_token_id=self._pad,
+            decoder_start_token_id=self._start,
+            # Marian's padding token, which no answer holds and CTranslate2's conversion leaves out.
+            suppress_tokens=[self._pad] if config.model_type == "marian" else None,
+        )
+
+    def check(self, row: Row) -> None:
+        """Refuses ids outside the vocabulary and sources longer than the model's positions."""
+        vocabulary = self._model.config.vocab_size
+        outside = [i for i in (*row.input_ids, *row.target_prefix) if not 0 <= i < vocabulary]
+        if outside:
+            raise ValueError(f"id {outside[0]} is outside the vocabulary of {vocabulary} tokens")
+        if self._max_positions is not None and len(row.input_ids) > self._max_positions:
+            raise ValueError(
+                f"the source has {len(row.input_ids)} tokens; the model has {self._max_positions} "
+                "positions"
+            )
+
+    def translate(self, rows: Sequence[Row]) -> list[list[int]]:
+        """Translates rows, sorted by length, in calls of `rows_per_call`."""
+        answers = [list(row.target_prefix) for row in rows]
+        for call in self._calls(rows):
+            found = self._generate([rows[i] for i in call])
+            for i, ids in zip(call, found, strict=True):
+                answers[i] += ids
+        return answers
+
+    def _calls(self, rows: Sequence[Row]) -> Iterable[list[int]]:
+        """Gives the numbers of the rows of each call. Decoder inputs of a call must be as long."""
+
+        def prefix_length(i: int) -> int:
+            return len(rows[i].target_prefix)
+
+        # Nothing is what an empty source is translated into, as in CTranslate2.
+        full = [i for i in range(len(rows)) if rows[i].input_ids]
+        full.sort(key=lambda i: (prefix_length(i), len(rows[i].input_ids)))
+        size = self._settings.rows_per_call
+        for _, group in groupby(full, key=prefix_length):
+            numbers = list(group)
+            yield from (numbers[first : first + size] for first in range(0, len(numbers), size))
+
+    @torch.inference_mode()
+    def _generate(self, rows: Sequence[Row]) -> list[list[int]]:
+        """Runs one call; gives what follows each prefix."""
+        width = max(len(row.input_ids) for row in rows)
+        source = torch.full((len(rows), width), self._pad)
+        mask = torch.zeros_like(source)
+        for i, row in enumerate(rows):
+            source[i, : len(row.input_ids)] = torch.tensor(row.input_ids)
+            mask[i, : len(row.input_ids)] = 1
+        first = torch.tensor([[self._start, *row.target_prefix] for row in rows])
+        sequences = self._model.generate(source, attention_mask=mask, decoder_input_ids=first)
+        return [self._cut(ids) for ids in sequences[:, first.shape[1] :].tolist()]
+
+    def _cut(self, ids: list[int]) -> list[int]:
+        """Takes off `</s>` and the padding of rows that ended before the last of their call."""
+        return ids[: ids.index(self._end)] if self._end in ids else ids
+
+
+def _load(settings: Settings) -> Any:  # noqa: ANN401 - transformers' models are untyped
+    """Loads a checkpoint in a precision."""
+    model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+        settings.model, dtype=torch.float32, local_files_only=True
+    ).eval()
+    if settings.precision == "int8":
+        quantize: Any = torch.ao.quantization.quantize_dynamic
+        quantize(model, {torch.nn.Linear}, dtype=torch.qint8, inplace=True)
+    return model

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the compared servers have in common: how they are told what to load, and what that does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ct2_triton.bench.setup import Row
+
+
+SETTINGS_NAME = "settings.json"
+"""The file in a server's model folder that says what to load."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a translator loads, and how it searches.
+
+    Attributes:
+        model: A Hugging Face checkpoint, or a CTranslate2 model, as the translator needs it.
+        precision: Type of its weights, `float32` or `int8`.
+        threads: Threads of one call; 0 leaves the library's default.
+        workers: Calls at once in one process. CTranslate2 only.
+        rows_per_call: Rows that are computed together at most.
+        beam_size: 1 is greedy search.
+        max_decoding_length: Longest answer in tokens, the prefix counted.
+    """
+
+    model: str
+    precision: str = "float32"
+    threads: int = 1
+    workers: int = 1
+    rows_per_call: int = 64
+    beam_size: int = 1
+    max_decoding_length: int = 256
+
+    @classmethod
+    def read(cls, file: Path) -> Settings:
+        """Reads what `write` wrote.
+
+        Args:
+            file: The JSON file.
+        """
+        return cls(**json.loads(file.read_text(encoding="utf-8")))
+
+    def write(self, file: Path) -> None:
+        """Writes them as JSON.
+
+        Args:
+            file: File to write.
+        """
+        file.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+
+class Translator(Protocol):
+    """A loaded model."""
+
+    def check(self, row: Row) -> None:
+        """Refuses a row that would fail, and with it every row of its call.
+
+        Raises:
+            ValueError: The row cannot be translated; the text says why.
+        """
+
+    def translate(self, rows: Sequence[Row]) -> list[list[int]]:
+        """Translates rows of any lengths and languages together.
+
+        Args:
+            rows: Rows that passed `check`.
+
+        Returns:
+            The best answer of each: its prefix, then the translation, without `</s>`.
+        """

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The FastAPI service of one process: Hugging Face `generate`, one request at a time.
+
+A call runs on the one thread of an executor, so that requests queue there while the event loop
+stays free to take further ones: two calls at once on the same cores would slow each other down.
+Each model name has weights of its own, as different models would have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI, HTTPException
+from pydantic import BaseModel
+
+from ct2_triton.bench.models.hugging_face import HuggingFaceTranslator
+from ct2_triton.bench.setup import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ct2_triton.bench.models.translator import Settings
+
+
+class Question(BaseModel):
+    """The body of a request: INPUT_IDS and TARGET_PREFIX of docs/protocol.md."""
+
+    input_ids: tuple[int, ...]
+    target_prefix: tuple[int, ...] = ()
+
+
+class Answer(BaseModel):
+    """The body of an answer: OUTPUT_IDS."""
+
+    output_ids: list[int]
+
+
+def make_app(settings: Settings, models: Sequence[str]) -> FastAPI:
+    """Makes the service and loads its models.
+
+    Args:
+        settings: What to load.
+        models: Names under which it is served.
+
+    Returns:
+        The service: `POST /translate/<model>`.
+    """
+    translators = {model: HuggingFaceTranslator(settings) for model in models}
+    executor = ThreadPoolExecutor(1)
+    app = FastAPI()
+
+    @app.post("/translate/{model}")
+    async def translate(model: str, question: Question) -> Answer:
+        """Translates one row."""
+        row = Row(question.input_ids, question.target_prefix)
+        translator = translators.get(model)
+        if translator is None:
+            raise HTTPException(404, f"no model {model!r}")
+        try:
+            translator.check(row)
+        except ValueError as error:
+            raise HTTPException(400, str(error)) from error
+        loop = asyncio.get_running_loop()
+        (answer,) = await loop.run_in_executor(executor, translator.translate, [row])
+        return Answer(output_ids=answer)
+
+    return app
