@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
+import os
 import subprocess
 import sys
 import time
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.client import TranslationClient
+from ct2_triton.errors import Ct2TritonError
 from ct2_triton.serve import ServerOptions, TritonServer
 
 if TYPE_CHECKING:
@@ -39,14 +42,26 @@ def main() -> int:
     """Run the demo.
 
     Returns:
-        0; a failing step leaves through its exception.
+        The exit code: 0 done, 1 failed, with a sentence on stderr.
     """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkpoint", default="demo", help="hub id or folder (default: demo)")
     args = parser.parse_args()
+    try:
+        _demo(args.checkpoint)
+    except subprocess.CalledProcessError as error:  # the command has said why
+        return error.returncode
+    except Ct2TritonError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _demo(checkpoint: str) -> None:
+    """Prepares, serves, translates; what was measured is the last line, below the server's end."""
     repository = BUILD / "model_repository"
     options = ["--model-repository", _short(repository), "--name", MODEL, "--force"]
-    _command("ct2-prepare", args.checkpoint, *options)
+    _command("ct2-prepare", checkpoint, *options)
     log_path = BUILD / "tritonserver.log"
     with log_path.open("w", encoding="utf-8") as log:
         server_options = ServerOptions(model_repositories=[repository], log=log)
@@ -56,7 +71,6 @@ def main() -> int:
             print(f"log: {_short(log_path)}\n", flush=True)
             result = asyncio.run(_commentary(server.grpc_url, repository))
     print(f"server stopped\n{result}")
-    return 0
 
 
 async def _commentary(url: str, repository: Path) -> str:
@@ -72,38 +86,44 @@ async def _commentary(url: str, repository: Path) -> str:
         f"{len(lines)} lines into {len(TARGETS)} languages, {IN_FLIGHT} lines under way at a time: "
         f"{len(lines) / flow.seconds:.0f} sentences/s "
         f"({len(lines) * len(TARGETS) / flow.seconds:.0f} translations/s), "
-        f"p50 {flow.percentile_ms(0.5):.0f} ms and p95 {flow.percentile_ms(0.95):.0f} ms until a "
-        f"sentence is there in all languages, {rows / batches:.1f} rows in Triton's mean batch"
+        f"p50 {flow.percentile_ms(50):.0f} ms and p95 {flow.percentile_ms(95):.0f} ms until a "
+        "sentence is there in all languages, "
+        f"mean batch {rows / batches:.1f} rows (Triton's statistics)"
     )
 
 
 @dataclass
-class _Flow:
-    """When sentences of a stream went out, and when each was there in every language."""
+class Flow:
+    """When the stream took each sentence, and when it was there in every language.
 
-    sent: dict[int, float] = field(default_factory=dict)
+    A sentence that waits for its place among those under way has been taken: the wait counts.
+    """
+
+    taken: dict[int, float] = field(default_factory=dict)
     done: dict[int, float] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
-        return max(self.done.values()) - min(self.sent.values())
+        """From the first sentence taken to the last translation."""
+        return max(self.done.values()) - min(self.taken.values())
 
-    def percentile_ms(self, share: float) -> float:
-        latencies = sorted(self.done[i] - self.sent[i] for i in self.sent)
-        return 1000 * latencies[min(len(latencies) - 1, int(share * len(latencies)))]
+    def percentile_ms(self, percent: int) -> float:
+        """Gives the latency that at least this share of the sentences does not exceed."""
+        latencies = sorted(self.done[i] - self.taken[i] for i in self.taken)
+        return 1000 * latencies[math.ceil(percent * len(latencies) / 100) - 1]
 
 
 async def _stream(
     client: TranslationClient, lines: Sequence[str], *, show: bool = False, pause_s: float = 0.0
-) -> _Flow:
-    flow = _Flow()
+) -> Flow:
+    flow = Flow()
 
     async def arriving() -> AsyncIterator[str]:
         for i, line in enumerate(lines):
             await asyncio.sleep(pause_s)
             if show:
                 print(f"> {line}", flush=True)
-            flow.sent[i] = time.monotonic()
+            flow.taken[i] = time.monotonic()
             yield line
 
     async for item in client.stream(
@@ -116,7 +136,7 @@ async def _stream(
 
 
 def _counts(url: str) -> tuple[int, int]:
-    """How many batches Triton has run, and how many rows were in them."""
+    """How many batches the model has run, and how many rows were in them, as Triton counts."""
     from tritonclient.grpc import InferenceServerClient
 
     with InferenceServerClient(url) as connection:
@@ -126,11 +146,11 @@ def _counts(url: str) -> tuple[int, int]:
 
 def _command(name: str, *arguments: str) -> None:
     print(f"$ {name} {' '.join(arguments)}", flush=True)
-    subprocess.run([str(COMMANDS / name), *arguments], cwd=ROOT, check=True)
+    subprocess.run([str(COMMANDS / name), *arguments], check=True)
 
 
 def _short(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+    return os.path.relpath(path)
 
 
 if __name__ == "__main__":

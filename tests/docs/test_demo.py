@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from demo import Flow
+
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ["deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn", "por_Latn", "nld_Latn"]
 SUMMARY = re.compile(
     r"240 lines into 6 languages, .* \d+ sentences/s \(\d+ translations/s\), "
-    r"p50 \d+ ms and p95 \d+ ms .*, \d+\.\d rows in Triton's mean batch"
+    r"p50 \d+ ms and p95 \d+ ms .*, mean batch \d+\.\d rows \(Triton's statistics\)"
 )
 
 
@@ -33,3 +35,12 @@ def test_the_demo_prints_six_languages_for_each_line_and_what_it_measured() -> N
     assert ["deu_Latn", "Danke, Weber! Danke, London!"] in answers
     assert lines[-2] == "server stopped"
     assert SUMMARY.fullmatch(lines[-1])
+
+
+def test_a_percentile_is_the_latency_of_a_sentence() -> None:
+    """The smallest that so many per cent of the sentences do not exceed (nearest rank)."""
+    latencies_s = [0.001 * n for n in range(1, 21)]
+    flow = Flow(taken=dict.fromkeys(range(20), 0.0), done=dict(enumerate(latencies_s)))
+    percentiles = [flow.percentile_ms(percent) for percent in (1, 50, 95, 100)]
+    assert percentiles == pytest.approx([1, 10, 19, 20])
+    assert flow.seconds == pytest.approx(0.02)
