@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 from ct2_triton.errors import MissingPackageError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _INSTALL = "pip install 'ct2-triton[convert]'"
+_INSTALL_WRITING = "pip install 'ct2-triton[client]'"
 _OLDEST_TRANSFORMERS_4 = 57
 _NEEDED = (
     "ctranslate2",
@@ -20,6 +25,7 @@ _NEEDED = (
     "transformers",
     "tritonclient",
 )
+_NEEDED_FOR_WRITING = ("protobuf", "tritonclient")
 
 
 def check_environment() -> dict[str, str]:
@@ -33,10 +39,7 @@ def check_environment() -> dict[str, str]:
             which gives other ids for NLLB and mBART-50 texts that end in a space, and writes
             tokenizer folders that version 4 cannot read.
     """
-    versions = {name: _version(name) for name in _NEEDED}
-    missing = [name for name, version in versions.items() if not version]
-    if missing:
-        raise MissingPackageError(f"not installed: {', '.join(missing)}; {_INSTALL}")
+    versions = _versions(_NEEDED, _INSTALL)
     transformers = versions["transformers"]
     major, minor = map(int, transformers.split(".")[:2])
     if major != 4 or minor < _OLDEST_TRANSFORMERS_4:
@@ -44,6 +47,23 @@ def check_environment() -> dict[str, str]:
             f"ct2-prepare works with transformers 4.{_OLDEST_TRANSFORMERS_4} and later releases "
             f"of version 4, and found {transformers}; {_INSTALL}"
         )
+    return versions
+
+
+def check_writing() -> None:
+    """Looks up what writing the Triton configuration of the shipped model needs.
+
+    Raises:
+        MissingPackageError: A package is missing.
+    """
+    _versions(_NEEDED_FOR_WRITING, _INSTALL_WRITING)
+
+
+def _versions(packages: Iterable[str], install: str) -> dict[str, str]:
+    versions = {name: _version(name) for name in packages}
+    missing = [name for name, version in versions.items() if not version]
+    if missing:
+        raise MissingPackageError(f"not installed: {', '.join(missing)}; {install}")
     return versions
 
 

@@ -35,13 +35,14 @@ def prepare(
         PrepareError: It failed, with a sentence about what to do; nothing was written.
     """
     from ct2_triton.prepare import shipped
-    from ct2_triton.prepare.environment import check_environment
+    from ct2_triton.prepare.environment import check_environment, check_writing
     from ct2_triton.prepare.source import find_checkpoint
     from ct2_triton.prepare.writing import check_output, written_at_once
 
     output = options.model_repository / model_name(options)
     _check_choices(options)
     if shipped.is_ready(options):
+        check_writing()
         with written_at_once(output, force=options.force) as folder:
             report(f"{shipped.NAME}: the model in the package, already converted and proved")
             shipped.fill(folder, options)
@@ -66,8 +67,11 @@ def model_name(options: PrepareOptions) -> str:
     Raises:
         SettingError: It would not do as a folder and in a URL.
     """
+    from ct2_triton.prepare import shipped
+
     path = Path(options.source).expanduser()
-    derived = path.resolve().name if path.is_dir() else options.source.rstrip("/").split("/")[-1]
+    is_folder = path.is_dir() and options.source != shipped.NAME
+    derived = path.resolve().name if is_folder else options.source.rstrip("/").split("/")[-1]
     name = options.name if options.name is not None else derived
     if not _NAME.fullmatch(name):
         raise SettingError(

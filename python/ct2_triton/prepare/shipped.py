@@ -2,8 +2,8 @@
 """The demo model that the package ships, prepared without network, PyTorch or transformers.
 
 `demo_model/` of the package holds `checkpoint/`, a Hugging Face checkpoint in float16, and what
-ct2-prepare makes of it with its defaults: `model/`, `languages.json` and the record of that
-preparation, `ct2_model.json`.
+ct2-prepare makes of it with its defaults: `model/`, `languages.json` and, of the record of that
+preparation, what holds for every copy: `ct2_model.json`.
 """
 
 from __future__ import annotations

@@ -12,8 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton.errors import SettingError, SourceError
-from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.errors import (
+    MissingPackageError,
+    SettingError,
+    SourceError,
+    UnsupportedModelError,
+)
+from ct2_triton.prepare import PrepareOptions, environment, prepare
 from ct2_triton.prepare.manifest import checksums
 from ct2_triton.prepare.shipped import FOLDER
 from ct2_triton.prepared_model import PreparedModel
@@ -64,6 +69,18 @@ def test_it_needs_no_network_and_no_conversion_packages(tmp_path: Path) -> None:
     assert model.manifest["source"]["license"] == "apache-2.0"
 
 
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    original = environment._version
+    monkeypatch.setattr(
+        environment, "_version", lambda name: "" if name == "tritonclient" else original(name)
+    )
+    with pytest.raises(
+        MissingPackageError, match=r"tritonclient; pip install 'ct2-triton\[client\]'"
+    ):
+        prepare(PrepareOptions("demo", tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_full_conversion_of_the_checkpoint_gives_the_same_files(tmp_path: Path) -> None:
     shipped = prepare(PrepareOptions("demo", tmp_path / "shipped", instance_kind="cpu"))
     options = PrepareOptions(str(CHECKPOINT), tmp_path / "made", "demo", instance_kind="cpu")
@@ -108,8 +125,9 @@ def test_a_folder_called_demo_is_named_with_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "demo").mkdir()
-    with pytest.raises(Exception, match=r"no config\.json"):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "demo").symlink_to("other")
+    with pytest.raises(UnsupportedModelError, match=r"no config\.json"):
         prepare(PrepareOptions("./demo", tmp_path / "repository"))
     assert prepare(PrepareOptions("demo", tmp_path / "repository")).directory.name == "demo"
 
