@@ -13,7 +13,7 @@ import transformers
 
 from train_demo import training
 from train_demo.batches import TrainingData
-from train_demo.export import write_checkpoint, write_record
+from train_demo.export import convert_for_package, write_checkpoint, write_record
 from train_demo.grammar import read_grammar
 from train_demo.kinds import GrammarError
 from train_demo.languages import FLORES, LANGUAGES
@@ -74,10 +74,15 @@ def test_a_training_that_is_cut_goes_on_to_the_same_weights(
     assert all(torch.equal(resumed[name], whole[name]) for name in whole)
 
 
-def test_a_training_does_not_go_on_with_another_grammar(tmp_path: Path) -> None:
-    (tmp_path / "grammar.json").write_text("{}")
-    with pytest.raises(GrammarError, match="began with another grammar"):
-        training.train(TINY, tmp_path, seed=5, threads=1)
+def test_a_training_does_not_go_on_with_another_plan(tmp_path: Path, pieces: Path) -> None:
+    folder = start(tmp_path / "begun", pieces)
+    weights_after(folder)
+    plan = json.loads((folder / "plan.json").read_text())
+    assert set(plan) == {"grammar", "seed", "size", "threads"}
+    for name in plan:
+        (folder / "plan.json").write_text(json.dumps({**plan, name: None}))
+        with pytest.raises(GrammarError, match=f"did not begin with this {name}: choose another"):
+            weights_after(folder)
 
 
 def test_the_loss_is_that_of_transformers(pieces: Path) -> None:
@@ -125,3 +130,20 @@ def test_the_checkpoint_loads_as_any_nllb_and_its_record_is_true(
     record = json.loads((folder / "training.json").read_text())
     assert record["seed"] == 5
     assert set(record["files"]) == {p.name for p in folder.iterdir()} - {"training.json"}
+
+
+def test_the_package_holds_the_checkpoint_its_conversion_and_no_path(
+    tmp_path: Path, pieces: Path
+) -> None:
+    tokenizer = nllb_tokenizer(pieces)
+    checkpoint, package = tmp_path / "checkpoint", tmp_path / "package"
+    torch.manual_seed(0)
+    write_checkpoint(new_model(TINY, tokenizer), tokenizer, checkpoint)
+    convert_for_package(checkpoint, package)
+    files = {p.name: p.read_bytes() for p in package.rglob("*") if p.is_file()}
+    assert {"model.safetensors", "model.bin", "languages.json", "ct2_model.json"} <= set(files)
+    assert not [name for name, content in files.items() if str(tmp_path).encode() in content]
+    convert_for_package(package / "checkpoint", package)  # its own checkpoint, again
+    assert {p.name for p in package.rglob("*") if p.is_file()} == set(files)
+    record = json.loads(files["ct2_model.json"])
+    assert record["conversion"]["quantization"] == "int8"

@@ -18,18 +18,20 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from train_demo.corpus import held_out_sentences
-from train_demo.grammar import check_samples, read_grammar
-from train_demo.kinds import GrammarError
 from train_demo.languages import LANGUAGES
 from train_demo.sizes import SIZES
 
-BUILD = Path(__file__).resolve().parents[2] / "build" / "train_demo"
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "train_demo"
+SHIPPED = ROOT / "python" / "ct2_triton" / "demo_model" / "checkpoint"
 SEED = 2026
+INSTALL = "make install, or pip install '.[server,client,convert,train]'"
 
 
 def lint(args: argparse.Namespace) -> int:
-    """Checks the grammar; prints a few samples of each template of one file."""
+    """Checks the grammar; prints two samples of each template of one file."""
+    from train_demo.grammar import check_samples, read_grammar
+
     grammar = read_grammar(only=args.file.stem if args.file else None)
     mistakes = check_samples(grammar, args.draws)
     rng = random.Random(args.seed)
@@ -46,6 +48,9 @@ def lint(args: argparse.Namespace) -> int:
 
 def sample(args: argparse.Namespace) -> int:
     """Prints random sentences with their source, or English held-out sentences alone."""
+    from train_demo.corpus import held_out_sentences
+    from train_demo.grammar import read_grammar
+
     grammar = read_grammar(only=args.domain)
     if args.held_out:
         for sentence in held_out_sentences(grammar, args.count, args.seed):
@@ -80,9 +85,12 @@ def train(args: argparse.Namespace) -> int:
 
 def evaluate(args: argparse.Namespace) -> int:
     """Serves a checkpoint at float32 and int8, scores it, prints the table and what was wrong."""
+    from train_demo.corpus import held_out_sentences
     from train_demo.evaluation import describe, table
     from train_demo.evaluation import evaluate as scores_of
+    from train_demo.grammar import read_grammar
 
+    print(args.checkpoint)
     grammar = read_grammar()
     sentences = held_out_sentences(grammar, args.count, args.seed)
     scores = scores_of(args.checkpoint, sentences)
@@ -102,44 +110,87 @@ def package(args: argparse.Namespace) -> int:
     return 0
 
 
-def main() -> int:
-    """Runs one command."""
-    parser = argparse.ArgumentParser(prog="train_demo", description=__doc__)
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def _checkpoint(text: str) -> Path:
+    path = Path(text)
+    if not (path / "config.json").is_file():
+        raise argparse.ArgumentTypeError(f"there is no checkpoint in {text}; train writes one")
+    return path
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="train_demo",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("lint", help=lint.__doc__)
-    command.add_argument("--file", type=Path)
-    command.add_argument("--draws", type=int, default=200)
+    command.add_argument("--file", type=Path, help="one file of the grammar (default: all)")
+    command.add_argument("--draws", type=_count, default=200, help="sentences checked of each")
     command.add_argument("--seed", type=int, default=0)
     command.set_defaults(run=lint)
     command = commands.add_parser("sample", help=sample.__doc__)
-    command.add_argument("--count", type=int, default=60)
+    command.add_argument("--count", type=_count, default=60, help="sentences")
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--language", choices=LANGUAGES[1:])
-    command.add_argument("--domain", help="one file of the grammar")
+    command.add_argument("--domain", help="name of one file of the grammar, for example weather")
     command.add_argument("--held-out", action="store_true", help="English sentences not trained on")
     command.set_defaults(run=sample)
     command = commands.add_parser("train", help=train.__doc__)
     command.add_argument("--size", choices=SIZES, default="small")
     command.add_argument("--folder", type=Path, help="default: build/train_demo/SIZE")
     command.add_argument("--seed", type=int, default=SEED)
-    command.add_argument("--threads", type=int, default=2)
-    command.add_argument("--sentences", type=int, help="default: the plan of the size (sizes.py)")
+    command.add_argument("--threads", type=_count, default=2)
+    command.add_argument(
+        "--sentences", type=_count, help="default: the plan of the size (sizes.py)"
+    )
     command.set_defaults(run=train)
     command = commands.add_parser("evaluate", help=evaluate.__doc__)
-    command.add_argument("--checkpoint", type=Path, default=BUILD / "small" / "checkpoint")
-    command.add_argument("--count", type=int, default=2000, help="sentences")
+    command.add_argument(
+        "--checkpoint",
+        type=_checkpoint,
+        default=str(SHIPPED),
+        help="default: the one in the package",
+    )
+    command.add_argument("--count", type=_count, default=2000, help="sentences")
     command.add_argument("--show", type=int, default=10, help="differences printed per language")
     command.add_argument("--seed", type=int, default=1)
     command.set_defaults(run=evaluate)
     command = commands.add_parser("package", help=package.__doc__)
-    command.add_argument("--checkpoint", type=Path, default=BUILD / "small" / "checkpoint")
+    command.add_argument(
+        "--checkpoint",
+        type=_checkpoint,
+        default=str(BUILD / "small" / "checkpoint"),
+        help="default: the last training of small",
+    )
     command.set_defaults(run=package)
-    args = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    """Runs one command.
+
+    Returns:
+        The exit code: 0 done, 1 failed, with a sentence on stderr.
+    """
+    args = _parser().parse_args()
     try:
+        from ct2_triton.errors import Ct2TritonError
+        from train_demo.kinds import GrammarError
+
         return int(args.run(args))
-    except GrammarError as error:
+    except ModuleNotFoundError as error:
+        print(f"train_demo: {error.name} is not installed: {INSTALL}", file=sys.stderr)
+    except (Ct2TritonError, GrammarError) as error:
         print(f"train_demo: {error}", file=sys.stderr)
-        return 1
+    return 1
 
 
 if __name__ == "__main__":

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sacrebleu.metrics import CHRF
+from tqdm import tqdm
+
 from train_demo.languages import FLORES, SOURCE, TARGETS
 
 if TYPE_CHECKING:
@@ -91,7 +94,7 @@ def table(scores: Sequence[Score]) -> str:
             for precision in PRECISIONS
             for score in scores
             if (score.language, score.precision) == (language, precision)
-            for cell in (f"{score.exact:.1f} %", f"{score.chrf:.2f}")
+            for cell in (f"{score.exact:.2f} %", f"{score.chrf:.2f}")
         ]
         lines.append(f"| {FLORES[language]} | {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -100,9 +103,6 @@ def table(scores: Sequence[Score]) -> str:
 def _scores(
     client: SyncTranslationClient, precision: str, sentences: Sequence[Sentence]
 ) -> list[Score]:
-    from sacrebleu.metrics import CHRF
-    from tqdm import tqdm
-
     targets = [FLORES[language] for language in TARGETS]
     answers: list[list[str]] = []
     for first in tqdm(range(0, len(sentences), _ROWS_AT_ONCE), desc=precision, disable=None):

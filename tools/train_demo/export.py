@@ -25,13 +25,15 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python" / "ct2_triton" / "demo_
 CHECKPOINT = "checkpoint"
 CARD = Path(__file__).parent / "card.md"
 RECORD = "training.json"
+# Of the record of the preparation: what holds for every copy of the result.
+_RECORDED = ("conversion", "versions", "family", "repairs", "verification")
 _PACKAGES = ("torch", "transformers", "sentencepiece", "ctranslate2", "babel", "numpy")
 
 
 def write_checkpoint(
     model: M2M100ForConditionalGeneration, tokenizer: NllbTokenizer, folder: Path
 ) -> None:
-    """Writes a Hugging Face checkpoint: float16 safetensors, tokenizer, model card, licence."""
+    """Writes a Hugging Face checkpoint: safetensors in float16, tokenizer, model card."""
     model.half().save_pretrained(folder, safe_serialization=True)
     tokenizer.save_pretrained(folder)
     (folder / "model.safetensors").chmod(0o644)
@@ -65,27 +67,29 @@ def convert_for_package(checkpoint: Path, package: Path = PACKAGE) -> None:
     """Runs ct2-prepare on the checkpoint and puts its result beside the checkpoint.
 
     Args:
-        checkpoint: What `write_checkpoint` wrote.
-        package: The folder in the package; its old content goes.
+        checkpoint: What `write_checkpoint` wrote; also the one in the package.
+        package: The folder in the package; what it has of an earlier checkpoint is replaced.
     """
     from ct2_triton.prepare.options import PrepareOptions
     from ct2_triton.prepare.pipeline import prepare
+    from ct2_triton.prepared_model import LANGUAGES_NAME, MANIFEST_NAME, write_json
 
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(checkpoint, Path(folder) / CHECKPOINT)
         prepared = prepare(
-            PrepareOptions(str(Path(folder) / CHECKPOINT), Path(folder) / "repository", "demo"),
-            report=print,
+            PrepareOptions(str(checkpoint.resolve()), Path(folder), "demo"), report=print
         )
-        if package.is_dir():
-            shutil.rmtree(package / CHECKPOINT, ignore_errors=True)
-            shutil.rmtree(package / "model", ignore_errors=True)
-        shutil.copytree(checkpoint, package / CHECKPOINT)
-        shutil.copytree(prepared.directory / "1" / "model", package / "model")
-        for name in ("ct2_model.json", "tokenizer/languages.json"):
-            shutil.copyfile(prepared.directory / name, package / Path(name).name)
+        if checkpoint.resolve() != (package / CHECKPOINT).resolve():
+            _replace(package / CHECKPOINT, checkpoint)
+        _replace(package / "model", prepared.directory / "1" / "model")
+        shutil.copyfile(prepared.tokenizer_folder / LANGUAGES_NAME, package / LANGUAGES_NAME)
+        write_json(package / MANIFEST_NAME, {name: prepared.manifest[name] for name in _RECORDED})
     size = sum(path.stat().st_size for path in package.rglob("*") if path.is_file())
     print(f"{package}: {size / 1e6:.1f} MB, {len(FLORES)} languages")
+
+
+def _replace(folder: Path, source: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(source, folder)
 
 
 def _sha256(path: Path) -> str:

@@ -32,20 +32,23 @@ class Grammar:
         """All templates, in the order of files and lines."""
         return [template for templates in self.domains.values() for template in templates]
 
-    def domain_of(self, template: str) -> str:
-        """Names the file that a template stands in."""
-        return next(d for d, ts in self.domains.items() if any(t.id == template for t in ts))
-
 
 def read_grammar(folder: Path = FOLDER, only: str | None = None) -> Grammar:
     """Reads all files of the grammar, or `shared.yaml` and one domain.
 
+    Args:
+        folder: Where the files are.
+        only: The domain, which is the name of its file without the ending; None for all.
+
     Raises:
-        GrammarError: A file has a mistake.
+        GrammarError: A file has a mistake, or there is no such domain.
     """
     files = [path for path in sorted(folder.glob("*.yaml")) if path.name != _SHARED]
     if only is not None:
-        files = [path for path in files if path.stem == only]
+        known = [path.stem for path in files]
+        if only not in known:
+            raise GrammarError(f"no domain is called {only!r}; there are {', '.join(known)}")
+        files = [folder / f"{only}.yaml"]
     contents = {path.stem: _load(path) for path in files}
     kinds: dict[str, Kind] = {}
     for content in [_load(folder / _SHARED), *contents.values()]:

@@ -34,7 +34,7 @@ class Size:
 
 
 SIZES = {
-    # Shipped in the package: 3.4 million parameters.
+    # Shipped in the package: 3.3 million parameters.
     "small": Size(4000, 192, 3, 2, 768, 4, 64_000, 8, 1.5e-3),
     # For benchmarks: the layers of OPUS-MT.
     "base": Size(4000, 512, 6, 6, 2048, 8, 64_000, 8, 4e-4),

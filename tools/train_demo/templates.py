@@ -135,8 +135,11 @@ def _parse(template: str, language: str, text: str) -> tuple[Part, ...]:
         if choices is None:
             parts.append(Slot(variable, form or PLAIN_FORM, capital=bool(capital)))
         else:
-            pairs = dict(choice.split(":", 1) for choice in choices.split("|"))
-            parts.append(Slot(variable, choices=pairs, capital=bool(capital)))
+            pairs = [choice.partition(":") for choice in choices.split("|")]
+            if not all(colon for _, colon, _ in pairs):
+                raise GrammarError(f"{template}, {language}: a choice without a colon: {text}")
+            chosen = {agreement: words for agreement, _, words in pairs}
+            parts.append(Slot(variable, choices=chosen, capital=bool(capital)))
         end = match.end()
     parts.append(text[end:])
     if any(brace in part for part in parts if isinstance(part, str) for brace in "{}"):

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
 
 from train_demo.batches import TrainingData
 from train_demo.export import grammar_checksums
@@ -43,14 +46,17 @@ def train(
         The trained model and its tokenizer.
 
     Raises:
-        GrammarError: The grammar is not the one that the training in `folder` began with.
+        GrammarError: The training in `folder` began with another grammar or other arguments.
     """
     import torch
 
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    _check_begun_with(folder, grammar_checksums())
+    _check_begun_with(
+        folder,
+        {"size": asdict(size), "seed": seed, "threads": threads, "grammar": grammar_checksums()},
+    )
     grammar = read_grammar()
     pieces = folder / "sentencepiece.bpe.model"
     if not pieces.is_file():
@@ -63,14 +69,17 @@ def train(
     return model.eval(), tokenizer
 
 
-def _check_begun_with(folder: Path, checksums: dict[str, str]) -> None:
-    path = folder / "grammar.json"
+def _check_begun_with(folder: Path, plan: dict[str, Any]) -> None:
+    """Keeps what decides the weights in a file, which a training that goes on must agree with."""
+    path = folder / "plan.json"
     if not path.is_file():
-        path.write_text(json.dumps(checksums, indent=2), encoding="utf-8")
-    elif json.loads(path.read_text(encoding="utf-8")) != checksums:
+        path.write_text(json.dumps(plan, indent=2), encoding="utf-8")
+        return
+    begun = json.loads(path.read_text(encoding="utf-8"))
+    if other := [name for name in plan if begun.get(name) != plan[name]]:
         raise GrammarError(
-            f"the training in {folder} began with another grammar: choose another folder, or "
-            "remove that one"
+            f"the training in {folder} did not begin with this {', '.join(other)}: choose another "
+            "folder, or remove that one"
         )
 
 
@@ -97,11 +106,10 @@ class _Loop:
         self._trained_s = 0.0
 
     def run(self) -> None:
-        from tqdm import tqdm
-
         self._resume()
         self._model.train()
-        saved = started = time.monotonic() - self._trained_s
+        saved = time.monotonic()
+        started = saved - self._trained_s
         losses: list[float] = []
         with tqdm(total=len(self._data), initial=self._step, unit="step", disable=None) as bar:
             for batch in self._data.from_batch(self._step):

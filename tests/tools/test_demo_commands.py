@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of tools/train_demo: what they print, and a sentence where something is wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "train_demo"
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, TOOL, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_samples_stand_below_their_english() -> None:
+    done = run("sample", "--domain", "weather", "--language", "deu", "--count", "3")
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in lines] == ["1.", "deu", "2.", "deu", "3.", "deu"]
+    assert all("[weather_" in line for line in lines[::2])
+
+
+def test_one_file_is_checked_and_shown() -> None:
+    done = run("lint", "--file", str(TOOL / "grammar" / "keynote.yaml"), "--draws", "3")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    templates = sum(line.startswith("# keynote_") for line in lines)
+    assert lines[-1] == f"{templates} templates, 0 mistakes"
+    assert sum(line.startswith("  nld  ") for line in lines) == 2 * templates > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["sample", "--domain", "wether"], 1, "no domain is called 'wether'; there are cycling,"),
+        (["lint", "--file", "keynotes.yaml"], 1, "no domain is called 'keynotes'"),
+        (["sample", "--count", "0"], 2, "argument --count: 0 is less than 1"),
+        (["evaluate", "--checkpoint", "nowhere"], 2, "there is no checkpoint in nowhere"),
+        (["package", "--checkpoint", "nowhere"], 2, "there is no checkpoint in nowhere"),
+    ],
+)
+def test_a_mistake_is_one_sentence(arguments: list[str], code: int, said: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == code
+    assert said in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "command"),
+    [("babel", "sample"), ("yaml", "lint"), ("tqdm", "train"), ("sacrebleu", "evaluate")],
+)
+def test_a_missing_package_is_named(tmp_path: Path, package: str, command: str) -> None:
+    folder = ["--folder", str(tmp_path / "training")] if command == "train" else []
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{package!r}] = None\n")
+    done = run(command, *folder, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"train_demo: {package}")
+    assert "is not installed: make install, or pip install" in line
