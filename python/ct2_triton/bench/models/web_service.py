@@ -58,7 +58,8 @@ def _main() -> int:
     args = parser.parse_args()
     # Daemonic children end with this process, if it ends in order.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    context = multiprocessing.get_context("spawn")
+    # Nothing was loaded yet and there is one thread: a fork is safe, and needs no further process.
+    context = multiprocessing.get_context("fork")
     children = [
         context.Process(target=_serve, args=(args.folder, worker, args.model), daemon=True)
         for worker in range(args.workers)
