@@ -7,6 +7,7 @@ should be done when the first would be, plus the time of the three.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,13 +32,14 @@ POLICIES = {
 }
 ROADS = {
     "at once": {},
+    "at once, queue full": {"max_queued_rows": 1},
     "wait_for_batch": {"wait_for_batch": True},
 }
 
 
 def model_name(policy: str, road: str) -> str:
     """The model that is served with this policy on this road."""
-    return f"{policy}-{road}".replace(" + ", "-").replace(" ", "-")
+    return re.sub(r"\W+", "-", f"{policy}-{road}")
 
 
 def model_config(policy: str, road: str) -> str:

@@ -99,8 +99,8 @@ def warnings(configs: Sequence[ModelConfig]) -> list[str]:
         if policy:
             found.append(
                 f"model '{config.name}' has a queue policy ({policy[1]} in {config.path}): "
-                "Triton's dynamic batcher then pauses up to 500 ms between batches; "
-                "docs/reliability.md says what to use instead"
+                "Triton's dynamic batcher can then pause for 500 ms, most often with "
+                "wait_for_batch; docs/reliability.md says what to use instead"
             )
     return found
 
