@@ -92,11 +92,12 @@ run_canary() {
 
 run_native() {
   keep_reports
-  build pool_stress backend_stress
+  build pool_stress backend_stress out_of_memory
   local directories
   mapfile -t directories < <(models)
   timeout 1800 nice "$build/tests/native/pool_stress" "${1:-60}" "$seed" "${directories[@]}"
   timeout 1800 nice "$build/tests/native/backend_stress" "${1:-60}" "$seed" "${directories[0]}"
+  timeout 1800 nice "$build/tests/native/out_of_memory" "${directories[0]}"
 }
 
 run_core() {

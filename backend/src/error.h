@@ -28,6 +28,9 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
+// For when memory ran out: made before, so that telling it needs none.
+const Error& OutOfMemory() noexcept;
+
 // The Error that stands for any exception: itself, or kInternal with the exception's text.
 // Call it inside a catch block only.
 Error CurrentError() noexcept;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <new>
 #include <optional>
 #include <string_view>
 
@@ -32,8 +33,12 @@ class WorkerThreadScope {
     if (ctranslate2::destroy_context != nullptr) ctranslate2::destroy_context(device_);
   }
   // Lets the asynchronous GPU allocator give memory back while nothing waits.
-  void Idle() const {
-    if (device_ == ctranslate2::Device::CUDA) ctranslate2::synchronize_stream(device_);
+  void Idle() const noexcept {
+    if (device_ != ctranslate2::Device::CUDA) return;
+    try {
+      ctranslate2::synchronize_stream(device_);
+    } catch (...) {  // the next call on this device fails with the reason
+    }
   }
 
  private:
@@ -166,10 +171,16 @@ void WorkerPool::Work(std::promise<void>* started) {
     return;
   }
   while (true) {
-    auto jobs = TakeCall();
+    std::vector<Job> jobs;
+    try {
+      jobs = TakeCall();
+    } catch (...) {  // no memory to choose rows: one waits less
+      FailOldest();
+      continue;
+    }
     if (jobs.empty()) return;  // the engine goes before the scope, on this thread
     const size_t taken = jobs.size();
-    Run(engine.get(), std::move(jobs));
+    Answer(engine.get(), std::move(jobs));
     bool idle = false;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -197,17 +208,14 @@ std::vector<WorkerPool::Job> WorkerPool::TakeCall() {
   CallBounds bounds = settings_.bounds;
   bounds.max_rows =
       std::min(bounds.max_rows, FairShare(queue_.size(), running_rows_, settings_.workers));
+  const std::vector<size_t> picked = PickRows(candidates, bounds);
   std::vector<Job> jobs;
+  jobs.reserve(picked.size());  // from here on nothing throws
   auto it = queue_.begin();
   size_t at = 0;
-  for (const size_t position : PickRows(candidates, bounds)) {
+  for (const size_t position : picked) {
     std::advance(it, position - at);
-    const auto [begin, end] = by_hash_.equal_range(it->hash);
-    for (auto known = begin; known != end; ++known) {
-      if (known->second != it) continue;
-      by_hash_.erase(known);
-      break;
-    }
+    ForgetHash(it);
     jobs.push_back(std::move(*it));
     it = queue_.erase(it);
     at = position + 1;
@@ -216,6 +224,13 @@ std::vector<WorkerPool::Job> WorkerPool::TakeCall() {
   lock.unlock();
   space_.notify_all();
   return jobs;
+}
+
+void WorkerPool::ForgetHash(Queue::iterator job) noexcept {
+  const auto [begin, end] = by_hash_.equal_range(job->hash);
+  const auto known =
+      std::find_if(begin, end, [job](const auto& entry) { return entry.second == job; });
+  if (known != end) by_hash_.erase(known);
 }
 
 namespace {
@@ -227,18 +242,34 @@ bool NobodyWaits(const WorkerPool::Job& job) {
                      [](const auto& waiter) { return waiter.listener->Cancelled(); });
 }
 
-void Fail(const WorkerPool::Job& job, const Error& error, const CallTimes& times) {
-  for (const auto& waiter : job.waiters) waiter.listener->RowFailed(waiter.position, error, times);
+WorkerPool::Waiter TakeWaiter(WorkerPool::Job* job) noexcept {
+  WorkerPool::Waiter waiter = std::move(job->waiters.back());
+  job->waiters.pop_back();
+  return waiter;
 }
 
-void Deliver(const Jobs& jobs, std::vector<RowResult> results, const CallTimes& times) {
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    const auto& waiters = jobs[i].waiters;
-    for (size_t w = 0; w + 1 < waiters.size(); ++w) {
-      waiters[w].listener->RowDone(waiters[w].position, results[i], times);
-    }
-    waiters.back().listener->RowDone(waiters.back().position, std::move(results[i]), times);
+void Fail(WorkerPool::Job* job, const Error& error, const CallTimes& times) noexcept {
+  while (!job->waiters.empty()) {
+    const auto waiter = TakeWaiter(job);
+    waiter.listener->RowFailed(waiter.position, error, times);
   }
+}
+
+void Deliver(Jobs* jobs, std::vector<RowResult> results, const CallTimes& times) {
+  for (size_t i = 0; i < jobs->size(); ++i) {
+    WorkerPool::Job& job = (*jobs)[i];
+    while (!job.waiters.empty()) {
+      RowResult result = job.waiters.size() > 1 ? results[i] : std::move(results[i]);
+      const auto waiter = TakeWaiter(&job);
+      waiter.listener->RowDone(waiter.position, std::move(result), times);
+    }
+  }
+}
+
+CallTimes NoTime() noexcept {
+  CallTimes times;
+  times.start_ns = times.compute_start_ns = times.compute_end_ns = times.end_ns = SteadyNow_ns();
+  return times;
 }
 
 // Takes out the rows whose clients have all gone, and answers them.
@@ -246,46 +277,69 @@ void DropAbandoned(Jobs* jobs, const CallTimes& times) {
   const Error cancelled(ErrorCode::kCancelled, "the request was cancelled while it waited");
   const auto gone = std::stable_partition(jobs->begin(), jobs->end(),
                                           [](const auto& job) { return !NobodyWaits(job); });
-  std::for_each(gone, jobs->end(), [&](const auto& job) { Fail(job, cancelled, times); });
+  std::for_each(gone, jobs->end(), [&](auto& job) { Fail(&job, cancelled, times); });
   jobs->erase(gone, jobs->end());
 }
 
-// Rows that a call ran, counted per observer: one batch of statistics each.
-void TellObservers(const Jobs& jobs, const CallTimes& times) {
-  std::map<CallObserver*, size_t> rows;
-  for (const auto& job : jobs) {
-    for (const auto& waiter : job.waiters) ++rows[waiter.listener->observer()];
+// Rows that a call ran, counted per observer: one batch of statistics each. Without memory to count
+// in, they are lost, and no answer for it.
+void TellObservers(const Jobs& jobs, const CallTimes& times) noexcept {
+  try {
+    std::map<CallObserver*, size_t> rows;
+    for (const auto& job : jobs) {
+      for (const auto& waiter : job.waiters) ++rows[waiter.listener->observer()];
+    }
+    for (const auto& [observer, count] : rows) observer->CallDone(count, times);
+  } catch (const std::bad_alloc&) {
   }
-  for (const auto& [observer, count] : rows) observer->CallDone(count, times);
 }
 
 }  // namespace
 
-void WorkerPool::Run(Engine* engine, std::vector<Job> jobs) {
-  CallTimes times;
-  times.start_ns = SteadyNow_ns();
-  times.compute_start_ns = times.compute_end_ns = times.end_ns = times.start_ns;
-  DropAbandoned(&jobs, times);
-  if (jobs.empty()) return;
+void WorkerPool::FailOldest() noexcept {
+  Queue oldest;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (queue_.empty()) return;  // another worker took it
+    ForgetHash(queue_.begin());
+    oldest.splice(oldest.begin(), queue_, queue_.begin());
+  }
+  space_.notify_all();
+  Fail(&oldest.front(), OutOfMemory(), NoTime());
+}
+
+void WorkerPool::Answer(Engine* engine, std::vector<Job> jobs) noexcept {
+  try {
+    Run(engine, &jobs);
+  } catch (...) {
+    const Error error = CurrentError();
+    for (auto& job : jobs) Fail(&job, error, NoTime());
+  }
+}
+
+void WorkerPool::Run(Engine* engine, std::vector<Job>* jobs) {
+  CallTimes times = NoTime();
+  DropAbandoned(jobs, times);
+  if (jobs->empty()) return;
   std::vector<RowResult> results;
   std::optional<Error> failure;
   try {
-    results = Translate(engine, jobs, &times);
+    results = Translate(engine, *jobs, &times);
   } catch (...) {
     failure = CurrentError();
   }
   if (!failure) {
-    TellObservers(jobs, times);
+    TellObservers(*jobs, times);
     Deliver(jobs, std::move(results), times);
-  } else if (jobs.size() == 1) {
+  } else if (jobs->size() == 1) {
     times.compute_end_ns = times.end_ns = SteadyNow_ns();
-    TellObservers(jobs, times);
-    Fail(jobs.front(), *failure, times);
+    TellObservers(*jobs, times);
+    Fail(&jobs->front(), *failure, times);
   } else {  // one row may have spoilt the call, or all were too many: each gets a call of its own
-    for (auto& job : jobs) {
+    for (auto& job : *jobs) {
       std::vector<Job> alone;
       alone.push_back(std::move(job));
-      Run(engine, std::move(alone));
+      Answer(engine, std::move(alone));
     }
   }
 }

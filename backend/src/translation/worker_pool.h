@@ -54,7 +54,8 @@ class WorkerPool {
     std::shared_ptr<RowListener> listener;
     size_t position = 0;
   };
-  // A row to run, with all who wait for it: several where equal rows met.
+  // A row to run, with all who wait for it: several where equal rows met. Whoever has been answered
+  // is taken out.
   struct Job {
     CheckedRow row;
     std::vector<Waiter> waiters;
@@ -65,11 +66,14 @@ class WorkerPool {
   using Queue = std::list<Job>;
 
   void Work(std::promise<void>* started);
-  std::vector<Job> TakeCall();  // blocks; empty once the pool ends
-  void Run(Engine* engine, std::vector<Job> jobs);
+  std::vector<Job> TakeCall();  // blocks; empty once the pool ends; throws with the queue as it was
+  void FailOldest() noexcept;
+  void Answer(Engine* engine, std::vector<Job> jobs) noexcept;
+  void Run(Engine* engine, std::vector<Job>* jobs);
   std::vector<RowResult> Translate(Engine* engine, const std::vector<Job>& jobs, CallTimes* times);
   void CountLimited(const std::vector<RowResult>& results);
   void Enqueue(CheckedRow row, Waiter waiter);
+  void ForgetHash(Queue::iterator job) noexcept;
   void StopWorkers() noexcept;
 
   const std::shared_ptr<const Weights> weights_;

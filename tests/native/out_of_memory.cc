@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A worker that gets no memory at the worst moments: every row is answered all the same, and the
+// worker goes on. Single allocations of its thread are made to fail.
+//
+// out_of_memory <model directory>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "error.h"
+#include "translation/translator.h"
+
+namespace {
+
+thread_local bool next_fails = false;
+std::atomic<size_t> failed{0};
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  if (std::exchange(next_fails, false)) {
+    ++failed;
+    throw std::bad_alloc();
+  }
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+using namespace ct2triton;
+
+void Require(bool holds, const std::string& what) {
+  if (holds) return;
+  std::fprintf(stderr, "out_of_memory: %s\n", what.c_str());
+  std::abort();
+}
+
+// When the next allocation of the worker is to fail.
+enum class Moment {
+  kNever,
+  kCounting,  // the rows of the call, for the statistics
+  kCopying,   // the result, for the second who waits for an equal row
+  kChoosing,  // the rows of the next call
+};
+
+class Observer : public CallObserver {
+ public:
+  void CallDone(size_t rows, const CallTimes&) noexcept override { counted += rows; }
+  std::atomic<size_t> counted{0};
+};
+
+// One row and its answer.
+class Client : public RowListener {
+ public:
+  Client(Moment moment, Observer* observer) : moment_(moment), observer_(observer) {}
+
+  CallObserver* observer() const noexcept override {
+    if (moment_ == Moment::kCounting || moment_ == Moment::kCopying) next_fails = true;
+    return observer_;
+  }
+  bool Cancelled() const noexcept override { return false; }
+  void RowDone(size_t, RowResult result, const CallTimes&) noexcept override {
+    answer_.set_value(result.hypotheses.at(0).ids);
+    if (moment_ == Moment::kChoosing) next_fails = true;
+  }
+  void RowFailed(size_t, const Error& error, const CallTimes&) noexcept override {
+    answer_.set_exception(std::make_exception_ptr(error));
+  }
+
+  Ids Wait() { return answer_.get_future().get(); }
+
+  bool IsOutOfMemory() {
+    try {
+      Wait();
+    } catch (const Error& error) {
+      return std::string(error.what()) == OutOfMemory().what();
+    }
+    return false;
+  }
+
+ private:
+  const Moment moment_;
+  Observer* const observer_;
+  std::promise<Ids> answer_;
+};
+
+struct World {
+  explicit World(const std::string& directory)
+      : translator(directory, Device{}, Decoding(), Engine()) {}
+
+  static DecodingOptions Decoding() {
+    DecodingOptions options;
+    options.beam_size = 1;
+    options.max_decoding_length = 8;
+    return options;
+  }
+  static EngineOptions Engine() {
+    EngineOptions engine;
+    engine.inter_threads = 1;
+    engine.max_batch_rows = 1;
+    return engine;
+  }
+
+  std::shared_ptr<Client> Send(Ids source, Moment moment, int64_t min_length = 0) {
+    DecodingOptions options = Decoding();
+    if (min_length > 0) options.min_decoding_length = options.max_decoding_length = min_length;
+    RowInput row;
+    row.source = std::move(source);
+    std::vector<RowInput> rows;
+    rows.push_back(std::move(row));
+    const auto client = std::make_shared<Client>(moment, &observer);
+    std::vector<Translator::Request> requests;
+    requests.push_back({translator.Check(std::move(rows), &options), client});
+    translator.Submit(std::move(requests));
+    return client;
+  }
+
+  Observer observer;
+  Translator translator;
+};
+
+const Ids kRow = {50, 60, 70, 2};
+const Ids kOtherRow = {80, 90, 2};
+constexpr int64_t kLong = 100;  // keeps the one worker busy while more rows come
+
+// The rows of a call cannot be counted: they are answered.
+void FailCounting(World* world, const Ids& truth) {
+  const size_t before = world->observer.counted;
+  Require(world->Send(kRow, Moment::kCounting)->Wait() == truth, "the answer was lost");
+  Require(world->observer.counted == before, "nothing failed");
+}
+
+// The result of two equal rows cannot be copied: both clients are told.
+void FailCopying(World* world) {
+  const auto busy = world->Send(kOtherRow, Moment::kNever, kLong);
+  const auto first = world->Send(kRow, Moment::kNever);
+  const auto second = world->Send(kRow, Moment::kCopying);
+  busy->Wait();
+  Require(first->IsOutOfMemory() && second->IsOutOfMemory(), "a client was not told");
+}
+
+// The next call cannot be put together: the row that waited longest pays for it, no other.
+void FailChoosing(World* world, const Ids& truth) {
+  const auto busy = world->Send(kOtherRow, Moment::kChoosing, kLong);
+  const auto oldest = world->Send({99, 2}, Moment::kNever);
+  const auto next = world->Send(kRow, Moment::kNever);
+  busy->Wait();
+  Require(oldest->IsOutOfMemory(), "the oldest row was not answered so");
+  Require(next->Wait() == truth, "the next row did not get its answer");
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) {
+    std::fprintf(stderr, "usage: out_of_memory <model directory>\n");
+    return 2;
+  }
+  World world(arguments[1]);
+  const Ids truth = world.Send(kRow, Moment::kNever)->Wait();
+  constexpr size_t kRounds = 20;
+  for (size_t round = 0; round < kRounds; ++round) {
+    FailCounting(&world, truth);
+    FailCopying(&world);
+    FailChoosing(&world, truth);
+    Require(world.Send(kRow, Moment::kNever)->Wait() == truth, "the worker is not well");
+  }
+  Require(failed == 3 * kRounds, "an allocation did not fail");
+  std::printf("%zu allocations failed, every row answered\n", failed.load());
+  return 0;
+}
