@@ -132,6 +132,17 @@ def test_the_files_of_another_model(
     assert connection.translate("placed", row, prefix, **options) == expected
 
 
+def test_files_that_cannot_be_read_are_not_called_missing(
+    model_folder: Path, connection: Connection
+) -> None:
+    """Root may read all files: a link to itself stands for those that are forbidden to others."""
+    file = model_folder / "1" / "model.bin"
+    file.symlink_to("model.bin")
+    with pytest.raises(InferenceServerException) as raised:
+        connection.raw.load_model("placed")
+    assert f"'{file}' cannot be read: Too many levels" in raised.value.message()
+
+
 def test_no_files_anywhere(model_folder: Path, connection: Connection) -> None:
     with pytest.raises(InferenceServerException) as raised:
         connection.raw.load_model("placed")

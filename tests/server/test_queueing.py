@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import socket
 import urllib.request
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
+from reliability.cancel_storm import http_request
 from server import configs
 from server.conftest import LoadModel
 from server.helpers import Connection, Reference, sentences, wait_until
@@ -59,6 +61,19 @@ def test_a_request_cancelled_while_it_waits_is_dropped(
     expected = reference.translate(row, prefix, **LIMIT)
     assert connection.translate(model, row, prefix, **LIMIT) == expected
     assert connection.statistics(model).execution_count == len(busy) + 1
+
+
+def test_a_request_whose_http_client_has_gone_is_run_to_its_end(
+    load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
+) -> None:
+    """Triton does not tell backends that an HTTP client has gone."""
+    model = load(configs.plain(**ONE_WORKER), "left_by_http")
+    (row, prefix), *_ = sentences(reference, 1)
+    request = http_request(model, row, prefix, beam_size=1, **LIMIT)
+    with socket.create_connection(("127.0.0.1", server.ports.http)) as wire:
+        wire.sendall(request)
+    wait_until(lambda: connection.statistics(model).inference_stats.success.count == 1)
+    assert connection.statistics(model).inference_stats.fail.count == 0
 
 
 def test_a_row_that_two_requests_want_survives_the_cancellation_of_one(

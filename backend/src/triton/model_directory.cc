@@ -13,8 +13,14 @@ namespace {
 namespace fs = std::filesystem;
 
 bool HoldsModel(const fs::path& folder) {
-  std::error_code ignored;  // unreadable is as good as absent
-  return fs::is_regular_file(folder / "model.bin", ignored);
+  const fs::path file = folder / "model.bin";
+  std::error_code failed;
+  const fs::file_status status = fs::status(file, failed);
+  if (failed && status.type() != fs::file_type::not_found) {
+    throw Error(ErrorCode::kUnavailable,
+                "'" + file.string() + "' cannot be read: " + failed.message());
+  }
+  return fs::is_regular_file(status);
 }
 
 std::vector<fs::path> Candidates(const fs::path& model_folder, uint64_t version,

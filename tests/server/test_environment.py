@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environment variables of CTranslate2 and OpenMP with values that mean nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.serve.errors import ServerStartError
+from server.helpers import Connection, Reference, sentences
+from support.repository import write_model
+from support.servers import MakeServer
+
+pytestmark = pytest.mark.server
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("CT2_VERBOSE", "loud"), ("CT2_FORCE_CPU_ISA", "none")]
+)
+def test_ctranslate2_refuses_it_and_so_the_load_fails(
+    make_server: MakeServer, tmp_path: Path, nllb_engine_model: Path, variable: str, value: str
+) -> None:
+    """It throws at the first use of the library, on Triton's thread that loads."""
+    write_model(tmp_path, "nllb", nllb_engine_model)
+    with pytest.raises(ServerStartError) as failure:
+        make_server(tmp_path, environment={variable: value})
+    assert "ended with status 1" in str(failure.value)
+    assert "failed to load 'nllb' version 1" in str(failure.value)
+
+
+def test_openmp_ignores_it(
+    make_server: MakeServer, tmp_path: Path, nllb_engine_model: Path, reference: Reference
+) -> None:
+    write_model(tmp_path, "nllb", nllb_engine_model)
+    server = make_server(tmp_path, environment={"OMP_NUM_THREADS": "many"})
+    (row, prefix), *_ = sentences(reference, 1)
+    connection = Connection(server.grpc_url)
+    expected = reference.translate(row, prefix, max_decoding_length=9)
+    assert connection.translate("nllb", row, prefix, max_decoding_length=9) == expected
+    connection.close()
