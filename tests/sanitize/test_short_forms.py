@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The short forms of the sanitizers and of fuzzing; the long ones are in docs/reliability.md."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# Their time goes into CTranslate2, which no sanitizer of ours sees.
+SLOW = ("test_translator_parity.py", "test_combinations.py", "test_library.py")
+
+pytestmark = pytest.mark.timeout(1200)
+
+
+def _run(*command: str) -> str:
+    result = subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if "fuzzing needs Clang" in result.stdout:  # only where this user may not install it
+        pytest.skip(result.stdout.strip())
+    assert result.returncode == 0, result.stdout[-8000:]
+    return result.stdout
+
+
+def test_address_sanitizer_finds_planted_mistakes() -> None:
+    """A sanitizer that is silent about these would be silent about everything below."""
+    assert "asan finds use-after-free" in _run("tools/sanitize.sh", "asan", "canary")
+
+
+def test_the_core_and_the_backend_under_load() -> None:
+    output = _run("tools/sanitize.sh", "asan", "native", "4")
+    assert "rows answered" in output
+    assert "every handle freed" in output
+
+
+def test_the_tests_of_the_core() -> None:
+    ignored = [f"--ignore=tests/core/{name}" for name in SLOW]
+    assert " passed" in _run("tools/sanitize.sh", "asan", "core", "tests/core", *ignored)
+
+
+def test_fuzz_targets() -> None:
+    """The corpus of each, then a few seconds of new inputs."""
+    output = _run("tools/fuzz.sh", "--seconds", "4")
+    assert output.count("number_of_executed_units") == 8
