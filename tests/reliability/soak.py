@@ -71,8 +71,8 @@ class Soak:
         self._lock = threading.Lock()
         self.report = SoakReport()
 
-    def run(self, seconds: float) -> SoakReport:
-        """Sends requests for so long, and a trim at the end."""
+    def run(self, seconds: float = math.inf, requests: float = math.inf) -> SoakReport:
+        """Sends requests for so long, or so many; the model is loaded again at the end."""
         connection = Connection(self._server.grpc_url)
         self._ask_known(connection, random.Random(self._seed))
         self.report.fresh_mib = observe.resident_mib(self._server)
@@ -80,7 +80,7 @@ class Soak:
         for client in clients:
             client.start()
         started = time.monotonic()
-        while time.monotonic() < started + seconds:
+        while time.monotonic() < started + seconds and self.report.requests < requests:
             time.sleep(0.5)
             now = time.monotonic() - started
             self.report.resident.append((now, observe.resident_mib(self._server)))

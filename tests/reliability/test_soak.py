@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The short form of the soak; the long one is `python tools/chaos.py soak`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.serve import TritonServer
+from reliability.reload_loop import EXPLICIT
+from reliability.soak import Soak
+from server import configs
+from server.helpers import Reference
+from support.repository import write_model
+
+pytestmark = pytest.mark.server
+
+REQUESTS = 300
+# What the C library keeps of memory that was freed is not what is looked for here.
+GIVE_BACK = {"MALLOC_TRIM_THRESHOLD_": "131072"}
+
+
+def test_nothing_stays_of_requests_of_all_shapes(
+    make_server: Callable[..., TritonServer], tmp_path: Path, nllb_engine_model: Path
+) -> None:
+    """A leak of 20 kB a request would show."""
+    write_model(tmp_path, "nllb", nllb_engine_model, configs.full())
+    server = make_server(tmp_path, server_arguments=EXPLICIT, environment=GIVE_BACK)
+    report = Soak(server, "nllb", Reference(nllb_engine_model), seed=1).run(requests=REQUESTS)
+    assert not report.wrong, report.wrong[:3]
+    assert report.trimmed_mib < report.fresh_mib + 6
