@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make demo     set up, prepare a model, start the real tritonserver, translate into 4 languages, stop
+# make demo     set up, prepare a model, start the real tritonserver, translate into 6 languages, stop
 # make test     set up, run all tests
 # make install  set up only: .venv with the package (editable) and everything tests and demo need
 # make lint     formats, linters, type checker
@@ -21,7 +21,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 OLDEST_ENGINE := $(shell sed -n 's/.*"ctranslate2>=\([0-9.]*\),.*/\1/p' pyproject.toml)
 
 BUILD_TOOLS := scikit-build-core pybind11 nlohmann-json cmake ninja
-EXTRAS := client,server,convert,train,dev
+EXTRAS := client,server,convert,bench,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
   $(shell find backend -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 

@@ -59,6 +59,18 @@ def translate(argv: Sequence[str] | None = None) -> int:
     return main("ct2-translate", "ct2_triton.client.cli", argv)
 
 
+def bench(argv: Sequence[str] | None = None) -> int:
+    """Run ct2-bench.
+
+    Args:
+        argv: Arguments after the command's name; None for those of the process.
+
+    Returns:
+        The exit code.
+    """
+    return main("ct2-bench", "ct2_triton.bench.cli", argv)
+
+
 def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> int:
     """Parse the arguments of one command and run it.
 

@@ -18,6 +18,7 @@ What was chosen so that it is fast, and so that its answers are those of CTransl
 
 from __future__ import annotations
 
+import warnings
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -125,5 +126,8 @@ def _load(settings: Settings) -> Any:  # noqa: ANN401 - transformers' models are
     ).eval()
     if settings.precision == "int8":
         quantize: Any = torch.ao.quantization.quantize_dynamic
-        quantize(model, {torch.nn.Linear}, dtype=torch.qint8, inplace=True)
+        with warnings.catch_warnings():
+            # Deprecated without a successor in PyTorch itself, and what its users have.
+            warnings.simplefilter("ignore")
+            quantize(model, {torch.nn.Linear}, dtype=torch.qint8, inplace=True)
     return model

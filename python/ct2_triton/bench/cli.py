@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare ways to serve a translation model on this machine: same model, same sentences, in turn.
+
+    ct2-bench                                  a smoke comparison on the demo model, five minutes
+    ct2-bench --full                           all scenarios, more rounds, about an hour
+    ct2-bench --model facebook/nllb-200-distilled-600M --contender ct2-triton-int8 ...
+    ct2-bench compare A/run.json B/run.json    two runs side by side
+
+Scenarios: single:CLIENTS and streams:SESSIONS (closed loops; a stream's sentences go to all
+languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds), poisson:RATE
+(sentences a second), bursts:SENTENCES@SECONDS. Figures: docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.bench.comparison import Plan, compare
+from ct2_triton.bench.contenders import contender_names
+from ct2_triton.bench.diff import compare_runs, differences
+from ct2_triton.bench.errors import BenchError
+from ct2_triton.bench.record import Run
+from ct2_triton.bench.report import markdown
+from ct2_triton.bench.scenarios import parse_scenario
+from ct2_triton.bench.setup import MODEL, Setup
+from ct2_triton.bench.tables import Table, brief_table
+from ct2_triton.bench.workload import SENTENCES, random_workload, text_workload
+from ct2_triton.client.tokenization import Tokenizer
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rich.console import Console
+
+    from ct2_triton.bench.workload import Workload
+
+_BASELINE = "python-transformers-float32"
+_SMOKE_CONTENDERS = (
+    _BASELINE,
+    "fastapi-transformers-tuned-int8",
+    "python-ctranslate2-int8",
+    "ct2-triton-float32",
+    "ct2-triton-int8",
+    "ctranslate2-int8",
+)
+_SMOKE = ("single:1", "single:16", "single:48", "streams:4")
+_FULL = (
+    "single:1",
+    "single:4",
+    "single:16",
+    "single:48",
+    "streams:4",
+    "streams:48",
+    "streams:4@2",
+    "poisson:20",
+    "bursts:48@2",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    _add_what(parser)
+    _add_workload(parser)
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="folder for the results (default: a new one)"
+    )
+    commands = parser.add_subparsers(dest="command", metavar="compare")
+    both = commands.add_parser("compare", help="put two runs side by side")
+    both.add_argument("first", type=Path, help="run.json of one run")
+    both.add_argument("second", type=Path, help="run.json of another")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Raises:
+        Ct2TritonError: It failed.
+    """
+    try:
+        from rich.console import Console
+    except ImportError as error:
+        raise BenchError("ct2-bench needs its extra: pip install 'ct2-triton[bench]'") from error
+    console = Console(highlight=False)
+    if args.command == "compare":
+        _show_both(Run.read(args.first), Run.read(args.second), console)
+        return 0
+    folder = args.output or Path(f"ct2-bench-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}")
+    if folder.exists():
+        raise BenchError(f"{folder} exists; name a new folder with --output")
+    result = _measure(args, console)
+    for scenario in result.scenarios:
+        console.print(_rich_table(brief_table(result, scenario)))
+    _write(result, folder)
+    print(f"report: {folder / 'report.md'}; plots and all samples (run.json) beside it")
+    return 0
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
+    """What is compared, and how long."""
+    parser.add_argument(
+        "--model", default="demo", help="as for ct2-prepare: hub id, folder, demo (default: demo)"
+    )
+    parser.add_argument(
+        "--contender",
+        action="append",
+        metavar="NAME",
+        help=f"may be given again; ratios are to the first: {', '.join(contender_names())}",
+    )
+    parser.add_argument("--scenario", action="append", metavar="NAME", help="may be given again")
+    parser.add_argument("--full", action="store_true", help="all scenarios, 7 rounds, an hour")
+    parser.add_argument("--rounds", type=int, help="turns of each contender (default: 3)")
+    parser.add_argument(
+        "--minutes", type=float, help="about how long to measure, without set-up (default: 4)"
+    )
+    parser.add_argument("--models", type=int, default=1, help="names it is served under at once")
+    parser.add_argument("--beam", type=int, default=1, help="(default: %(default)s)")
+    parser.add_argument(
+        "--max-tokens", type=int, default=256, help="longest answer (default: %(default)s)"
+    )
+
+
+def _add_workload(parser: argparse.ArgumentParser) -> None:
+    """What is translated."""
+    text = parser.add_mutually_exclusive_group()
+    text.add_argument(
+        "--text", type=Path, default=SENTENCES, metavar="FILE", help="a sentence a line"
+    )
+    text.add_argument(
+        "--random-ids",
+        type=int,
+        metavar="SEED",
+        help="rows of random ids of log-normal length instead, for models without meaning",
+    )
+    parser.add_argument("--from", dest="source", default="en", help="(default: %(default)s)")
+    parser.add_argument(
+        "--to", default="de,fr,es,it", help="languages of a stream, the first of all others"
+    )
+
+
+def _measure(args: argparse.Namespace, console: Console) -> Run:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    plan = Plan(
+        contenders=_contenders(args),
+        scenarios=tuple(map(parse_scenario, args.scenario or (_FULL if args.full else _SMOKE))),
+        rounds=args.rounds or (7 if args.full else 3),
+        seconds=60 * (args.minutes or (60 if args.full else 4)),
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with (
+        tempfile.TemporaryDirectory(prefix="ct2-bench-") as folder,
+        Progress(*columns, TimeElapsedColumn(), console=console) as progress,
+    ):
+        task = progress.add_task("preparing the model", total=plan.turns)
+
+        def report(what: str, turns: int) -> None:
+            progress.update(task, description=what, advance=turns)
+            if not console.is_terminal:
+                console.print(what)
+
+        several = tuple(f"model{i + 1}" for i in range(args.models))
+        setup = Setup(
+            args.model,
+            Path(folder),
+            several if args.models > 1 else (MODEL,),
+            beam_size=args.beam,
+            max_decoding_length=args.max_tokens,
+        )
+        return asyncio.run(compare(setup, _workload(args, setup), plan, report))
+
+
+def _contenders(args: argparse.Namespace) -> tuple[str, ...]:
+    if args.contender:
+        return tuple(dict.fromkeys(args.contender))
+    if not args.full:
+        return _SMOKE_CONTENDERS
+    return tuple(sorted(contender_names(), key=lambda name: name != _BASELINE))
+
+
+def _workload(args: argparse.Namespace, setup: Setup) -> Workload:
+    tokenizer = Tokenizer(setup.prepared("int8").tokenizer_folder)
+    languages = (args.source or None, [code for code in args.to.split(",") if code])
+    if args.random_ids is not None:
+        return random_workload(2000, args.random_ids, setup, tokenizer, *languages)
+    try:
+        lines = args.text.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BenchError(f"cannot read {args.text}: {error}") from error
+    return text_workload(lines, args.text.name, setup, tokenizer, *languages)
+
+
+def _write(result: Run, folder: Path) -> None:
+    from ct2_triton.bench.plots import write_plots
+
+    folder.mkdir(parents=True)
+    result.write(folder / "run.json")
+    plots = write_plots(result, folder)
+    (folder / "report.md").write_text(markdown(result, plots), encoding="utf-8")
+
+
+def _show_both(first: Run, second: Run, console: Console) -> None:
+    tables = compare_runs(first, second)
+    if not any(table.rows for table in tables):
+        raise BenchError("the two runs have no scenario with a contender in common")
+    for table in tables:
+        console.print(_rich_table(table))
+    for line in differences(first, second):
+        console.print(f"differs: {line}", markup=False)
+
+
+def _rich_table(table: Table) -> object:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+
+    shown = RichTable(title=table.title, title_justify="left", box=SIMPLE_HEAD)
+    shown.add_column("", no_wrap=True)
+    for name in table.header[1:]:
+        shown.add_column(name, justify="right", overflow="fold")
+    for row in table.rows:
+        shown.add_row(*row)
+    return shown

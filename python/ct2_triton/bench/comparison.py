@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a comparison: every scenario in rounds, every contender once in each round, in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from ct2_triton.bench import process_tree
+from ct2_triton.bench.contenders import ListContender, make_contender
+from ct2_triton.bench.errors import BenchError
+from ct2_triton.bench.machine import describe_machine, describe_versions
+from ct2_triton.bench.record import Round, Run, ScenarioRecord
+from ct2_triton.bench.scenarios import ClosedLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ct2_triton.bench.contenders import Contender, ServerCounts
+    from ct2_triton.bench.scenarios import Outcome, Scenario
+    from ct2_triton.bench.setup import Ids, Setup
+    from ct2_triton.bench.workload import Sentence, Workload
+
+_FEWEST_SENTENCES = 16
+_COUNTS_LAG_S = 1.0
+
+Answers = dict[tuple[int, int], "Ids"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured, and how long.
+
+    Attributes:
+        contenders: Their names; the first is the baseline of all ratios.
+        scenarios: One after the other.
+        rounds: Turns of each contender in each scenario, after one that warms up.
+        seconds: About how long all rounds may take together. Each round has an equal share, so
+            quick contenders go through the sentences several times.
+    """
+
+    contenders: tuple[str, ...]
+    scenarios: tuple[Scenario, ...]
+    rounds: int
+    seconds: float
+
+    @property
+    def turns(self) -> int:
+        """Turns of all contenders together, warm-up included."""
+        return len(self.contenders) * len(self.scenarios) * (self.rounds + 1)
+
+    @property
+    def turn_s(self) -> float:
+        """Seconds that a turn should take."""
+        return self.seconds / (len(self.contenders) * len(self.scenarios) * self.rounds)
+
+
+async def compare(
+    setup: Setup, workload: Workload, plan: Plan, report: Callable[[str, int], None]
+) -> Run:
+    """Starts all contenders, measures them in turn, stops them.
+
+    Args:
+        setup: What is equal for all.
+        workload: What is translated.
+        plan: What is measured.
+        report: Gets what is happening, and how many turns have been taken since the last time.
+
+    Returns:
+        The run.
+
+    Raises:
+        Ct2TritonError: A contender cannot be started, or failed.
+    """
+    started = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
+    machine = describe_machine()
+    contenders = [make_contender(name, setup) for name in plan.contenders]
+    async with AsyncExitStack() as stack:
+        for contender in contenders:
+            report(f"starting {contender.name}", 0)
+            await stack.enter_async_context(contender)
+        scenarios = [
+            await _ScenarioRun(scenario, contenders, workload.sentences, plan, report).run()
+            for scenario in plan.scenarios
+        ]
+        settings = {contender.name: dict(contender.settings()) for contender in contenders}
+    return Run(
+        started=started,
+        baseline=plan.contenders[0],
+        machine=machine,
+        versions=describe_versions(),
+        setup={
+            "model": setup.source,
+            "served as": f"{len(setup.models)} model(s)",
+            "beam": str(setup.beam_size),
+            "longest answer": f"{setup.max_decoding_length} tokens",
+            "rounds": str(plan.rounds),
+        },
+        workload=workload.describe(),
+        contenders=settings,
+        scenarios=tuple(scenarios),
+    )
+
+
+class _ScenarioRun:
+    """One scenario with all contenders."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        contenders: Sequence[Contender],
+        sentences: Sequence[Sentence],
+        plan: Plan,
+        report: Callable[[str, int], None],
+    ) -> None:
+        self._scenario = scenario
+        self._contenders = contenders
+        self._sentences = sentences
+        self._plan = plan
+        self._report = report
+        self._answers: dict[tuple[str, int], Answers] = {}
+
+    async def run(self) -> ScenarioRecord:
+        """Warms up, then takes the rounds, each beginning with another contender."""
+        rates = {}
+        for contender in self._contenders:
+            self._report(f"{self._scenario.name}: warming up {contender.name}", 1)
+            rates[contender.name] = await self._warm_up(contender)
+        count = self._count(min(rate for rate in rates.values() if rate))
+        rounds = []
+        for number in range(self._plan.rounds):
+            first = number % len(self._contenders)
+            for contender in (*self._contenders[first:], *self._contenders[:first]):
+                name = contender.name
+                self._report(
+                    f"{self._scenario.name}: round {number + 1} of {self._plan.rounds}, {name}", 1
+                )
+                if rate := rates[name]:
+                    passes = self._passes(rate, count)
+                    rounds.append(await self._measure(contender, number, count, passes))
+        references = _references([c for c in self._contenders if rates[c.name]])
+        return ScenarioRecord(
+            name=self._scenario.name,
+            description=self._scenario.description,
+            sentences=count,
+            answers_of=references,
+            rounds=tuple(self._judged(round_, references) for round_ in rounds),
+        )
+
+    async def _warm_up(self, contender: Contender) -> float | None:
+        """Gives sentences a second, roughly; None where the scenario is not for the contender."""
+        count = max(_FEWEST_SENTENCES, self._scenario.in_flight)
+        outcome = await self._send(contender, self._sentences[:count])
+        return None if outcome is None else min(count, len(self._sentences)) / outcome.wall_s
+
+    def _count(self, lowest_rate: float) -> int:
+        """How many sentences the slowest contender can do in its time, equal for all."""
+        fewest = max(_FEWEST_SENTENCES, 2 * self._scenario.in_flight)
+        return min(len(self._sentences), max(fewest, int(lowest_rate * self._plan.turn_s)))
+
+    def _passes(self, rate: float, count: int) -> int:
+        if not isinstance(self._scenario, ClosedLoop):
+            return 1
+        return max(1, round(rate * self._plan.turn_s / count))
+
+    async def _measure(self, contender: Contender, number: int, count: int, passes: int) -> Round:
+        counts = await contender.server_counts()
+        before = _cpu_times(contender)
+        sentences = [*self._sentences[:count]] * passes
+        outcome = await self._send(contender, sentences)
+        assert outcome is not None  # noqa: S101 - the warm-up has told
+        own, client, machine = (
+            now - then for now, then in zip(_cpu_times(contender), before, strict=True)
+        )
+        memory = process_tree.memory(contender.pid)
+        self._answers[contender.name, number] = outcome.answers
+        return Round(
+            contender=contender.name,
+            number=number,
+            wall_s=outcome.wall_s,
+            words=sum(s.words * len(self._scenario.rows(s)) for s in sentences),
+            samples=tuple(outcome.samples),
+            cpu_s=own,
+            client_cpu_s=client,
+            other_cpu_s=max(0.0, machine - own - client),
+            rss_bytes=memory.rss_bytes,
+            pss_bytes=memory.pss_bytes,
+            counts=counts and await _counts_after(contender, counts, len(outcome.samples)),
+        )
+
+    async def _send(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome | None:
+        try:
+            return await self._scenario.run(contender, sentences)
+        except Exception as error:  # each contender fails in its own way
+            raise BenchError(
+                f"{contender.name} failed in {self._scenario.name}: {error}"
+            ) from error
+
+    def _judged(self, round_: Round, references: Mapping[str, str]) -> Round:
+        """Compares the answers of a round with those of the contender all are held against."""
+        expected = self._answers[references[round_.contender.rpartition("-")[2]], 0]
+        got = self._answers[round_.contender, round_.number]
+        size = len({sentence for sentence, _ in expected})
+        different = sum(expected[s % size, row] != answer for (s, row), answer in got.items())
+        return replace(round_, compared_rows=len(got), different_rows=different)
+
+
+def _references(contenders: Sequence[Contender]) -> dict[str, str]:
+    """By precision: the engine without a server if it takes part, else the first contender."""
+    ranked = sorted(contenders, key=lambda contender: not isinstance(contender, ListContender))
+    return {contender.precision: contender.name for contender in reversed(ranked)}
+
+
+def _cpu_times(contender: Contender) -> tuple[float, float, float]:
+    """CPU seconds of the contender, of this process, of the machine."""
+    own = process_tree.cpu_s(contender.pid)
+    return own, time.process_time(), process_tree.machine_cpu_s()
+
+
+async def _counts_after(
+    contender: Contender, before: ServerCounts, requests: int
+) -> ServerCounts | None:
+    """Reads what a server counted; Triton counts a request a moment after it has answered."""
+    deadline = time.monotonic() + _COUNTS_LAG_S
+    while True:
+        now = await contender.server_counts()
+        counted = now and now.since(before)
+        if counted is None or counted.requests >= requests or time.monotonic() > deadline:
+            return counted
+        await asyncio.sleep(0.02)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A library without a server, given the whole list: the bound for all who serve with it.
+
+It runs in a process of its own and times its own calls, so that neither the load generator nor the
+pipe to it is part of a figure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import time
+from abc import abstractmethod
+from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
+from typing import TYPE_CHECKING, TypeVar
+
+from ct2_triton.bench.contenders.base import ListContender
+from ct2_triton.bench.models.translator import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ct2_triton.bench.models.translator import Translator
+    from ct2_triton.bench.setup import Ids, Row, Setup
+
+T = TypeVar("T")
+
+
+class InProcessContender(ListContender):
+    """A translator in a process of its own; a subclass says which."""
+
+    def __init__(self, precision: str, setup: Setup) -> None:
+        """Starts nothing."""
+        super().__init__(precision, setup)
+        self._pool: ProcessPoolExecutor | None = None
+        self._pid = 0
+
+    @staticmethod
+    @abstractmethod
+    def load(settings: Settings) -> Translator:
+        """Loads the translator; called in its process.
+
+        Args:
+            settings: What `translator_settings` gave.
+        """
+
+    @abstractmethod
+    def translator_settings(self) -> Settings:
+        """Gives what is loaded, and prepares it where it must be."""
+
+    async def start(self) -> None:
+        """Starts the process and loads the model in it."""
+        settings = await asyncio.to_thread(self.translator_settings)
+        self._pool = ProcessPoolExecutor(
+            1, multiprocessing.get_context("spawn"), _load, (type(self), settings)
+        )
+        try:
+            self._pid = await self._in_process(os.getpid)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Ends the process."""
+        if self._pool is not None:
+            await asyncio.to_thread(self._pool.shutdown)
+
+    @property
+    def pid(self) -> int:
+        """The library's process."""
+        return self._pid
+
+    async def translate_each(self, rows: Sequence[Row]) -> tuple[list[Ids], list[float]]:
+        """Calls the library for one row after the other."""
+        results = [await self._in_process(_translate, [row]) for row in rows]
+        return [answer for (answer,), _ in results], [seconds for _, seconds in results]
+
+    async def translate_list(self, rows: Sequence[Row]) -> tuple[list[Ids], float]:
+        """Calls the library once."""
+        return await self._in_process(_translate, list(rows))
+
+    async def _in_process(self, function: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+
+
+class TransformersContender(InProcessContender):
+    """Hugging Face `generate` on the whole list, sorted by length; see `models/hugging_face.py`.
+
+    It says how much of what the library can do is left when it is served.
+    """
+
+    kind = "transformers"
+
+    @staticmethod
+    def load(settings: Settings) -> Translator:
+        """Loads the checkpoint."""
+        from ct2_triton.bench.models.hugging_face import HuggingFaceTranslator
+
+        return HuggingFaceTranslator(settings)
+
+    def translator_settings(self) -> Settings:
+        """Gives it all cores."""
+        return Settings(
+            str(self.setup.checkpoint().absolute()),
+            precision=self.precision,
+            threads=self.setup.cores,
+            beam_size=self.setup.beam_size,
+            max_decoding_length=self.setup.max_decoding_length,
+        )
+
+    def settings(self) -> Mapping[str, str]:
+        """Says how the list is cut."""
+        settings = self.translator_settings()
+        return {
+            "server": f"none: transformers {version('transformers')} on torch {version('torch')}, "
+            "on the whole list",
+            "threads": str(settings.threads),
+            "calls": f"up to {settings.rows_per_call} rows, sorted by length",
+        }
+
+
+_translator: Translator | None = None
+
+
+def _load(contender: type[InProcessContender], settings: Settings) -> None:
+    global _translator
+    _translator = contender.load(settings)
+
+
+def _translate(rows: Sequence[Row]) -> tuple[list[Ids], float]:
+    assert _translator is not None  # noqa: S101 - the pool's initializer made it
+    started = time.perf_counter()
+    answers = _translator.translate(rows)
+    seconds = time.perf_counter() - started
+    return [tuple(ids) for ids in answers], seconds

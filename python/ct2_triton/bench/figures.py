@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From samples to figures: rates, percentiles, ratios, spread."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ct2_triton.bench.record import Round, Sample, ScenarioRecord
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One figure over the rounds of a run."""
+
+    median: float
+    lowest: float
+    highest: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Takes the middle and the ends of at least one value."""
+        return cls(statistics.median(values), min(values), max(values))
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """Gives the smallest value that at least a share of all values do not exceed (nearest rank).
+
+    Args:
+        values: At least one.
+        share: Above 0, up to 1.
+
+    Returns:
+        One of the values.
+    """
+    ordered = sorted(values)
+    # The product may lie a rounding error above a whole number: 0.95 * 20.
+    return ordered[max(0, math.ceil(share * len(ordered) - 1e-9) - 1)]
+
+
+def latencies_s(samples: Iterable[Sample]) -> list[float]:
+    """Gives the seconds of each row that was timed by itself."""
+    return [sample.done_s - sample.due_s for sample in samples if sample.done_s is not None]
+
+
+def last_of_sentence_s(samples: Iterable[Sample]) -> list[float]:
+    """Gives, for each sentence, the seconds until its last language was there."""
+    due: dict[int, float] = {}
+    done: defaultdict[int, float] = defaultdict(float)
+    for sample in samples:
+        if sample.done_s is not None:
+            due[sample.sentence] = sample.due_s
+            done[sample.sentence] = max(done[sample.sentence], sample.done_s)
+    return [done[sentence] - due[sentence] for sentence in due]
+
+
+def figures(round_: Round) -> dict[str, float]:
+    """Computes the figures of one round; docs/benchmarks.md says what each means.
+
+    Args:
+        round_: With at least one sample.
+
+    Returns:
+        Figures by name; those that do not exist for the contender are left out.
+    """
+    samples = round_.samples
+    source_tokens = sum(sample.source_tokens for sample in samples)
+    generated_tokens = sum(sample.generated_tokens for sample in samples)
+    values = {
+        "sentences/s": len({sample.sentence for sample in samples}) / round_.wall_s,
+        "source tokens/s": source_tokens / round_.wall_s,
+        "generated tokens/s": generated_tokens / round_.wall_s,
+        "words/s": round_.words / round_.wall_s,
+        "CPU s/1000 source tokens": 1000 * round_.cpu_s / source_tokens,
+        "client CPU s/1000 source tokens": 1000 * round_.client_cpu_s / source_tokens,
+        "other CPU": round_.other_cpu_s / round_.wall_s,
+        "RSS MiB": round_.rss_bytes / _MIB,
+        "PSS MiB": round_.pss_bytes / _MIB,
+    }
+    return values | _latencies(samples) | _server_figures(round_)
+
+
+def over_rounds(rounds: Sequence[Round]) -> dict[str, Spread]:
+    """Gives each figure's median, lowest and highest over rounds of one contender."""
+    each = [figures(round_) for round_ in rounds]
+    return {name: Spread.of([values[name] for values in each]) for name in each[0]}
+
+
+def ratios(scenario: ScenarioRecord, contender: str, baseline: str, figure: str) -> Spread | None:
+    """Divides a figure by that of the baseline, round by round.
+
+    Args:
+        scenario: The rounds.
+        contender: Whose figure is divided.
+        baseline: By whose.
+        figure: Its name.
+
+    Returns:
+        The ratios' spread; None where one of both does not have the figure.
+    """
+    upper = [figures(round_).get(figure) for round_ in scenario.of(contender)]
+    lower = [figures(round_).get(figure) for round_ in scenario.of(baseline)]
+    pairs = [(a, b) for a, b in zip(upper, lower, strict=False) if a is not None and b]
+    return Spread.of([a / b for a, b in pairs]) if pairs else None
+
+
+def _latencies(samples: Sequence[Sample]) -> dict[str, float]:
+    """Latencies in milliseconds; none where rows were not timed one by one."""
+    values: dict[str, float] = {}
+    if rows := latencies_s(samples):
+        values |= {f"p{p} ms": 1000 * percentile(rows, p / 100) for p in (50, 95, 99)}
+    if rows and any(sample.row for sample in samples):
+        last = last_of_sentence_s(samples)
+        values |= {f"last p{p} ms": 1000 * percentile(last, p / 100) for p in (50, 95, 99)}
+    return values
+
+
+def _server_figures(round_: Round) -> dict[str, float]:
+    counts = round_.counts
+    if counts is None or not counts.batches or not counts.requests:
+        return {}
+    return {
+        "mean batch": counts.rows / counts.batches,
+        "queue ms": counts.queue_ns / counts.requests / 1e6,
+        "compute ms": counts.compute_ns / counts.requests / 1e6,
+    }

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run leaves behind: every sample, and all that is needed to read it later."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ct2_triton.bench.contenders.base import ServerCounts
+from ct2_triton.bench.errors import BenchError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = 1
+
+
+class Sample(NamedTuple):
+    """One row translated.
+
+    Attributes:
+        sentence: Number of its sentence among those sent, from 0.
+        row: Which language or model of that sentence.
+        due_s: When it was to be sent, from the start; in a closed loop, when it was sent.
+        done_s: When its answer was there; None for rows of one call for a whole list.
+        source_tokens: Length of its INPUT_IDS.
+        generated_tokens: Tokens generated: OUTPUT_IDS without the prefix; the end token is not
+            counted.
+    """
+
+    sentence: int
+    row: int
+    due_s: float
+    done_s: float | None
+    source_tokens: int
+    generated_tokens: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """One contender in one scenario, once.
+
+    Attributes:
+        contender: Its name.
+        number: Of the round, from 0; all contenders of a scenario have had their turn in it.
+        wall_s: Seconds from the first row sent to the last answer.
+        words: Words of the sentences, counted once for each row.
+        samples: Every row.
+        cpu_s: CPU time of the contender's processes.
+        client_cpu_s: CPU time of the load generator, which runs on the same cores.
+        other_cpu_s: CPU time of everything else on the machine: above nothing, a warning.
+        rss_bytes: Resident memory of the contender's processes at the end, shared pages counted
+            for each.
+        pss_bytes: The same, shared pages counted once.
+        counts: What its server counted; None where nothing counts.
+        compared_rows: Rows compared with those of `ScenarioRecord.answers_of`.
+        different_rows: Those of them that came out different.
+    """
+
+    contender: str
+    number: int
+    wall_s: float
+    words: int
+    samples: tuple[Sample, ...]
+    cpu_s: float
+    client_cpu_s: float
+    other_cpu_s: float
+    rss_bytes: int
+    pss_bytes: int
+    counts: ServerCounts | None
+    compared_rows: int = 0
+    different_rows: int = 0
+
+
+@dataclass(frozen=True)
+class ScenarioRecord:
+    """All rounds of one scenario.
+
+    Attributes:
+        name: As it is asked for: `single:48`.
+        description: In words.
+        sentences: Distinct sentences in it.
+        answers_of: By precision, the contender whose answers in round 0 all were compared with.
+        rounds: In the order they were run.
+    """
+
+    name: str
+    description: str
+    sentences: int
+    answers_of: dict[str, str]
+    rounds: tuple[Round, ...]
+
+    def contenders(self) -> list[str]:
+        """Gives the contenders that took part, in order."""
+        return list(dict.fromkeys(round_.contender for round_ in self.rounds))
+
+    def of(self, contender: str) -> list[Round]:
+        """Gives the rounds of one contender, by number."""
+        return [round_ for round_ in self.rounds if round_.contender == contender]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole comparison.
+
+    Attributes:
+        started: Date and time, with its zone.
+        baseline: The contender that ratios are taken against.
+        machine: Processor, cores, memory, load, GPU.
+        versions: Of what took part.
+        setup: Model, beam, limits.
+        workload: Sentences, languages, lengths.
+        contenders: Settings of each, by name.
+        scenarios: What was measured.
+    """
+
+    started: str
+    baseline: str
+    machine: dict[str, str]
+    versions: dict[str, str]
+    setup: dict[str, str]
+    workload: dict[str, str]
+    contenders: dict[str, dict[str, str]]
+    scenarios: tuple[ScenarioRecord, ...]
+
+    def write(self, path: Path) -> None:
+        """Writes the run as JSON."""
+        content = {"format": FORMAT, **asdict(self)}
+        path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Run:
+        """Reads a run.
+
+        Raises:
+            BenchError: The file is missing, or is not one that ct2-bench wrote.
+        """
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content.pop("format") != FORMAT:
+                raise BenchError(f"{path} is not of format {FORMAT}; run ct2-bench again")
+            scenarios = tuple(_scenario(entry) for entry in content.pop("scenarios"))
+            return cls(**content, scenarios=scenarios)
+        except OSError as error:
+            raise BenchError(f"cannot read {path}: {error}") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise BenchError(f"{path} is not a file that ct2-bench wrote ({error!r})") from error
+
+
+def _scenario(entry: dict[str, Any]) -> ScenarioRecord:
+    record = ScenarioRecord(**entry)
+    return replace(record, rounds=tuple(_round(round_) for round_ in entry["rounds"]))
+
+
+def _round(entry: dict[str, Any]) -> Round:
+    counts = entry.pop("counts")
+    samples = tuple(Sample(*sample) for sample in entry.pop("samples"))
+    return Round(**entry, samples=samples, counts=ServerCounts(**counts) if counts else None)

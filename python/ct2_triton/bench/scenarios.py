@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scenarios: how sentences are sent to a contender, and what is noted meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import re
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ct2_triton.bench import arrivals
+from ct2_triton.bench.contenders import ListContender
+from ct2_triton.bench.errors import BenchError
+from ct2_triton.bench.record import Sample
+from ct2_triton.client.tasks import run_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ct2_triton.bench.contenders import Contender
+    from ct2_triton.bench.setup import Ids, Row
+    from ct2_triton.bench.workload import Sentence
+
+_SEED = 4
+_NAME = re.compile(r"(single|streams|poisson|bursts):(\d+(?:\.\d+)?)(?:@(\d+(?:\.\d+)?))?")
+
+
+@dataclass
+class Outcome:
+    """What came of sending sentences.
+
+    Attributes:
+        samples: Every row.
+        answers: OUTPUT_IDS by number of the sentence and of its row.
+        wall_s: Seconds from the first row sent to the last answer.
+    """
+
+    samples: list[Sample] = field(default_factory=list)
+    answers: dict[tuple[int, int], Ids] = field(default_factory=dict)
+    wall_s: float = 0.0
+
+    def add(
+        self, key: tuple[int, int], row: Row, answer: Ids, due_s: float, done_s: float | None
+    ) -> None:
+        """Notes one answer; None where its own moment is not known."""
+        generated = len(answer) - len(row.target_prefix)
+        self.samples.append(Sample(*key, due_s, done_s, len(row.input_ids), generated))
+        self.answers[key] = answer
+
+
+@dataclass(frozen=True)
+class Scenario(ABC):
+    """A way to send sentences.
+
+    Attributes:
+        name: As it is asked for.
+        fan_out: Whether each sentence goes to all its languages or models, or to the first.
+    """
+
+    name: str
+    fan_out: bool
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """Says in words what happens."""
+
+    @property
+    @abstractmethod
+    def in_flight(self) -> int:
+        """Sentences that are under way together, as far as the scenario decides that."""
+
+    @abstractmethod
+    async def run(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome | None:
+        """Sends sentences.
+
+        Args:
+            contender: Gets them; started.
+            sentences: What to send, in order.
+
+        Returns:
+            What came of it; None where the scenario means nothing for the contender.
+        """
+
+    def rows(self, sentence: Sentence) -> tuple[Row, ...]:
+        """Gives the rows of a sentence that are sent."""
+        return sentence.rows if self.fan_out else sentence.rows[:1]
+
+
+@dataclass(frozen=True)
+class ClosedLoop(Scenario):
+    """Sessions that each send their next sentence when the last is there in every language."""
+
+    sessions: int
+
+    @property
+    def description(self) -> str:
+        """Says in words what happens."""
+        rows = "a sentence in all languages" if self.fan_out else "a sentence"
+        return f"closed loop, {self.sessions} at a time, each {rows}"
+
+    @property
+    def in_flight(self) -> int:
+        """One sentence a session."""
+        return self.sessions
+
+    async def run(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome:
+        """Sends sentences."""
+        if isinstance(contender, ListContender):
+            return await self._run_list(contender, sentences)
+        outcome = Outcome()
+        queue = iter(enumerate(sentences))
+        started = time.perf_counter()
+
+        async def session() -> None:
+            for number, sentence in queue:  # shared: each takes the next
+                due_s = time.perf_counter() - started
+                await _send(contender, outcome, started, number, self.rows(sentence), due_s)
+
+        await run_all(session() for _ in range(self.sessions))
+        outcome.wall_s = time.perf_counter() - started
+        return outcome
+
+    async def _run_list(self, contender: ListContender, sentences: Sequence[Sentence]) -> Outcome:
+        keyed = [
+            ((number, position), row)
+            for number, sentence in enumerate(sentences)
+            for position, row in enumerate(self.rows(sentence))
+        ]
+        rows = [row for _, row in keyed]
+        if self.sessions == 1 and not self.fan_out:
+            answers, seconds = await contender.translate_each(rows)
+            outcome = Outcome(wall_s=sum(seconds))
+            each: list[float | None] = [*seconds]
+        else:
+            answers, wall_s = await contender.translate_list(rows)
+            outcome = Outcome(wall_s=wall_s)
+            each = [None] * len(rows)
+        for (key, row), answer, done_s in zip(keyed, answers, each, strict=True):
+            outcome.add(key, row, answer, 0.0, done_s)
+        return outcome
+
+
+@dataclass(frozen=True)
+class OpenLoop(Scenario):
+    """Sentences that are sent when they are due, whatever has become of earlier ones."""
+
+    kind: str
+    amount: float
+    interval_s: float = 0.0
+
+    @property
+    def description(self) -> str:
+        """Says in words what happens."""
+        return {
+            "poisson": f"open loop, {self.amount:g} sentences/s, Poisson arrivals",
+            "bursts": f"{self.amount:g} sentences at once, every {self.interval_s:g} s",
+            "streams": f"{self.amount:g} sessions, each a sentence in all languages every "
+            f"{self.interval_s:g} s",
+        }[self.kind]
+
+    @property
+    def in_flight(self) -> int:
+        """Those of one burst or second."""
+        return math.ceil(self.amount)
+
+    async def run(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome | None:
+        """Sends sentences; a latency counts from when the sentence was due."""
+        if isinstance(contender, ListContender):
+            return None
+        outcome = Outcome()
+        due = self._due(len(sentences))
+        started = time.perf_counter()
+
+        async def send(number: int, sentence: Sentence, due_s: float) -> None:
+            await asyncio.sleep(started + due_s - time.perf_counter())
+            await _send(contender, outcome, started, number, self.rows(sentence), due_s)
+
+        numbered = zip(itertools.count(), sentences, due, strict=False)
+        await run_all(send(*one) for one in numbered)
+        outcome.wall_s = time.perf_counter() - started
+        return outcome
+
+    def _due(self, count: int) -> list[float]:
+        if self.kind == "poisson":
+            return arrivals.poisson(self.amount, count, _SEED)
+        if self.kind == "bursts":
+            return arrivals.bursts(int(self.amount), self.interval_s, count)
+        return arrivals.paced(int(self.amount), self.interval_s, count, _SEED)
+
+
+def parse_scenario(name: str) -> Scenario:
+    """Reads a scenario's name.
+
+    Args:
+        name: `single:CLIENTS`, `streams:SESSIONS`, `streams:SESSIONS@SECONDS`, `poisson:RATE` or
+            `bursts:SENTENCES@SECONDS`.
+
+    Returns:
+        The scenario.
+
+    Raises:
+        BenchError: The name is of none of these forms.
+    """
+    match = _NAME.fullmatch(name)
+    if match:
+        kind, amount, interval = match[1], float(match[2]), float(match[3] or 0)
+        whole = amount >= 1 and amount.is_integer()
+        if kind in {"single", "streams"} and whole and not match[3]:
+            return ClosedLoop(name, kind == "streams", int(amount))
+        if kind in {"streams", "bursts"} and whole and interval > 0:
+            return OpenLoop(name, kind == "streams", kind, amount, interval)
+        if kind == "poisson" and amount > 0 and not match[3]:
+            return OpenLoop(name, fan_out=False, kind=kind, amount=amount)
+    raise BenchError(
+        f"{name!r} is no scenario; write single:CLIENTS, streams:SESSIONS, "
+        "streams:SESSIONS@SECONDS, poisson:RATE or bursts:SENTENCES@SECONDS"
+    )
+
+
+async def _send(
+    contender: Contender,
+    outcome: Outcome,
+    started: float,
+    number: int,
+    rows: Sequence[Row],
+    due_s: float,
+) -> None:
+    """Sends the rows of a sentence together, and notes each answer as it comes."""
+
+    async def one(position: int, row: Row) -> None:
+        answer = await contender.translate(row)
+        outcome.add((number, position), row, answer, due_s, time.perf_counter() - started)
+
+    if len(rows) == 1:
+        await one(0, rows[0])
+    else:
+        await run_all(one(position, row) for position, row in enumerate(rows))

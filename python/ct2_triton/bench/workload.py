@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is translated: sentences of text, or rows of random ids with the lengths of sentences."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ct2_triton.bench.errors import BenchError
+from ct2_triton.bench.setup import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ct2_triton.bench.setup import Setup
+    from ct2_triton.client.tokenization import Tokenizer
+    from ct2_triton.prepared_model import Language, TokenRules
+
+SENTENCES = Path(__file__).with_name("sentences.txt")
+"""Sentences of the demo model's domains that it was not trained on, no two equal."""
+
+# Lengths of sentences, in tokens.
+_MEDIAN_TOKENS, _SIGMA, _SHORTEST, _LONGEST = 18, 0.5, 3, 80
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of a workload.
+
+    Attributes:
+        rows: A row for each language or model it is wanted in.
+        words: Of its text; 0 where there is none.
+    """
+
+    rows: tuple[Row, ...]
+    words: int = 0
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Sentences, no two equal.
+
+    Attributes:
+        name: Where they come from.
+        targets: The languages, in the order of each sentence's rows.
+        sentences: In the order they are sent.
+    """
+
+    name: str
+    targets: tuple[str, ...]
+    sentences: tuple[Sentence, ...]
+
+    def describe(self) -> dict[str, str]:
+        """Says for the report what it is."""
+        lengths = [len(sentence.rows[0].input_ids) for sentence in self.sentences]
+        return {
+            "sentences": f"{len(self.sentences)} of {self.name}, no two equal",
+            "source tokens a sentence": f"median {np.median(lengths):g}, {min(lengths)} to "
+            f"{max(lengths)}, language and end tokens included",
+            "languages": ", ".join(self.targets) or "none",
+        }
+
+
+def text_workload(
+    lines: Iterable[str], name: str, setup: Setup, tokenizer: Tokenizer, source: str | None,
+    targets: Sequence[str],
+) -> Workload:  # fmt: skip
+    """Makes a workload of text: tokenized here, once, so that it is no contender's cost.
+
+    Args:
+        lines: A sentence each; blank and repeated ones are left out.
+        name: Where they come from.
+        setup: Tells the models that rows are spread over.
+        tokenizer: The model's.
+        source: Language of the text; None for a model without.
+        targets: Languages to translate into; empty for a model without.
+
+    Returns:
+        The workload.
+
+    Raises:
+        BenchError: There is no sentence.
+        UnknownLanguageError: A language is not the model's.
+    """
+    spoken = tokenizer.source(source)
+    wanted = tokenizer.targets(targets or None)
+    found: dict[tuple[int, ...], Sentence] = {}
+    for line in lines:
+        encoded = tokenizer.encode(line)
+        if not encoded.is_empty and encoded.ids not in found:
+            rows = _rows(setup, tokenizer.rules, encoded.ids, spoken, wanted)
+            found[encoded.ids] = Sentence(rows, len(line.split()))
+    if not found:
+        raise BenchError(f"there is no sentence in {name}")
+    return Workload(name, _codes(wanted), tuple(found.values()))
+
+
+def random_workload(
+    count: int, seed: int, setup: Setup, tokenizer: Tokenizer, source: str | None,
+    targets: Sequence[str],
+) -> Workload:  # fmt: skip
+    """Makes a workload of random ids, of log-normal length.
+
+    Args:
+        count: Sentences.
+        seed: Equal seeds give equal rows.
+        setup: As in `text_workload`.
+        tokenizer: Its rules tell which ids are text.
+        source: As in `text_workload`.
+        targets: As in `text_workload`.
+
+    Returns:
+        The workload.
+    """
+    spoken = tokenizer.source(source)
+    wanted = tokenizer.targets(targets or None)
+    sentences = tuple(
+        Sentence(_rows(setup, tokenizer.rules, ids, spoken, wanted))
+        for ids in _random_pieces(count, seed, tokenizer.rules)
+    )
+    return Workload(f"random ids, seed {seed}", _codes(wanted), sentences)
+
+
+def _random_pieces(count: int, seed: int, rules: TokenRules) -> Iterator[tuple[int, ...]]:
+    rng = np.random.default_rng(seed)
+    special = {*rules.special_ids, *rules.end_ids, *rules.duplicate_ids, rules.unk_id, rules.pad_id}
+    text_ids = np.array([i for i in range(rules.tokenizer_size) if i not in special])
+    seen: set[tuple[int, ...]] = set()
+    while len(seen) < count:
+        length = round(rng.lognormal(math.log(_MEDIAN_TOKENS), _SIGMA))
+        drawn = rng.choice(text_ids, min(_LONGEST, max(_SHORTEST, length)))
+        ids = tuple(int(i) for i in drawn)
+        if ids not in seen:
+            seen.add(ids)
+            yield ids
+
+
+def _rows(
+    setup: Setup,
+    rules: TokenRules,
+    ids: Sequence[int],
+    source: Language | None,
+    targets: Sequence[Language | None],
+) -> tuple[Row, ...]:
+    """One row for each language, or for each model where there are more of those."""
+    width = max(len(targets), len(setup.models))
+    return tuple(
+        Row(
+            tuple(rules.input_ids(ids, source, targets[i % len(targets)])),
+            tuple(rules.target_prefix(targets[i % len(targets)])),
+            setup.models[i % len(setup.models)],
+        )
+        for i in range(width)
+    )
+
+
+def _codes(languages: Sequence[Language | None]) -> tuple[str, ...]:
+    return tuple(language.code for language in languages if language is not None)
