@@ -18,7 +18,7 @@ from train_demo.grammar import read_grammar
 from train_demo.kinds import GrammarError
 from train_demo.languages import FLORES, LANGUAGES
 from train_demo.model import loss, new_model
-from train_demo.sizes import Size
+from train_demo.sizes import Cycle, Size
 from train_demo.tokenizer import nllb_tokenizer, train_pieces
 
 TINY = Size(
@@ -28,9 +28,8 @@ TINY = Size(
     decoder_layers=1,
     ffn=32,
     heads=2,
-    sentences=48,
     batch_sentences=8,
-    learning_rate=1e-3,
+    cycles=(Cycle(24, 1e-3), Cycle(24, 5e-4)),
 )
 
 
@@ -57,19 +56,20 @@ def test_a_training_that_is_cut_goes_on_to_the_same_weights(
     folder = start(tmp_path / "cut", pieces)
     steps = 0
 
-    def cut_at_the_fourth(*arguments: Any) -> torch.Tensor:
+    def cut_at_the_fifth(*arguments: Any) -> torch.Tensor:
         nonlocal steps
         steps += 1
-        if steps == 4:
+        if steps == 5:
             raise KeyboardInterrupt
         return loss(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(training, "loss", cut_at_the_fourth)
+        patched.setattr(training, "loss", cut_at_the_fifth)
         patched.setattr(training, "_SAVE_EVERY_S", -1)
         with pytest.raises(KeyboardInterrupt):
             weights_after(folder)
-    assert torch.load(folder / "state.pt", weights_only=True)["step"] == 3
+    state = torch.load(folder / "state.pt", weights_only=True)
+    assert (state["cycle"], state["step"]) == (1, 1)
     resumed = weights_after(folder)
     assert all(torch.equal(resumed[name], whole[name]) for name in whole)
 

@@ -73,7 +73,7 @@ def train(args: argparse.Namespace) -> int:
     folder = args.folder or BUILD / args.size
     size = SIZES[args.size]
     if args.sentences:
-        size = replace(size, sentences=args.sentences)
+        size = replace(size, cycles=(replace(size.cycles[0], sentences=args.sentences),))
     model, tokenizer = run_training(size, folder, args.seed, args.threads)
     checkpoint = folder / "checkpoint"
     write_checkpoint(model, tokenizer, checkpoint)

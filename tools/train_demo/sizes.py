@@ -7,6 +7,19 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Cycle:
+    """A part of a training with a schedule of its own, from a short warm-up to almost nothing.
+
+    Attributes:
+        sentences: English sentences seen, each with all its translations.
+        learning_rate: Peak of the schedule.
+    """
+
+    sentences: int
+    learning_rate: float
+
+
+@dataclass(frozen=True)
 class Size:
     """Shape of a model and plan of its training.
 
@@ -17,9 +30,9 @@ class Size:
         decoder_layers: Layers of the decoder.
         ffn: Width of the feed-forward layers.
         heads: Attention heads.
-        sentences: English sentences seen in training, each with all its translations.
         batch_sentences: English sentences in a batch; its decoder rows are six times as many.
-        learning_rate: Peak of the schedule.
+        cycles: The parts of the training, each on new sentences (warm restarts: Loshchilov and
+            Hutter, SGDR, 2017).
     """
 
     pieces: int
@@ -28,14 +41,13 @@ class Size:
     decoder_layers: int
     ffn: int
     heads: int
-    sentences: int
     batch_sentences: int
-    learning_rate: float
+    cycles: tuple[Cycle, ...]
 
 
 SIZES = {
     # Shipped in the package: 3.3 million parameters.
-    "small": Size(4000, 192, 3, 2, 768, 4, 64_000, 8, 1.5e-3),
+    "small": Size(4000, 192, 3, 2, 768, 4, 8, (Cycle(64_000, 1.5e-3), Cycle(56_000, 1e-3))),
     # For benchmarks: the layers of OPUS-MT.
-    "base": Size(4000, 512, 6, 6, 2048, 8, 64_000, 8, 4e-4),
+    "base": Size(4000, 512, 6, 6, 2048, 8, 8, (Cycle(64_000, 4e-4), Cycle(56_000, 3e-4))),
 }

@@ -62,21 +62,28 @@ def train(
     if not pieces.is_file():
         train_pieces(grammar, size.pieces, seed, folder)
     tokenizer = nllb_tokenizer(pieces)
-    data = TrainingData(grammar, tokenizer, size.sentences, size.batch_sentences, seed)
     model = new_model(size, tokenizer)
-    print(f"{model.num_parameters():,} parameters, {len(data)} steps", flush=True)
-    _Loop(model, data, size, folder).run()
+    print(f"{model.num_parameters():,} parameters", flush=True)
+    loop = _Loop(model, folder)
+    for number in range(loop.cycle, len(size.cycles)):
+        cycle = size.cycles[number]
+        data = TrainingData(
+            grammar, tokenizer, cycle.sentences, size.batch_sentences, seed + number
+        )
+        print(f"cycle {number + 1} of {len(size.cycles)}: {len(data)} steps", flush=True)
+        loop.run(number, data, cycle.learning_rate)
     return model.eval(), tokenizer
 
 
 def _check_begun_with(folder: Path, plan: dict[str, Any]) -> None:
     """Keeps what decides the weights in a file, which a training that goes on must agree with."""
     path = folder / "plan.json"
+    text = json.dumps(plan, indent=2)
     if not path.is_file():
-        path.write_text(json.dumps(plan, indent=2), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         return
-    begun = json.loads(path.read_text(encoding="utf-8"))
-    if other := [name for name in plan if begun.get(name) != plan[name]]:
+    begun, wanted = json.loads(path.read_text(encoding="utf-8")), json.loads(text)
+    if other := [name for name in wanted if begun.get(name) != wanted[name]]:
         raise GrammarError(
             f"the training in {folder} did not begin with this {', '.join(other)}: choose another "
             "folder, or remove that one"
@@ -86,33 +93,40 @@ def _check_begun_with(folder: Path, plan: dict[str, Any]) -> None:
 class _Loop:
     """Steps of AdamW under a one-cycle schedule, with its state in a file now and then."""
 
-    def __init__(
-        self,
-        model: M2M100ForConditionalGeneration,
-        data: TrainingData,
-        size: Size,
-        folder: Path,
-    ) -> None:
+    def __init__(self, model: M2M100ForConditionalGeneration, folder: Path) -> None:
         import torch
 
-        self._model, self._data, self._folder = model, data, folder
+        self._model, self._folder = model, folder
         self._optimizer = torch.optim.AdamW(
-            model.parameters(), lr=size.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+            model.parameters(), lr=1e-3, betas=(0.9, 0.98), weight_decay=0.01
         )
-        self._schedule = torch.optim.lr_scheduler.OneCycleLR(
-            self._optimizer, size.learning_rate, total_steps=len(data), pct_start=_WARM_UP
-        )
-        self._step = 0
-        self._trained_s = 0.0
-
-    def run(self) -> None:
+        self._resumed: dict[str, Any] = {}
+        self.cycle, self._step, self._trained_s = 0, 0, 0.0
         self._resume()
+
+    def run(self, cycle: int, data: TrainingData, learning_rate: float) -> None:
+        """Does the steps of one cycle that are still to do."""
+        import torch
+
+        self._schedule = torch.optim.lr_scheduler.OneCycleLR(
+            self._optimizer, learning_rate, total_steps=len(data), pct_start=_WARM_UP
+        )
+        if cycle == self.cycle and self._resumed:
+            self._optimizer.load_state_dict(self._resumed["optimizer"])
+            self._schedule.load_state_dict(self._resumed["schedule"])
+        else:
+            self._step = 0
+        self.cycle, self._resumed = cycle, {}
         self._model.train()
+        self._steps(data)
+        self._save()
+
+    def _steps(self, data: TrainingData) -> None:
         saved = time.monotonic()
         started = saved - self._trained_s
         losses: list[float] = []
-        with tqdm(total=len(self._data), initial=self._step, unit="step", disable=None) as bar:
-            for batch in self._data.from_batch(self._step):
+        with tqdm(total=len(data), initial=self._step, unit="step", disable=None) as bar:
+            for batch in data.from_batch(self._step):
                 losses.append(self._one(batch))
                 self._step += 1
                 self._trained_s = time.monotonic() - started
@@ -125,7 +139,6 @@ class _Loop:
                 if time.monotonic() - saved > _SAVE_EVERY_S:
                     self._save()
                     saved = time.monotonic()
-        self._save()
 
     def _one(self, batch: Batch) -> float:
         import torch
@@ -139,7 +152,12 @@ class _Loop:
         return float(value.detach())
 
     def _log(self, mean: float) -> None:
-        line = {"step": self._step, "loss": round(mean, 5), "seconds": round(self._trained_s, 1)}
+        line = {
+            "cycle": self.cycle,
+            "step": self._step,
+            "loss": round(mean, 5),
+            "seconds": round(self._trained_s, 1),
+        }
         with (self._folder / "log.jsonl").open("a", encoding="utf-8") as log:
             log.write(json.dumps(line) + "\n")
 
@@ -148,6 +166,7 @@ class _Loop:
         import torch
 
         state = {
+            "cycle": self.cycle,
             "step": self._step,
             "trained_s": self._trained_s,
             "model": self._model.state_dict(),
@@ -167,6 +186,7 @@ class _Loop:
         state = torch.load(path, weights_only=True)
         self._model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
-        self._schedule.load_state_dict(state["schedule"])
+        self._resumed = state
+        self.cycle = state["cycle"]
         self._step, self._trained_s = state["step"], state["trained_s"]
-        print(f"resumed at step {self._step}", flush=True)
+        print(f"resumed at step {self._step} of cycle {self.cycle + 1}", flush=True)
