@@ -107,6 +107,7 @@ def test_an_installed_backend_runs_in_a_plain_server(
 def test_the_toolkit_installs_without_a_compiler(toolkit_wheel: Path) -> None:
     names = zipfile.ZipFile(toolkit_wheel).namelist()
     assert "ct2_triton/serve/cli.py" in names
+    assert "ct2_triton/demo_model/model/model.bin" in names
     assert not [name for name in names if name.endswith(".so")]
 
 
@@ -120,6 +121,13 @@ def test_the_toolkit_says_that_the_plugin_is_missing(toolkit_wheel: Path, tmp_pa
     _run(python, "-c", "import ct2_triton.client, ct2_triton.prepare, ct2_triton.serve")
     for command in ("ct2-prepare", "ct2-translate"):
         assert "0.1.0" in _run(python.with_name(command), "--version").stdout
+
+
+def test_the_toolkit_holds_the_demo_model(toolkit_wheel: Path, tmp_path: Path) -> None:
+    python = _environment("toolkit", toolkit_wheel)
+    repository = tmp_path / "repository"
+    _run(python.with_name("ct2-prepare"), "demo", "--model-repository", repository)
+    assert (repository / "demo" / "config.pbtxt").is_file()
 
 
 def test_a_failed_compile_fails_the_install(tmp_path: Path) -> None:
