@@ -126,7 +126,10 @@ def _entry(**changes: Any) -> dict[str, Any]:
         (_entry(deu="Um {time} in {place.dat}."), "one, deu: place = Bonn has no 'dat'"),
         (_entry(deu="Um {time} {place?m:x}."), "one, deu: place = Bonn has no 'agr'"),
         (_entry(deu="Um {time} {place.in}}."), "one, deu: a brace that is no slot"),
+        (_entry(deu="Um {time} {place?m}."), "one, deu: a choice without a colon"),
         (_entry(slots={"place": "place", "time": "int 5"}), r"int 5: expected A\.\.B"),
+        (_entry(slots={"place": "place", "time": "unit"}), r"unit: expected A\.\.B"),
+        (_entry(slots={"place": "place", "time": "place"}), "more slots of the kind 'place'"),
         ({"id": "one", "slots": {}, "eng": "Hello."}, "one: unknown .* missing .*deu"),
     ],
 )

@@ -122,7 +122,7 @@ def _check_ids(grammar: Grammar) -> None:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except yaml.YAMLError as error:
         raise GrammarError(f"{path.name}: {error}") from error
     unknown = set(content) - {"values", "templates"}

@@ -89,8 +89,8 @@ def number_kind(text: str) -> Kind | None:
         goals = _range(text, arguments)
         return _kind_of([(a, b) for a in goals for b in goals], _score_forms)
     if name == "unit":
-        unit, *arguments = arguments
-        return _kind_of(_range(text, arguments), lambda n, lang: _unit_forms(n, unit, lang))
+        unit = arguments[0] if arguments else ""
+        return _kind_of(_range(text, arguments[1:]), lambda n, lang: _unit_forms(n, unit, lang))
     writers = {
         "int": _integer_forms,
         "year": lambda n, _: {PLAIN_FORM: str(n)},

@@ -111,6 +111,9 @@ def read_template(entry: Mapping[str, Any], listed: Mapping[str, Kind]) -> Templ
     slots = entry.get("slots") or {}
     names = dict(slots) if isinstance(slots, dict) else {slot: slot for slot in slots}
     kinds = {variable: _kind(name, kind, listed) for variable, kind in names.items()}
+    for variable, kind in names.items():
+        if kinds[variable].count < list(names.values()).count(kind):
+            raise GrammarError(f"{name}: more slots of the kind {kind!r} than it has values")
     parts = {language: _parse(name, language, entry[language]) for language in LANGUAGES}
     template = Template(name, kinds, names, parts)
     for language in LANGUAGES:
