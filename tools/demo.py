@@ -77,7 +77,8 @@ async def _commentary(url: str, repository: Path) -> str:
     """Shows a part of the commentary live, then translates all of it as fast as it goes."""
     lines = COMMENTARY.read_text(encoding="utf-8").splitlines()
     async with TranslationClient(url, MODEL, repository=repository) as client:
-        await _stream(client, lines[:LIVE_LINES], show=True, pause_s=PAUSE_S)
+        live = await _stream(client, lines[:LIVE_LINES], show=True, pause_s=PAUSE_S)
+        print(f"live, a line every {1000 * PAUSE_S:.0f} ms: {live.latency()}")
         before = _counts(url)
         flow = await _stream(client, lines)
         after = _counts(url)
@@ -86,9 +87,7 @@ async def _commentary(url: str, repository: Path) -> str:
         f"{len(lines)} lines into {len(TARGETS)} languages, {IN_FLIGHT} lines under way at a time: "
         f"{len(lines) / flow.seconds:.0f} sentences/s "
         f"({len(lines) * len(TARGETS) / flow.seconds:.0f} translations/s), "
-        f"p50 {flow.percentile_ms(50):.0f} ms and p95 {flow.percentile_ms(95):.0f} ms until a "
-        "sentence is there in all languages, "
-        f"mean batch {rows / batches:.1f} rows (Triton's statistics)"
+        f"{flow.latency()}, mean batch {rows / batches:.1f} rows (Triton's statistics)"
     )
 
 
@@ -106,6 +105,13 @@ class Flow:
     def seconds(self) -> float:
         """From the first sentence taken to the last translation."""
         return max(self.done.values()) - min(self.taken.values())
+
+    def latency(self) -> str:
+        """Says how long a sentence took."""
+        return (
+            f"p50 {self.percentile_ms(50):.0f} ms and p95 {self.percentile_ms(95):.0f} ms until a "
+            "sentence is there in all languages"
+        )
 
     def percentile_ms(self, percent: int) -> float:
         """Gives the latency that at least this share of the sentences does not exceed."""

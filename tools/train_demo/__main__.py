@@ -149,7 +149,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--seed", type=int, default=SEED)
     command.add_argument("--threads", type=_count, default=2)
     command.add_argument(
-        "--sentences", type=_count, help="default: the plan of the size (sizes.py)"
+        "--sentences",
+        type=_count,
+        help="a trial of one cycle on so many (default: all cycles of the size, sizes.py)",
     )
     command.set_defaults(run=train)
     command = commands.add_parser("evaluate", help=evaluate.__doc__)

@@ -7,13 +7,16 @@ import hashlib
 import random
 from typing import TYPE_CHECKING
 
+from train_demo.kinds import GrammarError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from train_demo.grammar import Grammar
-    from train_demo.templates import Sentence
+    from train_demo.templates import Sentence, Template
 
 HELD_OUT_SHARE = 0.1
+_DRAWS = 1000
 
 
 def is_held_out(sentence: Sentence) -> bool:
@@ -33,6 +36,9 @@ def training_sentences(grammar: Grammar, count: int, seed: int) -> Iterator[Sent
         grammar: Where from.
         count: How many.
         seed: Equal seeds give equal sentences.
+
+    Raises:
+        GrammarError: A template has hardly a combination that is not held out.
     """
     return _draw(grammar, count, random.Random(seed), held_out=False)
 
@@ -60,8 +66,13 @@ def _draw(
         if number % len(templates) == 0:
             order = rng.sample(templates, len(templates))
         template = order[number % len(templates)]
-        for _ in range(1000):  # every template has combinations of both parts
-            sentence = template.draw(rng)
-            if is_held_out(sentence) == held_out:
-                yield sentence
-                break
+        yield _draw_of_part(template, rng, held_out=held_out)
+
+
+def _draw_of_part(template: Template, rng: random.Random, *, held_out: bool) -> Sentence:
+    for _ in range(_DRAWS):
+        sentence = template.draw(rng)
+        if is_held_out(sentence) == held_out:
+            return sentence
+    part = "held-out" if held_out else "training"
+    raise GrammarError(f"{template.id} has too few values for {part} combinations")

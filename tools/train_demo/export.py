@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "ct2_triton" / "demo_model"
 CHECKPOINT = "checkpoint"
 CARD = Path(__file__).parent / "card.md"
+LICENCE = Path(__file__).resolve().parents[2] / "LICENSE"
 RECORD = "training.json"
 # Of the record of the preparation: what holds for every copy of the result.
 _RECORDED = ("conversion", "versions", "family", "repairs", "verification")
@@ -33,11 +34,12 @@ _PACKAGES = ("torch", "transformers", "sentencepiece", "ctranslate2", "babel", "
 def write_checkpoint(
     model: M2M100ForConditionalGeneration, tokenizer: NllbTokenizer, folder: Path
 ) -> None:
-    """Writes a Hugging Face checkpoint: safetensors in float16, tokenizer, model card."""
+    """Writes a Hugging Face checkpoint: safetensors in float16, tokenizer, card, licence."""
     model.half().save_pretrained(folder, safe_serialization=True)
     tokenizer.save_pretrained(folder)
     (folder / "model.safetensors").chmod(0o644)
     shutil.copyfile(CARD, folder / "README.md")
+    shutil.copyfile(LICENCE, folder / "LICENSE")
 
 
 def write_record(folder: Path, training: Mapping[str, object]) -> None:
