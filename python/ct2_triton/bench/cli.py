@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.bench.comparison import Plan, compare
-from ct2_triton.bench.contenders import contender_names
+from ct2_triton.bench.contenders import contender_kind, contender_names
 from ct2_triton.bench.diff import compare_runs, differences
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.record import Run
@@ -112,15 +112,18 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--scenario", action="append", metavar="NAME", help="may be given again")
     parser.add_argument("--full", action="store_true", help="all scenarios, 7 rounds, an hour")
-    parser.add_argument("--rounds", type=int, help="turns of each contender (default: 3)")
+    parser.add_argument("--rounds", type=_positive, help="turns of each contender (default: 3)")
     parser.add_argument(
         "--minutes", type=float, help="about how long to measure, without set-up (default: 4)"
     )
-    parser.add_argument("--models", type=int, default=1, help="names it is served under at once")
-    parser.add_argument("--beam", type=int, default=1, help="(default: %(default)s)")
-    parser.add_argument(
-        "--max-tokens", type=int, default=256, help="longest answer (default: %(default)s)"
-    )
+    for name, value, what in (
+        ("--models", 1, "names that the model is served under, as several models would be"),
+        ("--beam", 1, "beam of every translation"),
+        ("--max-tokens", 256, "longest answer, in tokens"),
+    ):
+        parser.add_argument(
+            name, type=_positive, default=value, metavar="N", help=f"{what} (default: %(default)s)"
+        )
 
 
 def _add_workload(parser: argparse.ArgumentParser) -> None:
@@ -139,6 +142,13 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", default="de,fr,es,it", help="languages of a stream, the first of all others"
     )
+
+
+def _positive(text: str) -> int:
+    """Reads a number of 1 or more, for argparse."""
+    if (value := int(text)) < 1:
+        raise ValueError(text)
+    return value
 
 
 def _measure(args: argparse.Namespace, console: Console) -> Run:
@@ -170,19 +180,25 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
             beam_size=args.beam,
             max_decoding_length=args.max_tokens,
         )
-        return asyncio.run(compare(setup, _workload(args, setup), plan, report))
+        precisions = [name.rpartition("-")[2] for name in plan.contenders]
+        prepared = setup.prepared("int8" if "int8" in precisions else precisions[0])
+        workload = _workload(args, setup, Tokenizer(prepared.tokenizer_folder))
+        return asyncio.run(compare(setup, workload, plan, report))
 
 
 def _contenders(args: argparse.Namespace) -> tuple[str, ...]:
     if args.contender:
-        return tuple(dict.fromkeys(args.contender))
-    if not args.full:
-        return _SMOKE_CONTENDERS
-    return tuple(sorted(contender_names(), key=lambda name: name != _BASELINE))
+        names = args.contender
+    elif args.full:
+        names = sorted(contender_names(), key=lambda name: name != _BASELINE)
+    else:
+        names = _SMOKE_CONTENDERS
+    for name in names:
+        contender_kind(name)  # a mistake is told before a model is prepared
+    return tuple(dict.fromkeys(names))
 
 
-def _workload(args: argparse.Namespace, setup: Setup) -> Workload:
-    tokenizer = Tokenizer(setup.prepared("int8").tokenizer_folder)
+def _workload(args: argparse.Namespace, setup: Setup, tokenizer: Tokenizer) -> Workload:
     languages = (args.source or None, [code for code in args.to.split(",") if code])
     if args.random_ids is not None:
         return random_workload(2000, args.random_ids, setup, tokenizer, *languages)

@@ -74,8 +74,15 @@ async def compare(
         The run.
 
     Raises:
-        Ct2TritonError: A contender cannot be started, or failed.
+        Ct2TritonError: There are too few sentences; a contender cannot be started, or failed.
     """
+    for scenario in plan.scenarios:
+        # Else the same sentence could be under way twice.
+        if len(workload.sentences) < (needed := 2 * scenario.in_flight):
+            raise BenchError(
+                f"{workload.name} has {len(workload.sentences)} different sentences; "
+                f"{scenario.name} needs {needed}"
+            )
     started = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
     machine = describe_machine()
     contenders = [make_contender(name, setup) for name in plan.contenders]

@@ -74,7 +74,12 @@ class Setup:
         }
         return prepare(
             PrepareOptions(
-                self.source, repository, name=MODEL, quantization=precision, settings=settings
+                self.source,
+                repository,
+                name=MODEL,
+                quantization=precision,
+                instance_kind="cpu",  # where all contenders run
+                settings=settings,
             )
         )
 

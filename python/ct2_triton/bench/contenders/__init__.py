@@ -26,6 +26,7 @@ __all__ = [
     "ListContender",
     "ServerCounts",
     "TritonContender",
+    "contender_kind",
     "contender_names",
     "make_contender",
 ]
@@ -49,6 +50,20 @@ def contender_names() -> list[str]:
     return [f"{kind}-{p}" for kind, contender in KINDS.items() for p in contender.precisions]
 
 
+def contender_kind(name: str) -> type[Contender]:
+    """Gives the class of a contender.
+
+    Args:
+        name: `<kind>-<precision>`.
+
+    Raises:
+        BenchError: There is none of that name.
+    """
+    if name not in contender_names():
+        raise BenchError(f"no contender {name!r}; there are {', '.join(contender_names())}")
+    return KINDS[name.rpartition("-")[0]]
+
+
 def make_contender(name: str, setup: Setup) -> Contender:
     """Makes a contender, not started.
 
@@ -62,7 +77,4 @@ def make_contender(name: str, setup: Setup) -> Contender:
     Raises:
         BenchError: There is none of that name.
     """
-    if name not in contender_names():
-        raise BenchError(f"no contender {name!r}; there are {', '.join(contender_names())}")
-    kind, _, precision = name.rpartition("-")
-    return KINDS[kind](precision, setup)
+    return contender_kind(name)(name.rpartition("-")[2], setup)
