@@ -87,7 +87,6 @@ def test_a_source_longer_than_the_positions_is_refused() -> None:
         translator.check(Row((4,) * 513))
 
 
-@pytest.mark.filterwarnings("ignore:.*deprecated")
 def test_int8_quantizes_every_linear_layer() -> None:
     import torch
 

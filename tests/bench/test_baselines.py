@@ -15,6 +15,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from bench.test_baseline_translators import mixed_rows
 from ct2_triton.bench.contenders import (
     Contender,
+    ListContender,
     ServerCounts,
     TritonContender,
     make_contender,
@@ -144,6 +145,21 @@ def test_there_are_as_many_processes_as_the_settings_say_and_none_is_left(outcom
     }
     assert len(outcome.processes) == processes[outcome.name]
     assert not [pid for pid in outcome.processes if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.mark.parametrize("name", ["ctranslate2-float32", "transformers-float32"])
+def test_a_library_in_process_answers_lists_and_single_rows(
+    name: str, setup: Setup, truth: list[Ids]
+) -> None:
+    async def translate() -> tuple[list[Ids], list[Ids], Ids, int]:
+        contender = make_contender(name, setup)
+        assert isinstance(contender, ListContender)
+        async with contender:
+            together, _ = await contender.translate_list(ROWS)
+            singly, seconds = await contender.translate_each(ROWS[:3])
+            return together, singly, await contender.translate(ROWS[3]), len(seconds)
+
+    assert asyncio.run(translate()) == (truth, truth[:3], truth[3], 3)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.bench.contenders.backend import BackendContender
 from ct2_triton.bench.contenders.base import Contender, ListContender, ServerCounts
-from ct2_triton.bench.contenders.engine import EngineContender
 from ct2_triton.bench.contenders.fastapi import FastApiContender, TunedFastApiContender
-from ct2_triton.bench.contenders.in_process import TransformersContender
+from ct2_triton.bench.contenders.in_process import EngineContender, TransformersContender
 from ct2_triton.bench.contenders.python_backend import (
     PythonEngineContender,
     PythonTransformersContender,

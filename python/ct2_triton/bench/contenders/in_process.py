@@ -22,10 +22,13 @@ from ct2_triton.bench.models.translator import Settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ct2_triton.bench.models.translator import Translator
     from ct2_triton.bench.setup import Ids, Row, Setup
 
+    Translate = Callable[[Sequence[Row]], tuple[list[list[int]], float]]
+
 T = TypeVar("T")
+
+_ENGINE_ROWS_PER_CALL = 32
 
 
 class InProcessContender(ListContender):
@@ -39,11 +42,14 @@ class InProcessContender(ListContender):
 
     @staticmethod
     @abstractmethod
-    def load(settings: Settings) -> Translator:
-        """Loads the translator; called in its process.
+    def load(settings: Settings) -> Translate:
+        """Loads the model; called in the process that is to translate.
 
         Args:
             settings: What `translator_settings` gave.
+
+        Returns:
+            What translates rows, and tells how many seconds that took.
         """
 
     @abstractmethod
@@ -74,15 +80,52 @@ class InProcessContender(ListContender):
 
     async def translate_each(self, rows: Sequence[Row]) -> tuple[list[Ids], list[float]]:
         """Calls the library for one row after the other."""
-        results = [await self._in_process(_translate, [row]) for row in rows]
+        results = [await self._in_process(_run, [row]) for row in rows]
         return [answer for (answer,), _ in results], [seconds for _, seconds in results]
 
     async def translate_list(self, rows: Sequence[Row]) -> tuple[list[Ids], float]:
         """Calls the library once."""
-        return await self._in_process(_translate, list(rows))
+        return await self._in_process(_run, list(rows))
 
     async def _in_process(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+
+
+class EngineContender(InProcessContender):
+    """CTranslate2 on the whole list, sorted by length: one worker of one thread per core.
+
+    That is the quickest way on a CPU; more rows a call gave no more throughput with the rows of
+    docs/benchmarks.md.
+    """
+
+    kind = "ctranslate2"
+
+    @staticmethod
+    def load(settings: Settings) -> Translate:
+        """Loads the model."""
+        from ct2_triton.bench.models.engine import EngineTranslator
+
+        return EngineTranslator(settings).timed_translate
+
+    def translator_settings(self) -> Settings:
+        """Gives it all cores."""
+        return Settings(
+            str(self.setup.prepared(self.precision).model_folder.absolute()),
+            precision=self.precision,
+            workers=self.setup.cores,
+            rows_per_call=_ENGINE_ROWS_PER_CALL,
+            beam_size=self.setup.beam_size,
+            max_decoding_length=self.setup.max_decoding_length,
+        )
+
+    def settings(self) -> Mapping[str, str]:
+        """Says how the list is cut."""
+        return {
+            "server": f"none: ctranslate2 {version('ctranslate2')} on the whole list",
+            "workers": f"{self.setup.cores} of one thread",
+            "calls": f"up to {_ENGINE_ROWS_PER_CALL} rows, sorted by length",
+            "not in its times": "ids to tokens and back",
+        }
 
 
 class TransformersContender(InProcessContender):
@@ -94,11 +137,18 @@ class TransformersContender(InProcessContender):
     kind = "transformers"
 
     @staticmethod
-    def load(settings: Settings) -> Translator:
+    def load(settings: Settings) -> Translate:
         """Loads the checkpoint."""
         from ct2_triton.bench.models.hugging_face import HuggingFaceTranslator
 
-        return HuggingFaceTranslator(settings)
+        translator = HuggingFaceTranslator(settings)
+
+        def timed_translate(rows: Sequence[Row]) -> tuple[list[list[int]], float]:
+            started = time.perf_counter()
+            answers = translator.translate(rows)
+            return answers, time.perf_counter() - started
+
+        return timed_translate
 
     def translator_settings(self) -> Settings:
         """Gives it all cores."""
@@ -121,17 +171,15 @@ class TransformersContender(InProcessContender):
         }
 
 
-_translator: Translator | None = None
+_translate: Translate | None = None
 
 
 def _load(contender: type[InProcessContender], settings: Settings) -> None:
-    global _translator
-    _translator = contender.load(settings)
+    global _translate
+    _translate = contender.load(settings)
 
 
-def _translate(rows: Sequence[Row]) -> tuple[list[Ids], float]:
-    assert _translator is not None  # noqa: S101 - the pool's initializer made it
-    started = time.perf_counter()
-    answers = _translator.translate(rows)
-    seconds = time.perf_counter() - started
+def _run(rows: Sequence[Row]) -> tuple[list[Ids], float]:
+    assert _translate is not None  # noqa: S101 - the pool's initializer made it
+    answers, seconds = _translate(rows)
     return [tuple(ids) for ids in answers], seconds
