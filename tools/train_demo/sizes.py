@@ -47,7 +47,7 @@ class Size:
 
 SIZES = {
     # Shipped in the package: 3.3 million parameters.
-    "small": Size(4000, 192, 3, 2, 768, 4, 8, (Cycle(64_000, 1.5e-3), Cycle(60_000, 1.5e-3))),
+    "small": Size(4000, 192, 3, 2, 768, 4, 8, (Cycle(64_000, 1.5e-3), Cycle(36_000, 1.2e-3))),
     # For benchmarks: the layers of OPUS-MT.
-    "base": Size(4000, 512, 6, 6, 2048, 8, 8, (Cycle(64_000, 4e-4), Cycle(60_000, 4e-4))),
+    "base": Size(4000, 512, 6, 6, 2048, 8, 8, (Cycle(64_000, 4e-4), Cycle(36_000, 3e-4))),
 }
