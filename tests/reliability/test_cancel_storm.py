@@ -12,7 +12,7 @@ import pytest
 
 from ct2_triton.serve import TritonServer
 from reliability import fuzz_grpc, observe
-from reliability.cancel_storm import CancelStorm, http_request, id_tensors, send_and_reset
+from reliability.cancel_storm import CancelStorm, id_tensors
 from reliability.fuzz_request import Request
 from server import configs
 from server.helpers import Reference, sentences
@@ -73,14 +73,3 @@ def test_requests_cancelled_while_they_run_count_as_cancelled(
     counts = observe.settled(server, "nllb")
     assert counts.success + counts.failed == len(rows) + 1
     assert counts.success < len(rows) // 2
-
-
-def test_what_comes_over_http_is_run_to_its_end(
-    storm_server: TritonServer, nllb_engine_model: Path
-) -> None:
-    """Triton tells the backend of no HTTP client that has gone: the docs say so."""
-    (row, prefix), *_ = sentences(Reference(nllb_engine_model), 1)
-    options = {"beam_size": 1, "max_decoding_length": 500, "min_decoding_length": 500}
-    send_and_reset(storm_server.ports.http, http_request("nllb", row, prefix, **options), 0.02)
-    observe.wait_until(lambda: observe.counts(storm_server, "nllb").success > 0, "the answer")
-    assert observe.settled(storm_server, "nllb").failed == 0

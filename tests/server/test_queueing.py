@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import socket
 import urllib.request
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
-from reliability.cancel_storm import http_request
+from reliability.cancel_storm import http_request, send_and_reset
 from server import configs
 from server.conftest import LoadModel
 from server.helpers import Connection, Reference, sentences, wait_until
@@ -69,9 +68,8 @@ def test_a_request_whose_http_client_has_gone_is_run_to_its_end(
     """Triton does not tell backends that an HTTP client has gone."""
     model = load(configs.plain(**ONE_WORKER), "left_by_http")
     (row, prefix), *_ = sentences(reference, 1)
-    request = http_request(model, row, prefix, beam_size=1, **LIMIT)
-    with socket.create_connection(("127.0.0.1", server.ports.http)) as wire:
-        wire.sendall(request)
+    long = {"beam_size": 1, "max_decoding_length": 500, "min_decoding_length": 500}
+    send_and_reset(server.ports.http, http_request(model, row, prefix, **long), after_s=0.02)
     wait_until(lambda: connection.statistics(model).inference_stats.success.count == 1)
     assert connection.statistics(model).inference_stats.fail.count == 0
 
