@@ -32,7 +32,7 @@ install: .venv/.installed
 demo: install
 	$(BIN)/python tools/demo.py
 
-test: install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed
+test: install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: install
@@ -63,6 +63,11 @@ fuzz: install
 .venvs/ctranslate2-%/.installed: .venv/.installed
 	test -d $(@D)/ctranslate2 || \
 	  $(PIP) install --quiet --no-deps --target $(@D) 'ctranslate2==$*'
+	touch $@
+
+# NVIDIA's load tool: the last client wheel whose binary runs on glibc before 2.38.
+.venvs/perf-analyzer/.installed: .venv/.installed
+	test -d $(@D)/bin || $(PIP) install --quiet --no-deps --target $(@D) 'tritonclient==2.51.0'
 	touch $@
 
 clean:

@@ -82,6 +82,11 @@ def test_a_comparison_from_the_model_to_the_report(tmp_path: Path) -> None:
         (["--text", "absent.txt"], "cannot read absent.txt"),
         (["--scenario", "single:1001"], "has 2000 different sentences; single:1001 needs 2002"),
         (["--output", "."], ". exists; name a new folder with --output"),
+        (["perf-analyzer", "--binary", "absent"], "absent is not found; 'pip install --no-deps"),
+        (
+            ["--contender", "ctranslate2-int8", "perf-analyzer", "--binary", __file__],
+            "looks at one ",
+        ),
         (["compare", "absent.json", "absent.json"], "cannot read absent.json"),
     ],
 )

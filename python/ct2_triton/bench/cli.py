@@ -5,6 +5,8 @@
     ct2-bench --full                           all scenarios, more rounds, about an hour
     ct2-bench --model facebook/nllb-200-distilled-600M --contender ct2-triton-int8 ...
     ct2-bench compare A/run.json B/run.json    two runs side by side
+    ct2-bench --scenario single:16 perf-analyzer --binary PATH
+                                               our figures beside those of NVIDIA's load tool
 
 Scenarios: single:CLIENTS and streams:SESSIONS (closed loops; a stream's sentences go to all
 languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds), poisson:RATE
@@ -20,7 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.bench.comparison import Plan, compare
-from ct2_triton.bench.contenders import contender_kind, contender_names
+from ct2_triton.bench.contenders import (
+    TritonContender,
+    contender_kind,
+    contender_names,
+    make_contender,
+)
 from ct2_triton.bench.diff import compare_runs, differences
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.record import Run
@@ -33,6 +40,7 @@ from ct2_triton.client.tokenization import Tokenizer
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from rich.console import Console
 
@@ -68,10 +76,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="folder for the results (default: a new one)"
     )
-    commands = parser.add_subparsers(dest="command", metavar="compare")
+    commands = parser.add_subparsers(dest="command", metavar="compare, perf-analyzer")
     both = commands.add_parser("compare", help="put two runs side by side")
     both.add_argument("first", type=Path, help="run.json of one run")
     both.add_argument("second", type=Path, help="run.json of another")
+    tool = commands.add_parser("perf-analyzer", help="a second opinion on one served contender")
+    tool.add_argument("--binary", type=Path, help="perf_analyzer (default: the one on PATH)")
+    tool.add_argument("--requests", type=_positive, default=400, help="(default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,6 +98,9 @@ def run(args: argparse.Namespace) -> int:
     console = Console(highlight=False)
     if args.command == "compare":
         _show_both(Run.read(args.first), Run.read(args.second), console)
+        return 0
+    if args.command == "perf-analyzer":
+        _second_opinion(args, console)
         return 0
     folder = args.output or Path(f"ct2-bench-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}")
     if folder.exists():
@@ -172,18 +186,20 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
             if not console.is_terminal:
                 console.print(what)
 
-        several = tuple(f"model{i + 1}" for i in range(args.models))
-        setup = Setup(
-            args.model,
-            Path(folder),
-            several if args.models > 1 else (MODEL,),
-            beam_size=args.beam,
-            max_decoding_length=args.max_tokens,
-        )
-        precisions = [name.rpartition("-")[2] for name in plan.contenders]
-        prepared = setup.prepared("int8" if "int8" in precisions else precisions[0])
-        workload = _workload(args, setup, Tokenizer(prepared.tokenizer_folder))
+        setup = _setup(args, Path(folder))
+        workload = _workload(args, setup, plan.contenders)
         return asyncio.run(compare(setup, workload, plan, report))
+
+
+def _setup(args: argparse.Namespace, folder: Path) -> Setup:
+    several = tuple(f"model{i + 1}" for i in range(args.models))
+    return Setup(
+        args.model,
+        folder,
+        several if args.models > 1 else (MODEL,),
+        beam_size=args.beam,
+        max_decoding_length=args.max_tokens,
+    )
 
 
 def _contenders(args: argparse.Namespace) -> tuple[str, ...]:
@@ -198,7 +214,10 @@ def _contenders(args: argparse.Namespace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _workload(args: argparse.Namespace, setup: Setup, tokenizer: Tokenizer) -> Workload:
+def _workload(args: argparse.Namespace, setup: Setup, contenders: Sequence[str]) -> Workload:
+    precisions = [name.rpartition("-")[2] for name in contenders]
+    prepared = setup.prepared("int8" if "int8" in precisions else precisions[0])
+    tokenizer = Tokenizer(prepared.tokenizer_folder)
     languages = (args.source or None, [code for code in args.to.split(",") if code])
     if args.random_ids is not None:
         return random_workload(2000, args.random_ids, setup, tokenizer, *languages)
@@ -216,6 +235,27 @@ def _write(result: Run, folder: Path) -> None:
     result.write(folder / "run.json")
     plots = write_plots(result, folder)
     (folder / "report.md").write_text(markdown(result, plots), encoding="utf-8")
+
+
+def _second_opinion(args: argparse.Namespace, console: Console) -> None:
+    from ct2_triton.bench.perf_analyzer import find_binary, second_opinion
+
+    binary = find_binary(args.binary)
+    (name, *others) = args.contender or ["ct2-triton-int8"]
+    scenarios = [parse_scenario(text) for text in args.scenario or ("single:16", "poisson:20")]
+    if others or not issubclass(contender_kind(name), TritonContender):
+        raise BenchError(f"perf-analyzer looks at one tritonserver, not at {name} {others or ''}")
+
+    async def look(setup: Setup) -> None:
+        sentences = _workload(args, setup, [name]).sentences[: args.requests]
+        async with make_contender(name, setup) as contender:
+            assert isinstance(contender, TritonContender)  # noqa: S101 - its class was checked
+            for scenario in scenarios:
+                table = await second_opinion(contender, scenario, sentences, binary)
+                console.print(_rich_table(table))
+
+    with tempfile.TemporaryDirectory(prefix="ct2-bench-") as folder:
+        asyncio.run(look(_setup(args, Path(folder))))
 
 
 def _show_both(first: Run, second: Run, console: Console) -> None:

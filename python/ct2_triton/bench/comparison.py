@@ -3,32 +3,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from ct2_triton.bench import process_tree
 from ct2_triton.bench.contenders import ListContender, make_contender
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.machine import describe_machine, describe_versions
-from ct2_triton.bench.record import Round, Run, ScenarioRecord
+from ct2_triton.bench.record import Run, ScenarioRecord
 from ct2_triton.bench.scenarios import ClosedLoop
+from ct2_triton.bench.turn import measure, send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ct2_triton.bench.contenders import Contender, ServerCounts
-    from ct2_triton.bench.scenarios import Outcome, Scenario
-    from ct2_triton.bench.setup import Ids, Setup
+    from ct2_triton.bench.contenders import Contender
+    from ct2_triton.bench.record import Round
+    from ct2_triton.bench.scenarios import Scenario
+    from ct2_triton.bench.setup import Setup
+    from ct2_triton.bench.turn import Answers
     from ct2_triton.bench.workload import Sentence, Workload
 
 _FEWEST_SENTENCES = 16
-_COUNTS_LAG_S = 1.0
-
-Answers = dict[tuple[int, int], "Ids"]
 
 
 @dataclass(frozen=True)
@@ -137,6 +134,8 @@ class _ScenarioRun:
         for contender in self._contenders:
             self._report(f"{self._scenario.name}: warming up {contender.name}", 1)
             rates[contender.name] = await self._warm_up(contender)
+        if not any(rates.values()):
+            raise BenchError(f"none of the contenders takes part in {self._scenario.name}")
         count = self._count(min(rate for rate in rates.values() if rate))
         rounds = []
         for number in range(self._plan.rounds):
@@ -147,8 +146,10 @@ class _ScenarioRun:
                     f"{self._scenario.name}: round {number + 1} of {self._plan.rounds}, {name}", 1
                 )
                 if rate := rates[name]:
-                    passes = self._passes(rate, count)
-                    rounds.append(await self._measure(contender, number, count, passes))
+                    sentences = [*self._sentences[:count]] * self._passes(rate, count)
+                    round_, answers = await measure(contender, self._scenario, sentences, number)
+                    self._answers[name, number] = answers
+                    rounds.append(round_)
         references = _references([c for c in self._contenders if rates[c.name]])
         return ScenarioRecord(
             name=self._scenario.name,
@@ -161,7 +162,7 @@ class _ScenarioRun:
     async def _warm_up(self, contender: Contender) -> float | None:
         """Gives sentences a second, roughly; None where the scenario is not for the contender."""
         count = max(_FEWEST_SENTENCES, self._scenario.in_flight)
-        outcome = await self._send(contender, self._sentences[:count])
+        outcome = await send(contender, self._scenario, self._sentences[:count])
         return None if outcome is None else min(count, len(self._sentences)) / outcome.wall_s
 
     def _count(self, lowest_rate: float) -> int:
@@ -173,39 +174,6 @@ class _ScenarioRun:
         if not isinstance(self._scenario, ClosedLoop):
             return 1
         return max(1, round(rate * self._plan.turn_s / count))
-
-    async def _measure(self, contender: Contender, number: int, count: int, passes: int) -> Round:
-        counts = await contender.server_counts()
-        before = _cpu_times(contender)
-        sentences = [*self._sentences[:count]] * passes
-        outcome = await self._send(contender, sentences)
-        assert outcome is not None  # noqa: S101 - the warm-up has told
-        own, client, machine = (
-            now - then for now, then in zip(_cpu_times(contender), before, strict=True)
-        )
-        memory = process_tree.memory(contender.pid)
-        self._answers[contender.name, number] = outcome.answers
-        return Round(
-            contender=contender.name,
-            number=number,
-            wall_s=outcome.wall_s,
-            words=sum(s.words * len(self._scenario.rows(s)) for s in sentences),
-            samples=tuple(outcome.samples),
-            cpu_s=own,
-            client_cpu_s=client,
-            other_cpu_s=max(0.0, machine - own - client),
-            rss_bytes=memory.rss_bytes,
-            pss_bytes=memory.pss_bytes,
-            counts=counts and await _counts_after(contender, counts, len(outcome.samples)),
-        )
-
-    async def _send(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome | None:
-        try:
-            return await self._scenario.run(contender, sentences)
-        except Exception as error:  # each contender fails in its own way
-            raise BenchError(
-                f"{contender.name} failed in {self._scenario.name}: {error}"
-            ) from error
 
     def _judged(self, round_: Round, references: Mapping[str, str]) -> Round:
         """Compares the answers of a round with those of the contender all are held against."""
@@ -220,22 +188,3 @@ def _references(contenders: Sequence[Contender]) -> dict[str, str]:
     """By precision: the engine without a server if it takes part, else the first contender."""
     ranked = sorted(contenders, key=lambda contender: not isinstance(contender, ListContender))
     return {contender.precision: contender.name for contender in reversed(ranked)}
-
-
-def _cpu_times(contender: Contender) -> tuple[float, float, float]:
-    """CPU seconds of the contender, of this process, of the machine."""
-    own = process_tree.cpu_s(contender.pid)
-    return own, time.process_time(), process_tree.machine_cpu_s()
-
-
-async def _counts_after(
-    contender: Contender, before: ServerCounts, requests: int
-) -> ServerCounts | None:
-    """Reads what a server counted; Triton counts a request a moment after it has answered."""
-    deadline = time.monotonic() + _COUNTS_LAG_S
-    while True:
-        now = await contender.server_counts()
-        counted = now and now.since(before)
-        if counted is None or counted.requests >= requests or time.monotonic() > deadline:
-            return counted
-        await asyncio.sleep(0.02)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's own load tool on the same rows and the same server: a second opinion on our figures."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.bench.errors import BenchError
+from ct2_triton.bench.figures import figures
+from ct2_triton.bench.scenarios import ClosedLoop, OpenLoop
+from ct2_triton.bench.tables import Table, number
+from ct2_triton.bench.turn import measure, send
+from ct2_triton.linked_folder import linked_folder, user_cache
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ct2_triton.bench.contenders import TritonContender
+    from ct2_triton.bench.scenarios import Scenario
+    from ct2_triton.bench.setup import Row
+    from ct2_triton.bench.workload import Sentence
+
+_NAME = "perf_analyzer"
+# What it needs by these names, which the wheel nvidia-pytriton carries under others.
+_LIBRARIES = {"libb64.so.0d": "libb64-*.so*", "libcudart.so.12": "libcudart-*.so*"}
+_FIGURES = ("sentences/s", "p50 ms", "p95 ms", "p99 ms", "queue ms", "compute ms")
+_COMPUTE = ("Server Compute Input", "Server Compute Infer", "Server Compute Output")
+
+
+def find_binary(given: Path | None) -> Path:
+    """Finds the tool.
+
+    Args:
+        given: Where the user says it is; None to look on PATH.
+
+    Returns:
+        Its path.
+
+    Raises:
+        BenchError: It is not there; the message says how to get it.
+    """
+    found = given or shutil.which(_NAME)
+    if found is None or not Path(found).is_file():
+        raise BenchError(
+            f"{given or _NAME} is not found; 'pip install --no-deps --target DIR "
+            f"tritonclient==2.51.0' brings it, name it with --binary DIR/bin/{_NAME}"
+        )
+    return Path(found)
+
+
+async def second_opinion(
+    contender: TritonContender, scenario: Scenario, sentences: Sequence[Sentence], binary: Path
+) -> Table:
+    """Has our load generator and perf_analyzer send the same rows, one after the other.
+
+    Args:
+        contender: A running server.
+        scenario: `single:...` or `poisson:...`.
+        sentences: What to send, once each.
+        binary: The tool.
+
+    Returns:
+        Their figures side by side.
+
+    Raises:
+        BenchError: The tool cannot run the scenario, or failed.
+    """
+    load = _load_flags(scenario)
+    await send(contender, scenario, sentences[: max(16, scenario.in_flight)])  # warms up
+    round_, _ = await measure(contender, scenario, sentences, 0)
+    ours = figures(round_)
+    rows = [scenario.rows(sentence)[0] for sentence in sentences]
+    theirs = await asyncio.to_thread(_run, contender, rows, binary, load)
+    cells = [[name, number(ours[name]), number(theirs[name])] for name in _FIGURES]
+    title = f"{contender.name}, {scenario.name}: {len(sentences)} sentences"
+    return Table(title, ["", "ct2-bench", _NAME], cells)
+
+
+def _load_flags(scenario: Scenario) -> list[str]:
+    if isinstance(scenario, ClosedLoop) and not scenario.fan_out:
+        return ["--concurrency-range", str(scenario.sessions)]
+    if isinstance(scenario, OpenLoop) and scenario.kind == "poisson":
+        return ["--request-rate-range", f"{scenario.amount:g}", "--request-distribution", "poisson"]
+    raise BenchError(f"{_NAME} does not know {scenario.name}; it runs single and poisson")
+
+
+def _run(
+    contender: TritonContender, rows: Sequence[Row], binary: Path, load: Sequence[str]
+) -> dict[str, float]:
+    """Sends each row once, and gives what the tool says, under our names of figures."""
+    folder = contender.setup.folder
+    rows_file, result_file = folder / f"{_NAME}.json", folder / f"{_NAME}.csv"
+    rows_file.write_text(json.dumps({"data": [_tensors(row) for row in rows]}), encoding="utf-8")
+    result_file.unlink(missing_ok=True)
+    command = [str(binary.absolute()), "-m", rows[0].model, "-i", "grpc"]
+    command += ["-u", contender.server.grpc_url, "--input-data", str(rows_file)]
+    command += ["--request-count", str(len(rows)), "-f", str(result_file), *load]
+    environment = {**os.environ, **_library_path()}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0 or not result_file.exists():
+        raise BenchError(f"{_NAME} failed: {(done.stderr or done.stdout).strip()[-2000:]}")
+    with result_file.open(encoding="utf-8", newline="") as file:
+        line = next(csv.DictReader(file))
+    return {
+        "sentences/s": float(line["Inferences/Second"]),
+        **{f"p{p} ms": float(line[f"p{p} latency"]) / 1000 for p in (50, 95, 99)},
+        "queue ms": float(line["Server Queue"]) / 1000,
+        "compute ms": sum(float(line[name]) for name in _COMPUTE) / 1000,
+    }
+
+
+def _tensors(row: Row) -> dict[str, object]:
+    tensors = {"INPUT_IDS": row.input_ids, "TARGET_PREFIX": row.target_prefix}
+    return {name: {"content": ids, "shape": [len(ids)]} for name, ids in tensors.items()}
+
+
+def _library_path() -> dict[str, str]:
+    """Offers the wheel's libraries under the names the tool looks for, after those it finds."""
+    spec = importlib.util.find_spec("pytriton")
+    if spec is None or spec.origin is None:
+        return {}
+    carried = Path(spec.origin).parents[1] / "nvidia_pytriton.libs"
+    links = {name: path for name, glob in _LIBRARIES.items() for path in carried.glob(glob)}
+    if not links:
+        return {}
+    folder = linked_folder(user_cache() / _NAME, links)
+    there = os.environ.get("LD_LIBRARY_PATH")
+    return {"LD_LIBRARY_PATH": f"{there}{os.pathsep}{folder}" if there else str(folder)}

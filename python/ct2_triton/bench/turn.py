@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One turn: a scenario with one contender, and what it used meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from ct2_triton.bench import process_tree
+from ct2_triton.bench.errors import BenchError
+from ct2_triton.bench.record import Round
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ct2_triton.bench.contenders import Contender, ServerCounts
+    from ct2_triton.bench.scenarios import Outcome, Scenario
+    from ct2_triton.bench.setup import Ids
+    from ct2_triton.bench.workload import Sentence
+
+    Answers = dict[tuple[int, int], Ids]
+
+_COUNTS_LAG_S = 1.0
+
+
+async def send(
+    contender: Contender, scenario: Scenario, sentences: Sequence[Sentence]
+) -> Outcome | None:
+    """Runs a scenario.
+
+    Returns:
+        What came of it; None where the scenario means nothing for the contender.
+
+    Raises:
+        BenchError: The contender failed.
+    """
+    try:
+        return await scenario.run(contender, sentences)
+    except Exception as error:  # each contender fails in its own way
+        raise BenchError(f"{contender.name} failed in {scenario.name}: {error}") from error
+
+
+async def measure(
+    contender: Contender, scenario: Scenario, sentences: Sequence[Sentence], number: int
+) -> tuple[Round, Answers]:
+    """Runs a scenario that the contender takes part in, and reads what it used.
+
+    Args:
+        contender: Started, and warm.
+        scenario: How the sentences are sent.
+        sentences: What is sent.
+        number: Of the round.
+
+    Returns:
+        The round, its answers not compared yet, and the answers.
+
+    Raises:
+        BenchError: The contender failed.
+    """
+    counts = await contender.server_counts()
+    before = _cpu_times(contender)
+    outcome = await send(contender, scenario, sentences)
+    assert outcome is not None  # noqa: S101 - callers know who takes part
+    own, client, machine = (
+        now - then for now, then in zip(_cpu_times(contender), before, strict=True)
+    )
+    memory = process_tree.memory(contender.pid)
+    round_ = Round(
+        contender=contender.name,
+        number=number,
+        wall_s=outcome.wall_s,
+        words=sum(sentence.words * len(scenario.rows(sentence)) for sentence in sentences),
+        samples=tuple(outcome.samples),
+        cpu_s=own,
+        client_cpu_s=client,
+        other_cpu_s=max(0.0, machine - own - client),
+        rss_bytes=memory.rss_bytes,
+        pss_bytes=memory.pss_bytes,
+        counts=counts and await _counts_after(contender, counts, len(outcome.samples)),
+    )
+    return round_, outcome.answers
+
+
+def _cpu_times(contender: Contender) -> tuple[float, float, float]:
+    """CPU seconds of the contender, of this process, of the machine."""
+    own = process_tree.cpu_s(contender.pid)
+    return own, time.process_time(), process_tree.machine_cpu_s()
+
+
+async def _counts_after(
+    contender: Contender, before: ServerCounts, requests: int
+) -> ServerCounts | None:
+    """Reads what a server counted; Triton counts a request a moment after it has answered."""
+    deadline = time.monotonic() + _COUNTS_LAG_S
+    while True:
+        now = await contender.server_counts()
+        counted = now and now.since(before)
+        if counted is None or counted.requests >= requests or time.monotonic() > deadline:
+            return counted
+        await asyncio.sleep(0.02)
