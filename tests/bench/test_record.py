@@ -16,7 +16,7 @@ from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.plots import write_plots
 from ct2_triton.bench.record import Round, Run
 from ct2_triton.bench.report import markdown
-from ct2_triton.bench.tables import brief_table
+from ct2_triton.bench.tables import brief_table, warnings
 
 COUNTS = ServerCounts(rows=4, batches=2, requests=4, queue_ns=4, compute_ns=8)
 
@@ -100,6 +100,20 @@ def test_the_report_says_whose_answers_differ() -> None:
     assert engine.startswith("| engine-int8 | - |")
     assert "Baseline: `slow-int8`." in text
     assert "![single.png](single.png)" in text
+
+
+def test_differing_answers_and_a_busy_machine_are_said_before_any_figure() -> None:
+    run = a_run()
+    assert warnings(run) == [
+        "single:4: quick-int8: answers, 3 of 12 differ from engine-int8",
+    ]
+    busy = round_of("slow-int8", [sample(0, 0)], wall_s=2.0, other_cpu_s=3.0)
+    quiet = round_of("slow-int8", [sample(0, 0)], wall_s=2.0, other_cpu_s=0.1)
+    assert warnings(run_of([quiet], "slow-int8")) == []
+    (warning,) = warnings(run_of([quiet, busy], "slow-int8"))
+    assert warning == "other work kept up to 1.5 cores busy: repeat on a quiet machine"
+    text = markdown(run_of([busy], "slow-int8"), [])
+    assert text.index(warning) < text.index("## single:4")
 
 
 def test_there_is_a_picture_for_each_kind_of_scenario(tmp_path: Path) -> None:

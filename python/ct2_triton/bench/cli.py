@@ -16,6 +16,7 @@ languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds)
 from __future__ import annotations
 
 import asyncio
+import sys
 import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
@@ -34,7 +35,7 @@ from ct2_triton.bench.record import Run
 from ct2_triton.bench.report import markdown
 from ct2_triton.bench.scenarios import parse_scenario
 from ct2_triton.bench.setup import MODEL, Setup
-from ct2_triton.bench.tables import Table, brief_table
+from ct2_triton.bench.tables import Table, brief_table, warnings
 from ct2_triton.bench.workload import SENTENCES, random_workload, text_workload
 from ct2_triton.client.tokenization import Tokenizer
 
@@ -108,6 +109,8 @@ def run(args: argparse.Namespace) -> int:
     result = _measure(args, console)
     for scenario in result.scenarios:
         console.print(_rich_table(brief_table(result, scenario)))
+    for warning in warnings(result):
+        print(f"ct2-bench: {warning}", file=sys.stderr)
     _write(result, folder)
     print(f"report: {folder / 'report.md'}; plots and all samples (run.json) beside it")
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ct2_triton.bench.tables import Table, full_tables
+from ct2_triton.bench.tables import Table, full_tables, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +31,8 @@ def markdown(run: Run, plots: Sequence[str]) -> str:
         Markdown.
     """
     parts = [f"# Comparison of {run.started}", _READING, f"Baseline: `{run.baseline}`."]
+    if notes := warnings(run):
+        parts.append("\n".join(f"- **{note}**" for note in notes))
     for scenario in run.scenarios:
         parts.append(f"## {scenario.name}")
         parts.extend(_table(table) for table in full_tables(run, scenario))

@@ -30,6 +30,8 @@ _COSTS = (
     "client CPU s/1000 source tokens",
     "other CPU",
 )
+# More than a quiet system does on its own.
+_BUSY_CORES = 0.2
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,24 @@ def full_tables(run: Run, scenario: ScenarioRecord) -> list[Table]:
         ],
     )
     return [times, costs]
+
+
+def warnings(run: Run) -> list[str]:
+    """Says what a reader must know before any figure: answers that differ, a busy machine."""
+    found = []
+    for scenario in run.scenarios:
+        for contender in scenario.contenders():
+            if any(round_.different_rows for round_ in scenario.of(contender)):
+                answers = _answers(scenario, contender)
+                found.append(f"{scenario.name}: {contender}: answers, {answers}")
+    busy = max(
+        round_.other_cpu_s / round_.wall_s
+        for scenario in run.scenarios
+        for round_ in scenario.rounds
+    )
+    if busy > _BUSY_CORES:
+        found.append(f"other work kept up to {busy:.1f} cores busy: repeat on a quiet machine")
+    return found
 
 
 def number(value: float) -> str:

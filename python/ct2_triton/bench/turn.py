@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     Answers = dict[tuple[int, int], Ids]
 
-_COUNTS_LAG_S = 1.0
+# Triton counts a request a moment after it has answered; the Python backend, a whole batch.
+_COUNTS_LAG_S = 5.0
+_QUIET_S = 0.1
 
 
 async def send(
@@ -58,7 +60,7 @@ async def measure(
     Raises:
         BenchError: The contender failed.
     """
-    counts = await contender.server_counts()
+    counts = await _settled_counts(contender)
     before = _cpu_times(contender)
     outcome = await send(contender, scenario, sentences)
     assert outcome is not None  # noqa: S101 - callers know who takes part
@@ -88,14 +90,27 @@ def _cpu_times(contender: Contender) -> tuple[float, float, float]:
     return own, time.process_time(), process_tree.machine_cpu_s()
 
 
+async def _settled_counts(contender: Contender) -> ServerCounts | None:
+    """Reads what a server has counted, once that no longer changes."""
+    now = await contender.server_counts()
+    while now is not None:
+        await asyncio.sleep(_QUIET_S)
+        before, now = now, await contender.server_counts()
+        if now == before:
+            break
+    return now
+
+
 async def _counts_after(
-    contender: Contender, before: ServerCounts, requests: int
+    contender: Contender, before: ServerCounts, rows: int
 ) -> ServerCounts | None:
-    """Reads what a server counted; Triton counts a request a moment after it has answered."""
+    """Reads what a server counted since, once all rows are in it."""
     deadline = time.monotonic() + _COUNTS_LAG_S
     while True:
         now = await contender.server_counts()
         counted = now and now.since(before)
-        if counted is None or counted.requests >= requests or time.monotonic() > deadline:
+        if counted is None or min(counted.rows, counted.requests) >= rows:
+            return counted
+        if time.monotonic() > deadline:
             return counted
         await asyncio.sleep(0.02)
