@@ -90,6 +90,13 @@ def test_an_open_loop_is_judged_by_its_latency() -> None:
     assert [row[1] for row in table.rows] == ["1", "1", "-"]
 
 
+def test_a_baseline_that_has_no_turn_gives_way_to_the_first_that_has() -> None:
+    run = replace(a_run(scenario="bursts:8@1"), baseline="absent-int8")
+    table = brief_table(run, run.scenarios[0])
+    assert table.title.endswith("; ratios to slow-int8 in p95 ms")
+    assert "Ratios to `slow-int8` in p95 ms" in markdown(run, [])
+
+
 def test_the_report_says_whose_answers_differ() -> None:
     text = markdown(a_run(), ["single.png"])
     (slow,) = [line for line in text.splitlines() if "| 12 equal to engine-int8 |" in line]

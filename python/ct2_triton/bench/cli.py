@@ -97,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         raise BenchError("ct2-bench needs its extra: pip install 'ct2-triton[bench]'") from error
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 120
     if args.command == "compare":
         _show_both(Run.read(args.first), Run.read(args.second), console)
         return 0
@@ -276,9 +278,9 @@ def _rich_table(table: Table) -> object:
     from rich.table import Table as RichTable
 
     shown = RichTable(title=table.title, title_justify="left", box=SIMPLE_HEAD)
-    shown.add_column("", no_wrap=True)
+    shown.add_column("", overflow="fold")
     for name in table.header[1:]:
-        shown.add_column(name, justify="right", overflow="fold")
+        shown.add_column(name, justify="right", no_wrap=True)
     for row in table.rows:
         shown.add_row(*row)
     return shown

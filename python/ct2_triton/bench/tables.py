@@ -50,18 +50,14 @@ def is_open_loop(scenario: ScenarioRecord) -> bool:
 
 def brief_table(run: Run, scenario: ScenarioRecord) -> Table:
     """Makes the table that the terminal shows."""
+    spreads = {name: over_rounds(scenario.of(name)) for name in scenario.contenders()}
     rows = [
-        [
-            name,
-            *_ratio(run, scenario, name),
-            *_medians(over_rounds(scenario.of(name)), _BRIEF),
-        ]
-        for name in scenario.contenders()
+        [name, *_ratio(run, scenario, name), *_medians(values, _BRIEF)]
+        for name, values in spreads.items()
     ]
-    title = (
-        f"{scenario.name}: {_title(scenario)}; ratios to {run.baseline} in {_judged_by(scenario)}"
-    )
-    return Table(title, ["", "ratio", "range", *_BRIEF], rows)
+    judged = f"ratios to {_baseline(run, scenario)} in {_judged_by(scenario)}"
+    header = ["", "ratio", "range", *_BRIEF]
+    return Table(f"{scenario.name}: {_title(scenario)}; {judged}", header, rows)
 
 
 def full_tables(run: Run, scenario: ScenarioRecord) -> list[Table]:
@@ -69,8 +65,9 @@ def full_tables(run: Run, scenario: ScenarioRecord) -> list[Table]:
     spreads = {name: over_rounds(scenario.of(name)) for name in scenario.contenders()}
     present = [name for name in (*_TIMES, *_LAST) if any(name in v for v in spreads.values())]
     times = Table(
-        f"{_title(scenario)}. Medians of the rounds (range).",
-        ["", f"ratio in {_judged_by(scenario)}", "range", *present],
+        f"{_title(scenario)}. Ratios to `{_baseline(run, scenario)}` in {_judged_by(scenario)}. "
+        "Medians and, in parentheses, ranges of the rounds.",
+        ["", "ratio", "range", *present],
         [
             [
                 name,
@@ -122,8 +119,14 @@ def _judged_by(scenario: ScenarioRecord) -> str:
     return TAIL if is_open_loop(scenario) else RATE
 
 
+def _baseline(run: Run, scenario: ScenarioRecord) -> str:
+    """The run's; where that has no turn (the ceiling in an open loop), the first that has."""
+    contenders = scenario.contenders()
+    return run.baseline if run.baseline in contenders else contenders[0]
+
+
 def _ratio(run: Run, scenario: ScenarioRecord, contender: str) -> list[str]:
-    spread = ratios(scenario, contender, run.baseline, _judged_by(scenario))
+    spread = ratios(scenario, contender, _baseline(run, scenario), _judged_by(scenario))
     return ["-", "-"] if spread is None else [number(spread.median), _range(spread)]
 
 
