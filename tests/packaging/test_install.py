@@ -108,6 +108,7 @@ def test_the_toolkit_installs_without_a_compiler(toolkit_wheel: Path) -> None:
     names = zipfile.ZipFile(toolkit_wheel).namelist()
     assert "ct2_triton/serve/cli.py" in names
     assert "ct2_triton/demo_model/model/model.bin" in names
+    assert "ct2_triton/bench/sentences.txt" in names
     assert not [name for name in names if name.endswith(".so")]
 
 
@@ -119,7 +120,7 @@ def test_the_toolkit_says_that_the_plugin_is_missing(toolkit_wheel: Path, tmp_pa
     assert result.stderr.startswith("ct2-serve: this installation of ct2-triton has no Triton back")
     assert result.stderr.count("\n") == 1
     _run(python, "-c", "import ct2_triton.client, ct2_triton.prepare, ct2_triton.serve")
-    for command in ("ct2-prepare", "ct2-translate"):
+    for command in ("ct2-bench", "ct2-prepare", "ct2-translate"):
         assert "0.1.0" in _run(python.with_name(command), "--version").stdout
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 # Fields of /proc/<pid>/stat behind the command's name, which ends with the last ')'.
 _PARENT, _USER, _SYSTEM, _CHILDREN_USER, _CHILDREN_SYSTEM = 1, 11, 12, 13, 14
 
@@ -49,7 +48,7 @@ def cpu_s(pid: int) -> float:
         with contextlib.suppress(OSError):
             stat = _stat(member)
             ticks += sum(int(stat[i]) for i in (_USER, _SYSTEM, _CHILDREN_USER, _CHILDREN_SYSTEM))
-    return ticks / _TICKS_PER_S
+    return ticks / _ticks_per_s()
 
 
 def memory(pid: int) -> Memory:
@@ -68,7 +67,11 @@ def machine_cpu_s() -> float:
     """Gives the CPU time that the whole machine has been busy, since it was started."""
     fields = (_PROC / "stat").read_text(encoding="ascii").splitlines()[0].split()[1:]
     user, nice, system, _idle, _iowait, irq, softirq = (int(field) for field in fields[:7])
-    return (user + nice + system + irq + softirq) / _TICKS_PER_S
+    return (user + nice + system + irq + softirq) / _ticks_per_s()
+
+
+def _ticks_per_s() -> int:
+    return os.sysconf("SC_CLK_TCK")
 
 
 def _stat(pid: int) -> list[str]:
