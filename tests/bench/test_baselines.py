@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -20,11 +20,10 @@ from ct2_triton.bench.contenders import (
     TritonContender,
     make_contender,
 )
-from ct2_triton.bench.contenders.python_backend import PythonTransformersContender
 from ct2_triton.bench.models.engine import EngineTranslator
 from ct2_triton.bench.models.translator import Settings
 from ct2_triton.bench.process_tree import tree
-from ct2_triton.bench.setup import Ids, Row, Setup
+from ct2_triton.bench.setup import MODEL, Ids, Row, Setup
 from server.helpers import Connection
 from support.tiny import tiny_checkpoint
 
@@ -36,6 +35,8 @@ UNKNOWN = Row((4, 9999, 2), (1205,))
 SERVED = (
     "python-transformers-float32",
     "python-ctranslate2-float32",
+    "python-transformers-threads-float32",
+    "python-ctranslate2-workers-float32",
     "fastapi-transformers-float32",
     "fastapi-transformers-tuned-float32",
 )
@@ -56,8 +57,7 @@ class Outcome:
 @pytest.fixture(scope="module")
 def setup(tmp_path_factory: pytest.TempPathFactory) -> Setup:
     folder = tmp_path_factory.mktemp("bench")
-    models = ("first", "second")
-    return Setup(str(tiny_checkpoint("nllb")), folder, models, max_decoding_length=LIMIT, cores=2)
+    return Setup(str(tiny_checkpoint("nllb")), folder, max_decoding_length=LIMIT, cores=2)
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +74,10 @@ def outcome(request: pytest.FixtureRequest, setup: Setup) -> Outcome:
 
 
 async def run(name: str, setup: Setup) -> Outcome:
-    # Each model gets every other row.
+    if name.startswith("fastapi"):
+        setup = replace(setup, models=("first", "second"))  # which get every other row
     rows = [
-        Row(row.input_ids, row.target_prefix, setup.models[i % 2])
+        Row(row.input_ids, row.target_prefix, setup.models[i % len(setup.models)])
         for i, row in enumerate([*ROWS, UNKNOWN])
     ]
     async with make_contender(name, setup) as contender:
@@ -103,7 +104,7 @@ async def counts_of(contender: Contender, rows: int) -> ServerCounts | None:
 
 def ask_for_a_beam(contender: TritonContender) -> str:
     connection = Connection(contender.server.grpc_url)
-    refusal = connection.refusal("first", [[4, 5, 2]], [[1205]], beam_size=2)
+    refusal = connection.refusal(MODEL, [[4, 5, 2]], [[1205]], beam_size=2)
     connection.close()
     return refusal
 
@@ -124,22 +125,24 @@ def test_a_malformed_row_fails_alone(outcome: Outcome) -> None:
         assert "id 9999 is outside the vocabulary" in str(outcome.refusal)
 
 
-@pytest.mark.parametrize("outcome", SERVED[:2], indirect=True)
+@pytest.mark.parametrize("outcome", SERVED[:4], indirect=True)
 def test_the_python_backend_forms_batches_of_rows_that_waited(outcome: Outcome) -> None:
     assert outcome.counts is not None
     assert outcome.counts.rows == len(ROWS) + 1
     assert outcome.counts.batches <= len(ROWS) / 2
 
 
-@pytest.mark.parametrize("outcome", SERVED[:2], indirect=True)
+@pytest.mark.parametrize("outcome", SERVED[:4], indirect=True)
 def test_the_python_backend_refuses_options_instead_of_ignoring_them(outcome: Outcome) -> None:
     assert 'takes no options with a request: {"beam_size":2}' in outcome.refused_option
 
 
 def test_there_are_as_many_processes_as_the_settings_say_and_none_is_left(outcome: Outcome) -> None:
     processes = {
-        "python-transformers-float32": 1 + 2,  # tritonserver, an instance of each model
+        "python-transformers-float32": 1 + 2,  # tritonserver, two instances
         "python-ctranslate2-float32": 1 + 2,
+        "python-transformers-threads-float32": 1 + 1,
+        "python-ctranslate2-workers-float32": 1 + 1,
         "fastapi-transformers-float32": 1 + 1,
         "fastapi-transformers-tuned-float32": 1 + 2,
     }
@@ -162,19 +165,27 @@ def test_a_library_in_process_answers_lists_and_single_rows(
     assert asyncio.run(translate()) == (truth, truth[:3], truth[3], 3)
 
 
+@pytest.mark.parametrize(("models", "cores"), [("a", 5), ("ab", 2), ("abcdefg", 1)])
 @pytest.mark.parametrize(
-    ("models", "instances"), [(("a",), 5), (("a", "b"), 2), (tuple("abcdefg"), 1)]
+    ("kind", "layout"),
+    [
+        ("python-transformers", "{0} 1 1"),
+        ("python-transformers-threads", "1 1 {0}"),
+        ("python-ctranslate2", "{0} 1 1"),
+        ("python-ctranslate2-workers", "1 {0} 1"),
+    ],
 )
-def test_one_thread_processes_share_the_cores(
-    tmp_path: Path, models: tuple[str, ...], instances: int
+def test_the_models_share_five_cores(
+    setup: Setup, tmp_path: Path, models: str, cores: int, kind: str, layout: str
 ) -> None:
-    setup = Setup(str(tiny_checkpoint("nllb")), tmp_path, models, beam_size=3, cores=5)
-    contender = PythonTransformersContender("float32", setup)
-    contender.write_repository(tmp_path / "repository")
+    """A layout is instances, workers, threads."""
+    setup = replace(setup, models=tuple(models), beam_size=3, cores=5)
+    contender = make_contender(f"{kind}-float32", setup)
+    assert isinstance(contender, TritonContender)
+    contender.write_repository(tmp_path)
     for model in models:
-        folder = tmp_path / "repository" / model
-        config = text_format.Parse((folder / "config.pbtxt").read_text(), ModelConfig())
-        assert config.instance_group[0].count == instances
-        settings = Settings.read(folder / "1" / "settings.json")
-        assert (settings.threads, settings.beam_size) == (1, 3)
-    assert contender.settings()["instances"].startswith(f"{instances} of one thread")
+        config = text_format.Parse((tmp_path / model / "config.pbtxt").read_text(), ModelConfig())
+        settings = Settings.read(tmp_path / model / "1" / "settings.json")
+        found = (config.instance_group[0].count, settings.workers, settings.threads)
+        assert " ".join(map(str, found)) == layout.format(cores)
+        assert settings.beam_size == 3

@@ -10,8 +10,10 @@ from ct2_triton.bench.contenders.base import Contender, ListContender, ServerCou
 from ct2_triton.bench.contenders.fastapi import FastApiContender, TunedFastApiContender
 from ct2_triton.bench.contenders.in_process import EngineContender, TransformersContender
 from ct2_triton.bench.contenders.python_backend import (
+    PooledPythonEngineContender,
     PythonEngineContender,
     PythonTransformersContender,
+    ThreadedPythonTransformersContender,
 )
 from ct2_triton.bench.contenders.triton import TritonContender
 from ct2_triton.bench.errors import BenchError
@@ -36,7 +38,9 @@ KINDS: dict[str, type[Contender]] = {
         BackendContender,
         EngineContender,
         PythonEngineContender,
+        PooledPythonEngineContender,
         PythonTransformersContender,
+        ThreadedPythonTransformersContender,
         FastApiContender,
         TunedFastApiContender,
         TransformersContender,

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton's Python backend: with Hugging Face `generate`, and with CTranslate2's Python module."""
+"""Triton's Python backend: with Hugging Face `generate`, and with CTranslate2's Python module.
+
+Each in two layouts, because which is the quicker depends on the model and the machine: the fair
+baseline is the better of the two in a run. Both use every core, and no core twice.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,11 +22,10 @@ if TYPE_CHECKING:
 
 
 class _PythonBackendContender(TritonContender):
-    """One-thread processes, together as many as there are cores, at least one for each model.
+    """A Python model for each name; the names share the cores evenly, at least one each.
 
-    Each instance of a model is a process with weights of its own that takes what has waited while
-    it computed. One instance of several threads was slower (docs/benchmarks.md): its rows wait for
-    the longest of their batch, and small matrices gain little from a second thread.
+    Every instance is a process with weights of its own, and takes what has waited while it
+    computed, without a queue delay.
     """
 
     model: ClassVar[str]
@@ -29,22 +33,33 @@ class _PythonBackendContender(TritonContender):
     def write_repository(self, repository: Path) -> None:
         """Writes a Python model for each name."""
         for name in self.setup.models:
-            write_python_model(repository / name, self.model, self._load(), self._instances)
+            write_python_model(
+                repository / name, self.model, self.translator_settings(), self.instances
+            )
 
     def settings(self) -> Mapping[str, str]:
         """Says how the batches are made."""
+        settings = self.translator_settings()
         return {
             "server": f"tritonserver, Python backend, {self._library()}",
-            "instances": f"{self._instances} of one thread for each model, each with its weights",
+            "instances": f"{self.instances} for each model, each with its weights, "
+            f"{settings.workers} x {settings.threads} threads",
             "batches": "dynamic, ragged, no queue delay; sorted by length, padded inside",
             "input": "token ids over gRPC",
         }
 
     @property
-    def _instances(self) -> int:
+    def cores_per_model(self) -> int:
+        """Cores that each of the models may use."""
         return max(1, self.setup.cores // len(self.setup.models))
 
-    def _load(self) -> Settings:
+    @property
+    def instances(self) -> int:
+        """Processes of each model: one-thread processes, unless a subclass says otherwise."""
+        return self.cores_per_model
+
+    def translator_settings(self) -> Settings:
+        """Gives what each instance loads."""
         return Settings(
             str(self._model_folder()),
             precision=self.precision,
@@ -74,6 +89,21 @@ class PythonTransformersContender(_PythonBackendContender):
         return f"transformers {version('transformers')} on torch {version('torch')}"
 
 
+class ThreadedPythonTransformersContender(PythonTransformersContender):
+    """The same in one process, whose threads share every matrix: less memory, larger batches."""
+
+    kind = "python-transformers-threads"
+
+    @property
+    def instances(self) -> int:
+        """One."""
+        return 1
+
+    def translator_settings(self) -> Settings:
+        """Gives PyTorch all cores of the model."""
+        return replace(super().translator_settings(), threads=self.cores_per_model)
+
+
 class PythonEngineContender(_PythonBackendContender):
     """The same engine as ours behind the usual backend; see `models/engine.py`."""
 
@@ -85,3 +115,18 @@ class PythonEngineContender(_PythonBackendContender):
 
     def _library(self) -> str:
         return f"ctranslate2 {version('ctranslate2')}"
+
+
+class PooledPythonEngineContender(PythonEngineContender):
+    """The same in one process, whose workers share the weights and the rows of each batch."""
+
+    kind = "python-ctranslate2-workers"
+
+    @property
+    def instances(self) -> int:
+        """One."""
+        return 1
+
+    def translator_settings(self) -> Settings:
+        """Gives CTranslate2 a one-thread worker for each core of the model."""
+        return replace(super().translator_settings(), workers=self.cores_per_model)
