@@ -74,28 +74,36 @@ def fuzz(args: argparse.Namespace) -> bool:
 def storm(args: argparse.Namespace) -> bool:
     """Clients that cancel, time out and disconnect, among clients that wait for their answers."""
     from reliability import observe
-    from reliability.cancel_storm import CancelStorm
+    from reliability.cancel_storm import run_storm
     from server import configs
     from server.helpers import Reference
+    from support.repository import write_model
+    from support.servers import ServerStack
     from support.tiny import tiny_engine_model
 
     print(f"storm: seed {args.seed}, {args.actions} actions", flush=True)
-    reference = Reference(tiny_engine_model("nllb"))
-    with one_model(tiny_engine_model("nllb"), configs.plain()) as server:
-        files, threads = observe.open_files(server), observe.thread_count(server)
-        memory, started = observe.resident_mib(server), time.monotonic()
-        report = CancelStorm(server, "model", reference, args.seed).run(args.actions)
-        took = time.monotonic() - started
-        counts = observe.settled(server, "model")
-        time.sleep(5)  # connections that are gone are noticed late
-        print(f"{sum(report.did.values())} actions in {took:.0f} s: {dict(report.did)}")
+    engine_model = tiny_engine_model("nllb")
+    before: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder, ServerStack() as stack:
+        write_model(Path(folder), "model", engine_model, configs.plain())
+
+        def start() -> TritonServer:
+            server = stack.start(Path(folder))
+            before.update(observe.resources(server))
+            return server
+
+        reference = Reference(engine_model)
+        server, report, ended = run_storm(start, "model", reference, args.seed, args.actions)
+        print(f"servers that a defect of Triton ended before: {ended}")
+        print("\n".join(report.wrong[:20]))
+        print(f"{sum(report.did.values())} actions: {dict(report.did)}")
         print(f"{report.requests} requests sent; calls ended: {dict(report.answered)}")
+        counts = observe.settled(server, "model")
         print(f"server says: {counts}")
-        print(f"open files {files} -> {observe.open_files(server)}")
-        print(f"threads {threads} -> {observe.thread_count(server)}")
-        print(f"resident {memory:.0f} -> {observe.resident_mib(server):.0f} MiB")
+        time.sleep(5)  # connections that are gone are noticed late
+        print(f"before: {before}")
+        print(f"after: {observe.resources(server)}")
         print(f"asked to end, the server ends with status {server.stop()}")
-    print("\n".join(report.wrong))
     counted = report.answered["OK"] <= counts.success
     return not report.wrong and counted and counts.success + counts.failed <= report.requests
 

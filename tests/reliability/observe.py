@@ -22,11 +22,6 @@ def resident_mib(server: TritonServer) -> float:
     return _status_kib(server, "VmRSS") / 1024
 
 
-def peak_mib(server: TritonServer) -> float:
-    """The most that was ever resident."""
-    return _status_kib(server, "VmHWM") / 1024
-
-
 def thread_count(server: TritonServer) -> int:
     """Threads of the server's process."""
     return len(list(Path(f"/proc/{server.process.pid}/task").iterdir()))
@@ -35,6 +30,15 @@ def thread_count(server: TritonServer) -> int:
 def open_files(server: TritonServer) -> int:
     """File descriptors of the server's process."""
     return len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+
+
+def resources(server: TritonServer) -> dict[str, float]:
+    """What the server holds."""
+    return {
+        "resident MiB": round(resident_mib(server)),
+        "threads": thread_count(server),
+        "open files": open_files(server),
+    }
 
 
 def _status_kib(server: TritonServer, field: str) -> int:

@@ -6,13 +6,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import grpc
 import pytest
 
 from ct2_triton.serve import TritonServer
 from reliability import fuzz_grpc, observe
-from reliability.cancel_storm import CancelStorm, id_tensors
+from reliability.cancel_storm import CancelStorm, ended_by_triton, id_tensors, run_storm
 from reliability.fuzz_request import Request
 from server import configs
 from server.helpers import Reference, sentences
@@ -23,30 +25,32 @@ pytestmark = pytest.mark.server
 ACTIONS = 600
 
 
-@pytest.fixture
-def storm_server(
+def test_clients_that_leave_do_no_harm(
     make_server: Callable[..., TritonServer], tmp_path: Path, nllb_engine_model: Path
-) -> TritonServer:
+) -> None:
     write_model(tmp_path, "nllb", nllb_engine_model, configs.plain())
-    return make_server(tmp_path)
-
-
-def test_clients_that_leave_do_no_harm(storm_server: TritonServer, nllb_engine_model: Path) -> None:
-    files = observe.open_files(storm_server)
+    reference = Reference(nllb_engine_model)
     seed = random.SystemRandom().randrange(10**6)
-    storm = CancelStorm(storm_server, "nllb", Reference(nllb_engine_model), seed)
-    report = storm.run(ACTIONS)
+    files = 0
+
+    def start() -> TritonServer:
+        nonlocal files
+        server = make_server(tmp_path)
+        files = observe.open_files(server)
+        return server
+
+    server, report, _ = run_storm(start, "nllb", reference, seed, ACTIONS)
     assert not report.wrong, f"seed {seed}: {report.wrong[:5]}"
     assert len(report.did) == 6
     assert report.answered["OK"] >= report.did["wait"]
     assert report.answered["CANCELLED"] > 0
     # Nothing is left behind, and nothing was counted twice.
-    counts = observe.settled(storm_server, "nllb")
+    counts = observe.settled(server, "nllb")
     assert counts.pending == 0
     assert report.answered["OK"] <= counts.success
     assert counts.success + counts.failed <= report.requests
-    observe.wait_until(lambda: observe.open_files(storm_server) <= files + 4, "closed sockets")
-    again = CancelStorm(storm_server, "nllb", Reference(nllb_engine_model), seed)
+    observe.wait_until(lambda: observe.open_files(server) <= files + 4, "closed sockets")
+    again = CancelStorm(server, "nllb", reference, seed)
     again.run(8)
     assert not again.report.wrong
 
@@ -73,3 +77,18 @@ def test_requests_cancelled_while_they_run_count_as_cancelled(
     counts = observe.settled(server, "nllb")
     assert counts.success + counts.failed == len(rows) + 1
     assert counts.success < len(rows) // 2
+
+
+@pytest.mark.parametrize(
+    ("frames", "its_own"),
+    [
+        (["tritonserver", "pthread_mutex_lock in libc.so.6", "bin/tritonserver"], True),
+        (["tritonserver", "pthread_mutex_lock in libc.so.6", "libtriton_ctranslate2.so"], False),
+        (["tritonserver", "memcpy in libc.so.6", "bin/tritonserver"], False),
+        ([], False),
+    ],
+)
+def test_only_the_known_defect_of_triton_is_forgiven(frames: list[str], its_own: bool) -> None:
+    lines = ["ready", *(["Signal (11) received.", *frames] if frames else [])]
+    server = SimpleNamespace(log_text=lambda: "\n".join(lines))
+    assert ended_by_triton(cast("TritonServer", server)) is its_own
