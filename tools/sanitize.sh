@@ -7,7 +7,8 @@
 #   tools/sanitize.sh asan|tsan core [pytest ...]  tests/core, on that build of the core
 #   tools/sanitize.sh asan|tsan server [pytest ...]  tests/server, on that build of the backend, in
 #                                                  the real tritonserver; without arguments the
-#                                                  mixed load for 60 s and the hostile requests
+#                                                  mixed load for 60 s and the hostile and
+#                                                  generated requests
 #   tools/sanitize.sh asan|tsan all
 #
 # Ends with a status other than 0 if a test fails or a sanitizer reports anything; what it reports
@@ -116,7 +117,8 @@ run_server() {
   local tests=("$@")
   if [[ $# -eq 0 ]]; then
     tests=(tests/server/test_mixed_load.py tests/server/test_hostile_inputs.py
-           tests/server/test_hostile_options.py tests/server/test_model_files.py)
+           tests/server/test_hostile_options.py tests/server/test_model_files.py
+           tests/reliability/test_fuzz.py)
     export CT2_TRITON_LOAD_SECONDS=${CT2_TRITON_LOAD_SECONDS:-60}
   fi
   CT2_TRITON_LOAD_SEED=$seed \
