@@ -40,8 +40,8 @@ GERMAN = {
     "With 50 points, Valdora are now in ninth place, 7 points behind the Dragons.": (
         "Mit 50 Punkten steht Valdora jetzt auf dem neunten Platz, 7 Punkte hinter den Drachen."
     ),
-    "The next question comes from Ndiaye: when will the Kadrix 7 arrive in Ukraine?": (
-        "Die nächste Frage kommt von Ndiaye: Wann kommt das Kadrix 7 in die Ukraine?"
+    "At the second time check, Girard is 42 seconds ahead of Novotny.": (
+        "Bei der zweiten Zwischenzeit liegt Girard 42 Sekunden vor Novotny."
     ),
 }
 
