@@ -18,7 +18,7 @@ from typing import Any
 import grpc
 
 from ct2_triton.serve import TritonServer
-from reliability import fuzz_grpc
+from reliability import fuzz_grpc, observe
 from reliability.fuzz_request import Request, Tensor
 from server.helpers import Ids, Reference, sentences
 
@@ -217,6 +217,8 @@ def run_storm(
     for ended in range(_MOST_SERVERS):
         server = start()
         report = CancelStorm(server, model, reference, seed + 100 * ended).run(actions)
+        if "Signal (" in server.log_text():  # it answers while it writes its stack
+            observe.wait_until(lambda s=server: not s.is_alive(), "the end after a signal")
         if not ended_by_triton(server):
             return server, report, ended
         mixed_up = [text for text in report.wrong if text.startswith("expected")]

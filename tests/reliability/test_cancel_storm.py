@@ -10,12 +10,13 @@ from types import SimpleNamespace
 from typing import cast
 
 import grpc
+import numpy as np
 import pytest
 
 from ct2_triton.serve import TritonServer
 from reliability import fuzz_grpc, observe
 from reliability.cancel_storm import CancelStorm, ended_by_triton, id_tensors, run_storm
-from reliability.fuzz_request import Request
+from reliability.fuzz_request import Request, Tensor
 from server import configs
 from server.helpers import Reference, sentences
 from support.repository import write_model
@@ -61,11 +62,15 @@ def test_requests_cancelled_while_they_run_count_as_cancelled(
     """One worker, one greedy call of all: it stops at the next step, its answers are no answers."""
     write_model(tmp_path, "nllb", nllb_engine_model, configs.plain(inter_threads=1))
     server = make_server(tmp_path)
-    rows = sentences(Reference(nllb_engine_model), 20)
+    (_, prefix), *_ = sentences(Reference(nllb_engine_model), 1)
+    sent = 20
     options = {"beam_size": 1, "max_decoding_length": 500, "min_decoding_length": 500}
     with fuzz_grpc.open_channel(server.grpc_url) as channel:
         infer = fuzz_grpc.stub(channel).ModelInfer
-        requests = [Request("nllb", id_tensors(*row), options, ["OUTPUT_IDS"]) for row in rows]
+        requests = [
+            Request("nllb", rows_of_their_own(i, prefix), options, ["OUTPUT_IDS"])
+            for i in range(sent)
+        ]
         calls = [infer.future(fuzz_grpc.to_message(one, "", typed=False)) for one in requests]
         # A refusal comes from the backend: it has those sent before as well.
         bad = fuzz_grpc.to_message(
@@ -75,8 +80,18 @@ def test_requests_cancelled_while_they_run_count_as_cancelled(
         for call in calls:
             call.cancel()
     counts = observe.settled(server, "nllb")
-    assert counts.success + counts.failed == len(rows) + 1
-    assert counts.success < len(rows) // 2
+    assert counts.success + counts.failed == sent + 1
+    assert counts.success < sent // 2
+
+
+def rows_of_their_own(number: int, prefix: list[int]) -> list[Tensor]:
+    """Enough rows that a client which has to wait for the processor still comes in time."""
+    rows = np.random.default_rng(number).integers(4, 1000, size=(8, 12), dtype=np.int32)
+    prefixes = np.array([prefix] * len(rows), np.int32)
+    return [
+        Tensor("INPUT_IDS", "INT32", list(rows.shape), rows),
+        Tensor("TARGET_PREFIX", "INT32", list(prefixes.shape), prefixes),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,8 @@ def test_reloads_under_traffic(make_server: Callable[..., TritonServer], tmp_pat
     # Without malloc_trim, twelve loads leave the weights of three to five behind.
     weights_mib = (engine_models[0] / "model.bin").stat().st_size / 2**20
     assert min(report.resident_mib[-3:]) < min(report.resident_mib[:3]) + 1.5 * weights_mib
-    assert report.threads[-1] <= max(report.threads[:4]) + 2
+    # One thread left behind by each load would be six of them. gRPC's pool may grow by a few.
+    assert min(report.threads[-3:]) < max(report.threads[:4]) + 6
 
 
 def test_the_weights_of_the_same_files_are_in_memory_once(

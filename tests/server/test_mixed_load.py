@@ -141,10 +141,14 @@ class MixedClient:
         for request in sent:
             request.cancel()
         for request in sent:
-            with pytest.raises(InferenceServerException) as raised:
+            try:
                 request.get_result()
-            assert raised.value.status() == "StatusCode.CANCELLED"
-            self.counts["cancelled"] += 1
+            except InferenceServerException as error:
+                if error.status() != "StatusCode.CANCELLED":
+                    raise
+                self.counts["cancelled"] += 1
+            else:  # this thread had to wait for the processor
+                self.counts["cancelled too late"] += 1
 
     def _from_a_model_that_comes_and_goes(self) -> None:
         rows, chosen, options = self._draw()
