@@ -10,6 +10,14 @@ namespace {
 
 const Error out_of_memory(ErrorCode::kInternal, "the server ran out of memory");
 
+Error Internal(const char* what) noexcept {
+  try {
+    return Error(ErrorCode::kInternal, what);
+  } catch (const std::bad_alloc&) {  // none for the text either
+    return out_of_memory;
+  }
+}
+
 }  // namespace
 
 const Error& OutOfMemory() noexcept { return out_of_memory; }
@@ -22,9 +30,9 @@ Error CurrentError() noexcept {
   } catch (const std::bad_alloc&) {
     return OutOfMemory();
   } catch (const std::exception& error) {
-    return Error(ErrorCode::kInternal, error.what());
+    return Internal(error.what());
   } catch (...) {
-    return Error(ErrorCode::kInternal, "an exception of unknown type");
+    return Internal("an exception of unknown type");
   }
 }
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A worker that gets no memory at the worst moments: every row is answered all the same, and the
-// worker goes on. Single allocations of its thread are made to fail.
+// Single allocations fail at the worst moments. On a worker's thread: every row is answered all the
+// same, and the worker goes on. On a thread that hands rows over: nothing of them stays behind.
 //
 // out_of_memory <model directory>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,13 +21,13 @@
 
 namespace {
 
-thread_local bool next_fails = false;
+thread_local size_t fails_in = 0;  // allocations, that one included; 0: none fails
 std::atomic<size_t> failed{0};
 
 }  // namespace
 
 void* operator new(std::size_t size) {
-  if (std::exchange(next_fails, false)) {
+  if (fails_in > 0 && --fails_in == 0) {
     ++failed;
     throw std::bad_alloc();
   }
@@ -66,13 +68,13 @@ class Client : public RowListener {
   Client(Moment moment, Observer* observer) : moment_(moment), observer_(observer) {}
 
   CallObserver* observer() const noexcept override {
-    if (moment_ == Moment::kCounting || moment_ == Moment::kCopying) next_fails = true;
+    if (moment_ == Moment::kCounting || moment_ == Moment::kCopying) fails_in = 1;
     return observer_;
   }
   bool Cancelled() const noexcept override { return false; }
   void RowDone(size_t, RowResult result, const CallTimes&) noexcept override {
     answer_.set_value(result.hypotheses.at(0).ids);
-    if (moment_ == Moment::kChoosing) next_fails = true;
+    if (moment_ == Moment::kChoosing) fails_in = 1;
   }
   void RowFailed(size_t, const Error& error, const CallTimes&) noexcept override {
     answer_.set_exception(std::make_exception_ptr(error));
@@ -112,17 +114,26 @@ struct World {
     return engine;
   }
 
-  std::shared_ptr<Client> Send(Ids source, Moment moment, int64_t min_length = 0) {
+  std::shared_ptr<Client> NewClient(Moment moment) {
+    return std::make_shared<Client>(moment, &observer);
+  }
+
+  std::vector<Translator::Request> NewRequest(Ids source, std::shared_ptr<Client> client,
+                                              int64_t min_length = 0) const {
     DecodingOptions options = Decoding();
     if (min_length > 0) options.min_decoding_length = options.max_decoding_length = min_length;
     RowInput row;
     row.source = std::move(source);
     std::vector<RowInput> rows;
     rows.push_back(std::move(row));
-    const auto client = std::make_shared<Client>(moment, &observer);
     std::vector<Translator::Request> requests;
-    requests.push_back({translator.Check(std::move(rows), &options), client});
-    translator.Submit(std::move(requests));
+    requests.push_back({translator.Check(std::move(rows), &options), std::move(client)});
+    return requests;
+  }
+
+  std::shared_ptr<Client> Send(Ids source, Moment moment, int64_t min_length = 0) {
+    auto client = NewClient(moment);
+    translator.Submit(NewRequest(std::move(source), client, min_length));
     return client;
   }
 
@@ -160,6 +171,34 @@ void FailChoosing(World* world, const Ids& truth) {
   Require(next->Wait() == truth, "the next row did not get its answer");
 }
 
+void WaitUntilForgotten(const std::shared_ptr<Client>& client) {
+  for (size_t ms = 0; ms < 60'000 && client.use_count() > 1; ++ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  Require(client.use_count() == 1, "the row of a request that failed is kept");
+}
+
+// A row cannot be handed over, whichever of the allocations fails: while nothing else comes that
+// would wake the worker, no part of it stays behind.
+void FailSubmitting(World* world, const Ids& truth) {
+  for (size_t allocation = 1;; ++allocation) {
+    const auto client = world->NewClient(Moment::kNever);
+    auto requests = world->NewRequest(kRow, client);
+    fails_in = allocation;
+    try {
+      world->translator.Submit(std::move(requests));
+    } catch (const std::bad_alloc&) {
+      WaitUntilForgotten(client);
+      continue;
+    }
+    const bool all_succeeded = std::exchange(fails_in, 0) > 0;
+    Require(all_succeeded, "an allocation failed, and nobody was told");
+    Require(allocation > 3, "nothing failed");
+    Require(client->Wait() == truth, "the answer was lost");
+    return;
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -174,9 +213,10 @@ int main(int count, char** arguments) {
     FailCounting(&world, truth);
     FailCopying(&world);
     FailChoosing(&world, truth);
+    FailSubmitting(&world, truth);
     Require(world.Send(kRow, Moment::kNever)->Wait() == truth, "the worker is not well");
   }
-  Require(failed == 3 * kRounds, "an allocation did not fail");
+  Require(failed > 6 * kRounds, "an allocation did not fail");
   std::printf("%zu allocations failed, every row answered\n", failed.load());
   return 0;
 }

@@ -130,17 +130,16 @@ void WorkerPool::StopWorkers() noexcept {
 
 void WorkerPool::Submit(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
                         const std::shared_ptr<RowListener>& listener, size_t max_queued_rows) {
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    space_.wait(lock, [&] { return queue_.size() < max_queued_rows || stopping_; });
-    for (size_t i = 0; i < rows.size(); ++i) {
-      Enqueue(std::move(rows[i]), Waiter{listener, positions[i]});
-    }
-  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  space_.wait(lock, [&] { return queue_.size() < max_queued_rows || stopping_; });
+  // Before the rows are there, for should memory run out half-way. The lock keeps the workers back.
   if (rows.size() == 1) {
     work_.notify_one();
   } else {
     work_.notify_all();
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Enqueue(std::move(rows[i]), Waiter{listener, positions[i]});
   }
 }
 
