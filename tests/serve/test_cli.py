@@ -167,7 +167,17 @@ def test_a_response_cache_is_warned_of(repository: Path) -> None:
 def test_misuse_has_its_own_exit_code(repository: Path, tmp_path: Path) -> None:
     both = ("--model-repository", repository, "--install-backend", tmp_path)
     assert "not allowed with" in _failed(*both, code=2)
-    assert "invalid int" in _failed("--model-repository", repository, "--grpc-port", "x", code=2)
+    for port in ("x", "0", "65536"):
+        assert f"'{port}' is no port" in _failed("--grpc-port", port, code=2)
+
+
+def test_an_argument_without_a_flag_is_named(repository: Path) -> None:
+    assert "unexpected argument" in _failed(repository)
+
+
+def test_an_option_that_the_server_does_not_know_is_in_the_last_lines(repository: Path) -> None:
+    errors = _failed("--model-repository", repository, "--free-ports", "--", "--no-such")
+    assert errors.endswith("ended with status 1\n  unrecognized option '--no-such'\n")
 
 
 def test_a_repository_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -30,8 +30,19 @@ def test_a_taken_port_is_named_with_its_flag() -> None:
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
-    with pytest.raises(PortInUseError, match=r"of 192\.0\.2\.1"):
+    with pytest.raises(PortInUseError, match=r"listen on 192\.0\.2\.1: .* --host"):
         check_free(_hosts("192.0.2.1"), Ports())
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(PortInUseError, match="listen on no such host: .* --host"):
+        find_free_ports("no such host")
+
+
+def test_two_protocols_cannot_share_a_port() -> None:
+    http, grpc, _ = find_free_ports("127.0.0.1")
+    with pytest.raises(PortInUseError, match=f"grpc and metrics cannot share port {grpc}"):
+        check_free(_hosts("127.0.0.1"), Ports(http, grpc, grpc))
 
 
 def test_http_may_have_an_address_of_its_own() -> None:

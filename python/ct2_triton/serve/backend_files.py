@@ -84,7 +84,7 @@ def install_backend(backends_directory: Path, files: BackendFiles, *, replace: b
         backends_directory.mkdir(parents=True, exist_ok=True)
         _copy_and_rename(files, target)
     except OSError as error:
-        raise BackendFolderError(f"cannot write {target}: {error}") from error
+        raise BackendFolderError(f"cannot write {target}: {error.strerror or error}") from error
     return target
 
 

@@ -9,6 +9,7 @@ wheel nvidia-pytriton (extra 'server'). Arguments after '--' go to tritonserver 
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import signal
 import sys
@@ -25,7 +26,6 @@ from ct2_triton.serve.ports import Ports
 from ct2_triton.serve.server import TritonServer
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
     from types import FrameType
 
@@ -66,13 +66,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http-host", metavar="HOST", help="another address for HTTP (default: that of --host)"
     )
-    parser.add_argument("--http-port", type=int, default=ports.http, help="(default: %(default)s)")
-    parser.add_argument("--grpc-port", type=int, default=ports.grpc, help="(default: %(default)s)")
+    for name, port in ports._asdict().items():
+        parser.add_argument(
+            f"--{name}-port",
+            type=_port,
+            default=port,
+            metavar="PORT",
+            help="(default: %(default)s)",
+        )
     parser.add_argument(
-        "--metrics-port", type=int, default=ports.metrics, help="(default: %(default)s)"
-    )
-    parser.add_argument(
-        "--free-ports", action="store_true", help="take any three free ports and print them"
+        "--free-ports",
+        action="store_true",
+        help="take any three free ports instead and print them",
     )
     parser.add_argument(
         "--log-file",
@@ -111,6 +116,7 @@ def run(args: argparse.Namespace) -> int:
         target = install_backend(args.install_backend, find_backend_files(), replace=args.force)
         print(f"installed the backend in {target}")
         return 0
+    _check_server_arguments(args.server_arguments)
     with _open_log(args.log_file) as log:
         options = ServerOptions(
             model_repositories=args.model_repository or [_REPOSITORY],
@@ -142,6 +148,20 @@ def _serve(server: TritonServer, start_timeout_s: float) -> int:
     if not received:
         raise ServerStartError(server.failure_text())
     return exit_code
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port from 1 to 65535")
+    return int(text)
+
+
+def _check_server_arguments(arguments: list[str]) -> None:
+    # tritonserver has options only, and answers anything else with 400 lines of usage.
+    if arguments and not arguments[0].startswith("-"):
+        raise ServerStartError(
+            f"unexpected argument {arguments[0]!r}; folders are named with --model-repository"
+        )
 
 
 def _check_model_configs(options: ServerOptions) -> None:

@@ -27,7 +27,7 @@ class ModelRepositoryError(ServeError):
 
 
 class PortInUseError(ServeError):
-    """Another process holds a port: choose another one, or ask for free ports."""
+    """An address or port cannot be had: choose another one, or ask for free ports."""
 
 
 class ServerStartError(ServeError):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,6 +36,9 @@ def find_free_ports(host: str) -> Ports:
 
     Returns:
         Three different ports.
+
+    Raises:
+        PortInUseError: If this machine has no such address.
     """
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(_bound_socket(host, 0)) for _ in range(3)]
@@ -42,17 +46,21 @@ def find_free_ports(host: str) -> Ports:
 
 
 def check_free(hosts: Mapping[str, str], ports: Ports) -> None:
-    """Check that each port can be bound.
+    """Check that each port can be bound, and no two want the same.
 
     Args:
         hosts: Addresses they will be bound to, by name of the port.
         ports: The wanted ports.
 
     Raises:
-        PortInUseError: If one is taken, or the host has no such address.
+        PortInUseError: If one is taken, or this machine has no such address.
     """
+    names: dict[tuple[str, int], str] = {}
     for name, port in ports._asdict().items():
         host = hosts[name]
+        other = names.setdefault((host, port), name)
+        if other != name:
+            raise PortInUseError(f"{other} and {name} cannot share port {port} of {host}")
         try:
             _bound_socket(host, port).close()
         except OSError as error:
@@ -69,7 +77,12 @@ def _bound_socket(host: str, port: int) -> socket.socket:
         # As the server does: a port in TIME_WAIT is free.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
-    except OSError:
+    except OSError as error:
         bound.close()
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise PortInUseError(
+                f"cannot listen on {host}: {error.strerror}; --host and --http-host take an "
+                "address of this machine"
+            ) from error
         raise
     return bound

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 # E1121 10:56:06.833726 7997 model_lifecycle.cc:642] "text, escaped as in JSON"
 _ERROR_LINE = re.compile(r"^[EF]\d{4} [\d:.]+ \d+ [\w.]+:\d+\] ?(?P<text>.*)$")
 _FINAL_LINE = re.compile(r"^error: (?P<text>.*)$")
+# .../bin/tritonserver: unrecognized option '--no-such', before 400 lines of usage
+_OPTION_LINE = re.compile(r"^\S*tritonserver: (?P<text>.*option.*)$")
 # What every server without a GPU says; it fails nothing.
 _HARMLESS = ("CudaDriverHelper has not been initialized", "unable to create stream")
 _MAX_LINES = 20
@@ -39,7 +41,7 @@ def lines_that_matter(log: Iterable[str]) -> list[str]:
 
 
 def _error_text(line: str) -> str | None:
-    match = _ERROR_LINE.match(line) or _FINAL_LINE.match(line)
+    match = _ERROR_LINE.match(line) or _FINAL_LINE.match(line) or _OPTION_LINE.match(line)
     if match is None:
         return None
     text = _unescape(match["text"])
