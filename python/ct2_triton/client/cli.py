@@ -98,7 +98,6 @@ def run(args: argparse.Namespace) -> int:
     try:
         return asyncio.run(_translate(args))
     except BrokenPipeError:  # the reader has had enough, as in "| head"
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
@@ -170,12 +169,23 @@ class _Printer:
 
     def _print(self, items: list[StreamItem]) -> None:
         if self._as_json:
-            print(json.dumps(_as_json(items), ensure_ascii=False), flush=True)
+            _write(json.dumps(_as_json(items), ensure_ascii=False))
         else:
-            print("\n".join(map(_as_text, items)), flush=True)
+            _write("\n".join(map(_as_text, items)))
         self._done += 1
         if self._shows_progress:
             print(f"\r{self._done} lines", end="", file=sys.stderr, flush=True)
+
+
+def _write(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        # Python tries again to write what is left when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise ClientError(f"cannot write the translations: {error.strerror}") from error
 
 
 def _as_text(item: StreamItem) -> str:
@@ -212,16 +222,23 @@ def _hypothesis(one: Hypothesis) -> dict[str, Any]:
 def _lines(files: list[Path]) -> Iterator[str]:
     """Reads the files one after another, or stdin."""
     if not files:
-        yield from read_lines(0)
+        yield from _lines_of("standard input", 0)
     for file in files:
         try:
             descriptor = os.open(file, os.O_RDONLY)
         except OSError as error:
             raise ClientError(f"cannot read {file}: {error.strerror}") from error
         try:
-            yield from read_lines(descriptor)
+            yield from _lines_of(str(file), descriptor)
         finally:
             os.close(descriptor)
+
+
+def _lines_of(name: str, descriptor: int) -> Iterator[str]:
+    try:
+        yield from read_lines(descriptor)
+    except OSError as error:  # a folder, say
+        raise ClientError(f"cannot read {name}: {error.strerror}") from error
 
 
 def _names(text: str) -> list[str]:

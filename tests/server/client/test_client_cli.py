@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,6 @@ from support.fault_server import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from ct2_triton.serve import TritonServer
     from server.client.conftest import Prepared
@@ -195,3 +195,24 @@ def test_progress_goes_to_a_terminal_only(command: Callable[..., Command]) -> No
     assert len(shown.splitlines()) == 4
     assert os.read(terminal, 4096).replace(b"\r\n", b"\n") == b"\r1 lines\r2 lines\n"
     os.close(terminal)
+
+
+def test_a_folder_as_input_and_a_full_disk_as_output_are_said_in_a_line(
+    command: Callable[..., Command], tmp_path: Path
+) -> None:
+    result = run(command(str(tmp_path)))
+    assert result.returncode == 1
+    assert result.stderr == f"ct2-translate: cannot read {tmp_path}: Is a directory\n"
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        result = subprocess.run(
+            command(),
+            input="One.\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert result.returncode == 1
+    reason = "cannot write the translations: No space left on device"
+    assert result.stderr == f"ct2-translate: {reason}\n"
