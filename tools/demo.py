@@ -42,7 +42,7 @@ def main() -> int:
     """Run the demo.
 
     Returns:
-        The exit code: 0 done, 1 failed, with a sentence on stderr.
+        The exit code: 0 done, 1 failed, with a sentence on stderr, 130 interrupted.
     """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkpoint", default="demo", help="hub id or folder (default: demo)")
@@ -53,6 +53,11 @@ def main() -> int:
         return error.returncode
     except Ct2TritonError as error:
         print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader has had enough; Python writes again when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0
 

@@ -11,6 +11,7 @@ python tools/train_demo package            puts a checkpoint and its conversion 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
 from dataclasses import asdict, replace
@@ -180,7 +181,7 @@ def main() -> int:
     """Runs one command.
 
     Returns:
-        The exit code: 0 done, 1 failed, with a sentence on stderr.
+        The exit code: 0 done, 1 failed, with a sentence on stderr, 130 interrupted.
     """
     args = _parser().parse_args()
     try:
@@ -192,6 +193,10 @@ def main() -> int:
         print(f"train_demo: {error.name} is not installed: {INSTALL}", file=sys.stderr)
     except (Ct2TritonError, GrammarError) as error:
         print(f"train_demo: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader has had enough; Python writes again when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 
 
