@@ -30,7 +30,9 @@ from support.repository import write_model
 # About 10 ms of one core for a row, so that a Python client can offer ten times as much.
 WORK: dict[str, Any] = {"beam_size": 1, "max_decoding_length": 200, "min_decoding_length": 200}
 
-CLIENTS_FOR_ALL = 32  # keep two workers busy
+# As many on any machine: one client process must be able to offer ten times what they can do.
+WORKERS = {"inter_threads": 2}
+CLIENTS_FOR_ALL = 32  # keep them busy
 UNLIMITED, LIMITED = "unlimited", "limited"
 # What may wait is what Triton's queue holds, plus the rows that the backend has taken from it.
 _LIMITED_BATCHING = (
@@ -40,8 +42,8 @@ _LIMITED_BATCHING = (
 
 def write_overload_repository(repository: Path, engine_model: Path) -> None:
     """Writes a model without any limit on what waits, and one with."""
-    write_model(repository, UNLIMITED, engine_model, configs.plain())
-    limited = configs.plain(batching=_LIMITED_BATCHING, max_queued_rows=64)
+    write_model(repository, UNLIMITED, engine_model, configs.plain(**WORKERS))
+    limited = configs.plain(batching=_LIMITED_BATCHING, max_queued_rows=64, **WORKERS)
     write_model(repository, LIMITED, engine_model, limited)
 
 

@@ -25,6 +25,7 @@ _LIMIT = {"max_decoding_length": 8}
 _ROWS = 16
 _UNLOAD_EVERY = 4  # rounds
 _ANSWERS_PER_ROUND = 10
+_WORKERS = {"inter_threads": 2}  # memory and threads are those of two, however many cores there are
 
 
 def large_models() -> list[Path]:
@@ -35,8 +36,8 @@ def large_models() -> list[Path]:
 
 def write_reload_repository(repository: Path, engine_models: Sequence[Path]) -> None:
     """Writes the model that is reloaded, and one whose versions 1 and 2 are left alone."""
-    write_model(repository, LOOP, engine_models[0], configs.plain())
-    all_versions = configs.plain("version_policy { all {} }")
+    write_model(repository, LOOP, engine_models[0], configs.plain(**_WORKERS))
+    all_versions = configs.plain("version_policy { all {} }", **_WORKERS)
     folder = write_model(repository, STEADY, engine_models[0], all_versions)
     shutil.copytree(engine_models[1], folder / "2" / "model")
 

@@ -64,7 +64,7 @@ def test_ten_times_the_clients(overloaded: TritonServer, rows: Rows) -> None:
 
 
 def test_ten_times_the_rate(overloaded: TritonServer, rows: Rows) -> None:
-    """An open loop: what does not fit into the queue is refused, and little ever waits."""
+    """An open loop: what does not fit into the queue is refused, all else is answered."""
     usual = Load(overloaded, UNLIMITED, rows).closed_loop(CLIENTS_FOR_ALL, SECONDS / 2)
     report = Load(overloaded, LIMITED, rows).open_loop(10 * usual.rate, SECONDS)
     assert report.answered["UNAVAILABLE"] > report.answered["OK"] > 0
