@@ -199,11 +199,13 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_server(
         full.close()
 
 
-def test_a_full_disk_fails_ct2_prepare_with_a_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["tiny", "demo"])
+def test_a_full_disk_fails_ct2_prepare_with_a_sentence(tmp_path: Path, source: str) -> None:
     """No file may grow beyond 100 kB, as on a disk that is nearly full; nothing is left behind."""
     repository = tmp_path / "repository"
     prepare = Path(sys.executable).with_name("ct2-prepare")
-    arguments = [tiny_checkpoint("nllb"), "--model-repository", repository, "--name", "nllb"]
+    checkpoint = tiny_checkpoint("nllb") if source == "tiny" else source
+    arguments = [checkpoint, "--model-repository", repository, "--name", "nllb"]
     done = subprocess.run(
         ["bash", "-c", 'ulimit -f 100 && exec "$@"', "bash", prepare, *arguments],
         capture_output=True,

@@ -76,8 +76,10 @@ def fill(folder: Path, options: PrepareOptions) -> None:
     tokenizer_folder.mkdir()
     copy_tokenizer(source, tokenizer_folder)
     shutil.copyfile(FOLDER / LANGUAGES_NAME, tokenizer_folder / LANGUAGES_NAME)
-    (folder / "1").mkdir()
-    shutil.copytree(FOLDER / "model", folder / "1" / "model", copy_function=shutil.copyfile)
+    model = folder / "1" / "model"
+    model.mkdir(parents=True)
+    for file in (FOLDER / "model").iterdir():
+        shutil.copyfile(file, model / file.name)
     record = _record()
     results = {name: record[name] for name in ("family", "repairs", "verification")}
     write_manifest(folder, source.source, options, record["versions"], results)

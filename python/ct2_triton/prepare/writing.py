@@ -68,9 +68,10 @@ def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
         shutil.rmtree(staging, ignore_errors=True)
         if made_parent and not any(output.parent.iterdir()):
             output.parent.rmdir()
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        reason = error if isinstance(error, OSError) else error.__cause__
+        if isinstance(reason, OSError) and reason.errno in _NO_ROOM:
             raise OutputError(
-                f"no room for {output}: {error.strerror}; make some, or choose another "
+                f"no room for {output}: {reason.strerror}; make some, or choose another "
                 "--model-repository"
             ) from error
         raise

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton.errors import OutputError
+from ct2_triton.errors import ConversionError, OutputError
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.writing import written_at_once
 from ct2_triton.prepared_model import PreparedModel
@@ -157,3 +157,12 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path, number: in
     with pytest.raises(OutputError, match="no room for .*make some"):
         write_half()
     assert everything(tmp_path) == set()
+
+
+def test_a_full_disk_within_the_conversion_is_told_as_one(tmp_path: Path) -> None:
+    def convert() -> None:
+        with written_at_once(tmp_path / "m", force=False):
+            raise ConversionError("failed") from OSError(errno.ENOSPC, "full")
+
+    with pytest.raises(OutputError, match="no room for .*: full; make some"):
+        convert()
