@@ -185,6 +185,11 @@ def test_a_repository_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert errors.startswith(f"ct2-serve: {tmp_path}/nowhere is not a folder")
 
 
+def test_a_model_in_place_of_its_repository_is_told_apart(repository: Path) -> None:
+    errors = _failed("--model-repository", repository / "identity")
+    assert errors.startswith(f"ct2-serve: {repository}/identity is a model: name the model repos")
+
+
 def test_the_repository_is_the_one_that_ct2_prepare_writes_by_default(tmp_path: Path) -> None:
     result = subprocess.run([COMMAND], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.stderr.startswith("ct2-serve: model_repository is not a folder")

@@ -110,6 +110,10 @@ def _configs_of(repository: Path) -> Iterator[ModelConfig]:
         raise ModelRepositoryError(
             f"{repository} is not a folder: name a model repository, a folder of model folders"
         )
+    if (repository / "config.pbtxt").is_file():
+        raise ModelRepositoryError(
+            f"{repository} is a model: name the model repository, the folder that it lies in"
+        )
     for path in sorted(repository.glob("*/config.pbtxt")):
         try:
             text = path.read_text(encoding="utf-8")
