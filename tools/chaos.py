@@ -217,7 +217,7 @@ def soak(args: argparse.Namespace) -> bool:
     print(f"{report.requests} requests, {report.rows} rows, {len(report.wrong)} wrong")
     print(f"resident MiB: fresh {report.fresh_mib:.0f}, loaded again {report.trimmed_mib:.0f}")
     print(f"after warm-up {report.warm_mib:.0f}, at the end {report.end_mib:.0f}")
-    print(f"growth after warm-up: {100 * report.growth:.1f} %")
+    print(f"growth after warm-up: {100 * report.growth:.1f} % (allowed in minutes: 5 %)")
     write_series("soak", "seconds", "resident MiB", report.resident)
     return not report.wrong and report.growth < 0.05
 
@@ -289,7 +289,10 @@ def main() -> int:
     command("queue-policy", queue_policy).add_argument("--runs", type=int, default=12)
     command("soak", soak).add_argument("--seconds", type=float, default=900.0)
     args = parser.parse_args()
-    return 0 if args.run(args) else 1
+    try:
+        return 0 if args.run(args) else 1
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":
