@@ -55,6 +55,7 @@ fuzz: install
 
 .venv/.installed: .venv/.created pyproject.toml constraints.txt python/ct2_triton/__init__.py $(BUILT_FROM)
 	exec 9>.venv/.lock; flock 9; \
+	echo 'installing into .venv and compiling the backend: some minutes, without a word'; \
 	$(PIP) install --quiet -c constraints.txt $(BUILD_TOOLS) torch; \
 	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'; \
 	touch $@

@@ -79,14 +79,16 @@ class Soak:
         clients = [threading.Thread(target=self._work, args=(i,)) for i in range(_CLIENTS)]
         for client in clients:
             client.start()
-        started = time.monotonic()
-        while time.monotonic() < started + seconds and self.report.requests < requests:
-            time.sleep(0.5)
-            now = time.monotonic() - started
-            self.report.resident.append((now, observe.resident_mib(self._server)))
-        self._stop.set()
-        for client in clients:
-            client.join()
+        try:
+            started = time.monotonic()
+            while time.monotonic() < started + seconds and self.report.requests < requests:
+                time.sleep(0.5)
+                now = time.monotonic() - started
+                self.report.resident.append((now, observe.resident_mib(self._server)))
+        finally:
+            self._stop.set()
+            for client in clients:
+                client.join()
         connection.raw.unload_model(self._model)
         observe.wait_until(lambda: not connection.raw.is_model_ready(self._model), "the unload")
         connection.raw.load_model(self._model)

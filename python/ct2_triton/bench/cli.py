@@ -16,6 +16,7 @@ languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds)
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 import tempfile
 from datetime import datetime, timezone
@@ -133,7 +134,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="all scenarios, 7 rounds, an hour")
     parser.add_argument("--rounds", type=_positive, help="turns of each contender (default: 3)")
     parser.add_argument(
-        "--minutes", type=float, help="about how long to measure, without set-up (default: 4)"
+        "--minutes", type=_minutes, help="about how long to measure, without set-up (default: 4)"
     )
     for name, value, what in (
         ("--models", 1, "names that the model is served under, as several models would be"),
@@ -166,6 +167,13 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
 def _positive(text: str) -> int:
     """Reads a number of 1 or more, for argparse."""
     if (value := int(text)) < 1:
+        raise ValueError(text)
+    return value
+
+
+def _minutes(text: str) -> float:
+    """Reads a time of more than nothing, for argparse."""
+    if not 0 < (value := float(text)) < math.inf:
         raise ValueError(text)
     return value
 
