@@ -6,7 +6,7 @@ Each family has the layout of the released models: a SentencePiece tokenizer tha
 hold. Weights are scaled up, so that greedy outputs vary from input to input; random models never
 end by themselves, those made with `--train-steps` (NLLB, copying its input) do.
 
-    python tools/tiny_models.py nllb --output /tmp/nllb --converted /tmp/nllb-ct2
+    python tools/tiny_models.py nllb --output build/nllb --converted build/nllb-ct2
 """
 
 from __future__ import annotations

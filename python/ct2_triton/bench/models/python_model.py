@@ -9,6 +9,7 @@ request that asks for another is refused instead of answered wrongly.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ct2_triton.bench.models.translator import Translator
 
 
-class _BatchedModel:
+class _BatchedModel(ABC):
     """What Triton calls; a subclass says which translator it loads."""
 
     def initialize(self, args: dict[str, str]) -> None:
@@ -55,8 +56,9 @@ class _BatchedModel:
             for part in read
         ]
 
+    @abstractmethod
     def _load(self, settings: Settings) -> Translator:
-        raise NotImplementedError
+        """Loads what translates the rows of this instance."""
 
     def _read(self, request: Any) -> Any:  # noqa: ANN401 - a list of rows, or a TritonError
         """Reads one request, or says what is wrong with it."""
