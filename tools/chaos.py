@@ -26,6 +26,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.arguments import count, duration
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
 OUTPUT = ROOT / "build" / "chaos"
@@ -262,20 +264,6 @@ def write_series(name: str, x: str, y: str, points: Sequence[tuple[float, float]
     print(f"written: {(OUTPUT / name).relative_to(ROOT)}.svg")
 
 
-def _count(text: str) -> int:
-    """Reads a number of 1 or more, for argparse."""
-    if (value := int(text)) < 1:
-        raise ValueError(text)
-    return value
-
-
-def _seconds(text: str) -> float:
-    """Reads a time of more than nothing, for argparse."""
-    if not 0 < (value := float(text)) < float("inf"):
-        raise ValueError(text)
-    return value
-
-
 def main() -> int:
     """Runs what the command line asks for."""
     parser = argparse.ArgumentParser(
@@ -292,16 +280,16 @@ def main() -> int:
 
     fuzzer = command("fuzz", fuzz)
     fuzzer.add_argument("--long", action="store_true", help="200000 requests, more sentences")
-    fuzzer.add_argument("--requests", type=_count, help="how many")
+    fuzzer.add_argument("--requests", type=count, help="how many")
     fuzzer.add_argument("--only", type=int, help="print and send the request of this number")
-    fuzzer.add_argument("--limit-s", type=_seconds, default=1200.0, help="stop then (%(default)s)")
-    command("storm", storm).add_argument("--actions", type=_count, default=20_000)
+    fuzzer.add_argument("--limit-s", type=duration, default=1200.0, help="stop then (%(default)s)")
+    command("storm", storm).add_argument("--actions", type=count, default=20_000)
     reloader = command("reload", reload)
-    reloader.add_argument("--rounds", type=_count, default=200)
+    reloader.add_argument("--rounds", type=count, default=200)
     reloader.add_argument("--no-trim", action="store_true", help="without malloc_trim, to compare")
-    command("overload", overload).add_argument("--seconds", type=_seconds, default=180.0)
-    command("queue-policy", queue_policy).add_argument("--runs", type=_count, default=12)
-    command("soak", soak).add_argument("--seconds", type=_seconds, default=900.0)
+    command("overload", overload).add_argument("--seconds", type=duration, default=180.0)
+    command("queue-policy", queue_policy).add_argument("--runs", type=count, default=12)
+    command("soak", soak).add_argument("--seconds", type=duration, default=900.0)
     args = parser.parse_args()
     try:
         return 0 if args.run(args) else 1

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import math
 import os
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ct2_triton.bench.figures import percentile
 from ct2_triton.client import TranslationClient
 from ct2_triton.errors import Ct2TritonError
 from ct2_triton.serve import ServerOptions, TritonServer
@@ -113,15 +113,12 @@ class Flow:
 
     def latency(self) -> str:
         """Says how long a sentence took."""
-        return (
-            f"p50 {self.percentile_ms(50):.0f} ms and p95 {self.percentile_ms(95):.0f} ms until a "
-            "sentence is there in all languages"
-        )
+        p50, p95 = (self.percentile_ms(share) for share in (0.5, 0.95))
+        return f"p50 {p50:.0f} ms and p95 {p95:.0f} ms until a sentence is there in all languages"
 
-    def percentile_ms(self, percent: int) -> float:
+    def percentile_ms(self, share: float) -> float:
         """Gives the latency that at least this share of the sentences does not exceed."""
-        latencies = sorted(self.done[i] - self.taken[i] for i in self.taken)
-        return 1000 * latencies[math.ceil(percent * len(latencies) / 100) - 1]
+        return 1000 * percentile((self.done[i] - self.taken[i] for i in self.taken), share)
 
 
 async def _stream(

@@ -41,6 +41,6 @@ def test_a_percentile_is_the_latency_of_a_sentence() -> None:
     """The smallest that so many per cent of the sentences do not exceed (nearest rank)."""
     latencies_s = [0.001 * n for n in range(1, 21)]
     flow = Flow(taken=dict.fromkeys(range(20), 0.0), done=dict(enumerate(latencies_s)))
-    percentiles = [flow.percentile_ms(percent) for percent in (1, 50, 95, 100)]
+    percentiles = [flow.percentile_ms(share) for share in (0.01, 0.5, 0.95, 1)]
     assert percentiles == pytest.approx([1, 10, 19, 20])
     assert flow.seconds == pytest.approx(0.02)

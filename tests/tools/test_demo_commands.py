@@ -45,7 +45,7 @@ def test_one_file_is_checked_and_shown() -> None:
     [
         (["sample", "--domain", "wether"], 1, "no domain is called 'wether'; there are cycling,"),
         (["lint", "--file", "keynotes.yaml"], 1, "no domain is called 'keynotes'"),
-        (["sample", "--count", "0"], 2, "argument --count: 0 is less than 1"),
+        (["sample", "--count", "0"], 2, "argument --count: '0' is not a whole number of 1 or more"),
         (["evaluate", "--checkpoint", "nowhere"], 2, "there is no checkpoint in nowhere"),
         (["package", "--checkpoint", "nowhere"], 2, "there is no checkpoint in nowhere"),
     ],

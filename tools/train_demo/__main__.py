@@ -19,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from ct2_triton.arguments import count
 from train_demo.languages import LANGUAGES
 from train_demo.sizes import SIZES
 
@@ -111,13 +112,6 @@ def package(args: argparse.Namespace) -> int:
     return 0
 
 
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
-
-
 def _checkpoint(text: str) -> Path:
     path = Path(text)
     if not (path / "config.json").is_file():
@@ -134,11 +128,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("lint", help=lint.__doc__)
     command.add_argument("--file", type=Path, help="one file of the grammar (default: all)")
-    command.add_argument("--draws", type=_count, default=200, help="sentences checked of each")
+    command.add_argument("--draws", type=count, default=200, help="sentences checked of each")
     command.add_argument("--seed", type=int, default=0)
     command.set_defaults(run=lint)
     command = commands.add_parser("sample", help=sample.__doc__)
-    command.add_argument("--count", type=_count, default=60, help="sentences")
+    command.add_argument("--count", type=count, default=60, help="sentences")
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--language", choices=LANGUAGES[1:])
     command.add_argument("--domain", help="name of one file of the grammar, for example weather")
@@ -148,10 +142,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--size", choices=SIZES, default="small")
     command.add_argument("--folder", type=Path, help="default: build/train_demo/SIZE")
     command.add_argument("--seed", type=int, default=SEED)
-    command.add_argument("--threads", type=_count, default=2)
+    command.add_argument("--threads", type=count, default=2)
     command.add_argument(
         "--sentences",
-        type=_count,
+        type=count,
         help="a trial of one cycle on so many (default: all cycles of the size, sizes.py)",
     )
     command.set_defaults(run=train)
@@ -162,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
         default=str(SHIPPED),
         help="default: the one in the package",
     )
-    command.add_argument("--count", type=_count, default=2000, help="sentences")
+    command.add_argument("--count", type=count, default=2000, help="sentences")
     command.add_argument("--show", type=int, default=10, help="differences printed per language")
     command.add_argument("--seed", type=int, default=1)
     command.set_defaults(run=evaluate)

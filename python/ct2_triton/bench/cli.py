@@ -16,13 +16,13 @@ languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds)
 from __future__ import annotations
 
 import asyncio
-import math
 import sys
 import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ct2_triton.arguments import count, duration
 from ct2_triton.bench.comparison import Plan, compare
 from ct2_triton.bench.contenders import (
     TritonContender,
@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     both.add_argument("second", type=Path, help="run.json of another")
     tool = commands.add_parser("perf-analyzer", help="a second opinion on one served contender")
     tool.add_argument("--binary", type=Path, help="perf_analyzer (default: the one on PATH)")
-    tool.add_argument("--requests", type=_positive, default=400, help="(default: %(default)s)")
+    tool.add_argument("--requests", type=count, default=400, help="(default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -132,9 +132,9 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--scenario", action="append", metavar="NAME", help="may be given again")
     parser.add_argument("--full", action="store_true", help="all scenarios, 7 rounds, an hour")
-    parser.add_argument("--rounds", type=_positive, help="turns of each contender (default: 3)")
+    parser.add_argument("--rounds", type=count, help="turns of each contender (default: 3)")
     parser.add_argument(
-        "--minutes", type=_minutes, help="about how long to measure, without set-up (default: 4)"
+        "--minutes", type=duration, help="about how long to measure, without set-up (default: 4)"
     )
     for name, value, what in (
         ("--models", 1, "names that the model is served under, as several models would be"),
@@ -142,7 +142,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         ("--max-tokens", 256, "longest answer, in tokens"),
     ):
         parser.add_argument(
-            name, type=_positive, default=value, metavar="N", help=f"{what} (default: %(default)s)"
+            name, type=count, default=value, metavar="N", help=f"{what} (default: %(default)s)"
         )
 
 
@@ -162,20 +162,6 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", default="de,fr,es,it", help="languages of a stream, the first of all others"
     )
-
-
-def _positive(text: str) -> int:
-    """Reads a number of 1 or more, for argparse."""
-    if (value := int(text)) < 1:
-        raise ValueError(text)
-    return value
-
-
-def _minutes(text: str) -> float:
-    """Reads a time of more than nothing, for argparse."""
-    if not 0 < (value := float(text)) < math.inf:
-        raise ValueError(text)
-    return value
 
 
 def _measure(args: argparse.Namespace, console: Console) -> Run:
@@ -228,16 +214,16 @@ def _contenders(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _workload(args: argparse.Namespace, setup: Setup, contenders: Sequence[str]) -> Workload:
+    try:  # before a model is prepared, which takes longer
+        lines = args.text.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BenchError(f"cannot read {args.text}: {error.strerror}") from error
     precisions = [name.rpartition("-")[2] for name in contenders]
     prepared = setup.prepared("int8" if "int8" in precisions else precisions[0])
     tokenizer = Tokenizer(prepared.tokenizer_folder)
     languages = (args.source or None, [code for code in args.to.split(",") if code])
     if args.random_ids is not None:
         return random_workload(2000, args.random_ids, setup, tokenizer, *languages)
-    try:
-        lines = args.text.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise BenchError(f"cannot read {args.text}: {error}") from error
     return text_workload(lines, args.text.name, setup, tokenizer, *languages)
 
 

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
+from ct2_triton.arguments import duration
 from ct2_triton.serve import model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
 from ct2_triton.serve.command import exposure_warnings, http_warnings
@@ -87,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--start-timeout",
-        type=float,
+        type=duration,
         default=300.0,
         metavar="SECONDS",
         help="how long loading the models may take (default: %(default)s)",

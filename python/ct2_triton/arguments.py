@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers of numbers on a command line, for argparse's `type`: what is refused is said."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+
+def count(text: str) -> int:
+    """Reads a whole number of 1 or more.
+
+    Raises:
+        ArgumentTypeError: The text is none.
+    """
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+    return value
+
+
+def duration(text: str) -> float:
+    """Reads a finite number above 0, of seconds or minutes.
+
+    Raises:
+        ArgumentTypeError: The text is none.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return value

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+
+import pytest
+
+from ct2_triton.arguments import count, duration
+
+
+def test_good_numbers() -> None:
+    assert count("1") == 1
+    assert count("48") == 48
+    assert duration("0.5") == 0.5
+    assert duration("300") == 300
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", "", "nan"])
+def test_a_count_is_a_whole_number_of_1_or_more(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="is not a whole number of 1 or more"):
+        count(text)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", ""])
+def test_a_duration_is_finite_and_above_0(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="is not a number above 0"):
+        duration(text)
