@@ -12,7 +12,7 @@ import pytest
 from ct2_triton.serve import TritonServer
 from support import servers
 from support.repository import write_model
-from support.servers import MakeServer, ServerStack
+from support.servers import EXPLICIT, MakeServer, ServerStack
 from support.tiny import tiny_engine_model
 
 _SHOWN_LOG_LINES = 60
@@ -55,7 +55,7 @@ def server(server_repository: Path) -> Iterator[TritonServer]:
     with ServerStack() as stack:
         yield stack.start(
             server_repository,
-            server_arguments=["--model-control-mode=explicit", "--load-model=*"],
+            server_arguments=EXPLICIT,
         )
 
 

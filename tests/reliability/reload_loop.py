@@ -20,7 +20,6 @@ from support.repository import write_model
 from support.tiny import TinyOptions, tiny_engine_model
 
 LOOP, STEADY = "loop", "steady"
-EXPLICIT = ["--model-control-mode=explicit", "--load-model=*"]
 _LIMIT = {"max_decoding_length": 8}
 _ROWS = 16
 _UNLOAD_EVERY = 4  # rounds

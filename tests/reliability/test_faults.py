@@ -25,6 +25,7 @@ from server import configs
 from server.helpers import Connection, Reference, sentences
 from support.prepared import prepare_tiny
 from support.repository import write_model
+from support.servers import EXPLICIT
 from support.tiny import tiny_checkpoint
 from tiny_corpus import sentences as texts
 
@@ -35,7 +36,6 @@ TARGETS = ["deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn"]
 SHORT: dict[str, Any] = {"source": "eng_Latn", "max_decoding_length": 12, "beam_size": 1}
 LONG: dict[str, Any] = {"source": "eng_Latn", "max_decoding_length": 400, "beam_size": 4}
 LIMIT = {"max_decoding_length": 8}
-EXPLICIT = ["--model-control-mode=explicit", "--load-model=*"]
 
 
 def kill(server: TritonServer) -> None:

@@ -11,10 +11,11 @@ import pytest
 
 from ct2_triton.serve import TritonServer
 from reliability import observe
-from reliability.reload_loop import EXPLICIT, ReloadLoop, large_models, write_reload_repository
+from reliability.reload_loop import ReloadLoop, large_models, write_reload_repository
 from server import configs
 from server.helpers import Connection, Reference, sentences
 from support.repository import write_model
+from support.servers import EXPLICIT
 
 pytestmark = pytest.mark.server
 

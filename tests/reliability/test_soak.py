@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.serve import TritonServer
-from reliability.reload_loop import EXPLICIT
 from reliability.soak import Soak
 from server import configs
 from server.helpers import Reference
 from support.repository import write_model
+from support.servers import EXPLICIT
 
 pytestmark = pytest.mark.server
 

@@ -13,6 +13,9 @@ from ct2_triton.serve import ServerOptions, TritonServer
 
 MakeServer = Callable[..., TritonServer]
 
+# Arguments of a server that loads all models and lets clients load and unload.
+EXPLICIT = ["--model-control-mode=explicit", "--load-model=*"]
+
 # The run-time library of a sanitizer that the plugin was built with; see CONTRIBUTING.md.
 _PRELOAD = os.environ.get("CT2_TRITON_SERVER_PRELOAD")
 _PRELOADED = {"LD_PRELOAD": _PRELOAD} if _PRELOAD else {}
