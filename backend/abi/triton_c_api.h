@@ -30,6 +30,9 @@ struct TRITONBACKEND_Request;
 struct TRITONBACKEND_Response;
 struct TRITONSERVER_Error;
 struct TRITONSERVER_Message;
+struct TRITONSERVER_Metric;
+struct TRITONSERVER_MetricFamily;
+struct TRITONSERVER_Parameter;
 
 typedef enum {
   TRITONSERVER_ERROR_UNKNOWN = 0,
@@ -92,6 +95,11 @@ typedef enum {
   TRITONBACKEND_ARTIFACT_FILESYSTEM = 0,
 } TRITONBACKEND_ArtifactType;
 
+typedef enum {
+  TRITONSERVER_METRIC_KIND_COUNTER = 0,
+  TRITONSERVER_METRIC_KIND_GAUGE = 1,
+} TRITONSERVER_MetricKind;
+
 enum : uint32_t {
   TRITONSERVER_REQUEST_RELEASE_ALL = 1,
   TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1,
@@ -115,6 +123,22 @@ TRITONSERVER_Error* TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message* me
 TRITONSERVER_Error* TRITONSERVER_MessageDelete(TRITONSERVER_Message* message);
 
 const char* TRITONSERVER_DataTypeString(TRITONSERVER_DataType type);
+
+// --- Metrics ------------------------------------------------------------------------------------
+
+TRITONSERVER_Parameter* TRITONSERVER_ParameterNew(const char* name,
+                                                  const TRITONSERVER_ParameterType type,
+                                                  const void* value);
+void TRITONSERVER_ParameterDelete(TRITONSERVER_Parameter* parameter);
+TRITONSERVER_Error* TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily** family,
+                                                 const TRITONSERVER_MetricKind kind,
+                                                 const char* name, const char* description);
+TRITONSERVER_Error* TRITONSERVER_MetricNew(TRITONSERVER_Metric** metric,
+                                           TRITONSERVER_MetricFamily* family,
+                                           const TRITONSERVER_Parameter** labels,
+                                           const uint64_t label_count);
+TRITONSERVER_Error* TRITONSERVER_MetricDelete(TRITONSERVER_Metric* metric);
+TRITONSERVER_Error* TRITONSERVER_MetricIncrement(TRITONSERVER_Metric* metric, double value);
 
 // --- Backend ------------------------------------------------------------------------------------
 

@@ -56,6 +56,7 @@ void InstanceState::Translate(Batch batch) noexcept {
     std::vector<Translator::Request> work;
     for (const auto& request : batch) {
       std::vector<CheckedRow> rows = request->Prepare();
+      model_.CountRows(rows);
       if (!rows.empty()) work.push_back({std::move(rows), request});
     }
     if (!work.empty()) translator_->Submit(std::move(work));

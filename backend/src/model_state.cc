@@ -22,10 +22,6 @@ ModelConfig ReadConfig(TRITONBACKEND_Model* model) {
   return ParseModelConfig(ModelConfigJson(model));
 }
 
-std::string Label(TRITONBACKEND_Model* model) {
-  return "model '" + ModelName(model) + "' version " + std::to_string(ModelVersion(model));
-}
-
 void RequireWideIds(const std::vector<TensorSpec>& tensors, const std::vector<TensorRule>& rules,
                     int64_t vocabulary_size) {
   for (const TensorSpec& tensor : tensors) {
@@ -62,9 +58,11 @@ ModelState& ModelState::Of(TRITONBACKEND_Model* model) {
 }
 
 ModelState::ModelState(TRITONBACKEND_Model* model)
-    : label_(Label(model)),
+    : name_(ModelName(model)),
+      version_(ModelVersion(model)),
+      label_("model '" + name_ + "' version " + std::to_string(version_)),
       config_(ReadConfig(model)),
-      directory_(FindModelDirectory(ModelFolder(model), ModelVersion(model), config_)) {
+      directory_(FindModelDirectory(ModelFolder(model), version_, config_)) {
   for (const std::string& warning : config_.warnings) LogWarning(label_ + ": " + warning);
   LogInfo(label_ + ": loading '" + directory_ + "'");
 }
@@ -82,8 +80,19 @@ std::shared_ptr<Translator> ModelState::TranslatorOn(const Device& device) {
   RequireWideIds(config_.inputs, InputRules(), translator->vocabulary_size());
   RequireWideIds(config_.outputs, OutputRules(), translator->vocabulary_size());
   LogInfo(label_ + ": " + translator->Description());
+  if (translator->has_vocabulary_map() && !counters_) counters_.emplace(name_, version_);
   translators_.emplace_back(device, translator);
   return translator;
+}
+
+void ModelState::CountRows(const std::vector<CheckedRow>& rows) noexcept {
+  if (!counters_) return;
+  size_t mapped = 0;
+  size_t unmapped = 0;
+  for (const CheckedRow& row : rows) {
+    if (!row.empty) ++(row.mapped ? mapped : unmapped);
+  }
+  counters_->Add(mapped, unmapped);
 }
 
 }  // namespace ct2triton

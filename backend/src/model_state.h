@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "config/model_config.h"
 #include "translation/device.h"
 #include "translation/translator.h"
+#include "triton/map_counters.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {
@@ -34,13 +36,19 @@ class ModelState {
   // The translator on `device`, loaded at the first call. May be called from several threads.
   std::shared_ptr<Translator> TranslatorOn(const Device& device);
 
+  // Counts rows by whether they use the vocabulary map, where the model has one.
+  void CountRows(const std::vector<CheckedRow>& rows) noexcept;
+
  private:
+  const std::string name_;
+  const uint64_t version_;
   const std::string label_;  // "model 'name' version 1"
   const ModelConfig config_;
   const std::string directory_;  // the files of CTranslate2
 
   std::mutex mutex_;
   std::vector<std::pair<Device, std::shared_ptr<Translator>>> translators_;
+  std::optional<MapCounters> counters_;  // set before the first translator is handed out
 };
 
 }  // namespace ct2triton

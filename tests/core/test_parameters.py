@@ -66,6 +66,8 @@ GOOD: dict[str, list[tuple[Any, Any]]] = {
     "model_path": [("../base/1/model", "../base/1/model"), ("1/./a/../b", "1/./a/../b"), ("", "")],
     "pad_id": [("0", 0), ("58100", 58100)],
     "special_ids": [("[0, 1, 2147483647]", [0, 1, 2147483647]), ("[]", [])],
+    "vmap_prefix_ids": [("[5, 6]", [5, 6]), ("[]", [])],
+    "vmap_source_ids": [("[5]", [5])],
     "max_beam_size": [("8", 8)],
     "max_num_hypotheses": [("8", 8)],
     "decoding_length_limit": [("512", 512)],

@@ -111,6 +111,38 @@ TRITONSERVER_Error* TRITONSERVER_MessageDelete(TRITONSERVER_Message* message) {
 
 const char* TRITONSERVER_DataTypeString(TRITONSERVER_DataType) { return "a type"; }
 
+TRITONSERVER_Parameter* TRITONSERVER_ParameterNew(const char*, const TRITONSERVER_ParameterType,
+                                                  const void*) {
+  return new TRITONSERVER_Parameter;
+}
+
+void TRITONSERVER_ParameterDelete(TRITONSERVER_Parameter* parameter) { delete parameter; }
+
+TRITONSERVER_Error* TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily** family,
+                                                 const TRITONSERVER_MetricKind, const char*,
+                                                 const char*) {
+  static TRITONSERVER_MetricFamily only;
+  *family = &only;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONSERVER_MetricNew(TRITONSERVER_Metric** metric, TRITONSERVER_MetricFamily*,
+                                           const TRITONSERVER_Parameter**, const uint64_t) {
+  *metric = new TRITONSERVER_Metric;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONSERVER_MetricDelete(TRITONSERVER_Metric* metric) {
+  delete metric;
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONSERVER_MetricIncrement(TRITONSERVER_Metric* metric, double value) {
+  Require(value > 0, "a counter that does not grow");
+  metric->value = metric->value + value;
+  return nullptr;
+}
+
 TRITONSERVER_Error* TRITONBACKEND_ApiVersion(uint32_t* major, uint32_t* minor) {
   *major = 1;
   *minor = 19;

@@ -34,6 +34,14 @@ struct TRITONSERVER_Message : stand_in::Counted {
   std::string json;
 };
 
+struct TRITONSERVER_Parameter : stand_in::Counted {};
+
+struct TRITONSERVER_MetricFamily {};
+
+struct TRITONSERVER_Metric : stand_in::Counted {
+  std::atomic<double> value{0};
+};
+
 struct TRITONBACKEND_Model {
   std::string name = "model";
   std::string folder;

@@ -24,6 +24,9 @@ struct EngineOptions {
                                                 // in the version folder
   std::optional<std::int64_t> pad_id;           // pads output rows; stripped from input rows
   std::vector<std::int64_t> special_ids;        // a source row of only these is answered "empty"
+  std::vector<std::int64_t> vmap_prefix_ids;    // a row needs one of these in its TARGET_PREFIX
+  std::vector<std::int64_t> vmap_source_ids;    // and of these in its INPUT_IDS, to use the
+                                                // vocabulary map; empty = any row may
   std::int64_t max_beam_size = 32;              // largest beam_size of config and requests
   std::int64_t max_num_hypotheses = 32;         // largest num_hypotheses of config and requests
   std::int64_t decoding_length_limit = 4096;    // tokens; largest length limit of any row

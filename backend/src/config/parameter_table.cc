@@ -104,7 +104,9 @@ std::vector<Parameter> TokenParameters() {
        "where source and target share a vocabulary.",
        "true"},
       {"use_vmap", &D::use_vmap, kRequest, kNone,
-       "Restrict the output to the candidates of the model's vocabulary map, if it has one.",
+       "Restrict the output to the candidates of the model's vocabulary map, if it has one and it "
+       "is "
+       "made for the row.",
        "true"},
   };
 }
@@ -147,6 +149,13 @@ std::vector<Parameter> EngineParameters() {
       {"special_ids", &E::special_ids, kModel, kIds,
        "Ids of special tokens; a source row of only these is answered as empty text.",
        "[0, 1, 2, 3]"},
+      {"vmap_prefix_ids", &E::vmap_prefix_ids, kModel, kIds,
+       "Ids of the target languages that the vocabulary map is made for: only rows with one of "
+       "them "
+       "in TARGET_PREFIX use it; an empty list means all rows.",
+       "[256042]"},
+      {"vmap_source_ids", &E::vmap_source_ids, kModel, kIds,
+       "The same for models whose INPUT_IDS name the target language.", "[60]"},
       {"max_beam_size", &E::max_beam_size, kModel, FromTo(1, kMaxHypotheses),
        "Largest beam_size that the config and requests may set.", "5"},
       {"max_num_hypotheses", &E::max_num_hypotheses, kModel, FromTo(1, kMaxHypotheses),

@@ -17,6 +17,7 @@ struct CheckedRow {
   int64_t limit_tokens = 0;  // its own decoding limit; the prefix counts
   bool empty = false;        // nothing to translate: never sent to the engine
   bool cut = false;          // the source was cut to max_input_length
+  bool mapped = false;       // the candidates are those of the vocabulary map
   std::shared_ptr<const Search> search;
 };
 

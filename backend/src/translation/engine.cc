@@ -89,7 +89,16 @@ std::vector<RowResult> Engine::Translate(const Rows& rows, const Abandoned& aban
   return answers;
 }
 
+ctranslate2::models::SequenceToSequenceReplica& Engine::ReplicaFor(const Search& search) {
+  if (!search.UsesMap()) return *replica_;
+  if (!mapped_replica_ || !weights_->vocabulary_map()->fixed()) {
+    mapped_replica_ = weights_->NewReplica();
+  }
+  return *mapped_replica_;
+}
+
 Engine::Results Engine::Call(const Rows& rows, const ctranslate2::TranslationOptions& options) {
+  auto& replica = ReplicaFor(*rows.front()->search);
   std::vector<Tokens> source;
   std::vector<Tokens> prefix;
   for (const auto* row : rows) {
@@ -97,7 +106,7 @@ Engine::Results Engine::Call(const Rows& rows, const ctranslate2::TranslationOpt
     prefix.push_back(ToTokens(row->prefix, weights_->target()));
   }
   try {
-    return replica_->translate(source, prefix, options);
+    return replica.translate(source, prefix, options);
   } catch (const std::exception& error) {
     throw Error(ErrorCode::kInternal, std::string("CTranslate2 failed: ") + error.what());
   }

@@ -12,7 +12,7 @@
 
 namespace ct2triton {
 
-// One CTranslate2 replica: runs calls on the thread that made it, and must end there.
+// CTranslate2 replicas of one thread: runs calls on the thread that made it, and must end there.
 class Engine {
  public:
   explicit Engine(std::shared_ptr<const Weights> weights);
@@ -37,6 +37,7 @@ class Engine {
   using Rows = std::vector<const CheckedRow*>;
   using Results = std::vector<ctranslate2::TranslationResult>;
 
+  ctranslate2::models::SequenceToSequenceReplica& ReplicaFor(const Search& search);
   Results Call(const Rows& rows, const ctranslate2::TranslationOptions& options);
   Results CallBeyondLimits(const Rows& rows, int64_t largest_limit,
                            std::vector<bool>* reached_limit);
@@ -44,6 +45,10 @@ class Engine {
 
   const std::shared_ptr<const Weights> weights_;
   const std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> replica_;
+  // For the vocabulary map, made at its first use. CTranslate2 4.8.5 mixes up tokens when one
+  // replica is used with several sets of candidates: it keeps the numbering of the first one
+  // (src/layers/decoder.cc, Decoder::update_output_layer).
+  std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> mapped_replica_;
 };
 
 // The answer to a row with nothing to translate: its prefix echoed, as CTranslate2 does.

@@ -87,7 +87,20 @@ bool OnlySpecial(const Ids& source, const EngineOptions& engine) {
   });
 }
 
+bool HasAnyOf(const Ids& row, const Ids& wanted) {
+  return wanted.empty() ||
+         std::find_first_of(row.begin(), row.end(), wanted.begin(), wanted.end()) != row.end();
+}
+
 }  // namespace
+
+bool MapCovers(const RowInput& row, const Weights& weights, const EngineOptions& engine) {
+  const VocabularyMap& map = *weights.vocabulary_map();
+  // CTranslate2 would add them to the candidates of the whole call.
+  if (map.fixed() && !map.HasAll(row.prefix)) return false;
+  return HasAnyOf(row.prefix, engine.vmap_prefix_ids) &&
+         HasAnyOf(row.source, engine.vmap_source_ids);
+}
 
 std::optional<std::string> SearchComplaint(const Search& search, int64_t limit_tokens,
                                            const EngineOptions& engine) {
@@ -105,6 +118,7 @@ CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Sear
   const DecodingOptions& options = search->options();
   CheckedRow checked;
   checked.search = search;
+  checked.mapped = search->UsesMap();
   CheckIds(row.source, "INPUT_IDS", index, "source", weights.source());
   const SourceLimit longest = LongestSource(options, weights);
   if (static_cast<int64_t>(row.source.size()) > longest.tokens) {

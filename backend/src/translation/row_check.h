@@ -21,6 +21,10 @@ namespace ct2triton {
 CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Search>& search,
                     const Weights& weights, const EngineOptions& engine);
 
+// Whether the model's vocabulary map, which it has, was made for a row like this: it names one of
+// the languages of vmap_prefix_ids and vmap_source_ids, and its prefix is of candidates.
+bool MapCovers(const RowInput& row, const Weights& weights, const EngineOptions& engine);
+
 // What is wrong with a search of rows with this length limit, as the end of a sentence: it may come
 // to keep more than max_search_tokens, which is not 0 here. Nothing if it fits.
 std::optional<std::string> SearchComplaint(const Search& search, int64_t limit_tokens,

@@ -14,8 +14,8 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, "parameter " + parameter + ": " + what);
 }
 
-size_t ResolveToken(const Token& token, const std::string& parameter,
-                    const ctranslate2::Vocabulary& vocabulary) {
+int64_t Resolve(const Token& token, const std::string& parameter,
+                const ctranslate2::Vocabulary& vocabulary) {
   if (const auto* id = std::get_if<int64_t>(&token)) {
     const auto size = static_cast<int64_t>(vocabulary.size());
     if (*id < 0 || *id >= size) {
@@ -23,37 +23,50 @@ size_t ResolveToken(const Token& token, const std::string& parameter,
                             " is not in the target vocabulary, ids 0 to " +
                             std::to_string(size - 1));
     }
-    return static_cast<size_t>(*id);
+    return *id;
   }
   const auto& text = std::get<std::string>(token);
   if (!vocabulary.contains(text)) {
     Refuse(parameter, "token " + Quote(text) + " is not in the target vocabulary");
   }
-  return vocabulary.to_id(text);
+  return static_cast<int64_t>(vocabulary.to_id(text));
+}
+
+Ids Resolve(const TokenSequence& tokens, const std::string& parameter,
+            const ctranslate2::Vocabulary& vocabulary) {
+  Ids ids;
+  for (const Token& token : tokens) ids.push_back(Resolve(token, parameter, vocabulary));
+  return ids;
+}
+
+Ids ResolveEnds(const DecodingOptions& options, const Weights& weights) {
+  if (options.end_token.empty()) return {weights.end_id()};
+  return Resolve(options.end_token, "end_token", weights.target());
 }
 
 // CTranslate2 picks so many candidates per row, unchecked.
 void RequireCandidates(const std::string& parameter, int64_t value, int64_t per_value,
-                       const DecodingOptions& options, const Weights& weights) {
-  const int64_t candidates = weights.fewest_candidates(options.use_vmap);
+                       const VocabularyMap* map, const Weights& weights) {
+  const auto candidates =
+      map != nullptr ? map->size() : static_cast<int64_t>(weights.target().size());
   if (value <= candidates / per_value) return;
-  const bool mapped = options.use_vmap && weights.has_vocabulary_map();
   Refuse(parameter, "value " + std::to_string(value) + " needs more candidates than the " +
                         std::to_string(candidates) +
-                        (mapped ? " that vmap.txt has for every source (use_vmap is on)"
-                                : " tokens of the target vocabulary") +
+                        (map != nullptr ? " that vmap.txt has for every source (use_vmap is on)"
+                                        : " tokens of the target vocabulary") +
                         "; at most " + std::to_string(candidates / per_value));
 }
 
-// A vocabulary map drops the tokens that are no candidates: a suppressed sequence would shrink to
-// a shorter one, and suppress more than was asked for.
-void RequireWholeSequences(const DecodingOptions& options, const Weights& weights) {
-  if (!options.use_vmap || !weights.has_vocabulary_map()) return;
-  for (const auto& sequence : options.suppress_sequences) {
-    if (sequence.size() > 1) {
-      Refuse("suppress_sequences", "sequences of several tokens cannot be combined with use_vmap");
-    }
+// CTranslate2 drops the tokens that are no candidates: a suppressed sequence would shrink to a
+// shorter one, and suppress more than was asked for. With fixed candidates it cannot be generated.
+bool IsNeeded(const Ids& sequence, const VocabularyMap* map) {
+  if (map == nullptr || sequence.size() == 1) return true;
+  if (!map->fixed()) {
+    Refuse("suppress_sequences",
+           "sequences of several tokens cannot be combined with use_vmap where vmap.txt has lines "
+           "for n-grams");
   }
+  return map->HasAll(sequence);
 }
 
 // CTranslate2's nucleus sampling sorts so many classes on a GPU, and refuses more at each call.
@@ -73,26 +86,27 @@ void RequireFewClasses(const DecodingOptions& options, const Weights& weights) {
 
 Search::Search(const DecodingOptions& options, const Weights& weights) : options_(options) {
   const auto& vocabulary = weights.target();
-  if (options.beam_size > 1) {
-    RequireCandidates("beam_size", options.beam_size, 2, options, weights);
+  const Ids ends = ResolveEnds(options, weights);
+  for (const int64_t id : ends) {
+    end_ids_.push_back(static_cast<size_t>(id));
+    end_tokens_.push_back(vocabulary.to_token(end_ids_.back()));
   }
+  const auto& known_map = weights.vocabulary_map();
+  // A row could not end at a token that is no candidate.
+  options_.use_vmap = options.use_vmap && known_map && known_map->HasAll(ends);
+  const VocabularyMap* map = options_.use_vmap ? &*known_map : nullptr;
+  if (options.beam_size > 1) RequireCandidates("beam_size", options.beam_size, 2, map, weights);
   if (options.return_alternatives) {
-    RequireCandidates("num_hypotheses", options.num_hypotheses, 2, options, weights);
+    RequireCandidates("num_hypotheses", options.num_hypotheses, 2, map, weights);
   }
-  RequireCandidates("sampling_topk", options.sampling_topk, 1, options, weights);
-  RequireWholeSequences(options, weights);
+  RequireCandidates("sampling_topk", options.sampling_topk, 1, map, weights);
   RequireFewClasses(options, weights);
   for (const auto& sequence : options.suppress_sequences) {
+    const Ids ids = Resolve(sequence, "suppress_sequences", vocabulary);
+    if (!IsNeeded(ids, map)) continue;
     auto& tokens = suppressed_.emplace_back();
-    for (const auto& token : sequence) {
-      tokens.push_back(vocabulary.to_token(ResolveToken(token, "suppress_sequences", vocabulary)));
-    }
+    for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
   }
-  for (const auto& token : options.end_token) {
-    end_ids_.push_back(ResolveToken(token, "end_token", vocabulary));
-  }
-  if (end_ids_.empty()) end_ids_.push_back(static_cast<size_t>(weights.end_id()));
-  for (const size_t id : end_ids_) end_tokens_.push_back(vocabulary.to_token(id));
 }
 
 ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens, Keep keep) const {

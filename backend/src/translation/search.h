@@ -25,6 +25,10 @@ class Search {
   // hypothesis that the beam search finished comes back, instead of num_hypotheses.
   ctranslate2::TranslationOptions ForCall(int64_t limit_tokens, Keep keep = Keep::kWanted) const;
 
+  // The candidates are those of the model's vocabulary map: it is asked for, the model has one, and
+  // the end tokens are among them.
+  bool UsesMap() const { return options_.use_vmap; }
+
   // Copies of a row that the search keeps at the same time: beams, alternatives, samples.
   int64_t Copies() const;
   // Tokens that the search of a row with this length limit may come to keep in memory: for each, a
@@ -63,7 +67,7 @@ class Search {
   bool IsEnd(const std::string& token) const;
 
  private:
-  const DecodingOptions options_;
+  DecodingOptions options_;  // use_vmap as UsesMap
   std::vector<std::vector<std::string>> suppressed_;
   std::vector<size_t> end_ids_;
   std::vector<std::string> end_tokens_;

@@ -50,7 +50,16 @@ struct Translator::Impl {
   EngineOptions engine;
   std::shared_ptr<const Weights> weights;
   std::shared_ptr<WorkerPool> pool;
+  DecodingOptions defaults;
   std::shared_ptr<const Search> default_search;
+  std::shared_ptr<const Search> unmapped_default_search;  // null where the other uses no map
+
+  std::shared_ptr<const Search> Unmapped(const Search& search) const {
+    if (&search == default_search.get()) return unmapped_default_search;
+    DecodingOptions options = search.options();
+    options.use_vmap = false;
+    return std::make_shared<const Search>(options, *weights);
+  }
 };
 
 Translator::Translator(const std::string& model_directory, const Device& device,
@@ -62,7 +71,13 @@ Translator::Translator(const std::string& model_directory, const Device& device,
   impl_->engine.max_search_tokens = settings.bounds.max_search_tokens;
   impl_->weights =
       Weights::Get(model_directory, device, engine.compute_type, settings.threads_per_worker);
+  impl_->defaults = defaults;
   impl_->default_search = std::make_shared<const Search>(defaults, *impl_->weights);
+  if (impl_->default_search->UsesMap()) {
+    DecodingOptions unmapped = defaults;
+    unmapped.use_vmap = false;
+    impl_->unmapped_default_search = std::make_shared<const Search>(unmapped, *impl_->weights);
+  }
   RequireFittingSearch(*impl_->default_search, *impl_->weights, impl_->engine);
   impl_->pool = WorkerPool::Get(impl_->weights, settings);
 }
@@ -76,10 +91,14 @@ std::vector<CheckedRow> Translator::Check(std::vector<RowInput> rows,
     ValidateCombination(*options, impl_->engine);
     search = std::make_shared<const Search>(*options, *impl_->weights);
   }
+  std::shared_ptr<const Search> unmapped;  // for the rows that the vocabulary map is not made for
   std::vector<CheckedRow> checked;
   checked.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
-    checked.push_back(CheckRow(std::move(rows[i]), i, search, *impl_->weights, impl_->engine));
+    const bool covered = !search->UsesMap() || MapCovers(rows[i], *impl_->weights, impl_->engine);
+    if (!covered && !unmapped) unmapped = impl_->Unmapped(*search);
+    checked.push_back(CheckRow(std::move(rows[i]), i, covered ? search : unmapped, *impl_->weights,
+                               impl_->engine));
   }
   return checked;
 }
@@ -109,7 +128,9 @@ void Translator::Submit(std::vector<Request> requests) {
   }
 }
 
-const DecodingOptions& Translator::defaults() const { return impl_->default_search->options(); }
+const DecodingOptions& Translator::defaults() const { return impl_->defaults; }
+
+bool Translator::has_vocabulary_map() const { return impl_->weights->vocabulary_map().has_value(); }
 
 int64_t Translator::pad_id() const {
   if (impl_->engine.pad_id) return *impl_->engine.pad_id;
@@ -128,12 +149,18 @@ int64_t Translator::vocabulary_size() const {
 
 std::string Translator::Description() const {
   const PoolSettings& settings = impl_->pool->settings();
+  const auto& map = impl_->weights->vocabulary_map();
   return "CTranslate2 " + LibraryVersion() + " on " + impl_->weights->device().Name() +
          ", compute_type \"" + impl_->engine.compute_type + "\" (" + impl_->weights->WeightWidth() +
          " weights), " + std::to_string(settings.workers) + " worker(s) of " +
          std::to_string(settings.threads_per_worker) + " thread(s), calls of up to " +
          std::to_string(settings.bounds.max_rows) + " rows and " +
-         std::to_string(settings.bounds.max_tokens) + " tokens";
+         std::to_string(settings.bounds.max_tokens) + " tokens" +
+         (map ? ", vocabulary map of " + std::to_string(map->size()) + " of " +
+                    std::to_string(impl_->weights->target().size()) + " tokens" +
+                    (map->fixed() ? "" : " and more by source") +
+                    (impl_->default_search->UsesMap() ? "" : ", used on request (use_vmap)")
+              : "");
 }
 
 }  // namespace ct2triton

@@ -45,7 +45,8 @@ class Translator {
   int64_t pad_id()
       const;  // the option, else <pad> or <blank> of the vocabulary, else the end token
   std::optional<int64_t> padding_to_strip()
-      const;                        // the same, but nothing where it is the end token
+      const;  // the same, but nothing where it is the end token
+  bool has_vocabulary_map() const;
   int64_t vocabulary_size() const;  // the larger of source and target
   std::string Description() const;  // one line for the log: device, effective compute type, workers
 

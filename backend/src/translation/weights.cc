@@ -8,7 +8,6 @@
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <set>
 #include <sstream>
 #include <vector>
 
@@ -132,7 +131,7 @@ Weights::Weights(const std::string& directory, const Device& device,
   target_ = &model->get_target_vocabulary();
   source_positions_ = Rows("encoder/position_encodings/encodings");
   target_positions_ = Rows("decoder/position_encodings/encodings");
-  map_candidates_ = CountMapCandidates();
+  map_ = ReadMap();
   CheckEmbeddingRows();
   SmokeTest();
 }
@@ -140,29 +139,18 @@ Weights::Weights(const std::string& directory, const Device& device,
 std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> Weights::NewReplica() const {
   try {
     return model_->as_sequence_to_sequence();
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     throw Error(ErrorCode::kUnsupported,
                 directory_ + " is no encoder-decoder model: " + error.what());
   }
 }
 
-int64_t Weights::fewest_candidates(bool with_map) const {
-  const auto all = static_cast<int64_t>(target_->size());
-  return with_map ? map_candidates_.value_or(all) : all;
-}
-
-// vmap.txt: one rule a line, "source n-gram<TAB>target tokens"; the rule of the empty n-gram and
-// the end token hold for every call.
-std::optional<int64_t> Weights::CountMapCandidates() const {
+std::optional<VocabularyMap> Weights::ReadMap() const {
   std::ifstream file(fs::path(directory_) / "vmap.txt");
   if (!file) return std::nullopt;
-  std::set<size_t> candidates = {target_->to_id(files_.eos_token)};
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line.front() != '\t') continue;
-    std::istringstream tokens(line);
-    for (std::string token; tokens >> token;) candidates.insert(target_->to_id(token));
-  }
-  return static_cast<int64_t>(candidates.size());
+  return VocabularyMap(file, *target_, end_id());
 }
 
 int64_t Weights::end_id() const { return static_cast<int64_t>(target_->to_id(files_.eos_token)); }

@@ -10,6 +10,7 @@
 #include "ctranslate2_api.h"
 #include "translation/device.h"
 #include "translation/row.h"
+#include "translation/vocabulary_map.h"
 
 namespace ct2triton {
 
@@ -41,10 +42,8 @@ class Weights {
   std::optional<int64_t> source_positions() const { return source_positions_; }
   std::optional<int64_t> target_positions() const { return target_positions_; }
 
-  // Has the directory a vocabulary map (vmap.txt), and how few candidates may a step have with it:
-  // those that it lists for every source.
-  bool has_vocabulary_map() const { return map_candidates_.has_value(); }
-  int64_t fewest_candidates(bool with_map) const;
+  // The vocabulary map (vmap.txt) of the directory, if it has one.
+  const std::optional<VocabularyMap>& vocabulary_map() const { return map_; }
 
   int64_t end_id() const;                     // the end token in the target vocabulary
   int64_t source_end_id() const;              // and in the source vocabulary
@@ -61,7 +60,7 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
 
  private:
-  std::optional<int64_t> CountMapCandidates() const;
+  std::optional<VocabularyMap> ReadMap() const;
   std::optional<int64_t> Rows(const std::string& variable) const;
   void CheckEmbeddingRows() const;
   void SmokeTest() const;
@@ -74,7 +73,7 @@ class Weights {
   const ctranslate2::Vocabulary* target_ = nullptr;
   std::optional<int64_t> source_positions_;
   std::optional<int64_t> target_positions_;
-  std::optional<int64_t> map_candidates_;
+  std::optional<VocabularyMap> map_;
 };
 
 }  // namespace ct2triton

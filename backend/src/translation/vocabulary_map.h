@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <istream>
+#include <vector>
+
+#include "ctranslate2_api.h"
+
+namespace ct2triton {
+
+// What vmap.txt lets a decoder choose from: a line is "source n-gram<TAB>target tokens", and the
+// tokens of the empty n-gram are candidates for every source. CTranslate2 reads the file itself and
+// shows nothing of it; this reads it by the same rules.
+class VocabularyMap {
+ public:
+  // Throws Error(kInvalidArgument), with the line, for what CTranslate2 would misread.
+  VocabularyMap(std::istream& file, const ctranslate2::Vocabulary& vocabulary, int64_t end_id);
+
+  // The candidates are the same for every source, so that answers do not depend on the company.
+  bool fixed() const { return fixed_; }
+  // The token is a candidate for every source.
+  bool Has(int64_t id) const {
+    return id >= 0 && id < static_cast<int64_t>(always_.size()) && always_[static_cast<size_t>(id)];
+  }
+  bool HasAll(const std::vector<int64_t>& ids) const;
+  int64_t size() const { return size_; }  // candidates for every source
+
+ private:
+  std::vector<bool> always_;  // by id
+  int64_t size_ = 0;
+  bool fixed_ = true;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "triton/map_counters.h"
+
+#include <array>
+
+#include "triton/guard.h"
+#include "triton/log.h"
+
+namespace ct2triton {
+namespace {
+
+// One for all models, never deleted: what is counted under equal labels, as by two loads of one
+// model, then is one counter.
+TRITONSERVER_MetricFamily* Family() {
+  static TRITONSERVER_MetricFamily* const family = [] {
+    TRITONSERVER_MetricFamily* made = nullptr;
+    Check(TRITONSERVER_MetricFamilyNew(
+              &made, TRITONSERVER_METRIC_KIND_COUNTER, "ct2_vmap_rows",
+              "Rows of models that have a vocabulary map, decoded with it and without it"),
+          "making a metric family");
+    return made;
+  }();
+  return family;
+}
+
+struct DeleteLabel {
+  void operator()(TRITONSERVER_Parameter* label) const { TRITONSERVER_ParameterDelete(label); }
+};
+using Label = std::unique_ptr<TRITONSERVER_Parameter, DeleteLabel>;
+
+Label NewLabel(const char* name, const std::string& value) {
+  return Label(TRITONSERVER_ParameterNew(name, TRITONSERVER_PARAMETER_STRING, value.c_str()));
+}
+
+void Increment(TRITONSERVER_Metric* counter, size_t rows) noexcept {
+  if (counter == nullptr || rows == 0) return;
+  CheckOrLog(TRITONSERVER_MetricIncrement(counter, static_cast<double>(rows)), "counting rows");
+}
+
+}  // namespace
+
+void MapCounters::Delete::operator()(TRITONSERVER_Metric* metric) const noexcept {
+  CheckOrLog(TRITONSERVER_MetricDelete(metric), "deleting a metric");
+}
+
+MapCounters::Counter MapCounters::NewCounter(const std::string& model, uint64_t version,
+                                             const char* mapped) {
+  const std::array<Label, 3> labels = {NewLabel("model", model),
+                                       NewLabel("version", std::to_string(version)),
+                                       NewLabel("vmap", mapped)};
+  std::array<const TRITONSERVER_Parameter*, 3> handles{};
+  for (size_t i = 0; i < labels.size(); ++i) handles[i] = labels[i].get();
+  TRITONSERVER_Metric* counter = nullptr;
+  Check(TRITONSERVER_MetricNew(&counter, Family(), handles.data(), handles.size()),
+        "making a metric");
+  return Counter(counter);
+}
+
+MapCounters::MapCounters(const std::string& model, uint64_t version) noexcept {
+  try {
+    mapped_ = NewCounter(model, version, "used");
+    unmapped_ = NewCounter(model, version, "unused");
+  } catch (...) {
+    const Error error = CurrentError();
+    LogWarning("rows with and without a vocabulary map are not counted: " +
+               std::string(error.what()));
+  }
+}
+
+void MapCounters::Add(size_t mapped, size_t unmapped) noexcept {
+  Increment(mapped_.get(), mapped);
+  Increment(unmapped_.get(), unmapped);
+}
+
+}  // namespace ct2triton
