@@ -37,6 +37,9 @@ class Pieces(Protocol):
     space_id: int | None
     """Id of the piece that is nothing but a space."""
 
+    text_ids: frozenset[int]
+    """Ids of the pieces that a text can be made of."""
+
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text."""
 
@@ -56,6 +59,7 @@ class JsonPieces:
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True
         self.space_id = self._tokenizer.token_to_id(_SPACE)
+        self.text_ids = frozenset(self._tokenizer.get_vocab(with_added_tokens=False).values())
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text."""
@@ -90,6 +94,7 @@ class SentencePieces:
         self._target = self._source if source == target else _processor(target)
         self._number = number(self._source)
         self._names = names(self._target)
+        self.text_ids = frozenset(self._names)
         space = self._source.piece_to_id(_SPACE)
         self.space_id = None if self._source.is_unknown(space) else self._number[space]
 
@@ -105,12 +110,14 @@ class SentencePieces:
         return text.replace(_SPACE, " ").strip()
 
 
-def read_pieces(folder: Path, rules: TokenRules) -> Pieces:
+def read_pieces(folder: Path, rules: TokenRules, *, of_targets: bool = False) -> Pieces:
     """Reads the tokenizer files of a prepared model.
 
     Args:
         folder: The model's tokenizer folder.
         rules: Its rules, which say what family the files belong to.
+        of_targets: Split texts as the model's answers are made: OPUS-MT has a SentencePiece model
+            for each side.
 
     Returns:
         Both directions of the tokenizer.
@@ -120,7 +127,7 @@ def read_pieces(folder: Path, rules: TokenRules) -> Pieces:
     """
     try:
         if rules.family in ("m2m100", "marian"):
-            return _listed_pieces(folder, rules)
+            return _listed_pieces(folder, rules, of_targets)
         file = folder / _SENTENCEPIECE_FILES[rules.family]
         if file.exists() or not (folder / "tokenizer.json").exists():
             return _shifted_pieces(file, rules)
@@ -143,7 +150,7 @@ _SENTENCEPIECE_FILES = {
 }
 
 
-def _listed_pieces(folder: Path, rules: TokenRules) -> SentencePieces:
+def _listed_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> SentencePieces:
     """Reads a family that numbers its pieces by a vocab.json."""
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     special = {*rules.special_ids, rules.unk_id}
@@ -156,7 +163,9 @@ def _listed_pieces(folder: Path, rules: TokenRules) -> SentencePieces:
         return {i: piece for piece, i in vocabulary.items() if i not in special}
 
     if rules.family == "marian":
-        return SentencePieces(folder / "source.spm", folder / "target.spm", number, names)
+        target = folder / "target.spm"
+        source = target if of_targets else folder / "source.spm"
+        return SentencePieces(source, target, number, names)
     file = folder / "sentencepiece.bpe.model"
     return SentencePieces(file, file, number, names)
 

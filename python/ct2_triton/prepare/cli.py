@@ -4,6 +4,7 @@
     ct2-prepare facebook/nllb-200-distilled-600M --model-repository model_repository
     ct2-prepare ./my-finetuned-model --name news-de-fr --quantization float16
     ct2-prepare demo
+    ct2-prepare ./model --shortlist-from deu_Latn=german.txt,fra_Latn=french.txt
 
 Families: NLLB-200, M2M100, mBART-50, Marian (OPUS-MT), T5 (mT5, UMT5, MADLAD-400). The result is
 complete: the converted weights, the tokenizer, the language table and a config.pbtxt. `demo` is a
@@ -17,7 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError
-from ct2_triton.prepare.options import INSTANCE_KINDS, QUANTIZATIONS, PrepareOptions
+from ct2_triton.prepare.options import (
+    INSTANCE_KINDS,
+    QUANTIZATIONS,
+    PrepareOptions,
+    ShortlistOptions,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -64,7 +70,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="a parameter of the backend, for example beam_size=4 (docs/parameters.md); repeatable",
     )
+    _add_shortlist_arguments(parser)
     parser.add_argument("--force", action="store_true", help="replace a model of this name")
+
+
+def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "vocabulary shortlist", "fewer tokens to choose from, for speed on a CPU: docs/prepare.md"
+    )
+    group.add_argument(
+        "--shortlist-from",
+        action="append",
+        default=[],
+        metavar="LANGUAGE[=FILE],...",
+        help="target languages whose tokens answers are made of: those in a text of one sentence a "
+        "line, or without a file every token of the language's script; FILE alone where a model "
+        "has one target language; repeatable",
+    )
+    group.add_argument(
+        "--shortlist-size",
+        type=int,
+        metavar="TOKENS",
+        help="tokens of each language at most, the most frequent first, beside those that spell "
+        "any text (default: all)",
+    )
+    group.add_argument(
+        "--shortlist-licence",
+        metavar="TEXT",
+        help="licence of the texts, for the model's record (default: not stated)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,11 +124,24 @@ def run(args: argparse.Namespace) -> int:
         instance_kind=args.instance_kind,
         max_batch_size=args.max_batch_size,
         settings=_settings(args.settings),
+        shortlist=_shortlist(args),
         force=args.force,
     )
     model = prepare(options, report=lambda line: print(line, file=sys.stderr))
     print(model.directory)
     return 0
+
+
+def _shortlist(args: argparse.Namespace) -> ShortlistOptions | None:
+    entries = tuple(entry for value in args.shortlist_from for entry in value.split(","))
+    if entries:
+        return ShortlistOptions(entries, args.shortlist_size, args.shortlist_licence)
+    if args.shortlist_size is not None or args.shortlist_licence is not None:
+        raise SettingError(
+            "--shortlist-size and --shortlist-licence say more about --shortlist-from: name a "
+            "target language with it"
+        )
+    return None
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ _NEEDED = (
     "huggingface_hub",
     "langcodes",
     "protobuf",
+    "regex",
     "sentencepiece",
     "tokenizers",
     "torch",
@@ -26,6 +27,7 @@ _NEEDED = (
     "tritonclient",
 )
 _NEEDED_FOR_WRITING = ("protobuf", "tritonclient")
+_NEEDED_FOR_SHORTLISTS = ("langcodes", "regex", "sentencepiece")
 
 
 def check_environment() -> dict[str, str]:
@@ -57,6 +59,15 @@ def check_writing() -> None:
         MissingPackageError: A package is missing.
     """
     _versions(_NEEDED_FOR_WRITING, _INSTALL_WRITING)
+
+
+def check_shortlist() -> None:
+    """Looks up what a vocabulary shortlist of the shipped model needs beyond that.
+
+    Raises:
+        MissingPackageError: A package is missing.
+    """
+    _versions(_NEEDED_FOR_SHORTLISTS, _INSTALL)
 
 
 def _versions(packages: Iterable[str], install: str) -> dict[str, str]:

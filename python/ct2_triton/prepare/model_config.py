@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.prepare.checkpoint import Checkpoint
     from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepare.shortlist import Shortlist
     from ct2_triton.prepared_model import TokenRules
 
 # CTranslate2's own default limit of an output, in tokens.
@@ -30,7 +31,11 @@ _OUTPUTS = (
 
 
 def build_config(
-    options: PrepareOptions, name: str, checkpoint: Checkpoint, rules: TokenRules
+    options: PrepareOptions,
+    name: str,
+    checkpoint: Checkpoint,
+    rules: TokenRules,
+    shortlist: Shortlist | None = None,
 ) -> TritonConfig:
     """Builds the configuration, and has the backend's own code check it where that is installed.
 
@@ -39,6 +44,7 @@ def build_config(
         name: The model's name.
         checkpoint: Where the model comes from.
         rules: Its ids.
+        shortlist: What its answers are made of, if it has one.
 
     Returns:
         The configuration.
@@ -56,7 +62,9 @@ def build_config(
             Tensor("TARGET_PREFIX", "TYPE_INT32", ragged=True, optional=not _has_prefix(rules)),
         ),
         outputs=_OUTPUTS,
-        parameters=_parameters(options.settings, checkpoint, rules),
+        parameters=_parameters(
+            options.settings, checkpoint, rules, shortlist.parameters if shortlist else ()
+        ),
         instance_kind=options.instance_kind,
         comment=(
             f"Written by ct2-prepare from {checkpoint.source.id}; see ct2_model.json.",
@@ -64,6 +72,8 @@ def build_config(
         ),
     )
     _check(config)
+    if shortlist:
+        shortlist.check_search(config.parameters)
     return config
 
 
@@ -72,7 +82,10 @@ def _has_prefix(rules: TokenRules) -> bool:
 
 
 def _parameters(
-    settings: Mapping[str, str], checkpoint: Checkpoint, rules: TokenRules
+    settings: Mapping[str, str],
+    checkpoint: Checkpoint,
+    rules: TokenRules,
+    of_shortlist: tuple[Parameter, ...],
 ) -> tuple[Parameter, ...]:
     """The defaults, with the caller's settings in their place or after them."""
     beam_size = int(checkpoint.generation_config.get("num_beams") or 1)
@@ -96,6 +109,7 @@ def _parameters(
             "Tokens of an output, its prefix counted: CTranslate2's default, or the model's "
             "positions where those are fewer.",
         ),
+        *of_shortlist,
     )
     kept = tuple(
         Parameter(entry.name, settings[entry.name], "Set by --set.")

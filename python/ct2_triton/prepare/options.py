@@ -25,6 +25,22 @@ INSTANCE_KINDS = ("auto", "cpu", "gpu")
 
 
 @dataclass(frozen=True)
+class ShortlistOptions:
+    """A vocabulary shortlist that is asked for.
+
+    Attributes:
+        entries: `language=file` counts the pieces of a text, `language` takes every piece of the
+            language's script; a model of one target language is content with `file`.
+        size: Pieces of each language at most, the most frequent first; None: all.
+        licence: Licence of the texts, as the caller states it.
+    """
+
+    entries: tuple[str, ...]
+    size: int | None = None
+    licence: str | None = None
+
+
+@dataclass(frozen=True)
 class PrepareOptions:
     """One preparation.
 
@@ -37,6 +53,7 @@ class PrepareOptions:
         instance_kind: Where Triton runs it, of `INSTANCE_KINDS`; auto: on a GPU if there is one.
         max_batch_size: Rows that Triton may put into one batch; 0 switches batching off.
         settings: Backend parameters by name, in place of the defaults written.
+        shortlist: Vocabulary shortlist to make and switch on; None: none.
         force: Replace a model of this name.
     """
 
@@ -48,4 +65,5 @@ class PrepareOptions:
     instance_kind: str = "auto"
     max_batch_size: int = 256
     settings: Mapping[str, str] = field(default_factory=dict)
+    shortlist: ShortlistOptions | None = None
     force: bool = False

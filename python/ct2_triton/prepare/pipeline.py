@@ -35,7 +35,11 @@ def prepare(
         PrepareError: It failed, with a sentence about what to do; nothing was written.
     """
     from ct2_triton.prepare import shipped
-    from ct2_triton.prepare.environment import check_environment, check_writing
+    from ct2_triton.prepare.environment import (
+        check_environment,
+        check_shortlist,
+        check_writing,
+    )
     from ct2_triton.prepare.source import find_checkpoint
     from ct2_triton.prepare.writing import check_output, written_at_once
 
@@ -43,9 +47,11 @@ def prepare(
     _check_choices(options)
     if shipped.is_ready(options):
         check_writing()
+        if options.shortlist:
+            check_shortlist()
         with written_at_once(output, force=options.force) as folder:
             report(f"{shipped.NAME}: the model in the package, already converted and proved")
-            shipped.fill(folder, options)
+            shipped.fill(folder, options, report)
         return PreparedModel.read(output)
     versions = check_environment()
     check_output(output, force=options.force)
@@ -105,8 +111,10 @@ def _fill(
     from ct2_triton.prepare.manifest import write_manifest
     from ct2_triton.prepare.model_config import build_config
     from ct2_triton.prepare.rules import build_rules
+    from ct2_triton.prepare.shortlist import build_shortlist
     from ct2_triton.prepare.verification import prove
     from ct2_triton.prepare.verification.proof import Subject
+    from ct2_triton.prepare.verification.shortlist import add_shortlist
 
     family = recognise(checkpoint)
     licence = checkpoint.source.license or "not stated"
@@ -114,12 +122,17 @@ def _fill(
     tokenizer = conversion.load_tokenizer(checkpoint.folder)
     vocabulary = family.vocabulary(tokenizer, checkpoint.config)
     rules = build_rules(family, checkpoint, tokenizer, vocabulary)
-    config = build_config(options, folder.name, checkpoint, rules)
-    (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
     tokenizer_folder = folder / TOKENIZER_NAME
     tokenizer_folder.mkdir()
     conversion.copy_tokenizer(checkpoint, tokenizer_folder)
     rules.write(tokenizer_folder)
+    shortlist = (
+        build_shortlist(options.shortlist, rules, vocabulary.tokens, tokenizer_folder, report)
+        if options.shortlist
+        else None
+    )
+    config = build_config(options, folder.name, checkpoint, rules, shortlist)
+    (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
 
     report(f"converting, weights stored in {options.quantization}")
     model = folder / "1" / "model"
@@ -141,4 +154,6 @@ def _fill(
         f"{proof.stored_rows_equal} of {proof.probes} sentences come out the same"
     )
     results = {"family": family.name, "repairs": repairs, "verification": proof.to_dict()}
+    if shortlist:
+        results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
     write_manifest(folder, checkpoint.source, options, versions, results)

@@ -25,10 +25,14 @@ from ct2_triton.prepared_model import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ct2_triton.prepare.options import PrepareOptions
 
 NAME = "demo"
 """The source that means this model; a folder of that name is `./demo`."""
+
+VOCABULARY_NAME = "shared_vocabulary.json"
 
 FOLDER = Path(__file__).resolve().parents[1] / "demo_model"
 
@@ -54,12 +58,13 @@ def is_ready(options: PrepareOptions) -> bool:
     return bool(options.quantization == _record()["conversion"]["quantization"])
 
 
-def fill(folder: Path, options: PrepareOptions) -> None:
+def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -> None:
     """Writes all files of the model from the package; the manifest, with its checksums, last.
 
     Args:
         folder: The model's folder, empty.
         options: The caller's choices, for which `is_ready`.
+        report: Gets a line of text for each step.
 
     Raises:
         SettingError: A setting is unknown or has an impossible value.
@@ -67,21 +72,31 @@ def fill(folder: Path, options: PrepareOptions) -> None:
     from ct2_triton.prepare.conversion import copy_tokenizer
     from ct2_triton.prepare.manifest import write_manifest
     from ct2_triton.prepare.model_config import build_config
+    from ct2_triton.prepare.shortlist import build_shortlist
+    from ct2_triton.prepare.verification.shortlist import add_shortlist
 
     source = checkpoint(options.revision)
     rules = TokenRules.read(FOLDER)
-    config = build_config(options, folder.name, source, rules)
-    (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
     tokenizer_folder = folder / TOKENIZER_NAME
     tokenizer_folder.mkdir()
     copy_tokenizer(source, tokenizer_folder)
     shutil.copyfile(FOLDER / LANGUAGES_NAME, tokenizer_folder / LANGUAGES_NAME)
+    vocabulary = json.loads((FOLDER / "model" / VOCABULARY_NAME).read_text(encoding="utf-8"))
+    shortlist = (
+        build_shortlist(options.shortlist, rules, vocabulary, tokenizer_folder, report)
+        if options.shortlist
+        else None
+    )
+    config = build_config(options, folder.name, source, rules, shortlist)
+    (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
     model = folder / "1" / "model"
     model.mkdir(parents=True)
     for file in (FOLDER / "model").iterdir():
         shutil.copyfile(file, model / file.name)
     record = _record()
     results = {name: record[name] for name in ("family", "repairs", "verification")}
+    if shortlist:
+        results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
     write_manifest(folder, source.source, options, record["versions"], results)
 
 

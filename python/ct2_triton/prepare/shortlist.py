@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The vocabulary shortlist: the tokens that a deployment's target languages need.
+
+It becomes the one line of CTranslate2's vmap.txt that holds for every source, so that all calls
+have the same candidates and answers do not depend on the company of a row. What it lacks of a
+language that it is not made for does no harm: the backend runs such rows with the whole vocabulary.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.client.pieces import read_pieces
+from ct2_triton.errors import SettingError, UnknownLanguageError
+from ct2_triton.prepare.shortlist_scripts import belongs, script_of, spells
+from ct2_triton.prepare.shortlist_text import CountedText, count_text
+from ct2_triton.prepare.triton_config import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ct2_triton.client.pieces import Pieces
+    from ct2_triton.prepare.options import ShortlistOptions
+    from ct2_triton.prepared_model import Language, TokenRules
+
+MAP_NAME = "vmap.txt"
+_UNWRITABLE = (" ", "\t", "\n", "\r")  # what separates tokens, keys and lines of the file
+_POOR_COVERAGE = 0.99
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """The tokens, and what is to be told of them.
+
+    Attributes:
+        tokens: In the order of their ids.
+        languages: Those that it is made for; none where the model does not name its own.
+        record: For the prepared model's manifest.
+        parameters: For its configuration.
+    """
+
+    tokens: tuple[str, ...]
+    languages: tuple[Language, ...]
+    record: Mapping[str, Any]
+    parameters: tuple[Parameter, ...]
+
+    def write(self, model: Path) -> None:
+        """Writes vmap.txt into a folder of CTranslate2 files."""
+        (model / MAP_NAME).write_text("\t" + " ".join(self.tokens) + "\n", encoding="utf-8")
+
+    def check_search(self, parameters: Iterable[Parameter]) -> None:
+        """Says early what the backend would refuse at load.
+
+        Args:
+            parameters: All parameters of the configuration.
+
+        Raises:
+            SettingError: The search needs more candidates than the list has.
+        """
+        values = {entry.name: entry.value for entry in parameters}
+        if values.get("use_vmap") != "true":
+            return
+        for name, per_value in (("beam_size", 2), ("sampling_topk", 1)):
+            value = values.get(name, "1")
+            if value.isdigit() and value != "1" and int(value) * per_value > len(self.tokens):
+                raise SettingError(
+                    f"the shortlist has {len(self.tokens)} tokens, and {name} {value} needs "
+                    f"{int(value) * per_value}; give a longer text, a larger --shortlist-size or "
+                    f"a lower {name}"
+                )
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One entry of --shortlist-from, with the language it means."""
+
+    language: Language | None
+    script: str | None
+    text: Path | None
+
+    @property
+    def code(self) -> str | None:
+        return self.language.code if self.language else None
+
+
+def build_shortlist(
+    options: ShortlistOptions,
+    rules: TokenRules,
+    vocabulary: Sequence[str],
+    tokenizer_folder: Path,
+    report: Callable[[str], None],
+) -> Shortlist:
+    """Builds the union of the lists of all languages that are named.
+
+    Args:
+        options: What is asked for.
+        rules: The model's ids and languages.
+        vocabulary: Its tokens in the order of their ids.
+        tokenizer_folder: Its tokenizer files.
+        report: Gets a line of text for each language.
+
+    Returns:
+        The shortlist.
+
+    Raises:
+        SettingError: An entry is not possible; the message says what is.
+    """
+    if options.size is not None and options.size < 1:
+        raise SettingError(f"--shortlist-size {options.size} is not possible; give at least 1")
+    entries = _read_entries(options.entries, rules)
+    pieces = read_pieces(tokenizer_folder, rules, of_targets=True)
+    texts = [
+        count_text(entry.text, pieces, entry.script, entry.code or "the model")
+        if entry.text
+        else None
+        for entry in entries
+    ]
+    writable = _writable(vocabulary)
+    spellable = _kept_always(rules, vocabulary, pieces)
+    kept = writable & (spellable | _named_ids(entries))
+    own = writable & pieces.text_ids - kept - set(rules.special_ids)
+    sources = list(zip(entries, texts, strict=True))
+    chosen = [_chosen(entry, text, own, vocabulary)[: options.size] for entry, text in sources]
+    ids = kept.union(*chosen)
+    languages = [
+        _language_record(entry, text, len(own_ids), ids)
+        for (entry, text), own_ids in zip(sources, chosen, strict=True)
+    ]
+    record = {
+        "tokens": len(ids),
+        "share_of_vocabulary": len(ids) / len(vocabulary),
+        "kept_always": len(kept),
+        "size_limit": options.size,
+        "licence": options.licence or "not stated",
+        "languages": languages,
+    }
+    for line in _summary(record, len(vocabulary)):
+        report(line)
+    tokens = tuple(vocabulary[i] for i in sorted(ids))
+    named = tuple(entry.language for entry in entries if entry.language)
+    return Shortlist(tokens, named, record, _parameters(named, rules))
+
+
+def _read_entries(entries: Sequence[str], rules: TokenRules) -> list[_Entry]:
+    found = [_read_entry(entry.strip(), rules) for entry in entries]
+    codes = [entry.code for entry in found]
+    for code in codes:
+        if codes.count(code) > 1:
+            raise SettingError(
+                f"--shortlist-from names {code or 'the target language'} twice; put its texts into "
+                "one file"
+            )
+    return found
+
+
+def _read_entry(entry: str, rules: TokenRules) -> _Entry:
+    targets = [language for language in rules.languages if language.target]
+    name, equals, file = entry.partition("=")
+    if not name or (equals and not file):
+        raise SettingError(f"--shortlist-from: {entry!r} is neither a language nor language=file")
+    if any(len(language.target_source_ids) > 1 for language in targets):
+        raise SettingError(
+            "--shortlist-from: this model is told its target language in words of the source, "
+            "which the backend cannot tell from text; it has no shortlist"
+        )
+    if not equals and len(targets) <= 1 and (not targets or Path(name).is_file()):
+        language, file = (targets[0] if targets else None), name
+    else:
+        try:
+            language = rules.target_language(name)
+        except UnknownLanguageError as error:
+            raise SettingError(f"--shortlist-from: {error}{_hint(name)}") from error
+    script = script_of(language, rules.family) if language else None
+    if not file and script is None:
+        raise SettingError(
+            f"--shortlist-from: the script of {name} is not known; give a text, {name}=file"
+        )
+    return _Entry(language, script, Path(file) if file else None)
+
+
+def _hint(name: str) -> str:
+    if not Path(name).is_file():
+        return ""
+    return f" (for a text, name its language: LANGUAGE={name})"
+
+
+def _writable(vocabulary: Sequence[str]) -> set[int]:
+    """Ids that a line of vmap.txt can name: by the first id of their string."""
+    first: dict[str, int] = {}
+    for token_id, token in enumerate(vocabulary):
+        if token and not any(space in token for space in _UNWRITABLE):
+            first.setdefault(token, token_id)
+    return set(first.values())
+
+
+def _kept_always(rules: TokenRules, vocabulary: Sequence[str], pieces: Pieces) -> set[int]:
+    """Special tokens, and what spells any text: characters, bytes, digits, punctuation, symbols."""
+    languages = {
+        token_id
+        for entry in rules.languages
+        for token_id in (
+            *entry.source_ids,
+            *entry.target_source_ids,
+            *entry.target_prefix_ids,
+        )
+    }
+    special = {*rules.special_ids, *rules.end_ids, rules.unk_id, rules.pad_id} - languages
+    return {i for i in special if i < len(vocabulary)} | {
+        i
+        for i in pieces.text_ids - set(rules.special_ids)
+        if spells(vocabulary[i]) or belongs(vocabulary[i], None)
+    }
+
+
+def _named_ids(entries: Iterable[_Entry]) -> set[int]:
+    """Ids that a target prefix starts with: only those of the named languages."""
+    return {i for entry in entries if entry.language for i in entry.language.target_prefix_ids}
+
+
+def _chosen(
+    entry: _Entry, text: CountedText | None, own: set[int], vocabulary: Sequence[str]
+) -> list[int]:
+    """Lists pieces, the most frequent first; without a text in the order of the tokenizer's."""
+    if text:
+        ranked = sorted(text.counts.items(), key=lambda item: (-item[1], item[0]))
+        return [token_id for token_id, _ in ranked if token_id in own]
+    return [i for i in sorted(own) if belongs(vocabulary[i], entry.script)]
+
+
+def _language_record(
+    entry: _Entry, text: CountedText | None, tokens: int, ids: set[int]
+) -> dict[str, Any]:
+    """Says what one entry gave; `tokens` are its own, beside those kept always."""
+    record: dict[str, Any] = {
+        "code": entry.code,
+        "script": entry.script,
+        "tokens": tokens,
+        "text": None,
+    }
+    if text:
+        record["text"] = {
+            "file": text.path.name,
+            "sha256": text.sha256,
+            "lines": text.lines,
+            "lines_counted": text.counted,
+            "lines_held_out": len(text.held_out),
+            "held_out_coverage": asdict(text.coverage(ids)),
+        }
+    return record
+
+
+def _summary(record: Mapping[str, Any], vocabulary: int) -> Iterable[str]:
+    yield (
+        f"shortlist: {record['tokens']} of {vocabulary} tokens "
+        f"({record['share_of_vocabulary']:.1%}), licence of the texts {record['licence']}"
+    )
+    for entry in record["languages"]:
+        name = entry["code"] or "texts"
+        if (text := entry["text"]) is None:
+            yield f"shortlist, {name}: every piece of the script {entry['script']}"
+            continue
+        coverage = text["held_out_coverage"]
+        hint = "; a longer text or a larger --shortlist-size covers more"
+        yield (
+            f"shortlist, {name}: {text['lines_counted']} lines of {text['file']} counted, of "
+            f"{text['lines_held_out']} others {coverage['tokens']:.2%} of the tokens and "
+            f"{coverage['sentences']:.2%} of the lines covered"
+            f"{hint if coverage['tokens'] < _POOR_COVERAGE else ''}"
+        )
+
+
+def _parameters(named: Sequence[Language], rules: TokenRules) -> tuple[Parameter, ...]:
+    found = [
+        Parameter(
+            "use_vmap",
+            "true",
+            "Answers are made of the tokens in vmap.txt (--shortlist-from); a request may set it "
+            "to false.",
+        )
+    ]
+    reason = "Languages of the shortlist; rows of others have the whole vocabulary."
+    for name, kind in (("vmap_prefix_ids", "prefix"), ("vmap_source_ids", "source")):
+        ids = [getattr(entry, f"target_{kind}_ids") for entry in rules.languages if entry.target]
+        if any(ids):
+            allowed = [i for entry in named for i in getattr(entry, f"target_{kind}_ids")]
+            found.append(Parameter(name, json.dumps(allowed), reason))
+    return tuple(found)

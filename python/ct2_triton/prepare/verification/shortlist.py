@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries a vocabulary shortlist with CTranslate2 itself: it is read, and it holds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.client.pieces import read_pieces
+from ct2_triton.errors import UnknownLanguageError, VerificationError
+from ct2_triton.prepare.verification.probes import PROBE_TEXTS
+from ct2_triton.prepare.verification.vocabulary import vocabulary_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from ct2_triton.prepare.shortlist import Shortlist
+    from ct2_triton.prepared_model import Language, TokenRules
+
+_MAX_OUTPUT_TOKENS = 32
+
+
+def add_shortlist(
+    shortlist: Shortlist,
+    model: Path,
+    rules: TokenRules,
+    tokenizer_folder: Path,
+    report: Callable[[str], None],
+) -> dict[str, Any]:
+    """Writes vmap.txt, and translates each probe into one of its languages with and without it.
+
+    Args:
+        shortlist: The shortlist.
+        model: Folder of the CTranslate2 files.
+        rules: The model's ids and languages.
+        tokenizer_folder: Its tokenizer files.
+        report: Gets a line of text.
+
+    Returns:
+        What the manifest says of it.
+
+    Raises:
+        VerificationError: CTranslate2 does not read it, or writes a token that is not on it.
+    """
+    shortlist.write(model)
+    probes, changed = _try(shortlist, model, rules, tokenizer_folder)
+    report(f"shortlist: {changed} of {probes} probes, some of them odd, get another answer with it")
+    return {**shortlist.record, "probes": probes, "probes_changed": changed}
+
+
+def _try(
+    shortlist: Shortlist, model: Path, rules: TokenRules, tokenizer_folder: Path
+) -> tuple[int, int]:
+    import ctranslate2
+
+    files = vocabulary_files(model)  # source_ comes before target_
+    source_tokens, target_tokens = (
+        json.loads(file.read_text(encoding="utf-8")) for file in (files[0], files[-1])
+    )
+    pieces = read_pieces(tokenizer_folder, rules)
+    source, targets = _source(rules), shortlist.languages or (None,)
+    rows, prefixes = [], []
+    for number, text in enumerate(PROBE_TEXTS):
+        target = targets[number % len(targets)]
+        ids = rules.input_ids(pieces.encode(text), source, target)
+        if rules.max_source_tokens is not None and len(ids) > rules.max_source_tokens:
+            continue
+        rows.append([source_tokens[i] for i in ids])
+        prefixes.append([target_tokens[i] for i in rules.target_prefix(target)])
+    translator = ctranslate2.Translator(str(model), device="cpu", compute_type="default")
+
+    def answers(use_vmap: bool) -> list[Sequence[str]]:
+        results = translator.translate_batch(
+            rows,
+            target_prefix=prefixes,
+            beam_size=1,
+            max_decoding_length=_MAX_OUTPUT_TOKENS,
+            use_vmap=use_vmap,
+        )
+        return [result.hypotheses[0] for result in results]
+
+    restricted = answers(True)
+    strange = {token for answer in restricted for token in answer} - set(shortlist.tokens)
+    if strange:
+        raise VerificationError(
+            f"with the vocabulary shortlist CTranslate2 writes {sorted(strange)[:3]}, which is not "
+            "on it"
+        )
+    changed = sum(a != b for a, b in zip(restricted, answers(False), strict=True))
+    return len(rows), changed
+
+
+def _source(rules: TokenRules) -> Language | None:
+    able = [entry for entry in rules.languages if entry.source]
+    try:
+        return rules.source_language("en") or (able[0] if able else None)
+    except UnknownLanguageError:
+        return able[0]
