@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MAP_NAME = "vmap.txt"
 _UNWRITABLE = (" ", "\t", "\n", "\r")  # what separates tokens, keys and lines of the file
+# About so many answers stay the same: docs/benchmarks.md.
 _POOR_COVERAGE = 0.99
 
 
@@ -268,7 +269,7 @@ def _summary(record: Mapping[str, Any], vocabulary: int) -> Iterable[str]:
             f"shortlist, {name}: {text['lines_counted']} lines of {text['file']} counted, of "
             f"{text['lines_held_out']} others {coverage['tokens']:.2%} of the tokens and "
             f"{coverage['sentences']:.2%} of the lines covered"
-            f"{hint if coverage['tokens'] < _POOR_COVERAGE else ''}"
+            f"{hint if coverage['sentences'] < _POOR_COVERAGE else ''}"
         )
 
 

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tools that measure a vocabulary shortlist, on models small enough for a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import measure_shortlist
+import shortlist_changes
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare.options import ShortlistOptions
+from support.tiny import tiny_engine_model
+
+KNOWN = {
+    "Next week in Stockholm: fog.": "Nächste Woche in Stockholm: Nebel.",
+    "See you in Madrid on Thursday!": "Wir sehen uns am Donnerstag in Madrid!",
+}
+# It has words that the list lacks.
+UNKNOWN = "Gate C19 closes in 6 minutes!"
+
+
+def test_changed_answers_are_counted_and_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"{text} {n}" for text in KNOWN.values() for n in range(10)]
+    (tmp_path / "list.txt").write_text("\n".join(lines), encoding="utf-8")
+    shortlist = ShortlistOptions((f"deu={tmp_path / 'list.txt'}",))
+    options = PrepareOptions("demo", tmp_path / "repository", shortlist=shortlist)
+    model = prepare(options).directory
+    (tmp_path / "text.txt").write_text("\n".join([*KNOWN, UNKNOWN]), encoding="utf-8")
+    right = [*KNOWN.values(), "Gate C19 schließt in 6 Minuten!"]
+    (tmp_path / "right.txt").write_text("\n".join(right), encoding="utf-8")
+    arguments = [str(model), str(tmp_path / "text.txt"), "--compute-type", "float32", "--show", "1"]
+    arguments += ["--reference", f"deu={tmp_path / 'right.txt'}"]
+    assert shortlist_changes.main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "| deu_Latn | 1 of 3 (33.33 %) | 100.00 % | 66.67 % |" in said
+    assert f"\n{UNKNOWN}\n  without  Gate C19 schließt in 6 Minuten!\n  with     " in said
+
+
+def test_a_model_without_a_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = prepare(PrepareOptions("demo", tmp_path / "repository")).directory
+    assert shortlist_changes.main([str(model), "text.txt"]) == 1
+    assert "has no shortlist" in capsys.readouterr().err
+
+
+def test_sizes_are_measured_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    model = tiny_engine_model("nllb")
+    arguments = ["--model", str(model), "--sizes", "100,1406", "--rows", "1,2", "--beam", "3"]
+    options = ["--rounds", "2", "--length", "6", "--limit", "8", "--prefix", "50"]
+    assert measure_shortlist.main([*arguments, *options]) == 0
+    table = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split(" | ")[0:2] for row in table] == [
+        [f"| {title}", size]
+        for title in ("1 rows", "2 rows", "8 rows, beam 3")
+        for size in ("whole", "100", "1,406")
+    ]
+    changed = [int(row.split(" | ")[-1].split()[0]) for row in table]
+    assert all(count == 0 for count in (*changed[0::3], *changed[2::3]))
+    assert all(count > 0 for count in changed[1::3])
