@@ -80,6 +80,20 @@ def test_ids_are_those_of_transformers(family: str, kind: type[Pieces], tmp_path
 
 
 @pytest.mark.parametrize(("family", "kind"), READERS)
+def test_texts_are_made_of_the_ids_that_have_text(
+    family: str, kind: type[Pieces], tmp_path: Path
+) -> None:
+    ours, tokenizer = pieces(family, kind, tmp_path), reference(family)
+    of_targets = read_pieces(tiny_checkpoint(family), rules(family), of_targets=True)
+    special = {tokenizer.unk_token_id, *tokenizer.all_special_ids}
+    for text in CORPUS:
+        assert set(ours.encode(text)) - special <= ours.text_ids
+        assert set(of_targets.encode(text)) - special <= of_targets.text_ids
+    words = [token for token in ours.text_ids if tokenizer.decode([token])]
+    assert len(words) > 0.9 * len(ours.text_ids)
+
+
+@pytest.mark.parametrize(("family", "kind"), READERS)
 def test_text_is_that_of_transformers(family: str, kind: type[Pieces], tmp_path: Path) -> None:
     ours, tokenizer = pieces(family, kind, tmp_path), reference(family)
     rng = random.Random(1)
