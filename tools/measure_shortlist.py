@@ -45,6 +45,19 @@ class Call:
     answers: list[list[str]]
 
 
+def link_model(model: Path, size: int | None, folder: Path) -> Path:
+    """Makes a folder of the model's files with a list of the first tokens, or with none."""
+    folder.mkdir()
+    for file in model.iterdir():
+        if file.name != "vmap.txt":
+            (folder / file.name).symlink_to(file.resolve())
+    if size is not None:
+        vocabulary = json.loads((model / "shared_vocabulary.json").read_text(encoding="utf-8"))
+        line = "\t" + " ".join(vocabulary[:size]) + "\n"
+        (folder / "vmap.txt").write_text(line, encoding="utf-8")
+    return folder
+
+
 class Engine:
     """The model with a vocabulary map of one size, or with its whole vocabulary."""
 
@@ -55,14 +68,7 @@ class Engine:
         self.mapped = size is not None
         vocabulary = (model / "shared_vocabulary.json").read_text(encoding="utf-8")
         self.vocabulary: list[str] = json.loads(vocabulary)
-        folder = scratch / str(size)
-        folder.mkdir()
-        for file in model.iterdir():
-            (folder / file.name).symlink_to(file.resolve())
-        if self.mapped:
-            (folder / "vmap.txt").unlink(missing_ok=True)
-            line = "\t" + " ".join(self.vocabulary[:size]) + "\n"
-            (folder / "vmap.txt").write_text(line, encoding="utf-8")
+        folder = link_model(model, size, scratch / str(size))
         self._translator = ctranslate2.Translator(str(folder), device="cpu", intra_threads=1)
 
     def call(self, rows: Sequence[Sequence[int]], prefix: int, beam: int, limit: int) -> Call:

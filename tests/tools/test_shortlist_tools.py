@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import measure_served_shortlist
 import measure_shortlist
 import shortlist_changes
 from ct2_triton.prepare import PrepareOptions, prepare
@@ -60,3 +61,18 @@ def test_sizes_are_measured_side_by_side(capsys: pytest.CaptureFixture[str]) -> 
     changed = [int(row.split(" | ")[-1].split()[0]) for row in table]
     assert all(count == 0 for count in (*changed[0::3], *changed[2::3]))
     assert all(count > 0 for count in changed[1::3])
+
+
+@pytest.mark.server
+def test_a_served_list_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    model = tiny_engine_model("nllb")
+    arguments = ["--model", str(model), "--size", "100", "--clients", "1,3", "--last", "1000"]
+    options = ["--rounds", "1", "--length", "6", "--limit", "8", "--least-rows", "4"]
+    assert measure_served_shortlist.main([*arguments, *options]) == 0
+    table = capsys.readouterr().out.splitlines()
+    rows = [line for line in table if line.startswith(("| 1 |", "| 3 |"))]
+    assert len(rows) == 2
+    for row in rows:
+        whole, listed = map(float, row.split(" | ")[1:3])
+        assert whole > 0
+        assert listed > 0
