@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError
 from ct2_triton.prepare.options import INSTANCE_KINDS, QUANTIZATIONS, PrepareOptions
+from ct2_triton.prepare.shortlist_text import check_readable
 from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME, PreparedModel
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def _check_choices(options: PrepareOptions) -> None:
             raise SettingError(f"{name} {value!r} is none of {', '.join(allowed)}")
     if options.max_batch_size < 0:
         raise SettingError(f"max batch size {options.max_batch_size} is negative")
+    if options.shortlist:
+        check_readable(options.shortlist)
 
 
 def _fill(

@@ -109,8 +109,6 @@ def build_shortlist(
     Raises:
         SettingError: An entry is not possible; the message says what is.
     """
-    if options.size is not None and options.size < 1:
-        raise SettingError(f"--shortlist-size {options.size} is not possible; give at least 1")
     entries = _read_entries(options.entries, rules)
     pieces = read_pieces(tokenizer_folder, rules, of_targets=True)
     texts = [
@@ -120,8 +118,7 @@ def build_shortlist(
         for entry in entries
     ]
     writable = _writable(vocabulary)
-    spellable = _kept_always(rules, vocabulary, pieces)
-    kept = writable & (spellable | _named_ids(entries))
+    kept = writable & (_kept_always(rules, vocabulary, pieces) | _named_ids(entries))
     own = writable & pieces.text_ids - kept - set(rules.special_ids)
     sources = list(zip(entries, texts, strict=True))
     chosen = [_chosen(entry, text, own, vocabulary)[: options.size] for entry, text in sources]
@@ -212,7 +209,7 @@ def _kept_always(rules: TokenRules, vocabulary: Sequence[str], pieces: Pieces) -
     return {i for i in special if i < len(vocabulary)} | {
         i
         for i in pieces.text_ids - set(rules.special_ids)
-        if spells(vocabulary[i]) or belongs(vocabulary[i], None)
+        if i < len(vocabulary) and (spells(vocabulary[i]) or belongs(vocabulary[i], None))
     }
 
 

@@ -7,6 +7,7 @@ import hashlib
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError
@@ -14,9 +15,9 @@ from ct2_triton.prepare.shortlist_scripts import letters
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
-    from pathlib import Path
 
     from ct2_triton.client.pieces import Pieces
+    from ct2_triton.prepare.options import ShortlistOptions
 
 _HELD_OUT_EVERY = 10
 _LEAST_SHARE_OF_LETTERS = 0.5
@@ -61,6 +62,26 @@ class CountedText:
         missing = [sum(token not in ids for token in line) for line in self.held_out]
         tokens = sum(map(len, self.held_out))
         return Coverage(1 - sum(missing) / tokens, missing.count(0) / len(missing))
+
+
+def check_readable(options: ShortlistOptions) -> None:
+    """Says what can be said of a shortlist's options before a model is looked for.
+
+    Args:
+        options: What is asked for.
+
+    Raises:
+        SettingError: A file that is named with its language cannot be opened, or the size is none.
+    """
+    if options.size is not None and options.size < 1:
+        raise SettingError(f"--shortlist-size {options.size} is not possible; give at least 1")
+    for entry in options.entries:
+        _, _, file = entry.partition("=")
+        if file:
+            try:
+                Path(file).open("rb").close()
+            except OSError as error:
+                raise _unreadable(Path(file), error) from error
 
 
 def count_text(path: Path, pieces: Pieces, script: str | None, language: str) -> CountedText:
@@ -110,6 +131,10 @@ def count_text(path: Path, pieces: Pieces, script: str | None, language: str) ->
     return text
 
 
+def _unreadable(path: Path, error: OSError) -> SettingError:
+    return SettingError(f"--shortlist-from: cannot read {path}: {error.strerror}; name a text file")
+
+
 def _lines(text: CountedText) -> Iterator[str]:
     """Yields the lines without white space around them, and fills in what is told of the file."""
     digest = hashlib.sha256()
@@ -120,9 +145,7 @@ def _lines(text: CountedText) -> Iterator[str]:
                 text.lines += 1
                 yield raw.decode("utf-8-sig" if text.lines == 1 else "utf-8").strip()
     except OSError as error:
-        raise SettingError(
-            f"--shortlist-from: cannot read {text.path}: {error.strerror}; name a text file"
-        ) from error
+        raise _unreadable(text.path, error) from error
     except UnicodeDecodeError as error:
         raise SettingError(
             f"--shortlist-from: {text.path}, line {text.lines} is not UTF-8 ({error.reason}); "

@@ -380,6 +380,14 @@ def test_a_setting_switches_it_off(tmp_path: Path, german: Path) -> None:
     assert tokens_of(model)
 
 
+def test_a_missing_text_is_said_before_the_model_is_looked_for(tmp_path: Path) -> None:
+    options = PrepareOptions(
+        "nobody/nothing", tmp_path, shortlist=ShortlistOptions((f"deu={tmp_path}/none.txt",))
+    )
+    with pytest.raises(SettingError, match=r"cannot read .*none\.txt"):
+        prepare(options)
+
+
 def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(PrepareError):
         demo(tmp_path, "xxx")
