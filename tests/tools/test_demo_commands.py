@@ -69,3 +69,14 @@ def test_a_missing_package_is_named(tmp_path: Path, package: str, command: str) 
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"train_demo: {package}")
     assert "is not installed: make install, or pip install" in line
+
+
+def test_text_is_parallel(tmp_path: Path) -> None:
+    run("text", str(tmp_path / "a"), "--count", "30")
+    run("text", str(tmp_path / "held-out"), "--count", "5", "--held-out", "--seed", "1")
+    lines = {path.stem: path.read_text("utf-8").splitlines() for path in tmp_path.glob("a/*.txt")}
+    assert sorted(lines) == sorted(["eng", "deu", "fra", "spa", "ita", "por", "nld"])
+    assert {len(texts) for texts in lines.values()} == {30}
+    held_out = (tmp_path / "held-out" / "eng.txt").read_text("utf-8").splitlines()
+    assert len(held_out) == 5
+    assert not set(held_out) & set(lines["eng"])

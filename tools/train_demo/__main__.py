@@ -3,6 +3,7 @@
 
 python tools/train_demo lint               checks the grammar and prints samples
 python tools/train_demo sample --count 60  prints sentences in one language or in all
+python tools/train_demo text               writes parallel text, a file for each language
 python tools/train_demo train              trains (or goes on) and writes the checkpoint
 python tools/train_demo evaluate           scores a checkpoint on held-out sentences, served
 python tools/train_demo package            puts a checkpoint and its conversion into the package
@@ -64,6 +65,21 @@ def sample(args: argparse.Namespace) -> int:
         print(f"{number + 1}. [{sentence.template}] {sentence.texts['eng']}")
         for language in [args.language] if args.language else LANGUAGES[1:]:
             print(f"   {language}  {sentence.texts[language]}")
+    return 0
+
+
+def text(args: argparse.Namespace) -> int:
+    """Writes sentences that training may see, or held-out ones, line by line in all languages."""
+    from train_demo.corpus import held_out_sentences, training_sentences
+    from train_demo.grammar import read_grammar
+
+    grammar = read_grammar()
+    draw = held_out_sentences if args.held_out else training_sentences
+    sentences = list(draw(grammar, args.count, args.seed))
+    args.folder.mkdir(parents=True, exist_ok=True)
+    for language in LANGUAGES:
+        lines = "".join(f"{sentence.texts[language]}\n" for sentence in sentences)
+        (args.folder / f"{language}.txt").write_text(lines, encoding="utf-8")
     return 0
 
 
@@ -138,6 +154,12 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--domain", help="name of one file of the grammar, for example weather")
     command.add_argument("--held-out", action="store_true", help="English sentences not trained on")
     command.set_defaults(run=sample)
+    command = commands.add_parser("text", help=text.__doc__)
+    command.add_argument("folder", type=Path, help="gets eng.txt, deu.txt, ...")
+    command.add_argument("--count", type=count, default=40_000, help="sentences")
+    command.add_argument("--seed", type=int, default=5)
+    command.add_argument("--held-out", action="store_true", help="sentences not trained on")
+    command.set_defaults(run=text)
     command = commands.add_parser("train", help=train.__doc__)
     command.add_argument("--size", choices=SIZES, default="small")
     command.add_argument("--folder", type=Path, help="default: build/train_demo/SIZE")
