@@ -43,12 +43,15 @@ class Pending:
     """A request on its way."""
 
     call: Any
+    answered_s: float
+    """When the answer came, on the monotonic clock."""
 
     def __init__(self) -> None:
         self._answers: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
 
     def done(self, result: Any, error: Exception | None) -> None:
         """Takes the answer."""
+        self.answered_s = time.monotonic()
         self._answers.put((result, error))
 
     def get_result(self, timeout: float = 120) -> Any:

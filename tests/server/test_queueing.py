@@ -88,6 +88,30 @@ def test_a_row_that_two_requests_want_survives_the_cancellation_of_one(
     busy.get_result()
 
 
+def test_a_row_is_answered_when_it_has_ended(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    """Not when the longest row of its call has, which was queued before it."""
+    model = load(configs.plain(**ONE_WORKER))
+    rows = sorted(sentences(reference, 60), key=lambda row: len(row[0]))
+    (row, prefix), long, short = rows[30], rows[-1], rows[0]
+    limit = {"beam_size": 1, "max_decoding_length_multiple": 3}
+    assert len(long[0]) > 4 * len(short[0])
+    # Other options: they share no call with the two, nor with each other.
+    busy = [
+        connection.start(model, [row], [prefix], beam_size=beam, max_decoding_length=500)
+        for beam in (6, 7, 8)
+    ]
+    pending = [connection.start(model, [ids], [p], **limit) for ids, p in (long, short)]
+    for answer, (ids, p) in zip(pending, (long, short), strict=True):
+        expected = reference.translate(ids, p, beam_size=1, max_decoding_length=3 * len(ids))
+        assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
+    for answer in busy:
+        answer.get_result()
+    assert connection.statistics(model).execution_count == len(busy) + 1, "the two met in a call"
+    assert pending[1].answered_s < pending[0].answered_s
+
+
 def test_waiting_for_each_batch(
     load: LoadModel, connection: Connection, reference: Reference
 ) -> None:

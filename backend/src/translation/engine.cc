@@ -6,6 +6,8 @@
 
 #include "error.h"
 #include "steady_clock.h"
+#include "translation/finish.h"
+#include "translation/greedy_progress.h"
 
 namespace ct2triton {
 namespace {
@@ -44,35 +46,19 @@ void KeepBest(size_t count, ctranslate2::TranslationResult* result) {
   if (result->scores.size() > count) result->scores.resize(count);
 }
 
-// Takes the end token off the end, unless asked for; says whether the search chose to end.
-FinishReason TakeEnd(const CheckedRow& row, Tokens* tokens) {
-  const Search& search = *row.search;
-  const DecodingOptions& options = search.options();
-  if (options.replace_unknowns && !options.return_end_token) {  // it is off already
-    const auto length = static_cast<int64_t>(tokens->size());
-    return length < row.limit_tokens ? FinishReason::kStop : FinishReason::kLength;
-  }
-  if (tokens->empty() || !search.IsEnd(tokens->back())) return FinishReason::kLength;
-  if (!options.return_end_token) {
-    while (!tokens->empty() && search.IsEnd(tokens->back())) tokens->pop_back();
-  }
-  return FinishReason::kStop;
-}
-
 }  // namespace
 
 Engine::Engine(std::shared_ptr<const Weights> weights)
     : weights_(std::move(weights)), replica_(weights_->NewReplica()) {}
 
-std::vector<RowResult> Engine::Translate(const Rows& rows, const Abandoned& abandoned,
-                                         CallTimes* times) {
+std::vector<RowResult> Engine::Translate(const Rows& rows, CallWatcher* watcher, CallTimes* times) {
   const Search& search = *rows.front()->search;
   const int64_t largest_limit = LargestLimit(rows);
   auto options = search.ForCall(largest_limit);
+  GreedyProgress progress(rows, watcher);
   if (search.EndsRowsAlone()) {
     options.callback = [&](const ctranslate2::GenerationStepResult& step) {
-      const auto length = static_cast<int64_t>(step.step) + 1;
-      return length >= rows[step.batch_id]->limit_tokens || abandoned(step.batch_id);
+      return progress.Step(step);
     };
   }
   times->compute_start_ns = SteadyNow_ns();
@@ -83,7 +69,8 @@ std::vector<RowResult> Engine::Translate(const Rows& rows, const Abandoned& aban
   std::vector<RowResult> answers;
   answers.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
-    answers.push_back(ToRowResult(*rows[i], std::move(results[i])));
+    answers.push_back(progress.told(i) ? RowResult()
+                                       : ToRowResult(*rows[i], std::move(results[i])));
     answers.back().reached_limit = reached_limit[i];
   }
   return answers;
@@ -138,12 +125,9 @@ Engine::Results Engine::CallBeyondLimits(const Rows& rows, int64_t largest_limit
 RowResult Engine::ToRowResult(const CheckedRow& row, ctranslate2::TranslationResult result) const {
   RowResult answer;
   for (size_t h = 0; h < result.hypotheses.size(); ++h) {
-    Hypothesis hypothesis;
-    hypothesis.finish = TakeEnd(row, &result.hypotheses[h]);
-    if (row.cut) hypothesis.finish = FinishReason::kCut;
-    hypothesis.ids = ToIds(result.hypotheses[h], weights_->target());
-    if (h < result.scores.size()) hypothesis.score = result.scores[h];
-    answer.hypotheses.push_back(std::move(hypothesis));
+    answer.hypotheses.push_back(
+        FinishHypothesis(row, ToIds(result.hypotheses[h], weights_->target())));
+    if (h < result.scores.size()) answer.hypotheses.back().score = result.scores[h];
   }
   if (answer.hypotheses.empty())
     throw Error(ErrorCode::kInternal, "CTranslate2 gave no hypothesis");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -12,17 +12,25 @@
 
 namespace ct2triton {
 
+// What the owner of a call's rows knows and hears while it runs; on the engine's thread.
+class CallWatcher {
+ public:
+  virtual ~CallWatcher() = default;
+  // True to give up the row at this position of the call; asked between the steps of a search that
+  // can end rows alone.
+  virtual bool Abandoned(size_t position) const = 0;
+  // The row at this position has ended, others may not have: told of the searches that tell.
+  virtual void RowEnded(size_t position, RowResult result) = 0;
+};
+
 // CTranslate2 replicas of one thread: runs calls on the thread that made it, and must end there.
 class Engine {
  public:
   explicit Engine(std::shared_ptr<const Weights> weights);
 
-  // True to give up the row at this position of the call; asked between the steps of a search that
-  // can end rows alone.
-  using Abandoned = std::function<bool(size_t position)>;
-
   // Translates rows of the same search in one call of CTranslate2. No row is empty. Fills the
-  // compute times. Rows of different limits need a search that ends rows alone, or may overrun:
+  // compute times. The results of rows of which `watcher` was told that they ended are empty.
+  // Rows of different limits need a search that ends rows alone, or may overrun:
   //
   // Such a beam search runs to the largest limit with all its finished hypotheses kept. One of
   // those it finished last is always among them (fewer than the number kept were finished before),
@@ -30,8 +38,8 @@ class Engine {
   // limit, the limit would have changed nothing; the other rows run again at their own.
   //
   // Throws Error(kInternal) if CTranslate2 fails; the engine works on afterwards.
-  std::vector<RowResult> Translate(const std::vector<const CheckedRow*>& rows,
-                                   const Abandoned& abandoned, CallTimes* times);
+  std::vector<RowResult> Translate(const std::vector<const CheckedRow*>& rows, CallWatcher* watcher,
+                                   CallTimes* times);
 
  private:
   using Rows = std::vector<const CheckedRow*>;

@@ -89,7 +89,9 @@ Search::Search(const DecodingOptions& options, const Weights& weights) : options
   const Ids ends = ResolveEnds(options, weights);
   for (const int64_t id : ends) {
     end_ids_.push_back(static_cast<size_t>(id));
-    end_tokens_.push_back(vocabulary.to_token(end_ids_.back()));
+    known_ends_.push_back(id);
+    known_ends_.push_back(
+        static_cast<int64_t>(vocabulary.to_id(vocabulary.to_token(end_ids_.back()))));
   }
   const auto& known_map = weights.vocabulary_map();
   // A row could not end at a token that is no candidate.
@@ -175,8 +177,8 @@ bool Search::Deterministic() const {
   return options_.sampling_topk == 1 || options_.sampling_temperature == 0;
 }
 
-bool Search::IsEnd(const std::string& token) const {
-  return std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end();
+bool Search::IsEnd(int64_t id) const {
+  return std::find(known_ends_.begin(), known_ends_.end(), id) != known_ends_.end();
 }
 
 }  // namespace ct2triton

@@ -40,6 +40,12 @@ class Search {
   // True where a row can be ended alone, by CTranslate2's step callback: greedy searches and
   // sampling with one hypothesis.
   bool EndsRowsAlone() const;
+  // True where CTranslate2's step callback tells all that the answer is made of: no scores, no
+  // unknown tokens to replace, and token ids that are the vocabulary's, not those of a list of
+  // candidates.
+  bool TellsRows() const {
+    return EndsRowsAlone() && !options_.return_scores && !options_.replace_unknowns && !UsesMap();
+  }
   // True where a row may run beyond its limit and be judged afterwards: a beam search that ends
   // when it has finished beam_size x patience hypotheses. See Engine::Translate.
   bool MayOverrun() const;
@@ -64,13 +70,13 @@ class Search {
   // Rows of equal options may share a call.
   bool SameAs(const Search& other) const { return this == &other || options_ == other.options_; }
 
-  bool IsEnd(const std::string& token) const;
+  bool IsEnd(int64_t id) const;
 
  private:
   DecodingOptions options_;  // use_vmap as UsesMap
   std::vector<std::vector<std::string>> suppressed_;
   std::vector<size_t> end_ids_;
-  std::vector<std::string> end_tokens_;
+  Ids known_ends_;  // as looked up by name too: a name may stand twice in a vocabulary
 };
 
 }  // namespace ct2triton

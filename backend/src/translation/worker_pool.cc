@@ -4,13 +4,11 @@
 #include <algorithm>
 #include <functional>
 #include <future>
-#include <map>
 #include <new>
 #include <optional>
 #include <string_view>
 
 #include "error.h"
-#include "steady_clock.h"
 
 namespace ct2triton {
 namespace {
@@ -154,7 +152,7 @@ void WorkerPool::Enqueue(CheckedRow row, Waiter waiter) {
       return;
     }
   }
-  queue_.push_back(Job{std::move(row), {std::move(waiter)}, hash});
+  queue_.push_back(Job{std::move(row), {std::move(waiter)}, hash, Counted()});
   if (shareable) by_hash_.emplace(hash, std::prev(queue_.end()));
 }
 
@@ -178,19 +176,17 @@ void WorkerPool::Work(std::promise<void>* started) {
       continue;
     }
     if (jobs.empty()) return;  // the engine goes before the scope, on this thread
-    const size_t taken = jobs.size();
     Answer(engine.get(), std::move(jobs));
     bool idle = false;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      running_rows_ -= taken;
       idle = queue_.empty();
     }
     if (idle) scope->Idle();
   }
 }
 
-std::vector<WorkerPool::Job> WorkerPool::TakeCall() {
+std::vector<Job> WorkerPool::TakeCall() {
   std::unique_lock<std::mutex> lock(mutex_);
   work_.wait(lock, [&] { return !queue_.empty() || stopping_; });
   if (queue_.empty()) return {};
@@ -216,10 +212,10 @@ std::vector<WorkerPool::Job> WorkerPool::TakeCall() {
     std::advance(it, position - at);
     ForgetHash(it);
     jobs.push_back(std::move(*it));
+    jobs.back().running = Counted(&running_rows_);
     it = queue_.erase(it);
     at = position + 1;
   }
-  running_rows_ += jobs.size();
   lock.unlock();
   space_.notify_all();
   return jobs;
@@ -232,69 +228,6 @@ void WorkerPool::ForgetHash(Queue::iterator job) noexcept {
   if (known != end) by_hash_.erase(known);
 }
 
-namespace {
-
-using Jobs = std::vector<WorkerPool::Job>;
-
-bool NobodyWaits(const WorkerPool::Job& job) {
-  return std::all_of(job.waiters.begin(), job.waiters.end(),
-                     [](const auto& waiter) { return waiter.listener->Cancelled(); });
-}
-
-WorkerPool::Waiter TakeWaiter(WorkerPool::Job* job) noexcept {
-  WorkerPool::Waiter waiter = std::move(job->waiters.back());
-  job->waiters.pop_back();
-  return waiter;
-}
-
-void Fail(WorkerPool::Job* job, const Error& error, const CallTimes& times) noexcept {
-  while (!job->waiters.empty()) {
-    const auto waiter = TakeWaiter(job);
-    waiter.listener->RowFailed(waiter.position, error, times);
-  }
-}
-
-void Deliver(Jobs* jobs, std::vector<RowResult> results, const CallTimes& times) {
-  for (size_t i = 0; i < jobs->size(); ++i) {
-    WorkerPool::Job& job = (*jobs)[i];
-    while (!job.waiters.empty()) {
-      RowResult result = job.waiters.size() > 1 ? results[i] : std::move(results[i]);
-      const auto waiter = TakeWaiter(&job);
-      waiter.listener->RowDone(waiter.position, std::move(result), times);
-    }
-  }
-}
-
-CallTimes NoTime() noexcept {
-  CallTimes times;
-  times.start_ns = times.compute_start_ns = times.compute_end_ns = times.end_ns = SteadyNow_ns();
-  return times;
-}
-
-// Takes out the rows whose clients have all gone, and answers them.
-void DropAbandoned(Jobs* jobs, const CallTimes& times) {
-  const Error cancelled(ErrorCode::kCancelled, "the request was cancelled while it waited");
-  const auto gone = std::stable_partition(jobs->begin(), jobs->end(),
-                                          [](const auto& job) { return !NobodyWaits(job); });
-  std::for_each(gone, jobs->end(), [&](auto& job) { Fail(&job, cancelled, times); });
-  jobs->erase(gone, jobs->end());
-}
-
-// Rows that a call ran, counted per observer: one batch of statistics each. Without memory to count
-// in, they are lost, and no answer for it.
-void TellObservers(const Jobs& jobs, const CallTimes& times) noexcept {
-  try {
-    std::map<CallObserver*, size_t> rows;
-    for (const auto& job : jobs) {
-      for (const auto& waiter : job.waiters) ++rows[waiter.listener->observer()];
-    }
-    for (const auto& [observer, count] : rows) observer->CallDone(count, times);
-  } catch (const std::bad_alloc&) {
-  }
-}
-
-}  // namespace
-
 void WorkerPool::FailOldest() noexcept {
   Queue oldest;
   {
@@ -304,54 +237,35 @@ void WorkerPool::FailOldest() noexcept {
     oldest.splice(oldest.begin(), queue_, queue_.begin());
   }
   space_.notify_all();
-  Fail(&oldest.front(), OutOfMemory(), NoTime());
+  FailJob(&oldest.front(), OutOfMemory());
 }
 
 void WorkerPool::Answer(Engine* engine, std::vector<Job> jobs) noexcept {
   try {
-    Run(engine, &jobs);
-  } catch (...) {
-    const Error error = CurrentError();
-    for (auto& job : jobs) Fail(&job, error, NoTime());
-  }
-}
-
-void WorkerPool::Run(Engine* engine, std::vector<Job>* jobs) {
-  CallTimes times = NoTime();
-  DropAbandoned(jobs, times);
-  if (jobs->empty()) return;
-  std::vector<RowResult> results;
-  std::optional<Error> failure;
-  try {
-    results = Translate(engine, *jobs, &times);
-  } catch (...) {
-    failure = CurrentError();
-  }
-  if (!failure) {
-    TellObservers(*jobs, times);
-    Deliver(jobs, std::move(results), times);
-  } else if (jobs->size() == 1) {
-    times.compute_end_ns = times.end_ns = SteadyNow_ns();
-    TellObservers(*jobs, times);
-    Fail(&jobs->front(), *failure, times);
-  } else {  // one row may have spoilt the call, or all were too many: each gets a call of its own
-    for (auto& job : *jobs) {
+    RunningCall call(&jobs);
+    if (jobs.empty()) return;
+    try {
+      call.Deliver(Translate(engine, &call));
+      return;
+    } catch (...) {
+      const Error error = CurrentError();
+      if (jobs.size() == 1) return call.Fail(error);
+    }
+    // One row may have spoilt the call, or all were too many: each gets a call of its own.
+    for (Job& job : call.TakeUnanswered()) {
       std::vector<Job> alone;
       alone.push_back(std::move(job));
       Answer(engine, std::move(alone));
     }
+  } catch (...) {
+    const Error error = CurrentError();
+    for (Job& job : jobs) FailJob(&job, error);
   }
 }
 
-std::vector<RowResult> WorkerPool::Translate(Engine* engine, const std::vector<Job>& jobs,
-                                             CallTimes* times) {
-  std::vector<const CheckedRow*> rows;
-  rows.reserve(jobs.size());
-  for (const auto& job : jobs) rows.push_back(&job.row);
-  const auto abandoned = [&jobs](size_t position) { return NobodyWaits(jobs[position]); };
-  auto results = engine->Translate(rows, abandoned, times);
-  times->end_ns = SteadyNow_ns();
-  if (rows.front()->search->MayOverrun()) CountLimited(results);
+std::vector<RowResult> WorkerPool::Translate(Engine* engine, RunningCall* call) {
+  auto results = engine->Translate(call->rows(), call, call->times());
+  if (call->rows().front()->search->MayOverrun()) CountLimited(results);
   return results;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,9 @@
 #include "translation/call_plan.h"
 #include "translation/checked_row.h"
 #include "translation/engine.h"
+#include "translation/job.h"
 #include "translation/row_listener.h"
+#include "translation/running_call.h"
 #include "translation/weights.h"
 
 namespace ct2triton {
@@ -30,7 +33,8 @@ struct PoolSettings {
 
 // Threads that translate: each holds a replica of the same weights, made, used and destroyed on it.
 // A worker that is free takes the row that has waited longest and the rows most like it, from
-// whatever request, Triton batch or model they came. Equal waiting rows run once.
+// whatever request, Triton batch or model they came. Equal waiting rows run once. A row of a greedy
+// search is answered when it has ended, others when their call has.
 class WorkerPool {
  public:
   // The pool with these weights and settings, shared with all that ask for the same.
@@ -49,19 +53,6 @@ class WorkerPool {
   const Weights& weights() const { return *weights_; }
   const PoolSettings& settings() const { return settings_; }
 
-  // A request's row: told of under `position`, the row's place in that request.
-  struct Waiter {
-    std::shared_ptr<RowListener> listener;
-    size_t position = 0;
-  };
-  // A row to run, with all who wait for it: several where equal rows met. Whoever has been answered
-  // is taken out.
-  struct Job {
-    CheckedRow row;
-    std::vector<Waiter> waiters;
-    size_t hash = 0;
-  };
-
  private:
   using Queue = std::list<Job>;
 
@@ -69,8 +60,7 @@ class WorkerPool {
   std::vector<Job> TakeCall();  // blocks; empty once the pool ends; throws with the queue as it was
   void FailOldest() noexcept;
   void Answer(Engine* engine, std::vector<Job> jobs) noexcept;
-  void Run(Engine* engine, std::vector<Job>* jobs);
-  std::vector<RowResult> Translate(Engine* engine, const std::vector<Job>& jobs, CallTimes* times);
+  std::vector<RowResult> Translate(Engine* engine, RunningCall* call);
   void CountLimited(const std::vector<RowResult>& results);
   void Enqueue(CheckedRow row, Waiter waiter);
   void ForgetHash(Queue::iterator job) noexcept;
@@ -79,12 +69,13 @@ class WorkerPool {
   const std::shared_ptr<const Weights> weights_;
   const PoolSettings settings_;
 
+  std::atomic<size_t> running_rows_{0};  // taken and not answered; outlives the queue
+
   std::mutex mutex_;
   std::condition_variable work_;                              // rows wait, or the pool ends
   std::condition_variable space_;                             // the queue is below its bound
   Queue queue_;                                               // in order of arrival
   std::unordered_multimap<size_t, Queue::iterator> by_hash_;  // rows that equal ones may join
-  size_t running_rows_ = 0;
   double limit_rate_ = 0;  // part of the beam rows that reached their limit, lately
   bool stopping_ = false;
 
