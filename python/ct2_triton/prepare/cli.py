@@ -91,8 +91,8 @@ def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
         "--shortlist-size",
         type=int,
         metavar="TOKENS",
-        help="tokens of each language at most, the most frequent first, beside those that spell "
-        "any text (default: all)",
+        help="tokens of each language beside those that spell any text: the most frequent of its "
+        "text, and where the text has fewer, the first of its script (default: all of the text)",
     )
     group.add_argument(
         "--shortlist-licence",

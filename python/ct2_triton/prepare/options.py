@@ -31,7 +31,8 @@ class ShortlistOptions:
     Attributes:
         entries: `language=file` counts the pieces of a text, `language` takes every piece of the
             language's script; a model of one target language is content with `file`.
-        size: Pieces of each language at most, the most frequent first; None: all.
+        size: Pieces of each language: the most frequent of its text, and where the text has fewer,
+            the first of its script in the vocabulary; None: all of the text, or of the script.
         licence: Licence of the texts, as the caller states it.
     """
 

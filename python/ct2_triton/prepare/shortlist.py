@@ -121,7 +121,7 @@ def build_shortlist(
     kept = writable & (_kept_always(rules, vocabulary, pieces) | _named_ids(entries))
     own = writable & pieces.text_ids - kept - set(rules.special_ids)
     sources = list(zip(entries, texts, strict=True))
-    chosen = [_chosen(entry, text, own, vocabulary)[: options.size] for entry, text in sources]
+    chosen = [_chosen(entry, text, own, vocabulary, options.size) for entry, text in sources]
     ids = kept.union(*chosen)
     languages = [
         _language_record(entry, text, len(own_ids), ids)
@@ -219,13 +219,24 @@ def _named_ids(entries: Iterable[_Entry]) -> set[int]:
 
 
 def _chosen(
-    entry: _Entry, text: CountedText | None, own: set[int], vocabulary: Sequence[str]
+    entry: _Entry,
+    text: CountedText | None,
+    own: set[int],
+    vocabulary: Sequence[str],
+    size: int | None,
 ) -> list[int]:
-    """Lists pieces, the most frequent first; without a text in the order of the tokenizer's."""
+    """Lists pieces: those of the text, the most frequent first, then those of the script.
+
+    Tokenizers number their pieces about by frequency. A text is filled up only to a given size.
+    """
+    found: list[int] = []
     if text:
         ranked = sorted(text.counts.items(), key=lambda item: (-item[1], item[0]))
-        return [token_id for token_id, _ in ranked if token_id in own]
-    return [i for i in sorted(own) if belongs(vocabulary[i], entry.script)]
+        found = [token_id for token_id, _ in ranked if token_id in own]
+    if entry.script and (not text or size is not None):
+        rest = sorted(own.difference(found))
+        found += [i for i in rest if belongs(vocabulary[i], entry.script)]
+    return found[:size]
 
 
 def _language_record(

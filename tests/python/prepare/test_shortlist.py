@@ -168,6 +168,20 @@ def test_a_size_keeps_the_most_frequent(tmp_path: Path, german: Path) -> None:
     assert model.manifest["shortlist"]["size_limit"] == 5
 
 
+def test_a_size_above_the_text_is_filled_up_by_script(tmp_path: Path, german: Path) -> None:
+    alone = demo(tmp_path, f"deu_Latn={german}", name="alone")
+    of_text = alone.manifest["shortlist"]["languages"][0]["tokens"]
+    model = demo(tmp_path, f"deu_Latn={german}", size=of_text + 30)
+    names = vocabulary(model)
+    rest = [
+        i
+        for i in range(4, 3997)
+        if i not in ids(alone) and not spells(names[i]) and not belongs(names[i], None)
+    ]
+    assert ids(model) == ids(alone) | set(rest[:30])
+    assert model.manifest["shortlist"]["languages"][0]["tokens"] == of_text + 30
+
+
 def test_without_a_text_it_has_the_script(tmp_path: Path) -> None:
     model = demo(tmp_path, "deu_Latn", size=50)
     names = vocabulary(model)
