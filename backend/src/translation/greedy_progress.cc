@@ -9,8 +9,10 @@
 
 namespace ct2triton {
 
-GreedyProgress::GreedyProgress(const std::vector<const CheckedRow*>& rows, CallWatcher* watcher)
+GreedyProgress::GreedyProgress(const std::vector<const CheckedRow*>& rows,
+                               const ctranslate2::Vocabulary& vocabulary, CallWatcher* watcher)
     : rows_(rows),
+      vocabulary_(vocabulary),
       watcher_(watcher),
       tells_(rows.front()->search->TellsRows()),
       ids_(rows.size()),
@@ -21,7 +23,8 @@ bool GreedyProgress::Step(const ctranslate2::GenerationStepResult& step) {
   if (watcher_->Abandoned(position)) return true;
   const bool at_limit = static_cast<int64_t>(step.step) + 1 >= rows_[position]->limit_tokens;
   if (tells_) {
-    ids_[position].push_back(static_cast<int64_t>(step.token_id));
+    // By name, as all answers are: of a token that stands twice, the first id.
+    ids_[position].push_back(static_cast<int64_t>(vocabulary_.to_id(step.token)));
     if (step.is_last || at_limit) Tell(position);
   }
   return at_limit;

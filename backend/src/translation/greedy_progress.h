@@ -13,7 +13,8 @@ namespace ct2triton {
 // it where the search allows.
 class GreedyProgress {
  public:
-  GreedyProgress(const std::vector<const CheckedRow*>& rows, CallWatcher* watcher);
+  GreedyProgress(const std::vector<const CheckedRow*>& rows,
+                 const ctranslate2::Vocabulary& vocabulary, CallWatcher* watcher);
 
   // CTranslate2's step callback: a token of a row; true to end that row.
   bool Step(const ctranslate2::GenerationStepResult& step);
@@ -25,6 +26,7 @@ class GreedyProgress {
   void Tell(size_t position);
 
   const std::vector<const CheckedRow*>& rows_;
+  const ctranslate2::Vocabulary& vocabulary_;
   CallWatcher* const watcher_;
   const bool tells_;
   std::vector<Ids> ids_;

@@ -41,8 +41,7 @@ class Search {
   // sampling with one hypothesis.
   bool EndsRowsAlone() const;
   // True where CTranslate2's step callback tells all that the answer is made of: no scores, no
-  // unknown tokens to replace, and token ids that are the vocabulary's, not those of a list of
-  // candidates.
+  // unknown tokens to replace, and tokens of the vocabulary, not of a list of candidates.
   bool TellsRows() const {
     return EndsRowsAlone() && !options_.return_scores && !options_.replace_unknowns && !UsesMap();
   }

@@ -2,8 +2,10 @@
 """Compare ways to serve a translation model on this machine: same model, same sentences, in turn.
 
     ct2-bench                                  a smoke comparison on the demo model, five minutes
-    ct2-bench --full                           all scenarios, more rounds, about an hour
+    ct2-bench --full                           more contenders and scenarios, a model of real size
     ct2-bench --model facebook/nllb-200-distilled-600M --contender ct2-triton-int8 ...
+    ct2-bench --shape nllb-600m --contender ct2-triton-int8 ...
+                                               the same sizes without a download
     ct2-bench compare A/run.json B/run.json    two runs side by side
     ct2-bench --scenario single:16 perf-analyzer --binary PATH
                                                our figures beside those of NVIDIA's load tool
@@ -36,6 +38,7 @@ from ct2_triton.bench.record import Run
 from ct2_triton.bench.report import markdown
 from ct2_triton.bench.scenarios import parse_scenario
 from ct2_triton.bench.setup import MODEL, Setup
+from ct2_triton.bench.shapes import SHAPES, write_shape
 from ct2_triton.bench.tables import Table, brief_table, warnings
 from ct2_triton.bench.workload import SENTENCES, random_workload, text_workload
 from ct2_triton.client.tokenization import Tokenizer
@@ -58,17 +61,30 @@ _SMOKE_CONTENDERS = (
     "ctranslate2-int8",
 )
 _SMOKE = ("single:1", "single:16", "single:48", "streams:4")
+# Of each kind, in the precisions that people serve. FastAPI untuned would take most of the time.
+_FULL_CONTENDERS = (
+    _BASELINE,
+    "python-transformers-threads-float32",
+    "fastapi-transformers-tuned-int8",
+    "python-ctranslate2-float32",
+    "python-ctranslate2-int8",
+    "python-ctranslate2-workers-int8",
+    "ct2-triton-float32",
+    "ct2-triton-int8",
+    "transformers-float32",
+    "ctranslate2-float32",
+    "ctranslate2-int8",
+)
 _FULL = (
     "single:1",
     "single:4",
     "single:16",
     "single:48",
     "streams:4",
-    "streams:48",
-    "streams:4@2",
-    "poisson:20",
-    "bursts:48@2",
+    "poisson:5",
+    "bursts:16@2",
 )
+_FULL_SHAPE = "transformer-base"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -121,8 +137,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
     """What is compared, and how long."""
-    parser.add_argument(
-        "--model", default="demo", help="as for ct2-prepare: hub id, folder, demo (default: demo)"
+    model = parser.add_mutually_exclusive_group()
+    model.add_argument("--model", help="as for ct2-prepare: hub id, folder, demo (default: demo)")
+    model.add_argument(
+        "--shape",
+        choices=SHAPES,
+        help="a model of these sizes that copies its source, made here (implies --random-ids 1)",
     )
     parser.add_argument(
         "--contender",
@@ -131,7 +151,9 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         help=f"may be given again; ratios are to the first: {', '.join(contender_names())}",
     )
     parser.add_argument("--scenario", action="append", metavar="NAME", help="may be given again")
-    parser.add_argument("--full", action="store_true", help="all scenarios, 7 rounds, an hour")
+    parser.add_argument(
+        "--full", action="store_true", help=f"more of all, on {_FULL_SHAPE}, 35 minutes"
+    )
     parser.add_argument("--rounds", type=count, help="turns of each contender (default: 3)")
     parser.add_argument(
         "--minutes", type=duration, help="about how long to measure, without set-up (default: 4)"
@@ -150,13 +172,13 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
     """What is translated."""
     text = parser.add_mutually_exclusive_group()
     text.add_argument(
-        "--text", type=Path, default=SENTENCES, metavar="FILE", help="a sentence a line"
+        "--text", type=Path, metavar="FILE", help="a sentence a line (default: in the package)"
     )
     text.add_argument(
         "--random-ids",
         type=int,
         metavar="SEED",
-        help="rows of random ids of log-normal length instead, for models without meaning",
+        help="rows of random ids of log-normal length instead (median 18, 3 to 80)",
     )
     parser.add_argument("--from", dest="source", default="en", help="(default: %(default)s)")
     parser.add_argument(
@@ -170,8 +192,8 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
     plan = Plan(
         contenders=_contenders(args),
         scenarios=tuple(map(parse_scenario, args.scenario or (_FULL if args.full else _SMOKE))),
-        rounds=args.rounds or (7 if args.full else 3),
-        seconds=60 * (args.minutes or (60 if args.full else 4)),
+        rounds=args.rounds or 3,
+        seconds=60 * (args.minutes or (25 if args.full else 4)),
     )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (
@@ -192,8 +214,9 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
 
 def _setup(args: argparse.Namespace, folder: Path) -> Setup:
     several = tuple(f"model{i + 1}" for i in range(args.models))
+    shape = _shape(args)
     return Setup(
-        args.model,
+        str(write_shape(shape, folder)) if shape else args.model or "demo",
         folder,
         several if args.models > 1 else (MODEL,),
         beam_size=args.beam,
@@ -201,30 +224,33 @@ def _setup(args: argparse.Namespace, folder: Path) -> Setup:
     )
 
 
+def _shape(args: argparse.Namespace) -> str | None:
+    """The shape to measure; None where a model is given, or the demo model is meant."""
+    return args.shape or (_FULL_SHAPE if args.full and not args.model else None)
+
+
 def _contenders(args: argparse.Namespace) -> tuple[str, ...]:
-    if args.contender:
-        names = args.contender
-    elif args.full:
-        names = sorted(contender_names(), key=lambda name: name != _BASELINE)
-    else:
-        names = _SMOKE_CONTENDERS
+    names = args.contender or (_FULL_CONTENDERS if args.full else _SMOKE_CONTENDERS)
     for name in names:
         contender_kind(name)  # a mistake is told before a model is prepared
     return tuple(dict.fromkeys(names))
 
 
 def _workload(args: argparse.Namespace, setup: Setup, contenders: Sequence[str]) -> Workload:
+    text, seed = args.text or SENTENCES, args.random_ids
+    if _shape(args) and not args.text and seed is None:
+        seed = 1
     try:  # before a model is prepared, which takes longer
-        lines = args.text.read_text(encoding="utf-8").splitlines()
+        lines = text.read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise BenchError(f"cannot read {args.text}: {error.strerror}") from error
+        raise BenchError(f"cannot read {text}: {error.strerror}") from error
     precisions = [name.rpartition("-")[2] for name in contenders]
     prepared = setup.prepared("int8" if "int8" in precisions else precisions[0])
     tokenizer = Tokenizer(prepared.tokenizer_folder)
     languages = (args.source or None, [code for code in args.to.split(",") if code])
-    if args.random_ids is not None:
-        return random_workload(2000, args.random_ids, setup, tokenizer, *languages)
-    return text_workload(lines, args.text.name, setup, tokenizer, *languages)
+    if seed is not None:
+        return random_workload(2000, seed, setup, tokenizer, *languages)
+    return text_workload(lines, text.name, setup, tokenizer, *languages)
 
 
 def _write(result: Run, folder: Path) -> None:

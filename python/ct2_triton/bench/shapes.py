@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of real sizes, made from a seed without training, whose sentences end by themselves.
+
+What a translation costs depends on the sizes of a model and on the lengths of its answers, not on
+what the numbers in it are. So the weights here are random, but for one circuit that makes the model
+copy its source, token by token, and then end: in the last layer of the decoder all heads look at
+the source position that is as far along as their own, and hand its token on. Random weights alone
+would never end a sentence, and every row would run to its limit.
+
+The architecture is M2M100's (which NLLB has); the tokenizer is the demo model's, with unused tokens
+up to the size of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.prepare.shipped import FOLDER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import torch
+
+TOKENIZER = FOLDER / "checkpoint"
+"""Where the tokenizer of all shapes is."""
+
+_MAX_POSITIONS = 1024
+# Random weights stay small where they add to the residual stream, so that they cannot drown the
+# circuit; the time of a product does not depend on them.
+_SMALL = 0.0005
+_USUAL = 0.02
+# Size of a token's numbers in the residual stream, where those of a position are at most 1.
+_CONTENT = 3.0
+# Of the scores of positions, so that a neighbour's attention is about exp(-10) of the right one's.
+_SHARPNESS = 4.0
+# Of the copied token, over the one before it, which is in the residual stream too.
+_GAIN = 6.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a model.
+
+    Attributes:
+        d_model: Width.
+        layers: Of the encoder, and of the decoder.
+        ffn: Width of the feed-forward layers.
+        heads: Attention heads.
+        vocabulary: Tokens, one table for source, target and output.
+    """
+
+    d_model: int
+    layers: int
+    ffn: int
+    heads: int
+    vocabulary: int
+
+
+SHAPES = {
+    # Vaswani et al., Attention is all you need, 2017: the base model, with a usual vocabulary.
+    "transformer-base": Shape(512, 6, 2048, 8, 32_000),
+    "opus-mt": Shape(512, 6, 2048, 8, 58_101),
+    "m2m100-418m": Shape(1024, 12, 4096, 16, 128_112),
+    "nllb-600m": Shape(1024, 12, 4096, 16, 256_206),
+}
+"""The sizes of released models by name."""
+
+
+def write_shape(name: str, folder: Path, seed: int = 0) -> Path:
+    """Writes a checkpoint of a shape, which `ct2-prepare` and `from_pretrained` read.
+
+    Args:
+        name: A key of `SHAPES`.
+        folder: Where to write; the checkpoint is a folder in it.
+        seed: Equal seeds give equal weights.
+
+    Returns:
+        The checkpoint's folder, which is called as the shape.
+    """
+    from transformers import NllbTokenizer
+
+    checkpoint = folder / name
+    tokenizer: Any = NllbTokenizer.from_pretrained(TOKENIZER)
+    tokenizer.save_pretrained(checkpoint)
+    shape = SHAPES[name]
+    model = _copying_model(shape, shape_config(shape, tokenizer), seed)
+    model.save_pretrained(checkpoint)
+    return checkpoint
+
+
+def shape_config(shape: Shape, tokenizer: Any) -> Any:  # noqa: ANN401 - untyped
+    """Gives the configuration of a shape's model.
+
+    Args:
+        shape: Its sizes.
+        tokenizer: A tokenizer of `transformers` with the ids of `</s>` and `<pad>`.
+    """
+    from transformers import M2M100Config
+
+    make_config: Any = M2M100Config
+    return make_config(
+        vocab_size=shape.vocabulary,
+        d_model=shape.d_model,
+        encoder_layers=shape.layers,
+        decoder_layers=shape.layers,
+        encoder_ffn_dim=shape.ffn,
+        decoder_ffn_dim=shape.ffn,
+        encoder_attention_heads=shape.heads,
+        decoder_attention_heads=shape.heads,
+        max_position_embeddings=_MAX_POSITIONS,
+        scale_embedding=True,
+        tokenizer_class="NllbTokenizer",
+        decoder_start_token_id=tokenizer.eos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        forced_eos_token_id=None,
+    )
+
+
+def _copying_model(shape: Shape, config: Any, seed: int) -> Any:  # noqa: ANN401 - untyped
+    import torch
+    from transformers import M2M100ForConditionalGeneration
+
+    torch.manual_seed(seed)
+    model: Any = M2M100ForConditionalGeneration(config)
+    model.eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() > 1:
+                ends_a_branch = name.endswith(("out_proj.weight", "fc2.weight"))
+                torch.nn.init.normal_(weight, std=_SMALL if ends_a_branch else _USUAL)
+        positional = _positional_numbers(shape)
+        _set_tokens(model.model.shared.weight, positional, _zero(shape))
+        _set_circuit(model.model.decoder.layers[-1].encoder_attn, positional, shape)
+    return model
+
+
+def _positional_numbers(shape: Shape) -> torch.Tensor:
+    """Which numbers of the residual stream are the position's alone: as many as a head has.
+
+    They are sines and cosines of the highest frequencies (M2M100 has all sines first), which tell
+    neighbouring positions apart.
+    """
+    import torch
+
+    size = shape.d_model // shape.heads
+    sines = torch.arange(size // 2) * max(1, shape.heads // 8)
+    return torch.cat((sines, shape.d_model // 2 + sines))
+
+
+def _zero(shape: Shape) -> int:
+    """Which number is 0 at all positions, nearly: the sine of the lowest frequency.
+
+    What layer norm subtracts from all numbers can be read there.
+    """
+    return shape.d_model // 2 - 1
+
+
+def _set_tokens(table: torch.Tensor, positional: torch.Tensor, zero: int) -> None:
+    """Makes every token a random corner of a cube: almost orthogonal to all others."""
+    import torch
+
+    table.copy_(torch.randint(0, 2, table.shape) * 2.0 - 1)
+    table *= _CONTENT / math.sqrt(table.shape[1])  # the model multiplies by this root
+    table[:, positional] = 0
+    table[:, zero] = 0
+
+
+def _set_circuit(attention: Any, positional: torch.Tensor, shape: Shape) -> None:  # noqa: ANN401
+    """Lets every head find the source position of its own number, and hand on what stands there.
+
+    The score of two positions is then the sum of the cosines of their distance at many frequencies:
+    largest where the distance is 0.
+    """
+    import torch
+
+    size = len(positional)
+    pick = torch.zeros(size, shape.d_model)
+    pick[torch.arange(size), positional] = 1
+    pick[:, _zero(shape)] = -1
+    pick *= _CONTENT  # layer norm has divided by about this
+    for projection in (attention.q_proj, attention.k_proj):
+        projection.weight.copy_(_SHARPNESS * pick.repeat(shape.heads, 1))
+    torch.nn.init.eye_(attention.v_proj.weight)
+    torch.nn.init.eye_(attention.out_proj.weight).mul_(_GAIN * _CONTENT)
