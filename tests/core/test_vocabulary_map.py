@@ -245,3 +245,27 @@ def test_the_log_line_tells_the_size(fixed_model: Path, ngram_model: Path) -> No
     assert line.endswith("vocabulary map of 21 of 1406 tokens")
     line = translator(ngram_model, use_vmap=False).description
     assert line.endswith("21 of 1406 tokens and more by source, used on request (use_vmap)")
+
+
+def test_rows_are_told_by_the_tokens_of_the_vocabulary(
+    make_model: Callable[[str], Path], truth: EngineTruth
+) -> None:
+    """CTranslate2's step callback numbers candidates by their place, its answers name tokens.
+
+    Rows of different limits in one call: what was told step by step is the answer.
+    """
+    always = [*range(1000, 1040), *range(30, 50)]
+    model = make_model("\t" + " ".join(truth.tokens(always)) + "\n")
+    mapped = translator(model, beam_size=1, inter_threads=1, max_decoding_length_multiple=2)
+    sources = [[60 + i] * (3 + i) + [END] for i in range(8)]
+    prefixes = [[30 + i] for i in range(8)]
+    told = translate(mapped, sources, prefixes)
+    # Answers with scores are read from the results of the call.
+    read = translate(mapped, sources, prefixes, return_scores=True)
+    assert told == read
+    assert len({len(row) for [row] in told}) > 2
+    assert all(set(row) <= {*always, *SPECIAL} for [row] in told)
+    assert told == [
+        new_truth(model, source, prefix, beam_size=1, max_decoding_length=2 * len(source))
+        for source, prefix in zip(sources, prefixes, strict=True)
+    ]

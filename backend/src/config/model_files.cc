@@ -12,6 +12,7 @@ ModelFileConfig ParseModelFileConfig(std::string_view json) {
   ModelFileConfig config;
   try {
     const auto root = nlohmann::json::parse(json);
+    config.unk_token = root.value("unk_token", config.unk_token);
     config.bos_token = root.value("bos_token", config.bos_token);
     config.eos_token = root.value("eos_token", config.eos_token);
     config.add_source_bos = root.value("add_source_bos", config.add_source_bos);

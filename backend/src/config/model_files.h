@@ -9,6 +9,7 @@ namespace ct2triton {
 
 // What the backend reads from the config.json of a CTranslate2 model directory.
 struct ModelFileConfig {
+  std::string unk_token = "<unk>";
   std::string bos_token = "<s>";
   std::string eos_token = "</s>";
   bool add_source_bos = false;  // CTranslate2 adds the token itself

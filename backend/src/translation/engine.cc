@@ -55,7 +55,7 @@ std::vector<RowResult> Engine::Translate(const Rows& rows, CallWatcher* watcher,
   const Search& search = *rows.front()->search;
   const int64_t largest_limit = LargestLimit(rows);
   auto options = search.ForCall(largest_limit);
-  GreedyProgress progress(rows, weights_->target(), watcher);
+  GreedyProgress progress(rows, *weights_, watcher);
   if (search.EndsRowsAlone()) {
     options.callback = [&](const ctranslate2::GenerationStepResult& step) {
       return progress.Step(step);

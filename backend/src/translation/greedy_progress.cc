@@ -9,10 +9,11 @@
 
 namespace ct2triton {
 
-GreedyProgress::GreedyProgress(const std::vector<const CheckedRow*>& rows,
-                               const ctranslate2::Vocabulary& vocabulary, CallWatcher* watcher)
+GreedyProgress::GreedyProgress(const std::vector<const CheckedRow*>& rows, const Weights& weights,
+                               CallWatcher* watcher)
     : rows_(rows),
-      vocabulary_(vocabulary),
+      vocabulary_(weights.target()),
+      map_(rows.front()->search->UsesMap() ? &*weights.vocabulary_map() : nullptr),
       watcher_(watcher),
       tells_(rows.front()->search->TellsRows()),
       ids_(rows.size()),
@@ -23,11 +24,16 @@ bool GreedyProgress::Step(const ctranslate2::GenerationStepResult& step) {
   if (watcher_->Abandoned(position)) return true;
   const bool at_limit = static_cast<int64_t>(step.step) + 1 >= rows_[position]->limit_tokens;
   if (tells_) {
-    // By name, as all answers are: of a token that stands twice, the first id.
-    ids_[position].push_back(static_cast<int64_t>(vocabulary_.to_id(step.token)));
+    ids_[position].push_back(Id(step));
     if (step.is_last || at_limit) Tell(position);
   }
   return at_limit;
+}
+
+int64_t GreedyProgress::Id(const ctranslate2::GenerationStepResult& step) const {
+  if (map_ != nullptr) return map_->Id(step.token_id);
+  // By name, as all answers are: of a token that stands twice, the first id.
+  return static_cast<int64_t>(vocabulary_.to_id(step.token));
 }
 
 void GreedyProgress::Tell(size_t position) {

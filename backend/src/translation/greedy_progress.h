@@ -13,8 +13,8 @@ namespace ct2triton {
 // it where the search allows.
 class GreedyProgress {
  public:
-  GreedyProgress(const std::vector<const CheckedRow*>& rows,
-                 const ctranslate2::Vocabulary& vocabulary, CallWatcher* watcher);
+  GreedyProgress(const std::vector<const CheckedRow*>& rows, const Weights& weights,
+                 CallWatcher* watcher);
 
   // CTranslate2's step callback: a token of a row; true to end that row.
   bool Step(const ctranslate2::GenerationStepResult& step);
@@ -23,10 +23,12 @@ class GreedyProgress {
   bool told(size_t position) const { return told_[position]; }
 
  private:
+  int64_t Id(const ctranslate2::GenerationStepResult& step) const;
   void Tell(size_t position);
 
   const std::vector<const CheckedRow*>& rows_;
   const ctranslate2::Vocabulary& vocabulary_;
+  const VocabularyMap* const map_;  // null: the whole vocabulary
   CallWatcher* const watcher_;
   const bool tells_;
   std::vector<Ids> ids_;

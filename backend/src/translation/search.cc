@@ -97,6 +97,7 @@ Search::Search(const DecodingOptions& options, const Weights& weights) : options
   // A row could not end at a token that is no candidate.
   options_.use_vmap = options.use_vmap && known_map && known_map->HasAll(ends);
   const VocabularyMap* map = options_.use_vmap ? &*known_map : nullptr;
+  candidates_vary_ = map != nullptr && !map->fixed();
   if (options.beam_size > 1) RequireCandidates("beam_size", options.beam_size, 2, map, weights);
   if (options.return_alternatives) {
     RequireCandidates("num_hypotheses", options.num_hypotheses, 2, map, weights);

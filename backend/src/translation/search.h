@@ -41,9 +41,10 @@ class Search {
   // sampling with one hypothesis.
   bool EndsRowsAlone() const;
   // True where CTranslate2's step callback tells all that the answer is made of: no scores, no
-  // unknown tokens to replace, and tokens of the vocabulary, not of a list of candidates.
+  // unknown tokens to replace, and tokens of the vocabulary or of fixed candidates.
   bool TellsRows() const {
-    return EndsRowsAlone() && !options_.return_scores && !options_.replace_unknowns && !UsesMap();
+    return EndsRowsAlone() && !options_.return_scores && !options_.replace_unknowns &&
+           !candidates_vary_;
   }
   // True where a row may run beyond its limit and be judged afterwards: a beam search that ends
   // when it has finished beam_size x patience hypotheses. See Engine::Translate.
@@ -73,6 +74,7 @@ class Search {
 
  private:
   DecodingOptions options_;  // use_vmap as UsesMap
+  bool candidates_vary_ = false;
   std::vector<std::vector<std::string>> suppressed_;
   std::vector<size_t> end_ids_;
   Ids known_ends_;  // as looked up by name too: a name may stand twice in a vocabulary

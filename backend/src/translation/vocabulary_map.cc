@@ -10,7 +10,7 @@
 namespace ct2triton {
 
 VocabularyMap::VocabularyMap(std::istream& file, const ctranslate2::Vocabulary& vocabulary,
-                             int64_t end_id)
+                             int64_t end_id, const std::vector<int64_t>& own)
     : always_(vocabulary.size()) {
   const auto refuse = [](size_t number, const char* what) {
     throw Error(
@@ -39,6 +39,11 @@ VocabularyMap::VocabularyMap(std::istream& file, const ctranslate2::Vocabulary& 
   }
   always_[static_cast<size_t>(end_id)] = true;
   size_ = std::count(always_.begin(), always_.end(), true);
+  std::vector<bool> candidates = always_;
+  for (const int64_t id : own) candidates[static_cast<size_t>(id)] = true;
+  for (size_t id = 0; id < candidates.size(); ++id) {
+    if (candidates[id]) numbered_.push_back(static_cast<int64_t>(id));
+  }
 }
 
 bool VocabularyMap::HasAll(const std::vector<int64_t>& ids) const {

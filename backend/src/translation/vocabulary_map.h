@@ -15,8 +15,10 @@ namespace ct2triton {
 // shows nothing of it; this reads it by the same rules.
 class VocabularyMap {
  public:
+  // `own`: what CTranslate2 itself makes candidates: unknown, begin, end and start token.
   // Throws Error(kInvalidArgument), with the line, for what CTranslate2 would misread.
-  VocabularyMap(std::istream& file, const ctranslate2::Vocabulary& vocabulary, int64_t end_id);
+  VocabularyMap(std::istream& file, const ctranslate2::Vocabulary& vocabulary, int64_t end_id,
+                const std::vector<int64_t>& own);
 
   // The candidates are the same for every source, so that answers do not depend on the company.
   bool fixed() const { return fixed_; }
@@ -26,9 +28,13 @@ class VocabularyMap {
   }
   bool HasAll(const std::vector<int64_t>& ids) const;
   int64_t size() const { return size_; }  // candidates for every source
+  // The id of a token that CTranslate2's step callback numbers by its place among the candidates;
+  // with fixed candidates, and a prefix of candidates.
+  int64_t Id(size_t candidate) const { return numbered_.at(candidate); }
 
  private:
-  std::vector<bool> always_;  // by id
+  std::vector<bool> always_;       // by id
+  std::vector<int64_t> numbered_;  // ascending, as CTranslate2 numbers them
   int64_t size_ = 0;
   bool fixed_ = true;
 };

@@ -150,7 +150,12 @@ std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> Weights::NewRepl
 std::optional<VocabularyMap> Weights::ReadMap() const {
   std::ifstream file(fs::path(directory_) / "vmap.txt");
   if (!file) return std::nullopt;
-  return VocabularyMap(file, *target_, end_id());
+  Ids own;
+  for (const auto& token : {files_.unk_token, files_.bos_token, files_.eos_token,
+                            files_.decoder_start_token.value_or(files_.eos_token)}) {
+    own.push_back(static_cast<int64_t>(target_->to_id(token)));
+  }
+  return VocabularyMap(file, *target_, end_id(), own);
 }
 
 int64_t Weights::end_id() const { return static_cast<int64_t>(target_->to_id(files_.eos_token)); }
@@ -216,6 +221,28 @@ void Weights::CheckEmbeddingRows() const {
   check("target", target_->size(), target_rows);
 }
 
+// The step callback must give the tokens that the answer then has.
+bool Weights::NumbersCandidates() const {
+  Ids told;
+  ctranslate2::TranslationOptions options;
+  options.beam_size = 1;
+  options.max_decoding_length = 4;
+  options.use_vmap = true;
+  options.callback = [&](const ctranslate2::GenerationStepResult& step) {
+    told.push_back(map_->Id(step.token_id));
+    return false;
+  };
+  options.return_end_token = true;
+  const std::string& last = source_->to_token(source_->size() - 1);
+  const std::vector<std::string> prefix(1, target_->to_token(static_cast<size_t>(end_id())));
+  const auto results = NewReplica()->translate({{last, last}}, {prefix}, options);
+  Ids answered;
+  for (const auto& token : results.at(0).hypotheses.at(0)) {
+    answered.push_back(static_cast<int64_t>(target_->to_id(token)));
+  }
+  return told == answered;
+}
+
 // Runs a few tokens through the model: what comes back must make sense in our declarations of the
 // result structs, and a missing library (cuBLAS) shows at load instead of at the first request.
 void Weights::SmokeTest() const {
@@ -251,6 +278,9 @@ void Weights::SmokeTest() const {
     };
     const auto results = replica->translate({source[0]}, {prefix[0]}, greedy);
     if (steps != 1 || results.size() != 1) refuse("a search stopped after one step took others");
+    if (map_ && map_->fixed() && !NumbersCandidates()) {
+      refuse("the candidates of vmap.txt are numbered in an unknown way");
+    }
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
