@@ -4,9 +4,10 @@
     python tools/measure_served_shortlist.py --model DIR --size 25000 --clients 1,8,48
 
 Serves one set of files under two names, with the list and without it, with the backend's defaults.
-The same rows of random ids go through both in turn, each from so many clients that send their next
-row when the last is answered; see measure_shortlist.py for the model and the list. The figures are
-rows a second, medians of the rounds, and ratios by rounds.
+The same rows of random ids, of log-normal length (median 18, 3 to 80), go through both in turn,
+each from so many clients that send their next row when the last is answered; for the model and the
+list see measure_shortlist.py. The figures are rows a second, medians of the rounds, and ratios by
+rounds.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import tritonclient.grpc as grpc_client
 
 from ct2_triton.serve import ServerOptions, TritonServer
-from measure_roads import closed_loop
-from measure_shortlist import link_model, rows
+from measure_roads import closed_loop, sentences
+from measure_shortlist import link_model
 
 NAMES = ("whole", "listed")
 _CONFIG = """
@@ -55,8 +56,8 @@ def measure(url: str, clients: int, args: argparse.Namespace) -> dict[str, list[
     client = grpc_client.InferenceServerClient(url)
     rates: dict[str, list[float]] = {name: [] for name in NAMES}
     count = max(args.least_rows, 2 * clients)
+    batch = sentences(count)
     for turn in range(-1, args.rounds):
-        batch = rows(count, args.length, args.last, args.end, seed=turn)
         for name in NAMES if turn % 2 else NAMES[::-1]:
             begin = time.perf_counter()
             closed_loop(client, name, batch, clients)
@@ -81,10 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--model", type=Path, required=True, help="folder of CTranslate2 files")
     parser.add_argument("--size", type=int, default=25_000, help="tokens of the list")
     parser.add_argument("--clients", default="1,8,48", help="rows in flight (default: %(default)s)")
-    parser.add_argument("--length", type=int, default=20, help="ids of a row")
-    parser.add_argument("--limit", type=int, default=40, help="longest answer")
-    parser.add_argument("--last", type=int, default=4000, help="largest id of a row")
-    parser.add_argument("--end", type=int, default=2, help="id of the end token")
+    parser.add_argument("--limit", type=int, default=120, help="longest answer")
     parser.add_argument("--least-rows", type=int, default=8, help="rows of a turn at least")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args(arguments)

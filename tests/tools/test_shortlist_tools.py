@@ -66,8 +66,8 @@ def test_sizes_are_measured_side_by_side(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.server
 def test_a_served_list_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     model = tiny_engine_model("nllb")
-    arguments = ["--model", str(model), "--size", "100", "--clients", "1,3", "--last", "1000"]
-    options = ["--rounds", "1", "--length", "6", "--limit", "8", "--least-rows", "4"]
+    arguments = ["--model", str(model), "--size", "100", "--clients", "1,3"]
+    options = ["--rounds", "1", "--limit", "8", "--least-rows", "4"]
     assert measure_served_shortlist.main([*arguments, *options]) == 0
     table = capsys.readouterr().out.splitlines()
     rows = [line for line in table if line.startswith(("| 1 |", "| 3 |"))]
