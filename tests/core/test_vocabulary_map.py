@@ -231,13 +231,20 @@ def test_sequences_cannot_be_suppressed_where_candidates_change(ngram_model: Pat
         ("\ta b\n\n", "vmap.txt, line 2: there is no tab"),
         ("\ta b\nx\ty\tz\n", "vmap.txt, line 2: there are several tabs"),
         ("\ta b\n\tc\n", "vmap.txt, line 2: it is the second line of the empty n-gram"),
+        ("", "vmap.txt has no line: it is empty, or no file"),
+        (None, "vmap.txt has no line: it is empty, or no file"),
     ],
 )
 def test_a_map_that_ctranslate2_would_misread_is_refused(
-    make_model: Callable[[str], Path], vmap: str, text: str
+    make_model: Callable[[str], Path], vmap: str | None, text: str
 ) -> None:
+    """Without a line it would end the process; None: a directory of that name."""
+    model = make_model(vmap or "")
+    if vmap is None:
+        (model / "vmap.txt").unlink()
+        (model / "vmap.txt").mkdir()
     with pytest.raises(_core.Error, match=text):
-        translator(make_model(vmap))
+        translator(model)
 
 
 def test_the_log_line_tells_the_size(fixed_model: Path, ngram_model: Path) -> None:

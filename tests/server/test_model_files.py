@@ -53,6 +53,7 @@ BROKEN = {
     "empty vocabulary": (replace("shared_vocabulary.json", "[]"), "vocabulary"),
     "half of config.json": (truncate("config.json"), "config.json"),
     "config.json of another kind": (replace("config.json", "[]"), "config.json"),
+    "empty vmap.txt": (replace("vmap.txt", ""), "vmap.txt has no line"),
     "config.json with wrong types": (replace("config.json", '{"eos_token": 3}'), "config.json"),
 }
 

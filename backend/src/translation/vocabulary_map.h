@@ -28,8 +28,9 @@ class VocabularyMap {
   }
   bool HasAll(const std::vector<int64_t>& ids) const;
   int64_t size() const { return size_; }  // candidates for every source
-  // The id of a token that CTranslate2's step callback numbers by its place among the candidates;
-  // with fixed candidates, and a prefix of candidates.
+  // The ids of the tokens that CTranslate2's step callback numbers by their place among the
+  // candidates; with fixed candidates, and a prefix of candidates.
+  const std::vector<int64_t>& numbered() const { return numbered_; }
   int64_t Id(size_t candidate) const { return numbered_.at(candidate); }
 
  private:

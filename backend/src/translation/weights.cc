@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -71,9 +72,23 @@ ctranslate2::ComputeType ComputeTypeByName(const std::string& name) {
   }
 }
 
+// CTranslate2 reads from the first line of the map without asking whether there is one.
+void RequireMapLine(const std::string& directory) {
+  const fs::path path = fs::path(directory) / "vmap.txt";
+  std::ifstream file(path);
+  std::string line;
+  if (!file || std::getline(file, line)) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      path.string() +
+          " has no line: it is empty, or no file; write the vocabulary map again, or remove "
+          "it to have none");
+}
+
 std::shared_ptr<const ctranslate2::models::Model> Load(const std::string& directory,
                                                        const Device& device,
                                                        const std::string& compute_type) {
+  RequireMapLine(directory);
   const auto type = ComputeTypeByName(compute_type);
   try {
     return ctranslate2::models::Model::load(directory, LibraryDevice(device), device.index, type,
@@ -221,26 +236,52 @@ void Weights::CheckEmbeddingRows() const {
   check("target", target_->size(), target_rows);
 }
 
-// The step callback must give the tokens that the answer then has.
-bool Weights::NumbersCandidates() const {
-  Ids told;
+// Greedy rows are ended by the step callback, and answered with what it tells of them: that must be
+// what CTranslate2 then answers. The callback ends the first of two rows at its second step, the
+// other one goes on until it is told to be the last. Both are forced to begin with the token that
+// is numbered last, whose place tells how many come before it. `map`: the candidates; null: the
+// whole vocabulary.
+bool Weights::TellsAnswers(const VocabularyMap* map) const {
+  struct Told {
+    Ids ids;
+    bool ended = false;
+  };
+  std::array<Told, 2> told;
+  bool agrees = true;
+  const auto id_of = [&](const ctranslate2::GenerationStepResult& step) -> int64_t {
+    if (map == nullptr) return static_cast<int64_t>(target_->to_id(step.token));
+    return step.token_id < map->numbered().size() ? map->Id(step.token_id) : -1;
+  };
   ctranslate2::TranslationOptions options;
   options.beam_size = 1;
   options.max_decoding_length = 4;
-  options.use_vmap = true;
-  options.callback = [&](const ctranslate2::GenerationStepResult& step) {
-    told.push_back(map_->Id(step.token_id));
-    return false;
-  };
   options.return_end_token = true;
+  options.use_vmap = map != nullptr;
+  options.callback = [&](const ctranslate2::GenerationStepResult& step) {
+    const size_t row = step.batch_id;
+    agrees = agrees && row < told.size() && !told[row].ended && step.step == told[row].ids.size() &&
+             (map != nullptr || step.token == target_->to_token(step.token_id));
+    if (!agrees) return true;
+    told[row].ids.push_back(id_of(step));
+    const bool end = row == 0 && step.step == 1;
+    told[row].ended = end || step.is_last;
+    return end;
+  };
   const std::string& last = source_->to_token(source_->size() - 1);
-  const std::vector<std::string> prefix(1, target_->to_token(static_cast<size_t>(end_id())));
-  const auto results = NewReplica()->translate({{last, last}}, {prefix}, options);
-  Ids answered;
-  for (const auto& token : results.at(0).hypotheses.at(0)) {
-    answered.push_back(static_cast<int64_t>(target_->to_id(token)));
+  const auto numbered_last =
+      map != nullptr ? static_cast<size_t>(map->numbered().back()) : target_->size() - 1;
+  const std::vector<std::string> prefix = {target_->to_token(static_cast<size_t>(end_id())),
+                                           target_->to_token(numbered_last)};
+  const auto results =
+      NewReplica()->translate({{last, last}, {last, last, last}}, {prefix, prefix}, options);
+  for (size_t row = 0; agrees && row < told.size(); ++row) {
+    Ids answered;
+    for (const auto& token : results.at(row).hypotheses.at(0)) {
+      answered.push_back(static_cast<int64_t>(target_->to_id(token)));
+    }
+    agrees = told[row].ended && told[row].ids == answered;
   }
-  return told == answered;
+  return agrees;
 }
 
 // Runs a few tokens through the model: what comes back must make sense in our declarations of the
@@ -268,17 +309,8 @@ void Weights::SmokeTest() const {
         if (!target_->contains(token)) refuse("a token outside the vocabulary came back");
       }
     }
-    size_t steps = 0;
-    ctranslate2::TranslationOptions greedy;
-    greedy.beam_size = 1;
-    greedy.callback = [&](ctranslate2::GenerationStepResult step) {
-      if (step.token != target_->to_token(step.token_id)) refuse("token and id of a step differ");
-      ++steps;
-      return true;
-    };
-    const auto results = replica->translate({source[0]}, {prefix[0]}, greedy);
-    if (steps != 1 || results.size() != 1) refuse("a search stopped after one step took others");
-    if (map_ && map_->fixed() && !NumbersCandidates()) {
+    if (!TellsAnswers(nullptr)) refuse("the steps of a greedy search do not tell its answers");
+    if (map_ && map_->fixed() && !TellsAnswers(&*map_)) {
       refuse("the candidates of vmap.txt are numbered in an unknown way");
     }
   } catch (const Error&) {

@@ -64,7 +64,7 @@ class Weights {
   std::optional<int64_t> Rows(const std::string& variable) const;
   void CheckEmbeddingRows() const;
   void SmokeTest() const;
-  bool NumbersCandidates() const;
+  bool TellsAnswers(const VocabularyMap* map) const;
 
   const std::string directory_;
   const Device device_;
