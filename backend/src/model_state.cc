@@ -63,7 +63,7 @@ ModelState::ModelState(TRITONBACKEND_Model* model)
       label_("model '" + name_ + "' version " + std::to_string(version_)),
       config_(ReadConfig(model)),
       directory_(FindModelDirectory(ModelFolder(model), version_, config_)) {
-  for (const std::string& warning : config_.warnings) LogWarning(label_ + ": " + warning);
+  for (const std::string& warning : config_.warnings) LogWarning((label_ + ": " + warning).c_str());
   LogInfo(label_ + ": loading '" + directory_ + "'");
 }
 

@@ -105,8 +105,7 @@ std::vector<Parameter> TokenParameters() {
        "true"},
       {"use_vmap", &D::use_vmap, kRequest, kNone,
        "Restrict the output to the candidates of the model's vocabulary map, if it has one and it "
-       "is "
-       "made for the row.",
+       "is made for the row.",
        "true"},
   };
 }
@@ -151,8 +150,7 @@ std::vector<Parameter> EngineParameters() {
        "[0, 1, 2, 3]"},
       {"vmap_prefix_ids", &E::vmap_prefix_ids, kModel, kIds,
        "Ids of the target languages that the vocabulary map is made for: only rows with one of "
-       "them "
-       "in TARGET_PREFIX use it; an empty list means all rows.",
+       "them in TARGET_PREFIX use it; an empty list means all rows.",
        "[256042]"},
       {"vmap_source_ids", &E::vmap_source_ids, kModel, kIds,
        "The same for models whose INPUT_IDS name the target language.", "[60]"},

@@ -9,15 +9,18 @@
 namespace ct2triton {
 namespace {
 
+constexpr const char* kDoing = "counting rows with and without a vocabulary map";
+
 // One for all models, never deleted: what is counted under equal labels, as by two loads of one
 // model, then is one counter.
 TRITONSERVER_MetricFamily* Family() {
   static TRITONSERVER_MetricFamily* const family = [] {
     TRITONSERVER_MetricFamily* made = nullptr;
-    Check(TRITONSERVER_MetricFamilyNew(
-              &made, TRITONSERVER_METRIC_KIND_COUNTER, "ct2_vmap_rows",
-              "Rows of models that have a vocabulary map, decoded with it and without it"),
-          "making a metric family");
+    Check(
+        TRITONSERVER_MetricFamilyNew(
+            &made, TRITONSERVER_METRIC_KIND_COUNTER, "ct2_vmap_rows",
+            "Rows taken in by models that have a vocabulary map, to be decoded with it or without"),
+        kDoing);
     return made;
   }();
   return family;
@@ -34,7 +37,7 @@ Label NewLabel(const char* name, const std::string& value) {
 
 void Increment(TRITONSERVER_Metric* counter, size_t rows) noexcept {
   if (counter == nullptr || rows == 0) return;
-  CheckOrLog(TRITONSERVER_MetricIncrement(counter, static_cast<double>(rows)), "counting rows");
+  CheckOrLog(TRITONSERVER_MetricIncrement(counter, static_cast<double>(rows)), kDoing);
 }
 
 }  // namespace
@@ -51,8 +54,7 @@ MapCounters::Counter MapCounters::NewCounter(const std::string& model, uint64_t 
   std::array<const TRITONSERVER_Parameter*, 3> handles{};
   for (size_t i = 0; i < labels.size(); ++i) handles[i] = labels[i].get();
   TRITONSERVER_Metric* counter = nullptr;
-  Check(TRITONSERVER_MetricNew(&counter, Family(), handles.data(), handles.size()),
-        "making a metric");
+  Check(TRITONSERVER_MetricNew(&counter, Family(), handles.data(), handles.size()), kDoing);
   return Counter(counter);
 }
 
@@ -61,9 +63,7 @@ MapCounters::MapCounters(const std::string& model, uint64_t version) noexcept {
     mapped_ = NewCounter(model, version, "used");
     unmapped_ = NewCounter(model, version, "unused");
   } catch (...) {
-    const Error error = CurrentError();
-    LogWarning("rows with and without a vocabulary map are not counted: " +
-               std::string(error.what()));
+    LogWarning(CurrentError().what());  // names kDoing
   }
 }
 

@@ -9,8 +9,9 @@
 
 namespace ct2triton {
 
-// How many rows of one model version are decoded with its vocabulary map, and how many without: the
-// counter ct2_vmap_rows at Triton's /metrics. A server without metrics counts nothing.
+// How many rows one model version has taken in to decode with its vocabulary map, and how many to
+// decode without: the counter ct2_vmap_rows at Triton's /metrics. A server without metrics counts
+// nothing.
 class MapCounters {
  public:
   MapCounters(const std::string& model, uint64_t version) noexcept;
