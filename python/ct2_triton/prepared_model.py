@@ -263,7 +263,8 @@ class PreparedModel:
         source: Where it comes from.
         rules: What a client needs (`tokenizer/languages.json`).
         manifest: The whole `ct2_model.json`: `format`, `name`, `source`, `family`, `conversion`
-            (options), `versions`, `verification` (what was compared) and `files` (sha256 by path).
+            (options), `versions`, `verification` (what was compared), `files` (sha256 by path), and
+            `shortlist` (size, coverage, texts) where it has a vocabulary shortlist.
     """
 
     directory: Path

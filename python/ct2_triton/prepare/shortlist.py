@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAP_NAME = "vmap.txt"
 _UNWRITABLE = (" ", "\t", "\n", "\r")  # what separates tokens, keys and lines of the file
-# About so many answers stay the same: docs/benchmarks.md.
+# At least about as many answers change as lines are not covered: docs/benchmarks.md.
 _POOR_COVERAGE = 0.99
 
 
@@ -62,9 +62,16 @@ class Shortlist:
             SettingError: The search needs more candidates than the list has.
         """
         values = {entry.name: entry.value for entry in parameters}
-        if values.get("use_vmap") != "true":
+
+        def is_on(name: str) -> bool:
+            return values.get(name, "").lower() in ("true", "1")
+
+        if not is_on("use_vmap"):
             return
-        for name, per_value in (("beam_size", 2), ("sampling_topk", 1)):
+        needed = {"beam_size": 2, "sampling_topk": 1}
+        if is_on("return_alternatives"):
+            needed["num_hypotheses"] = 2
+        for name, per_value in needed.items():
             value = values.get(name, "1")
             if value.isdigit() and value != "1" and int(value) * per_value > len(self.tokens):
                 raise SettingError(
@@ -170,7 +177,8 @@ def _read_entry(entry: str, rules: TokenRules) -> _Entry:
         try:
             language = rules.target_language(name)
         except UnknownLanguageError as error:
-            raise SettingError(f"--shortlist-from: {error}{_hint(name)}") from error
+            hint = _hint(name, one_target=len(targets) == 1)
+            raise SettingError(f"--shortlist-from: {error}{hint}") from error
     script = script_of(language, rules.family) if language else None
     if not file and script is None:
         raise SettingError(
@@ -179,10 +187,10 @@ def _read_entry(entry: str, rules: TokenRules) -> _Entry:
     return _Entry(language, script, Path(file) if file else None)
 
 
-def _hint(name: str) -> str:
-    if not Path(name).is_file():
-        return ""
-    return f" (for a text, name its language: LANGUAGE={name})"
+def _hint(name: str, *, one_target: bool) -> str:
+    if Path(name).is_file():
+        return f" (for a text, name its language: LANGUAGE={name})"
+    return " (and there is no file of that name)" if one_target else ""
 
 
 def _writable(vocabulary: Sequence[str]) -> set[int]:
@@ -264,12 +272,16 @@ def _language_record(
 def _summary(record: Mapping[str, Any], vocabulary: int) -> Iterable[str]:
     yield (
         f"shortlist: {record['tokens']} of {vocabulary} tokens "
-        f"({record['share_of_vocabulary']:.1%}), licence of the texts {record['licence']}"
+        f"({record['share_of_vocabulary']:.1%}), {record['kept_always']} of them kept always, "
+        f"licence of the texts {record['licence']}"
     )
+    size = record["size_limit"]
     for entry in record["languages"]:
         name = entry["code"] or "texts"
         if (text := entry["text"]) is None:
-            yield f"shortlist, {name}: every piece of the script {entry['script']}"
+            cut = size is not None and entry["tokens"] == size
+            pieces = f"the first {size} pieces" if cut else "every piece"
+            yield f"shortlist, {name}: {pieces} of the script {entry['script']}"
             continue
         coverage = text["held_out_coverage"]
         hint = "; a longer text or a larger --shortlist-size covers more"

@@ -76,7 +76,7 @@ def check_readable(options: ShortlistOptions) -> None:
     if options.size is not None and options.size < 1:
         raise SettingError(f"--shortlist-size {options.size} is not possible; give at least 1")
     for entry in options.entries:
-        _, _, file = entry.partition("=")
+        _, _, file = entry.strip().partition("=")
         if file:
             try:
                 Path(file).open("rb").close()

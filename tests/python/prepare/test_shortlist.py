@@ -333,6 +333,22 @@ def test_a_model_that_is_told_in_words_has_none(tmp_path: Path) -> None:
             ["deu", "--shortlist-size", "1", "--set", "sampling_topk=300"],
             "the shortlist has 192 tokens, and sampling_topk 300 needs 300",
         ),
+        (
+            [
+                "deu",
+                "--shortlist-size",
+                "1",
+                "--set",
+                "use_vmap=1",
+                "--set",
+                "return_alternatives=1",
+                "--set",
+                "num_hypotheses=97",
+                "--set",
+                "max_num_hypotheses=999",
+            ],
+            "the shortlist has 192 tokens, and num_hypotheses 97 needs 194",
+        ),
     ],
 )
 def test_what_is_not_possible(
@@ -366,10 +382,30 @@ def test_the_command_says_what_it_found(
     assert cli.prepare(arguments) == 0
     said = capsys.readouterr().err
     assert "of 4009 tokens (" in said
+    assert "), 192 of them kept always, licence" in said
     assert "licence of the texts CC0" in said
     assert "deu_Latn: 36 lines of german.txt counted, of 4 others " in said
     assert "fra_Latn: every piece of the script Latn" in said
     assert "of 13 probes, some of them odd, get another answer with it" in said
+
+
+def test_a_size_is_said_of_a_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["demo", "--model-repository", str(tmp_path / "r"), "--shortlist-from", "deu"]
+    assert cli.prepare([*arguments, "--shortlist-size", "50"]) == 0
+    assert "deu_Latn: the first 50 pieces of the script Latn" in capsys.readouterr().err
+    assert cli.prepare([*arguments, "--shortlist-size", "4009", "--force"]) == 0
+    assert "deu_Latn: every piece of the script Latn" in capsys.readouterr().err
+
+
+def test_spaces_around_an_entry(tmp_path: Path, german: Path) -> None:
+    languages = demo(tmp_path, f"deu={german} ", " fra").manifest["shortlist"]["languages"]
+    assert [entry["code"] for entry in languages] == ["deu_Latn", "fra_Latn"]
+
+
+def test_a_missing_text_of_a_pair(tmp_path: Path) -> None:
+    shortlist = ShortlistOptions((str(tmp_path / "none.txt"),))
+    with pytest.raises(SettingError, match=r"no target language .*\(and there is no file of that"):
+        prepare_tiny("marian-pair", tmp_path / "repository", "model", shortlist=shortlist)
 
 
 def test_a_poor_coverage_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
