@@ -24,7 +24,7 @@ from ct2_triton.prepared_model import PreparedModel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ct2_triton.prepared_model import Language
+    from ct2_triton.prepared_model import Language, TokenRules
 
 _ROWS_AT_ONCE = 64
 
@@ -108,7 +108,7 @@ def _vocabulary(model: PreparedModel) -> list[str]:
 
 
 def _equal(answers: Sequence[str], reference: Sequence[str]) -> int:
-    return sum(map(str.__eq__, answers, reference))
+    return sum(one == other for one, other in zip(answers, reference, strict=True))
 
 
 def table(found: Sequence[Changes]) -> str:
@@ -145,6 +145,19 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def _references(
+    entries: Sequence[str], rules: TokenRules, count: int
+) -> dict[Language | None, list[str]]:
+    found = {}
+    for entry in entries:
+        name, _, file = entry.partition("=")
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+        if len(lines) != count:
+            raise SystemExit(f"{file} has {len(lines)} lines, and the text {count}")
+        found[rules.target_language(name)] = lines
+    return found
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Compares and prints.
 
@@ -162,11 +175,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     rules = model.rules
     lines = args.text.read_text(encoding="utf-8").splitlines()
-    pairs = (entry.split("=", 1) for entry in args.reference)
-    references = {
-        rules.target_language(name): Path(file).read_text(encoding="utf-8").splitlines()
-        for name, file in pairs
-    }
+    references = _references(args.reference, rules, len(lines))
     both = TwoWays(model, args.compute_type, args.beam)
     source = rules.source_language(args.source)
     targets = [rules.target_language(entry["code"]) for entry in record["languages"]]

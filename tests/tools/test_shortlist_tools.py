@@ -39,6 +39,9 @@ def test_changed_answers_are_counted_and_shown(
     said = capsys.readouterr().out
     assert "| deu_Latn | 1 of 3 (33.33 %) | 100.00 % | 66.67 % |" in said
     assert f"\n{UNKNOWN}\n  without  Gate C19 schließt in 6 Minuten!\n  with     " in said
+    (tmp_path / "right.txt").write_text("\n".join(right[:2]), encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"right.txt has 2 lines, and the text 3"):
+        shortlist_changes.main(arguments)
 
 
 def test_a_model_without_a_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
