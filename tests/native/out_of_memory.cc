@@ -48,11 +48,13 @@ void Require(bool holds, const std::string& what) {
   std::abort();
 }
 
-// When the next allocation of the worker is to fail.
+constexpr int64_t kAnswerTokens = 8;
+
+// When an allocation of the worker is to fail.
 enum class Moment {
   kNever,
   kCounting,  // the rows of the call, for the statistics
-  kCopying,   // the result, for the second who waits for an equal row
+  kCopying,   // the result, for the second who waits for an equal row, and what comes before
   kChoosing,  // the rows of the next call
 };
 
@@ -65,14 +67,22 @@ class Observer : public CallObserver {
 // One row and its answer.
 class Client : public RowListener {
  public:
-  Client(Moment moment, Observer* observer) : moment_(moment), observer_(observer) {}
+  // `allocation`: which one fails from that moment on.
+  Client(Moment moment, Observer* observer, size_t allocation)
+      : moment_(moment), observer_(observer), allocation_(allocation) {}
 
   CallObserver* observer() const noexcept override {
-    if (moment_ == Moment::kCounting || moment_ == Moment::kCopying) fails_in = 1;
+    const bool first = std::exchange(uncounted_, false);
+    if (first && moment_ == Moment::kCounting) fails_in = allocation_;
     return observer_;
   }
-  bool Cancelled() const noexcept override { return false; }
+  // Asked before the call, and before each token: for the last time before it is answered.
+  bool Cancelled() const noexcept override {
+    if (moment_ == Moment::kCopying && ++asked_ == 1 + kAnswerTokens) fails_in = allocation_;
+    return false;
+  }
   void RowDone(size_t, RowResult result, const CallTimes&) noexcept override {
+    fails_in = 0;
     answer_.set_value(result.hypotheses.at(0).ids);
     if (moment_ == Moment::kChoosing) fails_in = 1;
   }
@@ -94,6 +104,9 @@ class Client : public RowListener {
  private:
   const Moment moment_;
   Observer* const observer_;
+  const size_t allocation_;
+  mutable bool uncounted_ = true;
+  mutable size_t asked_ = 0;
   std::promise<Ids> answer_;
 };
 
@@ -104,7 +117,7 @@ struct World {
   static DecodingOptions Decoding() {
     DecodingOptions options;
     options.beam_size = 1;
-    options.max_decoding_length = 8;
+    options.max_decoding_length = kAnswerTokens;
     return options;
   }
   static EngineOptions Engine() {
@@ -114,8 +127,8 @@ struct World {
     return engine;
   }
 
-  std::shared_ptr<Client> NewClient(Moment moment) {
-    return std::make_shared<Client>(moment, &observer);
+  std::shared_ptr<Client> NewClient(Moment moment, size_t allocation = 1) {
+    return std::make_shared<Client>(moment, &observer, allocation);
   }
 
   std::vector<Translator::Request> NewRequest(Ids source, std::shared_ptr<Client> client,
@@ -131,8 +144,9 @@ struct World {
     return requests;
   }
 
-  std::shared_ptr<Client> Send(Ids source, Moment moment, int64_t min_length = 0) {
-    auto client = NewClient(moment);
+  std::shared_ptr<Client> Send(Ids source, Moment moment, int64_t min_length = 0,
+                               size_t allocation = 1) {
+    auto client = NewClient(moment, allocation);
     translator.Submit(NewRequest(std::move(source), client, min_length));
     return client;
   }
@@ -152,13 +166,21 @@ void FailCounting(World* world, const Ids& truth) {
   Require(world->observer.counted == before, "nothing failed");
 }
 
-// The result of two equal rows cannot be copied: both clients are told.
-void FailCopying(World* world) {
-  const auto busy = world->Send(kOtherRow, Moment::kNever, kLong);
-  const auto first = world->Send(kRow, Moment::kNever);
-  const auto second = world->Send(kRow, Moment::kCopying);
-  busy->Wait();
-  Require(first->IsOutOfMemory() && second->IsOutOfMemory(), "a client was not told");
+// The result of two equal rows cannot be made, or not be copied, while the call goes on: both
+// clients are told.
+void FailCopying(World* world, const Ids& truth) {
+  Require(truth.size() == kAnswerTokens, "the row ended before its limit");
+  for (size_t allocation = 1;; ++allocation) {
+    const auto busy = world->Send(kOtherRow, Moment::kNever, kLong);
+    const auto first = world->Send(kRow, Moment::kCopying, 0, allocation);
+    const auto second = world->Send(kRow, Moment::kNever);
+    busy->Wait();
+    const bool told = first->IsOutOfMemory();
+    Require(told == second->IsOutOfMemory(), "a client was not told");
+    if (told) continue;
+    Require(allocation > 3, "nothing failed");
+    return;
+  }
 }
 
 // The next call cannot be put together: the row that waited longest pays for it, no other.
@@ -211,7 +233,7 @@ int main(int count, char** arguments) {
   constexpr size_t kRounds = 20;
   for (size_t round = 0; round < kRounds; ++round) {
     FailCounting(&world, truth);
-    FailCopying(&world);
+    FailCopying(&world, truth);
     FailChoosing(&world, truth);
     FailSubmitting(&world, truth);
     Require(world.Send(kRow, Moment::kNever)->Wait() == truth, "the worker is not well");

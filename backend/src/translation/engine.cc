@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 
 #include "error.h"
 #include "steady_clock.h"
@@ -94,6 +95,8 @@ Engine::Results Engine::Call(const Rows& rows, const ctranslate2::TranslationOpt
   }
   try {
     return replica.translate(source, prefix, options);
+  } catch (const std::bad_alloc&) {  // CTranslate2's, or of what is told in its callback
+    throw;
   } catch (const std::exception& error) {
     throw Error(ErrorCode::kInternal, std::string("CTranslate2 failed: ") + error.what());
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "translation/greedy_progress.h"
 
+#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -17,6 +18,7 @@ GreedyProgress::GreedyProgress(const std::vector<const CheckedRow*>& rows, const
       watcher_(watcher),
       tells_(rows.front()->search->TellsRows()),
       ids_(rows.size()),
+      scores_(rows.size(), 0),
       told_(rows.size(), false) {}
 
 bool GreedyProgress::Step(const ctranslate2::GenerationStepResult& step) {
@@ -25,6 +27,7 @@ bool GreedyProgress::Step(const ctranslate2::GenerationStepResult& step) {
   const bool at_limit = static_cast<int64_t>(step.step) + 1 >= rows_[position]->limit_tokens;
   if (tells_) {
     ids_[position].push_back(Id(step));
+    scores_[position] += step.score.value_or(0);
     if (step.is_last || at_limit) Tell(position);
   }
   return at_limit;
@@ -37,8 +40,13 @@ int64_t GreedyProgress::Id(const ctranslate2::GenerationStepResult& step) const 
 }
 
 void GreedyProgress::Tell(size_t position) {
+  const CheckedRow& row = *rows_[position];
+  // As CTranslate2 does it: the end token counts.
+  const auto length = static_cast<float>(ids_[position].size());
+  const auto penalty = static_cast<float>(row.search->options().length_penalty);
   RowResult result;
-  result.hypotheses.push_back(FinishHypothesis(*rows_[position], std::move(ids_[position])));
+  result.hypotheses.push_back(FinishHypothesis(row, std::move(ids_[position])));
+  result.hypotheses.back().score = scores_[position] / std::pow(length, penalty);
   told_[position] = true;
   watcher_->RowEnded(position, std::move(result));
 }

@@ -32,6 +32,7 @@ class GreedyProgress {
   CallWatcher* const watcher_;
   const bool tells_;
   std::vector<Ids> ids_;
+  std::vector<float> scores_;  // sums of the tokens' log probabilities
   std::vector<bool> told_;
 };
 

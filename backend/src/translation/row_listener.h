@@ -20,7 +20,8 @@ struct CallTimes {
 };
 
 // Hears of every call in which rows of its own took part (Triton: one model instance, for the
-// batch statistics). Called on a worker thread, before the rows of that call are delivered.
+// batch statistics). Called on a worker thread, before the last of its rows in that call is
+// delivered.
 class CallObserver {
  public:
   virtual ~CallObserver() = default;

@@ -99,12 +99,14 @@ void RunningCall::Fail(const Error& error) noexcept {
   }
 }
 
-std::vector<Job> RunningCall::TakeUnanswered() {
-  std::vector<Job> jobs;
-  for (Job& job : jobs_) {
-    if (!job.waiters.empty()) jobs.push_back(std::move(job));
+void RunningCall::GiveUp() noexcept {
+  for (const auto& [observer, share] : shares_) {
+    const size_t answered = share.rows - share.unanswered;
+    if (answered > 0 && share.unanswered > 0) observer->CallDone(answered, times_);
   }
-  return jobs;
+  jobs_.erase(std::remove_if(jobs_.begin(), jobs_.end(),
+                             [](const Job& job) { return job.waiters.empty(); }),
+              jobs_.end());
 }
 
 Waiter RunningCall::TakeWaiter(Job* job) noexcept {

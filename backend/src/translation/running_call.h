@@ -23,10 +23,11 @@ class RunningCall : public CallWatcher {
   bool Abandoned(size_t position) const override;
   void RowEnded(size_t position, RowResult result) override;
 
-  // What has not been answered yet: with the results of the call, with its failure, or not at all.
+  // Answers what has not been answered yet.
   void Deliver(std::vector<RowResult> results);
   void Fail(const Error& error) noexcept;
-  std::vector<Job> TakeUnanswered();
+  // Ends the call before all of it has been answered: leaves the other jobs alone in `jobs`.
+  void GiveUp() noexcept;
 
  private:
   // What one Triton instance has in this call. It hears of the call before its last row is

@@ -40,10 +40,11 @@ class Search {
   // True where a row can be ended alone, by CTranslate2's step callback: greedy searches and
   // sampling with one hypothesis.
   bool EndsRowsAlone() const;
-  // True where CTranslate2's step callback tells all that the answer is made of: no scores, no
-  // unknown tokens to replace, and tokens of the vocabulary or of fixed candidates.
+  // True where CTranslate2's step callback tells all that the answer is made of. It does not tell of
+  // attention, which replaces unknown tokens and makes a coverage penalty, nor of candidates that
+  // differ from call to call.
   bool TellsRows() const {
-    return EndsRowsAlone() && !options_.return_scores && !options_.replace_unknowns &&
+    return EndsRowsAlone() && !options_.replace_unknowns && options_.coverage_penalty == 0 &&
            !candidates_vary_;
   }
   // True where a row may run beyond its limit and be judged afterwards: a beam search that ends

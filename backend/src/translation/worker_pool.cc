@@ -252,7 +252,8 @@ void WorkerPool::Answer(Engine* engine, std::vector<Job> jobs) noexcept {
       if (jobs.size() == 1) return call.Fail(error);
     }
     // One row may have spoilt the call, or all were too many: each gets a call of its own.
-    for (Job& job : call.TakeUnanswered()) {
+    call.GiveUp();
+    for (Job& job : jobs) {
       std::vector<Job> alone;
       alone.push_back(std::move(job));
       Answer(engine, std::move(alone));

@@ -33,8 +33,9 @@ struct PoolSettings {
 
 // Threads that translate: each holds a replica of the same weights, made, used and destroyed on it.
 // A worker that is free takes the row that has waited longest and the rows most like it, from
-// whatever request, Triton batch or model they came. Equal waiting rows run once. A row of a greedy
-// search is answered when it has ended, others when their call has.
+// whatever request, Triton batch or model they came. Equal waiting rows run once. A row of
+// which CTranslate2 tells enough (Search::TellsRows) is answered when it has ended, others when
+// their call has.
 class WorkerPool {
  public:
   // The pool with these weights and settings, shared with all that ask for the same.
