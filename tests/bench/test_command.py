@@ -74,12 +74,26 @@ def test_a_comparison_from_the_model_to_the_report(tmp_path: Path) -> None:
     assert "differs:" not in both.stdout
 
 
+@pytest.mark.server
+def test_a_shape_is_made_and_its_sentences_end(tmp_path: Path) -> None:
+    options = ["--shape", "transformer-base", "--scenario", "single:4", "--minutes", "0.02"]
+    options += ["--contender", "ct2-triton-int8", "--rounds", "1", "--output", "out"]
+    result = bench(options, tmp_path)
+    assert result.returncode == 0, result.stderr
+    run = Run.read(tmp_path / "out" / "run.json")
+    assert run.setup["model"] == "transformer-base (--shape)"
+    ((round_,),) = (scenario.of("ct2-triton-int8") for scenario in run.scenarios)
+    for sample in round_.samples:  # a copy of the text, without the language and the end
+        assert sample.generated_tokens == sample.source_tokens - 2
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--scenario", "storm:4"], "'storm:4' is no scenario"),
         (["--contender", "abacus-int8"], "no contender 'abacus-int8'; there are ct2-triton-"),
         (["--text", "absent.txt"], "cannot read absent.txt"),
+        (["--shape", "nllb-600m", "--text", "absent.txt"], "cannot read absent.txt"),
         (["--scenario", "single:1001"], "has 2000 different sentences; single:1001 needs 2002"),
         (["--output", "."], ". exists; name a new folder with --output"),
         (["perf-analyzer", "--binary", "absent"], "absent is not found; 'pip install --no-deps"),

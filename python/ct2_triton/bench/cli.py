@@ -156,7 +156,9 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rounds", type=count, help="turns of each contender (default: 3)")
     parser.add_argument(
-        "--minutes", type=duration, help="about how long to measure, without set-up (default: 4)"
+        "--minutes",
+        type=duration,
+        help="about how long to measure, without set-up (default: 4, with --full 25)",
     )
     for name, value, what in (
         ("--models", 1, "names that the model is served under, as several models would be"),
@@ -207,8 +209,9 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
             if not console.is_terminal:
                 console.print(what)
 
+        text = _text(args)
         setup = _setup(args, Path(folder))
-        workload = _workload(args, setup, plan.contenders)
+        workload = _workload(args, text, setup, plan.contenders)
         return asyncio.run(compare(setup, workload, plan, report))
 
 
@@ -236,21 +239,28 @@ def _contenders(args: argparse.Namespace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _workload(args: argparse.Namespace, setup: Setup, contenders: Sequence[str]) -> Workload:
-    text, seed = args.text or SENTENCES, args.random_ids
-    if _shape(args) and not args.text and seed is None:
-        seed = 1
-    try:  # before a model is prepared, which takes longer
-        lines = text.read_text(encoding="utf-8").splitlines()
+def _text(args: argparse.Namespace) -> list[str] | None:
+    """The lines to translate, read before a model is made, which takes longer; None: random ids."""
+    if args.random_ids is not None or (_shape(args) and not args.text):
+        return None
+    file: Path = args.text or SENTENCES
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise BenchError(f"cannot read {text}: {error.strerror}") from error
+        raise BenchError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _workload(
+    args: argparse.Namespace, text: list[str] | None, setup: Setup, contenders: Sequence[str]
+) -> Workload:
     precisions = [name.rpartition("-")[2] for name in contenders]
     prepared = setup.prepared("int8" if "int8" in precisions else precisions[0])
     tokenizer = Tokenizer(prepared.tokenizer_folder)
     languages = (args.source or None, [code for code in args.to.split(",") if code])
-    if seed is not None:
+    if text is None:
+        seed = 1 if args.random_ids is None else args.random_ids
         return random_workload(2000, seed, setup, tokenizer, *languages)
-    return text_workload(lines, text.name, setup, tokenizer, *languages)
+    return text_workload(text, (args.text or SENTENCES).name, setup, tokenizer, *languages)
 
 
 def _write(result: Run, folder: Path) -> None:
@@ -271,8 +281,10 @@ def _second_opinion(args: argparse.Namespace, console: Console) -> None:
     if others or not issubclass(contender_kind(name), TritonContender):
         raise BenchError(f"perf-analyzer looks at one tritonserver, not at {name} {others or ''}")
 
+    text = _text(args)
+
     async def look(setup: Setup) -> None:
-        sentences = _workload(args, setup, [name]).sentences[: args.requests]
+        sentences = _workload(args, text, setup, [name]).sentences[: args.requests]
         async with make_contender(name, setup) as contender:
             assert isinstance(contender, TritonContender)  # noqa: S101 - its class was checked
             for scenario in scenarios:

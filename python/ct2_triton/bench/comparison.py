@@ -98,7 +98,7 @@ async def compare(
         machine=machine,
         versions=describe_versions(),
         setup={
-            "model": setup.source,
+            "model": setup.title,
             "served as": f"{len(setup.models)} model(s)",
             "beam": str(setup.beam_size),
             "longest answer": f"{setup.max_decoding_length} tokens",

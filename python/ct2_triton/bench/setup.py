@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ct2_triton.prepared_model import PreparedModel
 
 MODEL = "translate"
@@ -82,6 +81,12 @@ class Setup:
                 settings=settings,
             )
         )
+
+    @property
+    def title(self) -> str:
+        """What reports call the model: its source, or the shape that was made for this run."""
+        made = Path(self.source).parent == self.folder
+        return f"{Path(self.source).name} (--shape)" if made else self.source
 
     def checkpoint(self) -> Path:
         """Gives the folder of the Hugging Face checkpoint."""

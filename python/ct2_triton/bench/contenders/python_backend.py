@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+# `generate` computes all rows of a call until the longest ends: docs/benchmarks.md has 8 to 64.
+_TRANSFORMERS_ROWS_PER_CALL = 16
+
+
 class _PythonBackendContender(TritonContender):
     """A Python model for each name; the names share the cores evenly, at least one each.
 
@@ -44,7 +48,8 @@ class _PythonBackendContender(TritonContender):
             "server": f"tritonserver, Python backend, {self._library()}",
             "instances": f"{self.instances} for each model, each with its weights, "
             f"{settings.workers} x {settings.threads} threads",
-            "batches": "dynamic, ragged, no queue delay; sorted by length, padded inside",
+            "batches": "dynamic, ragged, no queue delay; sorted by length, in calls of up to "
+            f"{settings.rows_per_call} rows, padded inside",
             "input": "token ids over gRPC",
         }
 
@@ -81,6 +86,10 @@ class PythonTransformersContender(_PythonBackendContender):
 
     kind = "python-transformers"
     model = HUGGING_FACE
+
+    def translator_settings(self) -> Settings:
+        """Gives what each instance loads, with the best number of rows in a call."""
+        return replace(super().translator_settings(), rows_per_call=_TRANSFORMERS_ROWS_PER_CALL)
 
     def _model_folder(self) -> Path:
         return self.setup.checkpoint().absolute()
