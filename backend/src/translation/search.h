@@ -40,9 +40,9 @@ class Search {
   // True where a row can be ended alone, by CTranslate2's step callback: greedy searches and
   // sampling with one hypothesis.
   bool EndsRowsAlone() const;
-  // True where CTranslate2's step callback tells all that the answer is made of. It does not tell of
-  // attention, which replaces unknown tokens and makes a coverage penalty, nor of candidates that
-  // differ from call to call.
+  // True where CTranslate2's step callback tells all that the answer is made of. It does not tell
+  // of attention, which replaces unknown tokens and makes a coverage penalty, nor of candidates
+  // that differ from call to call.
   bool TellsRows() const {
     return EndsRowsAlone() && !options_.replace_unknowns && options_.coverage_penalty == 0 &&
            !candidates_vary_;
