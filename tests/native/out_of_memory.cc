@@ -34,6 +34,13 @@ void* operator new(std::size_t size) {
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 // Inlined, they look to GCC as if the wrong function freed what new gave.
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
@@ -84,7 +91,7 @@ class Client : public RowListener {
   void RowDone(size_t, RowResult result, const CallTimes&) noexcept override {
     fails_in = 0;
     answer_.set_value(result.hypotheses.at(0).ids);
-    if (moment_ == Moment::kChoosing) fails_in = 1;
+    if (moment_ == Moment::kChoosing) fails_in = allocation_;
   }
   void RowFailed(size_t, const Error& error, const CallTimes&) noexcept override {
     answer_.set_exception(std::make_exception_ptr(error));
@@ -183,14 +190,20 @@ void FailCopying(World* world, const Ids& truth) {
   }
 }
 
-// The next call cannot be put together: the row that waited longest pays for it, no other.
+// The next call cannot be put together: the row that waited longest pays for it, no other. Which
+// allocation that is after an answer, is found out: those before it end the call that has answered.
 void FailChoosing(World* world, const Ids& truth) {
-  const auto busy = world->Send(kOtherRow, Moment::kChoosing, kLong);
-  const auto oldest = world->Send({99, 2}, Moment::kNever);
-  const auto next = world->Send(kRow, Moment::kNever);
-  busy->Wait();
-  Require(oldest->IsOutOfMemory(), "the oldest row was not answered so");
-  Require(next->Wait() == truth, "the next row did not get its answer");
+  static size_t allocation = 1;
+  for (; allocation < 1000; ++allocation) {
+    const auto busy = world->Send(kOtherRow, Moment::kChoosing, kLong, allocation);
+    const auto oldest = world->Send({99, 2}, Moment::kNever);
+    const auto next = world->Send(kRow, Moment::kNever);
+    busy->Wait();
+    const bool told = oldest->IsOutOfMemory();
+    Require(next->Wait() == truth, "the next row did not get its answer");
+    if (told) return;
+  }
+  Require(false, "the oldest row was not answered so");
 }
 
 void WaitUntilForgotten(const std::shared_ptr<Client>& client) {

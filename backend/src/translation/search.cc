@@ -66,7 +66,10 @@ bool IsNeeded(const Ids& sequence, const VocabularyMap* map) {
            "sequences of several tokens cannot be combined with use_vmap where vmap.txt has lines "
            "for n-grams");
   }
-  return map->HasAll(sequence);
+  const auto& known = map->numbered();
+  return std::all_of(sequence.begin(), sequence.end(), [&](int64_t id) {
+    return std::binary_search(known.begin(), known.end(), id);
+  });
 }
 
 // CTranslate2's nucleus sampling sorts so many classes on a GPU, and refuses more at each call.
