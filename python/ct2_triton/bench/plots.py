@@ -20,6 +20,7 @@ _LOADS = {
     "poisson": "sentences/s offered",
     "bursts": "sentences a burst",
 }
+_LINES = ("-", "--", ":")
 
 
 def write_plots(run: Run, folder: Path) -> list[str]:
@@ -52,8 +53,11 @@ def _draw(scenarios: list[ScenarioRecord], load: str, path: Path) -> None:
     FigureCanvasAgg(figure)
     ordered = sorted(scenarios, key=_amount)
     for axes, name in zip(figure.subplots(1, 2), (RATE, TAIL), strict=True):
-        for contender in ordered[0].contenders():
-            _line(axes, ordered, contender, name)
+        for number, contender in enumerate(ordered[0].contenders()):
+            points = _points(ordered, contender, name)
+            # Ten colours, then the same with broken lines.
+            style = {"color": f"C{number % 10}", "linestyle": _LINES[number // 10 % len(_LINES)]}
+            _line(axes, points, contender, style)
         axes.set(xlabel=load, ylabel=name)
         if name == TAIL:
             axes.set_yscale("log")
@@ -68,12 +72,16 @@ def _draw(scenarios: list[ScenarioRecord], load: str, path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def _line(axes: Any, scenarios: list[ScenarioRecord], contender: str, name: str) -> None:  # noqa: ANN401
+def _points(scenarios: list[ScenarioRecord], contender: str, name: str) -> list[tuple[int, Spread]]:
     points: list[tuple[int, Spread]] = []
     for position, scenario in enumerate(scenarios):
         rounds = scenario.of(contender)
         if rounds and (spread := over_rounds(rounds).get(name)):
             points.append((position, spread))
+    return points
+
+
+def _line(axes: Any, points: list[tuple[int, Spread]], label: str, style: dict[str, str]) -> None:  # noqa: ANN401
     axes.errorbar(
         [position for position, _ in points],
         [spread.median for _, spread in points],
@@ -83,7 +91,8 @@ def _line(axes: Any, scenarios: list[ScenarioRecord], contender: str, name: str)
         ],
         marker="o",
         capsize=3,
-        label=contender,
+        label=label,
+        **style,
     )
 
 
