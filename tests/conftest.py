@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,10 @@ _SHOWN_LOG_LINES = 60
 # Before torch or CTranslate2 load their OpenMP: threads that spin while they wait make a machine
 # that others use as well a hundred times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# A shell that runs the tests in its background makes them, and all they start, ignore interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

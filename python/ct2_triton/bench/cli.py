@@ -152,7 +152,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--scenario", action="append", metavar="NAME", help="may be given again")
     parser.add_argument(
-        "--full", action="store_true", help=f"more of all, on {_FULL_SHAPE}, 35 minutes"
+        "--full", action="store_true", help=f"more of all, on {_FULL_SHAPE}, half an hour"
     )
     parser.add_argument("--rounds", type=count, help="turns of each contender (default: 3)")
     parser.add_argument(
