@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,18 @@ class HttpProbe:
 
     host: str
     port: int
+
+    def answers(self) -> bool:
+        """Whether anything listens at the port.
+
+        Returns:
+            True if a connection is taken.
+        """
+        try:
+            with socket.create_connection((self.host, self.port), timeout=_TIMEOUT_S):
+                return True
+        except OSError:
+            return False
 
     def server_id(self) -> str | None:
         """The name that the server was given with --id.

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ct2_triton.serve.options import ServerOptions
 
 _POLL_INTERVAL_S = 0.05
+# A tritonserver may be built without metrics: then nothing ever listens there.
+_METRICS_TIMEOUT_S = 5.0
 _FREE_PORT_ATTEMPTS = 3
 
 
@@ -236,11 +238,21 @@ class TritonServer:
                 raise ServerStartError(self.failure_text())
             # It answers only after all models have been tried. Its name proves that it is ours.
             if probe.server_id() == self._id:
+                self._wait_for_metrics()
                 return
             time.sleep(_POLL_INTERVAL_S)
         raise ServerStartError(
             f"tritonserver did not answer within {timeout_s:g} s{self._log_excerpt()}"
         )
+
+    def _wait_for_metrics(self) -> None:
+        """Waits for the port that tritonserver opens last, unless it was told about metrics."""
+        if self.options.has_argument("--allow-metrics"):
+            return
+        probe = HttpProbe(connect_address(self.options.hosts["metrics"]), self._ports.metrics)
+        deadline = time.monotonic() + _METRICS_TIMEOUT_S
+        while not probe.answers() and self.is_alive() and time.monotonic() < deadline:
+            time.sleep(_POLL_INTERVAL_S)
 
     def _log_excerpt(self) -> str:
         log = self.process.log_lines()
