@@ -5,7 +5,6 @@
 #include <functional>
 #include <future>
 #include <new>
-#include <optional>
 #include <string_view>
 
 #include "error.h"
@@ -157,10 +156,10 @@ void WorkerPool::Enqueue(CheckedRow row, Waiter waiter) {
 }
 
 void WorkerPool::Work(std::promise<void>* started) {
-  std::optional<WorkerThreadScope> scope;
+  std::unique_ptr<WorkerThreadScope> scope;
   std::unique_ptr<Engine> engine;
   try {
-    scope.emplace(weights_->device(), settings_.threads_per_worker);
+    scope = std::make_unique<WorkerThreadScope>(weights_->device(), settings_.threads_per_worker);
     engine = std::make_unique<Engine>(weights_);
     started->set_value();
   } catch (...) {
