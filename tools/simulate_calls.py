@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Predicts throughput and latency of the worker pool from what a decoding step costs.
 
-Clients in a closed loop, workers of one thread, calls as `backend/src/translation/call_plan.cc`
+Clients in a closed loop, workers of one thread, calls as `backend/src/queue/call_plan.cc`
 puts them together. A step of a call with n rows that have not ended costs `fixed + per_row * n`:
 fit both to the engine's source tokens/s at several rows a call. What a change of plan would bring
 can so be estimated before it is written; docs/benchmarks.md has predictions beside measurements.

@@ -12,11 +12,11 @@
 
 #include "bindings.h"
 #include "config/parameters.h"
-#include "translation/call_plan.h"
-#include "translation/device.h"
-#include "translation/library_check.h"
-#include "translation/row_tensors.h"
-#include "translation/translator.h"
+#include "engine/device.h"
+#include "engine/library_check.h"
+#include "queue/call_plan.h"
+#include "queue/translator.h"
+#include "rows/row_tensors.h"
 
 namespace py = pybind11;
 

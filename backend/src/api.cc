@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What Triton calls. Each is one statement, inside a guard that lets no exception out.
-#include "instance_state.h"
-#include "model_state.h"
+#include "serving/instance_state.h"
+#include "serving/model_state.h"
 #include "triton/guard.h"
 #include "triton/model.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fuzz.h"
-#include "translation/row_tensors.h"
+#include "rows/row_tensors.h"
 #include "triton/data_type.h"
 
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "error.h"
-#include "translation/translator.h"
+#include "queue/translator.h"
 
 namespace {
 

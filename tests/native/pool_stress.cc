@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "error.h"
-#include "translation/translator.h"
+#include "queue/translator.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "translation/device.h"
+#include "engine/device.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {

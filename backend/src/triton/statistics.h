@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "translation/row_listener.h"
+#include "rows/row_listener.h"
 #include "triton/request.h"
 #include "triton_c_api.h"
 

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/calls/engine.h"
+
+#include <algorithm>
+#include <map>
+#include <new>
+
+#include "engine/calls/greedy_progress.h"
+#include "engine/finish.h"
+#include "error.h"
+#include "steady_clock.h"
+
+namespace ct2triton {
+namespace {
+
+using Tokens = std::vector<std::string>;
+
+Tokens ToTokens(const Ids& ids, const ctranslate2::Vocabulary& vocabulary) {
+  Tokens tokens;
+  tokens.reserve(ids.size());
+  for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
+  return tokens;
+}
+
+Ids ToIds(const Tokens& tokens, const ctranslate2::Vocabulary& vocabulary) {
+  Ids ids;
+  ids.reserve(tokens.size());
+  for (const auto& token : tokens) ids.push_back(static_cast<int64_t>(vocabulary.to_id(token)));
+  return ids;
+}
+
+int64_t LargestLimit(const std::vector<const CheckedRow*>& rows) {
+  int64_t largest = 0;
+  for (const auto* row : rows) largest = std::max(largest, row->limit_tokens);
+  return largest;
+}
+
+// In tokens, the end token counted.
+int64_t LongestHypothesis(const ctranslate2::TranslationResult& result) {
+  size_t longest = 0;
+  for (const auto& tokens : result.hypotheses) longest = std::max(longest, tokens.size());
+  return static_cast<int64_t>(longest);
+}
+
+void KeepBest(size_t count, ctranslate2::TranslationResult* result) {
+  if (result->hypotheses.size() > count) result->hypotheses.resize(count);
+  if (result->scores.size() > count) result->scores.resize(count);
+}
+
+}  // namespace
+
+Engine::Engine(std::shared_ptr<const Weights> weights)
+    : weights_(std::move(weights)), replica_(weights_->NewReplica()) {}
+
+std::vector<RowResult> Engine::Translate(const Rows& rows, CallWatcher* watcher, CallTimes* times) {
+  const Search& search = *rows.front()->search;
+  const int64_t largest_limit = LargestLimit(rows);
+  auto options = search.ForCall(largest_limit);
+  GreedyProgress progress(rows, *weights_, watcher);
+  if (search.EndsRowsAlone()) {
+    options.callback = [&](const ctranslate2::GenerationStepResult& step) {
+      return progress.Step(step);
+    };
+  }
+  times->compute_start_ns = SteadyNow_ns();
+  std::vector<bool> reached_limit(rows.size(), false);
+  Results results = search.MayOverrun() ? CallBeyondLimits(rows, largest_limit, &reached_limit)
+                                        : Call(rows, options);
+  times->compute_end_ns = SteadyNow_ns();
+  std::vector<RowResult> answers;
+  answers.reserve(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    answers.push_back(progress.told(i) ? RowResult()
+                                       : ToRowResult(*rows[i], std::move(results[i])));
+    answers.back().reached_limit = reached_limit[i];
+  }
+  return answers;
+}
+
+ctranslate2::models::SequenceToSequenceReplica& Engine::ReplicaFor(const Search& search) {
+  if (!search.UsesMap()) return *replica_;
+  if (!mapped_replica_ || !weights_->vocabulary_map()->fixed()) {
+    mapped_replica_ = weights_->NewReplica();
+  }
+  return *mapped_replica_;
+}
+
+Engine::Results Engine::Call(const Rows& rows, const ctranslate2::TranslationOptions& options) {
+  auto& replica = ReplicaFor(*rows.front()->search);
+  std::vector<Tokens> source;
+  std::vector<Tokens> prefix;
+  for (const auto* row : rows) {
+    source.push_back(ToTokens(row->source, weights_->source()));
+    prefix.push_back(ToTokens(row->prefix, weights_->target()));
+  }
+  try {
+    return replica.translate(source, prefix, options);
+  } catch (const std::bad_alloc&) {  // CTranslate2's, or of what is told in its callback
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kInternal, std::string("CTranslate2 failed: ") + error.what());
+  }
+}
+
+Engine::Results Engine::CallBeyondLimits(const Rows& rows, int64_t largest_limit,
+                                         std::vector<bool>* reached_limit) {
+  const Search& search = *rows.front()->search;
+  Results results = Call(rows, search.ForCall(largest_limit, Search::Keep::kAllFinished));
+  std::map<int64_t, std::vector<size_t>> to_repeat;  // by limit
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int64_t limit = rows[i]->limit_tokens;
+    (*reached_limit)[i] = LongestHypothesis(results[i]) >= limit;
+    if (limit < largest_limit && (*reached_limit)[i]) {
+      to_repeat[limit].push_back(i);
+    } else {
+      KeepBest(static_cast<size_t>(search.options().num_hypotheses), &results[i]);
+    }
+  }
+  for (const auto& [limit, positions] : to_repeat) {
+    Rows again;
+    for (const size_t i : positions) again.push_back(rows[i]);
+    Results repeated = Call(again, search.ForCall(limit));
+    for (size_t k = 0; k < positions.size(); ++k) results[positions[k]] = std::move(repeated[k]);
+  }
+  return results;
+}
+
+RowResult Engine::ToRowResult(const CheckedRow& row, ctranslate2::TranslationResult result) const {
+  RowResult answer;
+  for (size_t h = 0; h < result.hypotheses.size(); ++h) {
+    answer.hypotheses.push_back(
+        FinishHypothesis(row, ToIds(result.hypotheses[h], weights_->target())));
+    if (h < result.scores.size()) answer.hypotheses.back().score = result.scores[h];
+  }
+  if (answer.hypotheses.empty())
+    throw Error(ErrorCode::kInternal, "CTranslate2 gave no hypothesis");
+  return answer;
+}
+
+RowResult EchoPrefix(const CheckedRow& row, const Weights& weights) {
+  Hypothesis hypothesis;
+  hypothesis.finish = FinishReason::kEmpty;
+  const bool drop_start = weights.NeedsPrefix() && !row.prefix.empty();
+  hypothesis.ids.assign(row.prefix.begin() + (drop_start ? 1 : 0), row.prefix.end());
+  const auto limit = static_cast<size_t>(row.limit_tokens);
+  if (hypothesis.ids.size() > limit) hypothesis.ids.resize(limit);
+  RowResult result;
+  result.hypotheses.assign(static_cast<size_t>(row.search->options().num_hypotheses), hypothesis);
+  return result;
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "config/engine_options.h"
+#include "engine/search.h"
+#include "engine/weights.h"
+#include "rows/checked_row.h"
+
+namespace ct2triton {
+
+// Checks one row against the model and fixes its own length limit, so that nothing about it can
+// fail, or change, when it shares a call with others.
+//
+// The limit is max_decoding_length, or max_decoding_length_multiple times the row's own source
+// length (rounded down, at least 1), within the model's positions and decoding_length_limit.
+// Throws Error(kInvalidArgument); `index` is the row's number within its request, for the message.
+CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Search>& search,
+                    const Weights& weights, const EngineOptions& engine);
+
+// Whether the model's vocabulary map, which it has, was made for a row like this: it names one of
+// the languages of vmap_prefix_ids and vmap_source_ids, and its prefix is of candidates.
+bool MapCovers(const RowInput& row, const Weights& weights, const EngineOptions& engine);
+
+// What is wrong with a search of rows with this length limit, as the end of a sentence: it may come
+// to keep more than max_search_tokens, which is not 0 here. Nothing if it fits.
+std::optional<std::string> SearchComplaint(const Search& search, int64_t limit_tokens,
+                                           const EngineOptions& engine);
+
+}  // namespace ct2triton

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/decoding_options.h"
+#include "ctranslate2_api.h"
+#include "engine/weights.h"
+
+namespace ct2triton {
+
+// Decoding options resolved against one model's vocabulary, ready for any number of calls.
+class Search {
+ public:
+  // Throws Error(kInvalidArgument) for what this vocabulary cannot serve: unknown tokens, ids out
+  // of range, more candidates than tokens. The options have passed ValidateCombination.
+  Search(const DecodingOptions& options, const Weights& weights);
+
+  const DecodingOptions& options() const { return options_; }
+
+  enum class Keep { kWanted, kAllFinished };
+  // Options for a call whose rows may not grow beyond `limit_tokens`. kAllFinished: every
+  // hypothesis that the beam search finished comes back, instead of num_hypotheses.
+  ctranslate2::TranslationOptions ForCall(int64_t limit_tokens, Keep keep = Keep::kWanted) const;
+
+  // The candidates are those of the model's vocabulary map: it is asked for, the model has one, and
+  // the end tokens are among them.
+  bool UsesMap() const { return options_.use_vmap; }
+
+  // Copies of a row that the search keeps at the same time: beams, alternatives, samples.
+  int64_t Copies() const;
+  // Tokens that the search of a row with this length limit may come to keep in memory: for each, a
+  // key and a value per layer, or what the attention to the source was.
+  int64_t Tokens(int64_t limit_tokens) const;
+
+  // CTranslate2's beam search runs: for beams, and for a bias towards the prefix at one beam.
+  bool BeamSearches() const { return options_.beam_size > 1 || options_.prefix_bias_beta > 0; }
+  // True where a row can be ended alone, by CTranslate2's step callback: greedy searches and
+  // sampling with one hypothesis.
+  bool EndsRowsAlone() const;
+  // True where CTranslate2's step callback tells all that the answer is made of. It does not tell
+  // of attention, which replaces unknown tokens and makes a coverage penalty, nor of candidates
+  // that differ from call to call.
+  bool TellsRows() const {
+    return EndsRowsAlone() && !options_.replace_unknowns && options_.coverage_penalty == 0 &&
+           !candidates_vary_;
+  }
+  // True where a row may run beyond its limit and be judged afterwards: a beam search that ends
+  // when it has finished beam_size x patience hypotheses. See Engine::Translate.
+  bool MayOverrun() const;
+  // True where a row's answer depends on the padding behind it, so that only rows of equal source
+  // length may share a call: CTranslate2's coverage penalty counts padding as source not covered.
+  bool PaddingMatters() const { return options_.coverage_penalty != 0; }
+  // True where a row without forced tokens is answered otherwise beside rows that have some: in
+  // their company CTranslate2 drops its second-best end tokens at the first step.
+  bool ForcedTokensMatter() const {
+    return BeamSearches() && options_.prefix_bias_beta == 0 && options_.min_decoding_length == 0;
+  }
+  // Attention decides about the answer, and each finished hypothesis keeps its own.
+  bool ReadsAttention() const {
+    return BeamSearches() && (options_.coverage_penalty != 0 || options_.replace_unknowns);
+  }
+  // True where rows get each other's attention on a CPU, and so have to run alone there: at the
+  // first step it is repeated for the beams, but its gather indices are not (CTranslate2 4.8.5,
+  // src/decoding.cc). One beam needs no repeating.
+  bool MixesAttention() const { return options_.beam_size > 1 && ReadsAttention(); }
+  // False for sampling: equal rows then have different answers.
+  bool Deterministic() const;
+  // Rows of equal options may share a call.
+  bool SameAs(const Search& other) const { return this == &other || options_ == other.options_; }
+
+  bool IsEnd(int64_t id) const;
+
+ private:
+  DecodingOptions options_;  // use_vmap as UsesMap
+  bool candidates_vary_ = false;
+  std::vector<std::vector<std::string>> suppressed_;
+  std::vector<size_t> end_ids_;
+  Ids known_ends_;  // as looked up by name too: a name may stand twice in a vocabulary
+};
+
+}  // namespace ct2triton

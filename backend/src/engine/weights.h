@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "config/model_files.h"
+#include "ctranslate2_api.h"
+#include "engine/device.h"
+#include "engine/vocabulary_map.h"
+#include "rows/row.h"
+
+namespace ct2triton {
+
+// The device as CTranslate2 names it.
+ctranslate2::Device LibraryDevice(const Device& device);
+
+// The weights and vocabularies of one CTranslate2 model on one device: immutable, shared by every
+// worker and every Triton model that names the same files.
+class Weights {
+ public:
+  // Loads a model directory, or returns the weights already loaded from these very files (inode,
+  // size, time of change) on this device with this compute type and still in use.
+  // `threads`: what loading may use. Throws Error; see Translator.
+  static std::shared_ptr<const Weights> Get(const std::string& directory, const Device& device,
+                                            const std::string& compute_type, size_t threads);
+
+  // A runner for the calling thread, which alone may use and destroy it.
+  std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> NewReplica() const;
+
+  const ctranslate2::Vocabulary& source() const { return *source_; }
+  const ctranslate2::Vocabulary& target() const { return *target_; }
+  const Device& device() const { return device_; }
+
+  // True where a row must bring a prefix whose first id starts the decoder (mBART-25).
+  bool NeedsPrefix() const { return !files_.decoder_start_token; }
+  // Tokens that CTranslate2 adds to every source row by itself.
+  int64_t added_source_tokens() const { return files_.add_source_bos + files_.add_source_eos; }
+  // The longest source and target that the position embeddings allow; none: no such limit.
+  std::optional<int64_t> source_positions() const { return source_positions_; }
+  std::optional<int64_t> target_positions() const { return target_positions_; }
+
+  // The vocabulary map (vmap.txt) of the directory, if it has one.
+  const std::optional<VocabularyMap>& vocabulary_map() const { return map_; }
+
+  int64_t end_id() const;                     // the end token in the target vocabulary
+  int64_t source_end_id() const;              // and in the source vocabulary
+  std::optional<int64_t> padding_id() const;  // <pad> or <blank> of the target vocabulary
+  // Nothing to translate: no ids, or only beginning and end tokens, with or without a language id
+  // behind the end token. The rule by which CTranslate2 echoes the prefix.
+  bool IsEmptySource(const Ids& source) const;
+
+  // "8-bit", "16-bit" or "32-bit": what the layers are held in, compute_type "auto" resolved.
+  std::string WeightWidth() const;
+
+  Weights(const std::string& directory, const Device& device, const std::string& compute_type);
+  Weights(const Weights&) = delete;
+  Weights& operator=(const Weights&) = delete;
+
+ private:
+  std::optional<VocabularyMap> ReadMap() const;
+  std::optional<int64_t> Rows(const std::string& variable) const;
+  void CheckEmbeddingRows() const;
+  void SmokeTest() const;
+  bool TellsAnswers(const VocabularyMap* map) const;
+
+  const std::string directory_;
+  const Device device_;
+  ModelFileConfig files_;
+  std::shared_ptr<const ctranslate2::models::Model> model_;
+  const ctranslate2::Vocabulary* source_ = nullptr;
+  const ctranslate2::Vocabulary* target_ = nullptr;
+  std::optional<int64_t> source_positions_;
+  std::optional<int64_t> target_positions_;
+  std::optional<VocabularyMap> map_;
+};
+
+}  // namespace ct2triton

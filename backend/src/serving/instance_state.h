@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "queue/translator.h"
+#include "rows/row_listener.h"
+#include "serving/model_state.h"
+#include "serving/pending_request.h"
+#include "triton_c_api.h"
+
+namespace ct2triton {
+
+// One instance of a model: takes Triton's batches in and hands their rows to the translator, whose
+// workers answer the requests.
+class InstanceState : public CallObserver {
+ public:
+  // Makes the state of an instance and hangs it on it. Throws Error.
+  static void Attach(TRITONBACKEND_ModelInstance* instance);
+  static void Detach(TRITONBACKEND_ModelInstance* instance);
+  static InstanceState& Of(TRITONBACKEND_ModelInstance* instance);
+
+  explicit InstanceState(TRITONBACKEND_ModelInstance* instance);
+  // Waits for the requests that are still out: their workers use this object.
+  ~InstanceState() override;
+
+  // Takes over the requests and returns once their rows are handed over, or, with wait_for_batch,
+  // once they are answered. Throws only before the first request is taken over.
+  void Execute(TRITONBACKEND_Request** requests, uint32_t count);
+
+  void CallDone(size_t rows, const CallTimes& times) noexcept override;
+
+ private:
+  using Batch = std::vector<std::shared_ptr<PendingRequest>>;
+
+  Batch TakeOver(TRITONBACKEND_Request** requests, uint32_t count) const;
+  void Translate(Batch batch) noexcept;
+
+  TRITONBACKEND_ModelInstance* const instance_;
+  ModelState& model_;
+  const std::shared_ptr<Translator> translator_;
+  const RequestContext context_;
+};
+
+}  // namespace ct2triton

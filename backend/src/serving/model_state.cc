@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/model_state.h"
+
+#include <malloc.h>
+
+#include "config/auto_complete.h"
+#include "config/tensor_table.h"
+#include "triton/guard.h"
+#include "triton/log.h"
+#include "triton/model.h"
+#include "triton/model_directory.h"
+
+namespace ct2triton {
+namespace {
+
+ModelConfig ReadConfig(TRITONBACKEND_Model* model) {
+  if (AutoCompleteWanted(model)) {
+    if (const auto completed = AutoComplete(ModelConfigJson(model))) {
+      SetModelConfigJson(model, *completed);
+    }
+  }
+  return ParseModelConfig(ModelConfigJson(model));
+}
+
+void RequireWideIds(const std::vector<TensorSpec>& tensors, const std::vector<TensorRule>& rules,
+                    int64_t vocabulary_size) {
+  for (const TensorSpec& tensor : tensors) {
+    if (!FindRule(rules, tensor.name)->holds_ids) continue;
+    if (vocabulary_size - 1 <= *LargestInteger(tensor.data_type)) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                tensor.name + ": data_type " + tensor.data_type +
+                    " is too narrow for the ids 0 to " + std::to_string(vocabulary_size - 1) +
+                    " of the vocabulary; give it a wider type, such as TYPE_INT32");
+  }
+}
+
+}  // namespace
+
+void ModelState::Attach(TRITONBACKEND_Model* model) {
+  auto state = std::make_unique<ModelState>(model);
+  Check(TRITONBACKEND_ModelSetState(model, state.get()), "keeping the state of a model");
+  state.release();
+}
+
+void ModelState::Detach(TRITONBACKEND_Model* model) {
+  void* state = nullptr;
+  Check(TRITONBACKEND_ModelState(model, &state), "reading the state of a model");
+  delete static_cast<ModelState*>(state);
+  // Triton loads each model on a thread of its own; without this, the memory of the freed weights
+  // stays with that thread's heap, and each reload makes the process grow.
+  malloc_trim(0);
+}
+
+ModelState& ModelState::Of(TRITONBACKEND_Model* model) {
+  void* state = nullptr;
+  Check(TRITONBACKEND_ModelState(model, &state), "reading the state of a model");
+  return *static_cast<ModelState*>(state);
+}
+
+ModelState::ModelState(TRITONBACKEND_Model* model)
+    : name_(ModelName(model)),
+      version_(ModelVersion(model)),
+      label_("model '" + name_ + "' version " + std::to_string(version_)),
+      config_(ReadConfig(model)),
+      directory_(FindModelDirectory(ModelFolder(model), version_, config_)) {
+  for (const std::string& warning : config_.warnings) LogWarning((label_ + ": " + warning).c_str());
+  LogInfo(label_ + ": loading '" + directory_ + "'");
+}
+
+ModelState::~ModelState() { LogInfo(label_ + ": unloaded"); }
+
+std::shared_ptr<Translator> ModelState::TranslatorOn(const Device& device) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [known, translator] : translators_) {
+    if (known == device) return translator;
+  }
+  RequireDevice(device);
+  auto translator =
+      std::make_shared<Translator>(directory_, device, config_.decoding, config_.engine);
+  RequireWideIds(config_.inputs, InputRules(), translator->vocabulary_size());
+  RequireWideIds(config_.outputs, OutputRules(), translator->vocabulary_size());
+  LogInfo(label_ + ": " + translator->Description());
+  if (translator->has_vocabulary_map() && !counters_) counters_.emplace(name_, version_);
+  translators_.emplace_back(device, translator);
+  return translator;
+}
+
+void ModelState::CountRows(const std::vector<CheckedRow>& rows) noexcept {
+  if (!counters_) return;
+  size_t mapped = 0;
+  size_t unmapped = 0;
+  for (const CheckedRow& row : rows) {
+    if (!row.empty) ++(row.mapped ? mapped : unmapped);
+  }
+  counters_->Add(mapped, unmapped);
+}
+
+}  // namespace ct2triton

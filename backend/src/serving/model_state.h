@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/model_config.h"
+#include "engine/device.h"
+#include "queue/translator.h"
+#include "triton/map_counters.h"
+#include "triton_c_api.h"
+
+namespace ct2triton {
+
+// One loaded version of a model: its configuration, and a translator on each device that its
+// instances use.
+class ModelState {
+ public:
+  // Loads what Triton asks for and hangs it on the model. Throws Error.
+  static void Attach(TRITONBACKEND_Model* model);
+  // Frees it, if Attach got that far, and gives the memory back to the system.
+  static void Detach(TRITONBACKEND_Model* model);
+  static ModelState& Of(TRITONBACKEND_Model* model);
+
+  explicit ModelState(TRITONBACKEND_Model* model);
+  ~ModelState();
+  ModelState(const ModelState&) = delete;
+  ModelState& operator=(const ModelState&) = delete;
+
+  const ModelConfig& config() const { return config_; }
+
+  // The translator on `device`, loaded at the first call. May be called from several threads.
+  std::shared_ptr<Translator> TranslatorOn(const Device& device);
+
+  // Counts rows by whether they use the vocabulary map, where the model has one.
+  void CountRows(const std::vector<CheckedRow>& rows) noexcept;
+
+ private:
+  const std::string name_;
+  const uint64_t version_;
+  const std::string label_;  // "model 'name' version 1"
+  const ModelConfig config_;
+  const std::string directory_;  // the files of CTranslate2
+
+  std::mutex mutex_;
+  std::vector<std::pair<Device, std::shared_ptr<Translator>>> translators_;
+  std::optional<MapCounters> counters_;  // set before the first translator is handed out
+};
+
+}  // namespace ct2triton
