@@ -27,10 +27,15 @@ namespace {
 class Collector : public RowListener {
  public:
   Collector(size_t rows, CallObserver* observer, std::optional<size_t> cancel_after)
-      : results_(rows), open_(rows), observer_(observer), cancel_after_(cancel_after) {}
+      : results_(rows),
+        grown_(rows),
+        open_(rows),
+        observer_(observer),
+        cancel_after_(cancel_after) {}
 
   CallObserver* observer() const noexcept override { return observer_; }
   bool Cancelled() const noexcept override { return cancel_after_ && asked_++ >= *cancel_after_; }
+  void RowGrew(size_t row, int64_t id) noexcept override { grown_[row].push_back(id); }
   void RowDone(size_t row, RowResult result, const CallTimes&) noexcept override {
     Close([&] { results_[row] = std::move(result); });
   }
@@ -44,6 +49,7 @@ class Collector : public RowListener {
     if (failure_) throw *failure_;
     return std::move(results_);
   }
+  std::vector<Ids> grown() const { return grown_; }  // once all rows are answered
 
  private:
   template <typename Action>
@@ -56,6 +62,7 @@ class Collector : public RowListener {
   std::mutex mutex_;
   std::condition_variable done_;
   std::vector<RowResult> results_;
+  std::vector<Ids> grown_;  // of each row, by the one thread that runs it
   std::optional<Error> failure_;
   size_t open_;
   CallObserver* const observer_;
@@ -82,12 +89,19 @@ class PyTranslator : public CallObserver {
     translator_.reset();
   }
 
-  std::vector<RowResult> Translate(const std::vector<Ids>& source,
-                                   const std::optional<std::vector<Ids>>& prefix,
-                                   const py::dict& parameters, std::optional<size_t> cancel_after) {
-    DecodingOptions options = translator_->defaults();
-    for (const auto& [name, value] : parameters) {
-      SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine_, &options);
+  struct Answers {
+    std::vector<RowResult> rows;
+    std::vector<Ids> grown;
+  };
+
+  // `parameters`: one dict for all rows, or a list of one for each.
+  Answers Translate(const std::vector<Ids>& source, const std::optional<std::vector<Ids>>& prefix,
+                    const py::object& parameters, std::optional<size_t> cancel_after) {
+    std::vector<DecodingOptions> options;
+    if (py::isinstance<py::dict>(parameters)) {
+      options.push_back(ToOptions(parameters));
+    } else {
+      for (const auto& of_row : parameters) options.push_back(ToOptions(of_row.cast<py::dict>()));
     }
     std::vector<RowInput> rows(source.size());
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -95,30 +109,46 @@ class PyTranslator : public CallObserver {
       if (prefix) rows[i].prefix = prefix->at(i);
     }
     const py::gil_scoped_release release;
-    auto checked = translator_->Check(std::move(rows), &options);
+    auto checked = Check(rows, options);
     const auto listener = std::make_shared<Collector>(checked.size(), this, cancel_after);
-    std::vector<Translator::Request> requests(1);
-    requests[0] = {std::move(checked), listener};
-    translator_->Submit(std::move(requests));
-    return listener->Wait();
+    translator_->Submit(std::move(checked), listener);
+    auto results = listener->Wait();
+    return {std::move(results), listener->grown()};
   }
 
-  std::vector<size_t> calls() const {
+  size_t waiting() const { return translator_->waiting(); }
+  std::vector<CallReport> reports() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return calls_;
+    return reports_;
   }
   std::string description() const { return translator_->Description(); }
-  int64_t pad_id() const { return translator_->pad_id(); }
+  int64_t pad_id() const { return translator_->model().pad_id(); }
 
  private:
-  void CallDone(size_t rows, const CallTimes&) noexcept override {
+  DecodingOptions ToOptions(const py::dict& parameters) const {
+    DecodingOptions options = translator_->model().defaults();
+    for (const auto& [name, value] : parameters) {
+      SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine_, &options);
+    }
+    return options;
+  }
+  std::vector<CheckedRow> Check(const std::vector<RowInput>& rows,
+                                const std::vector<DecodingOptions>& options) const {
+    if (options.size() == 1) return translator_->model().Check(rows, &options.front());
+    std::vector<CheckedRow> checked;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      checked.push_back(translator_->model().Check({rows[i]}, &options.at(i)).front());
+    }
+    return checked;
+  }
+  void CallDone(const CallReport& report) noexcept override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    calls_.push_back(rows);
+    reports_.push_back(report);
   }
 
   EngineOptions engine_;
   mutable std::mutex mutex_;
-  std::vector<size_t> calls_;
+  std::vector<CallReport> reports_;
   std::unique_ptr<Translator> translator_;
 };
 
@@ -131,22 +161,55 @@ py::dict Describe(const Hypothesis& hypothesis) {
 }
 
 py::list TranslateRows(PyTranslator& translator, const std::vector<Ids>& source,
-                       const std::optional<std::vector<Ids>>& prefix, const py::dict& parameters,
+                       const std::optional<std::vector<Ids>>& prefix, const py::object& parameters,
                        std::optional<size_t> cancel_after) {
-  py::list answers;
-  for (const auto& row : translator.Translate(source, prefix, parameters, cancel_after)) {
+  const auto answers = translator.Translate(source, prefix, parameters, cancel_after);
+  py::list rows;
+  for (size_t i = 0; i < answers.rows.size(); ++i) {
     py::list hypotheses;
-    for (const auto& hypothesis : row.hypotheses) hypotheses.append(Describe(hypothesis));
-    answers.append(hypotheses);
+    for (const auto& hypothesis : answers.rows[i].hypotheses) {
+      py::dict described = Describe(hypothesis);
+      if (hypotheses.empty()) described["grown"] = answers.grown[i];
+      hypotheses.append(described);
+    }
+    rows.append(hypotheses);
   }
-  return answers;
+  return rows;
+}
+
+std::vector<size_t> CallRows(const PyTranslator& translator) {
+  std::vector<size_t> rows;
+  for (const CallReport& report : translator.reports()) rows.push_back(report.rows);
+  return rows;
+}
+
+py::list DescribeReports(const PyTranslator& translator) {
+  py::list reports;
+  for (const CallReport& report : translator.reports()) {
+    py::dict finished;
+    for (size_t i = 0; i < kFinishReasons; ++i) {
+      finished[FinishReasonName(static_cast<FinishReason>(i))] = report.finished[i];
+    }
+    py::dict one;
+    one["rows"] = report.rows;
+    one["mapped_rows"] = report.mapped_rows;
+    one["failed_rows"] = report.failed_rows;
+    one["source_tokens"] = report.source_tokens;
+    one["padding_tokens"] = report.padding_tokens;
+    one["generated_tokens"] = report.generated_tokens;
+    one["steps"] = report.steps;
+    one["finished"] = finished;
+    reports.append(one);
+  }
+  return reports;
 }
 
 using PyTensor = std::pair<std::vector<int64_t>, std::vector<int64_t>>;  // shape, values
 
+IdTensor ToTensor(const PyTensor& tensor) { return {tensor.first, tensor.second, nullptr}; }
+
 std::optional<IdTensor> ToTensor(const std::optional<PyTensor>& tensor) {
-  if (!tensor) return std::nullopt;
-  return IdTensor{tensor->first, tensor->second};
+  return tensor ? std::optional(ToTensor(*tensor)) : std::nullopt;
 }
 
 std::vector<std::pair<Ids, Ids>> PySplitRows(const PyTensor& input,
@@ -154,10 +217,12 @@ std::vector<std::pair<Ids, Ids>> PySplitRows(const PyTensor& input,
                                              const std::optional<PyTensor>& input_lengths,
                                              const std::optional<PyTensor>& prefix_lengths,
                                              std::optional<int64_t> pad_id) {
-  const RequestTensors tensors{*ToTensor(input), ToTensor(prefix), ToTensor(input_lengths),
+  const RequestTensors tensors{ToTensor(input), ToTensor(prefix), ToTensor(input_lengths),
                                ToTensor(prefix_lengths)};
   std::vector<std::pair<Ids, Ids>> rows;
-  for (auto& row : SplitRows(tensors, pad_id)) rows.emplace_back(row.source, row.prefix);
+  for (auto& row : SplitRows(tensors, pad_id)) {
+    rows.emplace_back(row.source.Copy(), row.prefix.Copy());
+  }
   return rows;
 }
 
@@ -224,9 +289,13 @@ void BindTranslation(py::module_& module) {
       .def("translate", &TranslateRows, py::arg("source"), py::arg("prefix") = py::none(),
            py::arg("parameters") = py::dict(), py::arg("cancel_after") = py::none(),
            "Translate rows of ids; per row its hypotheses, best first. Threads may call at once. "
+           "`grown` of the first: the ids that the row reported while it ran. `parameters`: of all "
+           "rows, or a list with those of each. "
            "`cancel_after`: the client has gone once the workers have asked so often.")
-      .def_property_readonly("calls", &PyTranslator::calls,
+      .def_property_readonly("calls", &CallRows,
                              "Rows of each CTranslate2 call so far, as its waiters count them.")
+      .def_property_readonly("waiting", &PyTranslator::waiting, "Rows that wait for a worker.")
+      .def_property_readonly("reports", &DescribeReports, "What each of these calls did.")
       .def_property_readonly("description", &PyTranslator::description)
       .def_property_readonly("pad_id", &PyTranslator::pad_id);
 }

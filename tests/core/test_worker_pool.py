@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -134,6 +135,27 @@ def test_changed_files_are_another_model(tmp_path: Path, engine_model: Path) -> 
     shutil.copytree(tiny_engine_model("nllb", TinyOptions(seed=7)), directory)
     new = _core.Translator(str(directory), ONE_WORKER)
     assert old.translate(rows) == before
+    assert new.translate(rows) != before
+
+
+def test_files_overwritten_in_place_are_another_model(tmp_path: Path, engine_model: Path) -> None:
+    """Same inode, same size, and the time of change set back, as some copy programs do."""
+    from support.tiny import tiny_engine_model
+    from tiny_models import TinyOptions
+
+    directory = tmp_path / "model"
+    shutil.copytree(tiny_engine_model("nllb", TinyOptions(seed=6)), directory)
+    rows = [[20, 21, 22, 23, END]]
+    old = _core.Translator(str(directory), ONE_WORKER)
+    before = old.translate(rows)
+    weights = directory / "model.bin"
+    status = weights.stat()
+    other = (tiny_engine_model("nllb", TinyOptions(seed=7)) / "model.bin").read_bytes()
+    assert len(other) == status.st_size
+    with weights.open("r+b") as file:
+        file.write(other)
+    os.utime(weights, ns=(status.st_atime_ns, status.st_mtime_ns))
+    new = _core.Translator(str(directory), ONE_WORKER)
     assert new.translate(rows) != before
 
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fuzz.h"
+#include "rows/id_view.h"
 #include "rows/row_tensors.h"
 #include "triton/data_type.h"
 
@@ -23,14 +24,14 @@ constexpr TRITONSERVER_DataType kIntegers[] = {TRITONSERVER_TYPE_UINT8,  TRITONS
                                                TRITONSERVER_TYPE_INT32,  TRITONSERVER_TYPE_INT64};
 
 // Values as they come from the wire, the type of the tensor included.
-std::vector<int64_t> SomeValues(FuzzedDataProvider* data, size_t count) {
+Ids SomeValues(FuzzedDataProvider* data, size_t count) {
   const auto type = data->PickValueInArray(kIntegers);
   std::string bytes = data->ConsumeBytesAsString(count * IntegerByteSize(type));
   bytes.resize(count * IntegerByteSize(type));
   if (data->ConsumeBool()) {  // small values, among which paddings are
     for (char& byte : bytes) byte = static_cast<char>(byte & 3);
   }
-  const std::vector<int64_t> values = WidenIntegers(bytes.data(), count, type);
+  const Ids values = IdView(bytes.data(), count, *IntegerTypeOf(type)).Copy();
   std::string again(bytes.size(), '\0');
   NarrowIntegers(values, type, again.data());
   const bool clipped = type == TRITONSERVER_TYPE_UINT64;
@@ -40,8 +41,15 @@ std::vector<int64_t> SomeValues(FuzzedDataProvider* data, size_t count) {
   return values;
 }
 
-IdTensor SomeTensor(FuzzedDataProvider* data) {
-  IdTensor tensor;
+// A tensor with the memory that its values lie in.
+struct OwnedTensor {
+  std::vector<int64_t> shape;
+  Ids values;
+  IdTensor View() const { return {shape, values, nullptr}; }
+};
+
+OwnedTensor SomeTensor(FuzzedDataProvider* data) {
+  OwnedTensor tensor;
   size_t count = 1;
   for (int rank = data->ConsumeIntegralInRange(0, 3); rank > 0; --rank) {
     tensor.shape.push_back(data->ConsumeIntegralInRange<int64_t>(0, 6));
@@ -51,14 +59,18 @@ IdTensor SomeTensor(FuzzedDataProvider* data) {
   return tensor;
 }
 
-std::optional<IdTensor> MaybeTensor(FuzzedDataProvider* data) {
+std::optional<OwnedTensor> MaybeTensor(FuzzedDataProvider* data) {
   if (data->ConsumeIntegralInRange(0, 2) == 0) return std::nullopt;
   return SomeTensor(data);
 }
 
+std::optional<IdTensor> View(const std::optional<OwnedTensor>& tensor) {
+  return tensor ? std::optional(tensor->View()) : std::nullopt;
+}
+
 // Holds `rows` against the tensor they were cut from.
-void CheckRows(const std::vector<Ids>& rows, const IdTensor& tensor,
-               const std::optional<IdTensor>& lengths, std::optional<int64_t> pad_id) {
+void CheckRows(const std::vector<Ids>& rows, const OwnedTensor& tensor,
+               const std::optional<OwnedTensor>& lengths, std::optional<int64_t> pad_id) {
   const bool many = tensor.shape.size() == 2;
   Require(many || tensor.shape.size() == 1, "a rank that is no row");
   const auto count = static_cast<size_t>(many ? tensor.shape[0] : 1);
@@ -84,11 +96,12 @@ void CheckRows(const std::vector<Ids>& rows, const IdTensor& tensor,
 }
 
 void CheckSplit(FuzzedDataProvider* data) {
-  RequestTensors tensors;
-  tensors.input_ids = SomeTensor(data);
-  tensors.target_prefix = MaybeTensor(data);
-  tensors.input_lengths = MaybeTensor(data);
-  tensors.prefix_lengths = MaybeTensor(data);
+  const OwnedTensor input_ids = SomeTensor(data);
+  const auto target_prefix = MaybeTensor(data);
+  const auto input_lengths = MaybeTensor(data);
+  const auto prefix_lengths = MaybeTensor(data);
+  const RequestTensors tensors{input_ids.View(), View(target_prefix), View(input_lengths),
+                               View(prefix_lengths)};
   std::optional<int64_t> pad_id;
   if (data->ConsumeBool()) pad_id = data->ConsumeIntegralInRange<int64_t>(0, 3);
   std::vector<RowInput> rows;
@@ -96,12 +109,12 @@ void CheckSplit(FuzzedDataProvider* data) {
   std::vector<Ids> sources;
   std::vector<Ids> prefixes;
   for (const RowInput& row : rows) {
-    sources.push_back(row.source);
-    prefixes.push_back(row.prefix);
+    sources.push_back(row.source.Copy());
+    prefixes.push_back(row.prefix.Copy());
   }
-  CheckRows(sources, tensors.input_ids, tensors.input_lengths, pad_id);
-  if (tensors.target_prefix) {
-    CheckRows(prefixes, *tensors.target_prefix, tensors.prefix_lengths, pad_id);
+  CheckRows(sources, input_ids, input_lengths, pad_id);
+  if (target_prefix) {
+    CheckRows(prefixes, *target_prefix, prefix_lengths, pad_id);
   } else {
     Require(std::all_of(prefixes.begin(), prefixes.end(), [](const Ids& p) { return p.empty(); }),
             "a prefix from nowhere");

@@ -67,7 +67,7 @@ enum class Moment {
 
 class Observer : public CallObserver {
  public:
-  void CallDone(size_t rows, const CallTimes&) noexcept override { counted += rows; }
+  void CallDone(const CallReport& report) noexcept override { counted += report.rows; }
   std::atomic<size_t> counted{0};
 };
 
@@ -138,23 +138,16 @@ struct World {
     return std::make_shared<Client>(moment, &observer, allocation);
   }
 
-  std::vector<Translator::Request> NewRequest(Ids source, std::shared_ptr<Client> client,
-                                              int64_t min_length = 0) const {
+  std::vector<CheckedRow> NewRows(const Ids& source, int64_t min_length = 0) const {
     DecodingOptions options = Decoding();
     if (min_length > 0) options.min_decoding_length = options.max_decoding_length = min_length;
-    RowInput row;
-    row.source = std::move(source);
-    std::vector<RowInput> rows;
-    rows.push_back(std::move(row));
-    std::vector<Translator::Request> requests;
-    requests.push_back({translator.Check(std::move(rows), &options), std::move(client)});
-    return requests;
+    return translator.model().Check({RowInput{source, {}}}, &options);
   }
 
-  std::shared_ptr<Client> Send(Ids source, Moment moment, int64_t min_length = 0,
+  std::shared_ptr<Client> Send(const Ids& source, Moment moment, int64_t min_length = 0,
                                size_t allocation = 1) {
     auto client = NewClient(moment, allocation);
-    translator.Submit(NewRequest(std::move(source), client, min_length));
+    translator.Submit(NewRows(source, min_length), client);
     return client;
   }
 
@@ -218,10 +211,10 @@ void WaitUntilForgotten(const std::shared_ptr<Client>& client) {
 void FailSubmitting(World* world, const Ids& truth) {
   for (size_t allocation = 1;; ++allocation) {
     const auto client = world->NewClient(Moment::kNever);
-    auto requests = world->NewRequest(kRow, client);
+    auto rows = world->NewRows(kRow);
     fails_in = allocation;
     try {
-      world->translator.Submit(std::move(requests));
+      world->translator.Submit(std::move(rows), client);
     } catch (const std::bad_alloc&) {
       WaitUntilForgotten(client);
       continue;

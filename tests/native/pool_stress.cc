@@ -49,9 +49,10 @@ int64_t Draw(Random* random, int64_t from, int64_t to) {
 
 struct Counter : CallObserver {
   std::atomic<size_t> rows{0};
-  void CallDone(size_t count, const CallTimes& times) noexcept override {
+  void CallDone(const CallReport& report) noexcept override {
+    const CallTimes& times = report.times;
     Require(times.start_ns > 0 && times.start_ns <= times.end_ns, "a call ends before it starts");
-    rows += count;
+    rows += report.rows;
   }
 };
 
@@ -98,13 +99,18 @@ class Client : public RowListener {
   Counter* const counter_;
 };
 
-std::shared_ptr<Client> Send(Translator* translator, std::vector<RowInput> rows,
+struct RowIds {
+  Ids source;
+  Ids prefix;
+};
+
+std::shared_ptr<Client> Send(Translator* translator, const std::vector<RowIds>& rows,
                              const DecodingOptions& options, Counter* counter) {
-  auto checked = translator->Check(std::move(rows), &options);
+  std::vector<RowInput> inputs;
+  for (const RowIds& row : rows) inputs.push_back({row.source, row.prefix});
+  auto checked = translator->model().Check(inputs, &options);
   const auto client = std::make_shared<Client>(checked.size(), counter);
-  std::vector<Translator::Request> requests;
-  requests.push_back({std::move(checked), client});
-  translator->Submit(std::move(requests));
+  translator->Submit(std::move(checked), client);
   return client;
 }
 
@@ -123,8 +129,8 @@ std::vector<DecodingOptions> SomeOptions() {
   return all;
 }
 
-RowInput SomeRow(Random* random, int64_t vocabulary) {
-  RowInput row;
+RowIds SomeRow(Random* random, int64_t vocabulary) {
+  RowIds row;
   const int64_t pieces = Draw(random, 0, 20);
   for (int64_t i = 0; i < pieces; ++i) {
     row.source.push_back(Draw(random, kFirstPiece, vocabulary - 1));
@@ -139,7 +145,7 @@ RowInput SomeRow(Random* random, int64_t vocabulary) {
 
 // A row with what it must give, whatever it shares a call with.
 struct Case {
-  RowInput row;
+  RowIds row;
   size_t options = 0;
   std::vector<Ids> hypotheses;
 };
@@ -175,7 +181,7 @@ EngineOptions Engine(int64_t workers, int64_t queued) {
 
 // Each row alone, one after the other.
 void ComputeTruth(World* world, Random* random) {
-  const int64_t vocabulary = world->translator->vocabulary_size();
+  const int64_t vocabulary = world->translator->model().vocabulary_size();
   for (size_t i = 0; i < kCases; ++i) {
     Case one{SomeRow(random, vocabulary), i % world->options.size(), {}};
     const auto& options = world->options[one.options];
@@ -188,14 +194,14 @@ void ComputeTruth(World* world, Random* random) {
 }
 
 void SendBadRow(World* world, Random* random) {
-  const int64_t vocabulary = world->translator->vocabulary_size();
-  std::vector<RowInput> rows(static_cast<size_t>(Draw(random, 1, 3)));
+  const int64_t vocabulary = world->translator->model().vocabulary_size();
+  std::vector<RowIds> rows(static_cast<size_t>(Draw(random, 1, 3)));
   for (auto& row : rows) row = SomeRow(random, vocabulary);
   const int64_t bad[] = {-1, vocabulary, INT64_MIN, INT64_MAX};
   auto& ids = Draw(random, 0, 1) ? rows.back().source : rows.back().prefix;
   ids.insert(ids.begin(), bad[Draw(random, 0, 3)]);
   try {
-    Send(world->translator.get(), std::move(rows), world->options[0], &world->counter);
+    Send(world->translator.get(), rows, world->options[0], &world->counter);
     Require(false, "a bad id was accepted");
   } catch (const Error& error) {
     Require(error.code() == ErrorCode::kInvalidArgument, "a bad id gave another code");
@@ -220,15 +226,14 @@ void CheckAnswers(World* world, const std::vector<const Case*>& cases,
 
 void SendGoodRows(World* world, Random* random) {
   std::vector<const Case*> cases;
-  std::vector<RowInput> rows;
+  std::vector<RowIds> rows;
   const auto options = static_cast<size_t>(Draw(random, 0, 4));
   for (int64_t wanted = Draw(random, 1, 12); wanted > 0; --wanted) {
     const auto group = static_cast<size_t>(Draw(random, 0, kCases / 5 - 1));
     cases.push_back(&world->cases[group * world->options.size() + options]);
     rows.push_back(cases.back()->row);
   }
-  const auto client =
-      Send(world->translator.get(), std::move(rows), world->options[options], &world->counter);
+  const auto client = Send(world->translator.get(), rows, world->options[options], &world->counter);
   const bool goes_away = Draw(random, 0, 3) == 0;
   if (goes_away) {
     std::this_thread::sleep_for(std::chrono::microseconds(Draw(random, 0, 3000)));
@@ -276,7 +281,7 @@ void Reload(World* world, uint64_t seed, const std::string& broken) {
       Translator translator(directory, kCpu, world->options[0], Engine(Draw(&random, 1, 3), 64));
       ++world->loads;
       for (int i = 0; i < 10; ++i) {
-        const RowInput row = SomeRow(&random, translator.vocabulary_size());
+        const RowIds row = SomeRow(&random, translator.model().vocabulary_size());
         clients.push_back(Send(&translator, {row}, world->options[1], &world->counter));
       }
     }

@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/decoding_options.h"
 
-#include <tuple>
+#include <algorithm>
+#include <type_traits>
+#include <variant>
+
+#include "config/parameters.h"
 
 namespace ct2triton {
 namespace {
 
-// Every field; a field left out here would let rows with unequal options share a call
-// (tests/core/test_parameters.py changes each parameter alone and compares).
-auto Fields(const DecodingOptions& o) {
-  return std::tie(o.beam_size, o.patience, o.length_penalty, o.coverage_penalty,
-                  o.repetition_penalty, o.no_repeat_ngram_size, o.disable_unk, o.suppress_sequences,
-                  o.end_token, o.prefix_bias_beta, o.return_end_token, o.max_input_length,
-                  o.truncate_input, o.max_decoding_length, o.max_decoding_length_multiple,
-                  o.min_decoding_length, o.sampling_topk, o.sampling_topp, o.sampling_temperature,
-                  o.use_vmap, o.num_hypotheses, o.return_scores, o.return_alternatives,
-                  o.min_alternative_expansion_prob, o.replace_unknowns);
+// Members of EngineOptions are no part of decoding.
+bool EqualIn(const Parameter& parameter, const DecodingOptions& a, const DecodingOptions& b) {
+  return std::visit(
+      [&](auto member) {
+        if constexpr (std::is_invocable_v<decltype(member), const DecodingOptions&>) {
+          return a.*member == b.*member;
+        } else {
+          return true;
+        }
+      },
+      parameter.member);
 }
 
 }  // namespace
 
 bool operator==(const DecodingOptions& a, const DecodingOptions& b) {
-  return Fields(a) == Fields(b);
+  const auto& table = Parameters();
+  return std::all_of(table.begin(), table.end(),
+                     [&](const Parameter& parameter) { return EqualIn(parameter, a, b); });
 }
 
 }  // namespace ct2triton

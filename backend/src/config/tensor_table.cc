@@ -18,22 +18,22 @@ constexpr std::int64_t Largest() {
 
 const std::vector<TensorRule>& InputRules() {
   static const std::vector<TensorRule> rules = {
-      {"INPUT_IDS", kInt32, true, {-1}, true, false},
-      {"TARGET_PREFIX", kInt32, true, {-1}, false, true},
-      {"INPUT_LENGTHS", kInt32, false, {1}, false, true},
-      {"PREFIX_LENGTHS", kInt32, false, {1}, false, true, "TARGET_PREFIX"},
+      {tensor::kInputIds, kInt32, true, {-1}, true, false},
+      {tensor::kTargetPrefix, kInt32, true, {-1}, false, true},
+      {tensor::kInputLengths, kInt32, false, {1}, false, true},
+      {tensor::kPrefixLengths, kInt32, false, {1}, false, true, tensor::kTargetPrefix},
   };
   return rules;
 }
 
 const std::vector<TensorRule>& OutputRules() {
   static const std::vector<TensorRule> rules = {
-      {"OUTPUT_IDS", kInt32, true, {-1}, true},
-      {"OUTPUT_LENGTHS", kInt32, false, {1}},
-      {"HYPOTHESES", kInt32, true, {-1, -1}},
-      {"HYPOTHESIS_LENGTHS", kInt32, false, {-1}, false, false, "HYPOTHESES"},
-      {"SCORES", "TYPE_FP32", false, {-1}},
-      {"FINISH_REASON", "TYPE_STRING", false, {-1}},
+      {tensor::kOutputIds, kInt32, true, {-1}, true},
+      {tensor::kOutputLengths, kInt32, false, {1}},
+      {tensor::kHypotheses, kInt32, true, {-1, -1}},
+      {tensor::kHypothesisLengths, kInt32, false, {-1}, false, false, tensor::kHypotheses},
+      {tensor::kScores, "TYPE_FP32", false, {-1}},
+      {tensor::kFinishReason, "TYPE_STRING", false, {-1}},
   };
   return rules;
 }

@@ -8,6 +8,20 @@
 
 namespace ct2triton {
 
+// The names of the tensors on the wire.
+namespace tensor {
+inline constexpr char kInputIds[] = "INPUT_IDS";
+inline constexpr char kTargetPrefix[] = "TARGET_PREFIX";
+inline constexpr char kInputLengths[] = "INPUT_LENGTHS";
+inline constexpr char kPrefixLengths[] = "PREFIX_LENGTHS";
+inline constexpr char kOutputIds[] = "OUTPUT_IDS";
+inline constexpr char kOutputLengths[] = "OUTPUT_LENGTHS";
+inline constexpr char kHypotheses[] = "HYPOTHESES";
+inline constexpr char kHypothesisLengths[] = "HYPOTHESIS_LENGTHS";
+inline constexpr char kScores[] = "SCORES";
+inline constexpr char kFinishReason[] = "FINISH_REASON";
+}  // namespace tensor
+
 // What one tensor of the protocol may look like in config.pbtxt. dims are without the batch
 // dimension; -1 stands for any length.
 struct TensorRule {

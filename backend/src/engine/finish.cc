@@ -33,4 +33,16 @@ Hypothesis FinishHypothesis(const CheckedRow& row, Ids ids) {
   return hypothesis;
 }
 
+RowResult EchoPrefix(const CheckedRow& row) {
+  Hypothesis hypothesis;
+  hypothesis.finish = FinishReason::kEmpty;
+  const bool drop_start = row.search->NeedsPrefix() && !row.prefix.empty();
+  hypothesis.ids.assign(row.prefix.begin() + (drop_start ? 1 : 0), row.prefix.end());
+  const auto limit = static_cast<size_t>(row.limit_tokens);
+  if (hypothesis.ids.size() > limit) hypothesis.ids.resize(limit);
+  RowResult result;
+  result.hypotheses.assign(static_cast<size_t>(row.search->options().num_hypotheses), hypothesis);
+  return result;
+}
+
 }  // namespace ct2triton

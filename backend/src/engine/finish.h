@@ -10,4 +10,7 @@ namespace ct2triton {
 // token off the end, unless asked for, and says why the search ended.
 Hypothesis FinishHypothesis(const CheckedRow& row, Ids ids);
 
+// The answer to a row with nothing to translate: its prefix echoed, as CTranslate2 does.
+RowResult EchoPrefix(const CheckedRow& row);
+
 }  // namespace ct2triton

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "config/tensor_table.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -21,7 +22,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, "row " + std::to_string(row) + ": " + what);
 }
 
-void CheckIds(const Ids& ids, const char* tensor, size_t row, const char* side,
+void CheckIds(const IdView& ids, const char* tensor, size_t row, const char* side,
               const ctranslate2::Vocabulary& vocabulary) {
   const auto size = static_cast<int64_t>(vocabulary.size());
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -48,12 +49,11 @@ SourceLimit LongestSource(const DecodingOptions& options, const Weights& weights
   return limit;
 }
 
-// Keeps the end of the row, as CTranslate2 does: the end token, and a language id behind it.
-void Cut(Ids* source, int64_t tokens, const Weights& weights) {
-  const auto is_end = [&](size_t position) {
-    return (*source)[position] == weights.source_end_id();
-  };
-  const size_t size = source->size();
+// The row cut to `tokens`. Its end is kept, as CTranslate2 does: the end token, and a language id
+// behind it.
+Ids Cut(const IdView& source, int64_t tokens, const Weights& weights) {
+  const auto is_end = [&](size_t position) { return source[position] == weights.source_end_id(); };
+  const size_t size = source.size();
   const auto length = static_cast<size_t>(tokens);
   size_t kept = 0;
   if (is_end(size - 1)) {
@@ -62,9 +62,9 @@ void Cut(Ids* source, int64_t tokens, const Weights& weights) {
     kept = 2;
   }
   kept = std::min(kept, length);
-  std::copy(source->end() - static_cast<std::ptrdiff_t>(kept), source->end(),
-            source->begin() + static_cast<std::ptrdiff_t>(length - kept));
-  source->resize(length);
+  Ids cut = source.Slice(0, length - kept).Copy();
+  for (size_t i = size - kept; i < size; ++i) cut.push_back(source[i]);
+  return cut;
 }
 
 int64_t DecodingLimit(const Ids& source, const DecodingOptions& options, const Weights& weights,
@@ -87,9 +87,43 @@ bool OnlySpecial(const Ids& source, const EngineOptions& engine) {
   });
 }
 
-bool HasAnyOf(const Ids& row, const Ids& wanted) {
-  return wanted.empty() ||
-         std::find_first_of(row.begin(), row.end(), wanted.begin(), wanted.end()) != row.end();
+bool HasAnyOf(const IdView& row, const Ids& wanted) {
+  if (wanted.empty()) return true;
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (std::find(wanted.begin(), wanted.end(), row[i]) != wanted.end()) return true;
+  }
+  return false;
+}
+
+bool HasAll(const VocabularyMap& map, const IdView& ids) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (!map.Has(ids[i])) return false;
+  }
+  return true;
+}
+
+bool HasForcedTokens(const CheckedRow& row, const Weights& weights) {
+  return row.prefix.size() > (weights.NeedsPrefix() ? 1 : 0);
+}
+
+// What is forced behind the limit is never generated, and one id of it shows that there is more.
+Ids PrefixWithinLimit(const IdView& prefix, int64_t limit_tokens, const Weights& weights) {
+  const size_t most = static_cast<size_t>(limit_tokens) + 1 + (weights.NeedsPrefix() ? 1 : 0);
+  return prefix.Slice(0, std::min(prefix.size(), most)).Copy();
+}
+
+void PlanCalls(CheckedRow* row, const Weights& weights) {
+  const Search& search = *row->search;
+  const bool cpu = weights.device().kind == Device::Kind::kCpu;
+  row->copies = search.Copies();
+  row->search_tokens = search.Tokens(row->limit_tokens);
+  row->may_overrun = search.MayOverrun();
+  row->repeatable = search.Deterministic();
+  row->key.options = search.call_options();
+  row->key.alone = search.MixesAttention() && cpu;
+  if (search.PaddingMatters()) row->key.source_tokens = static_cast<int64_t>(row->source.size());
+  if (!search.EndsRowsAlone() && !search.MayOverrun()) row->key.limit_tokens = row->limit_tokens;
+  row->key.forced_tokens = search.ForcedTokensMatter() && HasForcedTokens(*row, weights);
 }
 
 }  // namespace
@@ -97,7 +131,7 @@ bool HasAnyOf(const Ids& row, const Ids& wanted) {
 bool MapCovers(const RowInput& row, const Weights& weights, const EngineOptions& engine) {
   const VocabularyMap& map = *weights.vocabulary_map();
   // CTranslate2 would add them to the candidates of the whole call.
-  if (map.fixed() && !map.HasAll(row.prefix)) return false;
+  if (map.fixed() && !HasAll(map, row.prefix)) return false;
   return HasAnyOf(row.prefix, engine.vmap_prefix_ids) &&
          HasAnyOf(row.source, engine.vmap_source_ids);
 }
@@ -113,31 +147,34 @@ std::optional<std::string> SearchComplaint(const Search& search, int64_t limit_t
          "; ask for fewer hypotheses or a lower max_decoding_length";
 }
 
-CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Search>& search,
+CheckedRow CheckRow(const RowInput& row, size_t index, const std::shared_ptr<const Search>& search,
                     const Weights& weights, const EngineOptions& engine) {
   const DecodingOptions& options = search->options();
   CheckedRow checked;
   checked.search = search;
+  checked.options = {search, &options};
   checked.mapped = search->UsesMap();
-  CheckIds(row.source, "INPUT_IDS", index, "source", weights.source());
+  CheckIds(row.source, tensor::kInputIds, index, "source", weights.source());
   const SourceLimit longest = LongestSource(options, weights);
   if (static_cast<int64_t>(row.source.size()) > longest.tokens) {
     if (!options.truncate_input || longest.tokens < 1) {
-      Refuse("INPUT_IDS", index,
+      Refuse(tensor::kInputIds, index,
              "it has " + std::to_string(row.source.size()) + " ids, more than the " +
                  std::to_string(longest.tokens) + " that " + longest.reason + " allow(s)");
     }
-    Cut(&row.source, longest.tokens, weights);
+    checked.source = Cut(row.source, longest.tokens, weights);
     checked.cut = true;
+  } else {
+    checked.source = row.source.Copy();
   }
-  CheckIds(row.prefix, "TARGET_PREFIX", index, "target", weights.target());
-  checked.empty = weights.IsEmptySource(row.source) || OnlySpecial(row.source, engine);
+  CheckIds(row.prefix, tensor::kTargetPrefix, index, "target", weights.target());
+  checked.empty = weights.IsEmptySource(checked.source) || OnlySpecial(checked.source, engine);
   if (!checked.empty && weights.NeedsPrefix() && row.prefix.empty()) {
     Refuse(
-        "TARGET_PREFIX", index,
+        tensor::kTargetPrefix, index,
         "it is empty, but this model has no decoder start token: its first id starts the decoder");
   }
-  checked.limit_tokens = DecodingLimit(row.source, options, weights, engine);
+  checked.limit_tokens = DecodingLimit(checked.source, options, weights, engine);
   if (!checked.empty && options.min_decoding_length > checked.limit_tokens) {
     RefuseOptions(index, "min_decoding_length " + std::to_string(options.min_decoding_length) +
                              " is above this row's limit of " +
@@ -145,8 +182,8 @@ CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Sear
   }
   const auto complaint = SearchComplaint(*search, checked.limit_tokens, engine);
   if (complaint) RefuseOptions(index, *complaint);
-  checked.source = std::move(row.source);
-  checked.prefix = std::move(row.prefix);
+  checked.prefix = PrefixWithinLimit(row.prefix, checked.limit_tokens, weights);
+  PlanCalls(&checked, weights);
   return checked;
 }
 

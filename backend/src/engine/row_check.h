@@ -9,16 +9,17 @@
 #include "engine/search.h"
 #include "engine/weights.h"
 #include "rows/checked_row.h"
+#include "rows/id_view.h"
 
 namespace ct2triton {
 
 // Checks one row against the model and fixes its own length limit, so that nothing about it can
-// fail, or change, when it shares a call with others.
+// fail, or change, when it shares a call with others. Copies no more of it than is used.
 //
 // The limit is max_decoding_length, or max_decoding_length_multiple times the row's own source
 // length (rounded down, at least 1), within the model's positions and decoding_length_limit.
 // Throws Error(kInvalidArgument); `index` is the row's number within its request, for the message.
-CheckedRow CheckRow(RowInput row, size_t index, const std::shared_ptr<const Search>& search,
+CheckedRow CheckRow(const RowInput& row, size_t index, const std::shared_ptr<const Search>& search,
                     const Weights& weights, const EngineOptions& engine);
 
 // Whether the model's vocabulary map, which it has, was made for a row like this: it names one of

@@ -87,7 +87,8 @@ void RequireFewClasses(const DecodingOptions& options, const Weights& weights) {
 
 }  // namespace
 
-Search::Search(const DecodingOptions& options, const Weights& weights) : options_(options) {
+Search::Search(const DecodingOptions& options, const Weights& weights)
+    : options_(options), needs_prefix_(weights.NeedsPrefix()) {
   const auto& vocabulary = weights.target();
   const Ids ends = ResolveEnds(options, weights);
   for (const int64_t id : ends) {
@@ -110,9 +111,39 @@ Search::Search(const DecodingOptions& options, const Weights& weights) : options
   for (const auto& sequence : options.suppress_sequences) {
     const Ids ids = Resolve(sequence, "suppress_sequences", vocabulary);
     if (!IsNeeded(ids, map)) continue;
+    suppressed_ids_.push_back(ids);
     auto& tokens = suppressed_.emplace_back();
     for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
   }
+  call_options_ = std::make_shared<const DecodingOptions>(CallOptions());
+}
+
+DecodingOptions Search::CallOptions() const {
+  const DecodingOptions defaults;
+  DecodingOptions call = options_;
+  // Each row brings its own: its limit, and a source that was cut before.
+  call.max_decoding_length = defaults.max_decoding_length;
+  call.max_decoding_length_multiple = defaults.max_decoding_length_multiple;
+  call.max_input_length = defaults.max_input_length;
+  call.truncate_input = defaults.truncate_input;
+  call.end_token.clear();
+  for (const size_t id : end_ids_) call.end_token.emplace_back(static_cast<int64_t>(id));
+  call.suppress_sequences.clear();
+  for (const Ids& sequence : suppressed_ids_) {
+    call.suppress_sequences.emplace_back(sequence.begin(), sequence.end());
+  }
+  if (!options_.replace_unknowns) call.return_end_token = defaults.return_end_token;  // see ForCall
+  if (!options_.return_alternatives) {
+    call.min_alternative_expansion_prob = defaults.min_alternative_expansion_prob;
+  }
+  if (Deterministic()) {  // nothing is drawn
+    call.sampling_topk = 1;
+    call.sampling_topp = defaults.sampling_topp;
+    call.sampling_temperature = defaults.sampling_temperature;
+  }
+  if (!BeamSearches()) call.patience = defaults.patience;
+  if (ReportsRows()) call.length_penalty = defaults.length_penalty;  // only of its score: ours
+  return call;
 }
 
 ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens, Keep keep) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,15 +41,15 @@ class Search {
   // True where a row can be ended alone, by CTranslate2's step callback: greedy searches and
   // sampling with one hypothesis.
   bool EndsRowsAlone() const;
-  // True where CTranslate2's step callback tells all that the answer is made of. It does not tell
-  // of attention, which replaces unknown tokens and makes a coverage penalty, nor of candidates
+  // True where CTranslate2's step callback reports all that the answer is made of. It does not
+  // report attention, which replaces unknown tokens and makes a coverage penalty, nor candidates
   // that differ from call to call.
-  bool TellsRows() const {
+  bool ReportsRows() const {
     return EndsRowsAlone() && !options_.replace_unknowns && options_.coverage_penalty == 0 &&
            !candidates_vary_;
   }
   // True where a row may run beyond its limit and be judged afterwards: a beam search that ends
-  // when it has finished beam_size x patience hypotheses. See Engine::Translate.
+  // when it has finished beam_size x patience hypotheses. See CallEngine::Run.
   bool MayOverrun() const;
   // True where a row's answer depends on the padding behind it, so that only rows of equal source
   // length may share a call: CTranslate2's coverage penalty counts padding as source not covered.
@@ -68,15 +69,23 @@ class Search {
   bool MixesAttention() const { return options_.beam_size > 1 && ReadsAttention(); }
   // False for sampling: equal rows then have different answers.
   bool Deterministic() const;
-  // Rows of equal options may share a call.
-  bool SameAs(const Search& other) const { return this == &other || options_ == other.options_; }
+  // The options that a call of CTranslate2 has one value of, tokens as ids; the others stand at
+  // their defaults. Rows of searches in which these are equal may share a call.
+  const std::shared_ptr<const DecodingOptions>& call_options() const { return call_options_; }
 
   bool IsEnd(int64_t id) const;
+  // The first id of a row's prefix starts the decoder, and is not echoed.
+  bool NeedsPrefix() const { return needs_prefix_; }
 
  private:
+  DecodingOptions CallOptions() const;
+
   DecodingOptions options_;  // use_vmap as UsesMap
+  std::shared_ptr<const DecodingOptions> call_options_;
   bool candidates_vary_ = false;
+  bool needs_prefix_ = false;
   std::vector<std::vector<std::string>> suppressed_;
+  std::vector<Ids> suppressed_ids_;  // the same
   std::vector<size_t> end_ids_;
   Ids known_ends_;  // as looked up by name too: a name may stand twice in a vocabulary
 };

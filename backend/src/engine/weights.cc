@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/library_check.h"
+#include "engine/thread_scope.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -21,8 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 using ctranslate2::models::SequenceToSequenceModel;
 
-// Which files these are, so that a changed file is another model: name, inode, size, time of
-// change.
+// Which files these are, so that a changed file is another model: name, inode, size, times of
+// change. The second one cannot be set back, as a copy that keeps times does with the first.
 std::string FilesIdentity(const std::string& directory) {
   std::vector<std::string> entries;
   std::error_code failed;
@@ -31,7 +32,8 @@ std::string FilesIdentity(const std::string& directory) {
     if (stat(entry.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     std::ostringstream line;
     line << entry.path().filename().string() << ':' << info.st_dev << ':' << info.st_ino << ':'
-         << info.st_size << ':' << info.st_mtim.tv_sec << '.' << info.st_mtim.tv_nsec;
+         << info.st_size << ':' << info.st_mtim.tv_sec << '.' << info.st_mtim.tv_nsec << ':'
+         << info.st_ctim.tv_sec << '.' << info.st_ctim.tv_nsec;
     entries.push_back(line.str());
   }
   if (failed == std::errc::permission_denied) {
@@ -104,6 +106,25 @@ std::shared_ptr<const ctranslate2::models::Model> Load(const std::string& direct
   }
 }
 
+// Where the weights of some files are found while they are in use.
+struct Place {
+  std::mutex mutex;  // held while they load: whoever wants the same ones waits
+  std::weak_ptr<const Weights> weights;
+};
+
+std::shared_ptr<Place> PlaceOf(const std::string& key) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<Place>> places;
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (auto it = places.begin(); it != places.end();) {
+    const bool unused = it->second.use_count() == 1 && it->second->weights.expired();
+    it = unused ? places.erase(it) : std::next(it);
+  }
+  auto& place = places[key];
+  if (!place) place = std::make_shared<Place>();
+  return place;
+}
+
 }  // namespace
 
 ctranslate2::Device LibraryDevice(const Device& device) {
@@ -112,20 +133,16 @@ ctranslate2::Device LibraryDevice(const Device& device) {
 
 std::shared_ptr<const Weights> Weights::Get(const std::string& directory, const Device& device,
                                             const std::string& compute_type, size_t threads) {
-  static std::mutex mutex;  // also makes loads wait for each other, so that equal ones meet
-  static std::map<std::string, std::weak_ptr<const Weights>> loaded;
-
   CheckLibrary();
   RequireDevice(device);
-  const std::string key = device.Name() + '\n' + compute_type + '\n' + FilesIdentity(directory);
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (auto weights = loaded[key].lock()) return weights;
-  for (auto it = loaded.begin(); it != loaded.end();) {
-    it = it->second.expired() && it->first != key ? loaded.erase(it) : std::next(it);
-  }
-  ctranslate2::set_num_threads(threads);  // of this thread, which is the server's loader
-  auto weights = std::make_shared<const Weights>(directory, device, compute_type);
-  loaded[key] = weights;
+  const auto place = PlaceOf(device.Name() + '\n' + compute_type + '\n' + FilesIdentity(directory));
+  const std::lock_guard<std::mutex> lock(place->mutex);
+  if (auto weights = place->weights.lock()) return weights;
+  std::shared_ptr<const Weights> weights;
+  RunInThreadScope(device, threads, [&] {
+    weights = std::make_shared<const Weights>(directory, device, compute_type);
+  });
+  place->weights = weights;
   return weights;
 }
 

@@ -22,7 +22,7 @@ ctranslate2::Device LibraryDevice(const Device& device);
 class Weights {
  public:
   // Loads a model directory, or returns the weights already loaded from these very files (inode,
-  // size, time of change) on this device with this compute type and still in use.
+  // size, times of change) on this device with this compute type and still in use.
   // `threads`: what loading may use. Throws Error; see Translator.
   static std::shared_ptr<const Weights> Get(const std::string& directory, const Device& device,
                                             const std::string& compute_type, size_t threads);

@@ -12,28 +12,31 @@
 
 namespace ct2triton {
 
-// A request's row: told of under `position`, the row's place in that request.
-struct Waiter {
-  std::shared_ptr<RowListener> listener;
-  size_t position = 0;
-};
+using Counter = std::shared_ptr<std::atomic<size_t>>;
 
 // Holds a counter one higher for as long as it lives.
 class Counted {
  public:
   Counted() = default;
-  explicit Counted(std::atomic<size_t>* count) : count_(count) { ++*count_; }
-  Counted(Counted&& other) noexcept : count_(std::exchange(other.count_, nullptr)) {}
+  explicit Counted(Counter count) : count_(std::move(count)) { ++*count_; }
+  Counted(Counted&& other) noexcept : count_(std::move(other.count_)) {}
   Counted& operator=(Counted&& other) noexcept {
     std::swap(count_, other.count_);
     return *this;
   }
   ~Counted() {
-    if (count_ != nullptr) --*count_;
+    if (count_) --*count_;
   }
 
  private:
-  std::atomic<size_t>* count_ = nullptr;
+  Counter count_;
+};
+
+// A request's row: reported under `position`, the row's place in that request.
+struct Waiter {
+  std::shared_ptr<RowListener> listener;
+  size_t position = 0;
+  Counted waiting;  // among the waiting rows of its model; empty once it runs
 };
 
 // A row to run, with all who wait for it: several where equal rows met. Whoever has been answered
@@ -44,5 +47,16 @@ struct Job {
   size_t hash = 0;
   Counted running;  // among the rows that are run; set while it is
 };
+
+// All who wait for the row have gone.
+bool IsCancelled(const Job& job) noexcept;
+
+// Takes the last of those who wait.
+Waiter TakeWaiter(Job* job) noexcept;
+
+// Answers a job that is in no call.
+void FailJob(Job* job, const Error& error) noexcept;
+// The same, for a row whose clients went before it ran.
+void FailCancelled(Job* job) noexcept;
 
 }  // namespace ct2triton

@@ -10,45 +10,42 @@
 namespace ct2triton {
 namespace {
 
-bool NobodyWaits(const Job& job) {
-  return std::all_of(job.waiters.begin(), job.waiters.end(),
-                     [](const Waiter& waiter) { return waiter.listener->Cancelled(); });
-}
-
-void DropAbandoned(std::vector<Job>* jobs) {
-  const Error cancelled(ErrorCode::kCancelled, "the request was cancelled while it waited");
+void DropCancelled(std::vector<Job>* jobs) {
   const auto gone = std::stable_partition(jobs->begin(), jobs->end(),
-                                          [](const Job& j) { return !NobodyWaits(j); });
-  std::for_each(gone, jobs->end(), [&](Job& job) { FailJob(&job, cancelled); });
+                                          [](const Job& job) { return !IsCancelled(job); });
+  std::for_each(gone, jobs->end(), [](Job& job) { FailCancelled(&job); });
   jobs->erase(gone, jobs->end());
 }
 
-CallTimes NoTime() noexcept {
-  CallTimes times;
-  times.start_ns = times.compute_start_ns = times.compute_end_ns = times.end_ns = SteadyNow_ns();
-  return times;
+size_t LongestSource(const std::vector<const CheckedRow*>& rows) {
+  size_t longest = 0;
+  for (const CheckedRow* row : rows) longest = std::max(longest, row->source.size());
+  return longest;
 }
 
-Waiter TakeLast(std::vector<Waiter>* waiters) noexcept {
-  Waiter waiter = std::move(waiters->back());
-  waiters->pop_back();
-  return waiter;
+void AddRow(const CheckedRow& row, size_t longest_source, const RowResult* result,
+            CallReport* report) noexcept {
+  ++report->rows;
+  if (row.mapped) ++report->mapped_rows;
+  report->source_tokens += static_cast<int64_t>(row.source.size());
+  report->padding_tokens += static_cast<int64_t>(longest_source - row.source.size());
+  if (result == nullptr || result->hypotheses.empty()) {
+    ++report->failed_rows;
+    return;
+  }
+  const Hypothesis& best = result->hypotheses.front();
+  report->generated_tokens += static_cast<int64_t>(best.ids.size());
+  report->steps = std::max(report->steps, result->steps);
+  ++report->finished[static_cast<size_t>(best.finish)];
 }
 
 }  // namespace
 
-void FailJob(Job* job, const Error& error) noexcept {
-  job->running = Counted();
-  while (!job->waiters.empty()) {
-    const Waiter waiter = TakeLast(&job->waiters);
-    waiter.listener->RowFailed(waiter.position, error, NoTime());
-  }
-}
-
 RunningCall::RunningCall(std::vector<Job>* jobs) : jobs_(*jobs), times_(NoTime()) {
-  DropAbandoned(jobs);
+  DropCancelled(jobs);
   rows_.reserve(jobs->size());
   for (const Job& job : *jobs) rows_.push_back(&job.row);
+  longest_source_ = LongestSource(rows_);
   CountShares();
 }
 
@@ -56,18 +53,20 @@ RunningCall::RunningCall(std::vector<Job>* jobs) : jobs_(*jobs), times_(NoTime()
 void RunningCall::CountShares() noexcept {
   try {
     for (const Job& job : jobs_) {
-      for (const Waiter& waiter : job.waiters) {
-        Share& share = shares_[waiter.listener->observer()];
-        ++share.rows;
-        ++share.unanswered;
-      }
+      for (const Waiter& waiter : job.waiters) ++shares_[waiter.listener->observer()].unanswered;
     }
   } catch (const std::bad_alloc&) {
     shares_.clear();
   }
 }
 
-bool RunningCall::Abandoned(size_t position) const { return NobodyWaits(jobs_[position]); }
+bool RunningCall::Cancelled(size_t position) const { return IsCancelled(jobs_[position]); }
+
+void RunningCall::RowGrew(size_t position, int64_t id) {
+  for (const Waiter& waiter : jobs_[position].waiters) {
+    waiter.listener->RowGrew(waiter.position, id);
+  }
+}
 
 void RunningCall::RowEnded(size_t position, RowResult result) {
   times_.compute_end_ns = times_.end_ns = SteadyNow_ns();
@@ -83,7 +82,7 @@ void RunningCall::Deliver(Job* job, RowResult result) {
   job->running = Counted();
   while (!job->waiters.empty()) {
     RowResult answer = job->waiters.size() > 1 ? result : std::move(result);
-    const Waiter waiter = TakeWaiter(job);
+    const Waiter waiter = TakeCounted(job, &answer);
     waiter.listener->RowDone(waiter.position, std::move(answer), times_);
   }
 }
@@ -93,28 +92,34 @@ void RunningCall::Fail(const Error& error) noexcept {
   for (Job& job : jobs_) {
     job.running = Counted();
     while (!job.waiters.empty()) {
-      const Waiter waiter = TakeWaiter(&job);
+      const Waiter waiter = TakeCounted(&job, nullptr);
       waiter.listener->RowFailed(waiter.position, error, times_);
     }
   }
 }
 
-void RunningCall::GiveUp() noexcept {
-  for (const auto& [observer, share] : shares_) {
-    const size_t answered = share.rows - share.unanswered;
-    if (answered > 0 && share.unanswered > 0) observer->CallDone(answered, times_);
+void RunningCall::KeepUnanswered() noexcept {
+  for (auto& [observer, share] : shares_) {
+    if (share.unanswered > 0 && share.report.rows > 0) Report(observer, &share);
   }
   jobs_.erase(std::remove_if(jobs_.begin(), jobs_.end(),
                              [](const Job& job) { return job.waiters.empty(); }),
               jobs_.end());
 }
 
-Waiter RunningCall::TakeWaiter(Job* job) noexcept {
-  const auto share = shares_.find(job->waiters.back().listener->observer());
-  if (share != shares_.end() && --share->second.unanswered == 0) {
-    share->first->CallDone(share->second.rows, times_);
+Waiter RunningCall::TakeCounted(Job* job, const RowResult* result) noexcept {
+  const auto known = shares_.find(job->waiters.back().listener->observer());
+  if (known != shares_.end()) {
+    Share& share = known->second;
+    AddRow(job->row, longest_source_, result, &share.report);
+    if (--share.unanswered == 0) Report(known->first, &share);
   }
-  return TakeLast(&job->waiters);
+  return TakeWaiter(job);
+}
+
+void RunningCall::Report(CallObserver* observer, Share* share) const noexcept {
+  share->report.times = times_;
+  observer->CallDone(share->report);
 }
 
 }  // namespace ct2triton

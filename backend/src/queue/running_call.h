@@ -5,13 +5,14 @@
 #include <map>
 #include <vector>
 
-#include "engine/calls/engine.h"
+#include "engine/calls/call_engine.h"
 #include "error.h"
 #include "queue/job.h"
+#include "rows/call_report.h"
 
 namespace ct2triton {
 
-// Answers the rows of one call of the engine, each as soon as it has ended.
+// Answers the rows of one call of the engine, each as soon as it has ended, and reports the call.
 class RunningCall : public CallWatcher {
  public:
   // `jobs` outlives the call. Those that nobody waits for any more are answered and taken out.
@@ -20,34 +21,35 @@ class RunningCall : public CallWatcher {
   const std::vector<const CheckedRow*>& rows() const { return rows_; }
   CallTimes* times() { return &times_; }
 
-  bool Abandoned(size_t position) const override;
+  bool Cancelled(size_t position) const override;
+  void RowGrew(size_t position, int64_t id) override;
   void RowEnded(size_t position, RowResult result) override;
 
   // Answers what has not been answered yet.
   void Deliver(std::vector<RowResult> results);
   void Fail(const Error& error) noexcept;
-  // Ends the call before all of it has been answered: leaves the other jobs alone in `jobs`.
-  void GiveUp() noexcept;
+  // Ends the call before all of it has been answered: the other jobs stay in `jobs`.
+  void KeepUnanswered() noexcept;
 
  private:
-  // What one Triton instance has in this call. It hears of the call before its last row is
-  // answered: after that it may be gone.
+  // What one observer has in this call. It hears of the call before its last row is answered:
+  // after that it may be gone.
   struct Share {
-    size_t rows = 0;
+    CallReport report;  // of the rows that have been answered
     size_t unanswered = 0;
   };
 
   void CountShares() noexcept;
   void Deliver(Job* job, RowResult result);
-  Waiter TakeWaiter(Job* job) noexcept;
+  // Takes one who waits for the job's row, with its part in the report. `result` null: it failed.
+  Waiter TakeCounted(Job* job, const RowResult* result) noexcept;
+  void Report(CallObserver* observer, Share* share) const noexcept;
 
   std::vector<Job>& jobs_;
   std::vector<const CheckedRow*> rows_;
+  size_t longest_source_ = 0;
   std::map<CallObserver*, Share> shares_;
   CallTimes times_;
 };
-
-// Answers a job that is in no call.
-void FailJob(Job* job, const Error& error) noexcept;
 
 }  // namespace ct2triton

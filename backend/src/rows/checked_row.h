@@ -4,21 +4,34 @@
 #include <cstdint>
 #include <memory>
 
+#include "config/decoding_options.h"
+#include "rows/call_key.h"
 #include "rows/row.h"
 
 namespace ct2triton {
 
-class Search;
+class Search;  // the engine's: options resolved against a vocabulary
 
 // One row that has been checked against a model and its options, and can no longer be refused.
 struct CheckedRow {
   Ids source;
-  Ids prefix;
+  Ids prefix;                // no longer than the answer may be
   int64_t limit_tokens = 0;  // its own decoding limit; the prefix counts
   bool empty = false;        // nothing to translate: never sent to the engine
   bool cut = false;          // the source was cut to max_input_length
   bool mapped = false;       // the candidates are those of the vocabulary map
   std::shared_ptr<const Search> search;
+  std::shared_ptr<const DecodingOptions> options;  // those of `search`
+
+  // For whoever puts calls together.
+  CallKey key;
+  int64_t copies = 1;         // of the row that the search keeps at the same time
+  int64_t search_tokens = 0;  // that the search may come to keep in memory
+  bool may_overrun = false;   // may run beyond its limit beside rows of larger limits
+  bool repeatable = true;     // equal rows have equal answers: one run serves them all
 };
+
+// Whether one run can answer both. Both are repeatable.
+bool EqualRows(const CheckedRow& a, const CheckedRow& b);
 
 }  // namespace ct2triton

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -9,18 +10,14 @@ namespace ct2triton {
 
 using Ids = std::vector<int64_t>;  // vocabulary ids of one sequence
 
-// One sentence as the client sent it: not yet checked against a model.
-struct RowInput {
-  Ids source;
-  Ids prefix;  // empty: none
-};
-
 enum class FinishReason {
   kStop,    // the search chose an end token
   kLength,  // the decoding limit ended it
   kEmpty,   // nothing to translate: the prefix is echoed
   kCut,     // the source was cut to max_input_length before it was translated
 };
+
+constexpr size_t kFinishReasons = 4;
 
 // The word that goes on the wire: "stop", "length", "empty", "cut".
 const char* FinishReasonName(FinishReason reason);
@@ -33,6 +30,7 @@ struct Hypothesis {
 
 struct RowResult {
   std::vector<Hypothesis> hypotheses;  // best first, never empty
+  int64_t steps = 0;                   // of the decoder, for forced tokens and the end token too
   // A beam search that may run beyond limits was still running at this row's.
   bool reached_limit = false;
 };

@@ -7,25 +7,17 @@
 #include <cstdint>
 
 #include "error.h"
+#include "rows/call_report.h"
 #include "rows/row.h"
 
 namespace ct2triton {
 
-// When one call of the engine ran; nanoseconds of std::chrono::steady_clock.
-struct CallTimes {
-  uint64_t start_ns = 0;          // a worker took the rows
-  uint64_t compute_start_ns = 0;  // CTranslate2 was entered
-  uint64_t compute_end_ns = 0;
-  uint64_t end_ns = 0;  // results are ready to be handed over
-};
-
 // Hears of every call in which rows of its own took part (Triton: one model instance, for the
-// batch statistics). Called on a worker thread, before the last of its rows in that call is
-// delivered.
+// statistics). Called on a worker thread, before the last of its rows in that call is answered.
 class CallObserver {
  public:
   virtual ~CallObserver() = default;
-  virtual void CallDone(size_t rows, const CallTimes& times) noexcept = 0;
+  virtual void CallDone(const CallReport& report) noexcept = 0;
 };
 
 // Waits for the rows of one request. May be called from several worker threads at once.
@@ -36,8 +28,13 @@ class RowListener {
   virtual CallObserver* observer() const noexcept = 0;
   // True once the client has gone; rows that wait are then failed with kCancelled.
   virtual bool Cancelled() const noexcept = 0;
+  // The answer of this row has grown by one id, which will not change. Reported of greedy rows;
+  // the ids so reported are the answer, or what was reported when the row failed.
+  virtual void RowGrew(size_t row, int64_t id) noexcept;
   virtual void RowDone(size_t row, RowResult result, const CallTimes& times) noexcept = 0;
   virtual void RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept = 0;
 };
+
+inline void RowListener::RowGrew(size_t, int64_t) noexcept {}
 
 }  // namespace ct2triton

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "config/tensor_table.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -49,23 +50,24 @@ std::vector<int64_t> ReadLengths(const IdTensor& tensor, const char* name, const
            std::to_string(length) + " does not fit the rows of " + of + "; allowed are 0 to " +
            std::to_string(view.width));
   }
-  return tensor.values;
+  return tensor.values.Copy();
 }
 
 // Rows of one tensor, cut to their true lengths.
-std::vector<Ids> CutRows(const IdTensor& tensor, const RowView& view,
-                         const std::optional<std::vector<int64_t>>& lengths,
-                         std::optional<int64_t> pad_id) {
-  std::vector<Ids> rows(static_cast<size_t>(view.rows));
-  for (int64_t row = 0; row < view.rows; ++row) {
-    const auto begin = tensor.values.begin() + row * view.width;
-    auto end = begin + view.width;
+std::vector<IdView> CutRows(const IdTensor& tensor, const RowView& view,
+                            const std::optional<std::vector<int64_t>>& lengths,
+                            std::optional<int64_t> pad_id) {
+  const auto width = static_cast<size_t>(view.width);
+  std::vector<IdView> rows(static_cast<size_t>(view.rows));
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const IdView padded = tensor.values.Slice(row * width, width);
+    size_t length = width;
     if (lengths) {
-      end = begin + (*lengths)[static_cast<size_t>(row)];
-    } else if (view.rows > 1 && pad_id) {
-      while (end != begin && *(end - 1) == *pad_id) --end;
+      length = static_cast<size_t>((*lengths)[row]);
+    } else if (rows.size() > 1 && pad_id) {
+      while (length > 0 && padded[length - 1] == *pad_id) --length;
     }
-    rows[static_cast<size_t>(row)].assign(begin, end);
+    rows[row] = padded.Slice(0, length);
   }
   return rows;
 }
@@ -89,27 +91,27 @@ void AppendPadded(const Ids& ids, int64_t width, int64_t pad_id, std::vector<int
 }  // namespace
 
 std::vector<RowInput> SplitRows(const RequestTensors& tensors, std::optional<int64_t> pad_id) {
-  const RowView input = ViewRows(tensors.input_ids, "INPUT_IDS");
+  const RowView input = ViewRows(tensors.input_ids, tensor::kInputIds);
   std::optional<std::vector<int64_t>> lengths;
   if (tensors.input_lengths) {
-    lengths = ReadLengths(*tensors.input_lengths, "INPUT_LENGTHS", input, "INPUT_IDS");
+    lengths = ReadLengths(*tensors.input_lengths, tensor::kInputLengths, input, tensor::kInputIds);
   }
-  auto sources = CutRows(tensors.input_ids, input, lengths, pad_id);
+  const auto sources = CutRows(tensors.input_ids, input, lengths, pad_id);
   std::vector<RowInput> rows(sources.size());
-  for (size_t i = 0; i < rows.size(); ++i) rows[i].source = std::move(sources[i]);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].source = sources[i];
   if (!tensors.target_prefix) {
     if (tensors.prefix_lengths) Refuse("PREFIX_LENGTHS is given without TARGET_PREFIX");
     return rows;
   }
-  const RowView prefix = ViewRows(*tensors.target_prefix, "TARGET_PREFIX");
-  RequireRows(prefix.rows, input.rows, "TARGET_PREFIX", tensors.target_prefix->shape);
+  const RowView prefix = ViewRows(*tensors.target_prefix, tensor::kTargetPrefix);
+  RequireRows(prefix.rows, input.rows, tensor::kTargetPrefix, tensors.target_prefix->shape);
   std::optional<std::vector<int64_t>> prefix_lengths;
   if (tensors.prefix_lengths) {
     prefix_lengths =
-        ReadLengths(*tensors.prefix_lengths, "PREFIX_LENGTHS", prefix, "TARGET_PREFIX");
+        ReadLengths(*tensors.prefix_lengths, tensor::kPrefixLengths, prefix, tensor::kTargetPrefix);
   }
-  auto prefixes = CutRows(*tensors.target_prefix, prefix, prefix_lengths, pad_id);
-  for (size_t i = 0; i < rows.size(); ++i) rows[i].prefix = std::move(prefixes[i]);
+  const auto prefixes = CutRows(*tensors.target_prefix, prefix, prefix_lengths, pad_id);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].prefix = prefixes[i];
   return rows;
 }
 

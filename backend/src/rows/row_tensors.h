@@ -4,18 +4,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "rows/id_view.h"
 #include "rows/row.h"
 
 namespace ct2triton {
 
-// An integer tensor of a request, elements widened to 64 bits, in row-major order.
+// An integer tensor of a request, in row-major order, where it lies.
 struct IdTensor {
   std::vector<int64_t> shape;
-  std::vector<int64_t> values;
+  IdView values;
+  std::shared_ptr<const std::string> joined;  // holds the values that came in several buffers
 };
 
 // The tensors of one request, by their role. Shapes: [n] is one row of n ids; [b, n] is b rows.
@@ -26,7 +29,7 @@ struct RequestTensors {
   std::optional<IdTensor> prefix_lengths;  // [b] or [b, 1]
 };
 
-// Cuts a request's tensors into its rows.
+// Cuts a request's tensors into its rows, which are views: `tensors` must outlive them.
 //
 // Lengths win over padding. Without lengths, trailing `pad_id`s are stripped where a request has
 // several rows, since only then can they be padding.

@@ -8,14 +8,15 @@
 
 #include "queue/translator.h"
 #include "rows/row_listener.h"
+#include "serving/ids_front.h"
 #include "serving/model_state.h"
 #include "serving/pending_request.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {
 
-// One instance of a model: takes Triton's batches in and hands their rows to the translator, whose
-// workers answer the requests.
+// One instance of a model: takes Triton's batches over. Their requests hand their rows to the
+// translator, whose workers answer them.
 class InstanceState : public CallObserver {
  public:
   // Makes the state of an instance and hangs it on it. Throws Error.
@@ -31,17 +32,17 @@ class InstanceState : public CallObserver {
   // once they are answered. Throws only before the first request is taken over.
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);
 
-  void CallDone(size_t rows, const CallTimes& times) noexcept override;
+  void CallDone(const CallReport& report) noexcept override;
 
  private:
   using Batch = std::vector<std::shared_ptr<PendingRequest>>;
 
   Batch TakeOver(TRITONBACKEND_Request** requests, uint32_t count) const;
-  void Translate(Batch batch) noexcept;
 
   TRITONBACKEND_ModelInstance* const instance_;
   ModelState& model_;
   const std::shared_ptr<Translator> translator_;
+  const IdsFront front_;
   const RequestContext context_;
 };
 

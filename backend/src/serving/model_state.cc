@@ -38,13 +38,13 @@ void RequireWideIds(const std::vector<TensorSpec>& tensors, const std::vector<Te
 
 void ModelState::Attach(TRITONBACKEND_Model* model) {
   auto state = std::make_unique<ModelState>(model);
-  Check(TRITONBACKEND_ModelSetState(model, state.get()), "keeping the state of a model");
+  ThrowIfError(TRITONBACKEND_ModelSetState(model, state.get()), "keeping the state of a model");
   state.release();
 }
 
 void ModelState::Detach(TRITONBACKEND_Model* model) {
   void* state = nullptr;
-  Check(TRITONBACKEND_ModelState(model, &state), "reading the state of a model");
+  ThrowIfError(TRITONBACKEND_ModelState(model, &state), "reading the state of a model");
   delete static_cast<ModelState*>(state);
   // Triton loads each model on a thread of its own; without this, the memory of the freed weights
   // stays with that thread's heap, and each reload makes the process grow.
@@ -53,7 +53,7 @@ void ModelState::Detach(TRITONBACKEND_Model* model) {
 
 ModelState& ModelState::Of(TRITONBACKEND_Model* model) {
   void* state = nullptr;
-  Check(TRITONBACKEND_ModelState(model, &state), "reading the state of a model");
+  ThrowIfError(TRITONBACKEND_ModelState(model, &state), "reading the state of a model");
   return *static_cast<ModelState*>(state);
 }
 
@@ -77,22 +77,16 @@ std::shared_ptr<Translator> ModelState::TranslatorOn(const Device& device) {
   RequireDevice(device);
   auto translator =
       std::make_shared<Translator>(directory_, device, config_.decoding, config_.engine);
-  RequireWideIds(config_.inputs, InputRules(), translator->vocabulary_size());
-  RequireWideIds(config_.outputs, OutputRules(), translator->vocabulary_size());
+  RequireWideIds(config_.inputs, InputRules(), translator->model().vocabulary_size());
+  RequireWideIds(config_.outputs, OutputRules(), translator->model().vocabulary_size());
   LogInfo(label_ + ": " + translator->Description());
-  if (translator->has_vocabulary_map() && !counters_) counters_.emplace(name_, version_);
+  if (translator->model().has_vocabulary_map() && !counters_) counters_.emplace(name_, version_);
   translators_.emplace_back(device, translator);
   return translator;
 }
 
-void ModelState::CountRows(const std::vector<CheckedRow>& rows) noexcept {
-  if (!counters_) return;
-  size_t mapped = 0;
-  size_t unmapped = 0;
-  for (const CheckedRow& row : rows) {
-    if (!row.empty) ++(row.mapped ? mapped : unmapped);
-  }
-  counters_->Add(mapped, unmapped);
+void ModelState::Count(const CallReport& report) noexcept {
+  if (counters_) counters_->Add(report);
 }
 
 }  // namespace ct2triton

@@ -11,6 +11,7 @@
 #include "config/model_config.h"
 #include "engine/device.h"
 #include "queue/translator.h"
+#include "rows/call_report.h"
 #include "triton/map_counters.h"
 #include "triton_c_api.h"
 
@@ -36,8 +37,8 @@ class ModelState {
   // The translator on `device`, loaded at the first call. May be called from several threads.
   std::shared_ptr<Translator> TranslatorOn(const Device& device);
 
-  // Counts rows by whether they use the vocabulary map, where the model has one.
-  void CountRows(const std::vector<CheckedRow>& rows) noexcept;
+  // Feeds the metrics of this model.
+  void Count(const CallReport& report) noexcept;
 
  private:
   const std::string name_;

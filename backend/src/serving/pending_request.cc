@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serving/pending_request.h"
 
-#include <algorithm>
+#include <chrono>
+#include <new>
+#include <string>
+#include <thread>
 #include <utility>
 
-#include "rows/row_tensors.h"
-#include "serving/input_reader.h"
-#include "serving/output_writer.h"
-#include "triton/guard.h"
 #include "triton/log.h"
 #include "triton/response.h"
 
 namespace ct2triton {
+namespace {
+
+// Made before they are needed: a request can be failed where no memory is left.
+const Error client_cancelled(ErrorCode::kCancelled, "the client cancelled the request");
+const Error rows_lost(ErrorCode::kInternal, "the request was dropped, its rows are lost");
+
+constexpr std::chrono::milliseconds kMemoryWait(10);
+constexpr int kMostMemoryWaits = 1000;
+
+}  // namespace
 
 PendingRequest::~PendingRequest() {
   if (!request_.owned()) return;
-  if (!failure_)
-    failure_ = Error(ErrorCode::kInternal, "the request was dropped, its rows are lost");
+  if (!failure_) failure_ = rows_lost;
   Finish();
 }
 
@@ -25,39 +33,35 @@ void PendingRequest::Own(TRITONBACKEND_Request* request) noexcept {
   context_.in_flight->Add();
 }
 
-std::vector<CheckedRow> PendingRequest::Prepare() noexcept {
+void PendingRequest::Decode() noexcept {
   try {
-    std::vector<CheckedRow> rows = ReadRows();
-    if (!rows.empty()) return rows;
+    if (request_.IsCancelled()) throw client_cancelled;
+    decoded_ = context_.front->Decode(request_);
+    results_.resize(decoded_.rows.size());
+    unanswered_ = results_.size();
+    LogVerboseLazily([&] {
+      return "request '" + request_.Id() + "': " + std::to_string(unanswered_) + " rows";
+    });
+    if (unanswered_ > 0) return;
   } catch (...) {
     failure_ = CurrentError();
+    decoded_.rows.clear();
   }
   Finish();
-  return {};
 }
 
-std::vector<CheckedRow> PendingRequest::ReadRows() {
-  if (request_.IsCancelled()) {
-    throw Error(ErrorCode::kCancelled, "the client cancelled the request");
+void PendingRequest::Submit() noexcept {
+  if (decoded_.rows.empty()) return;
+  try {
+    context_.translator->Submit(std::move(decoded_.rows), shared_from_this());
+  } catch (...) {
+    Fail(CurrentError());
   }
-  wanted_ = request_.WantedOutputs();
-  const bool scores_wanted = std::find(wanted_.begin(), wanted_.end(), "SCORES") != wanted_.end();
-  const RequestTensors tensors = ReadTensors(request_, *context_.config);
-  batched_ = tensors.input_ids.shape.size() > 1;
-  const auto options = ReadOptions(request_, scores_wanted, *context_.config);
-  const Translator& translator = *context_.translator;
-  std::vector<CheckedRow> rows = translator.Check(SplitRows(tensors, translator.padding_to_strip()),
-                                                  options ? &*options : nullptr);
-  results_.resize(rows.size());
-  rows_out_ = rows.size();
-  LogVerboseLazily(
-      [&] { return "request '" + request_.Id() + "': " + std::to_string(rows.size()) + " rows"; });
-  return rows;
 }
 
-void PendingRequest::Abandon(const Error& error) noexcept {
+void PendingRequest::Fail(const Error& error) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (rows_out_ > 0 && !failure_) failure_ = error;
+  if (unanswered_ > 0 && !failure_) failure_ = error;
 }
 
 bool PendingRequest::Cancelled() const noexcept {
@@ -67,55 +71,59 @@ bool PendingRequest::Cancelled() const noexcept {
 
 void PendingRequest::RowDone(size_t row, RowResult result, const CallTimes& times) noexcept {
   results_[row] = std::move(result);  // each row is answered once: no other thread is at this one
-  RowIn(times);
+  CountAnswered(times);
 }
 
 void PendingRequest::RowFailed(size_t, const Error& error, const CallTimes& times) noexcept {
-  Abandon(error);
-  RowIn(times);
+  Fail(error);
+  CountAnswered(times);
 }
 
-void PendingRequest::RowIn(const CallTimes& times) noexcept {
+void PendingRequest::CountAnswered(const CallTimes& times) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     times_.Add(times);
-    if (--rows_out_ > 0) return;
+    if (--unanswered_ > 0) return;
   }
   Finish();
 }
 
 // Nothing of the instance may be used once the request is released: its model may be gone.
 void PendingRequest::Finish() noexcept {
-  // Its rows may have been given up half-way: such an answer must not pass for a whole one.
-  if (!failure_ && request_.IsCancelled()) {
-    failure_ = Error(ErrorCode::kCancelled, "the client cancelled the request");
-  }
-  Answer();
-  if (failure_) AnswerFailure();
+  // Its rows may have ended half-way: such an answer must not pass for a whole one.
+  if (!failure_ && request_.IsCancelled()) failure_ = client_cancelled;
+  if (!failure_) SendAnswer();
+  if (failure_) SendFailure();
   ReportRequest(context_.instance, request_, !failure_, times_.Span());
   request_.Release();
   context_.in_flight->Done();
 }
 
-void PendingRequest::Answer() noexcept {
-  if (failure_) return;
+void PendingRequest::SendAnswer() noexcept {
   try {
-    const AnswerTensors answer(results_, batched_, context_.translator->pad_id());
     Response response(request_);
-    WriteOutputs(answer, wanted_, *context_.config, &response);
+    decoded_.encoder->Encode(results_, &response);
     response.Send();
   } catch (...) {
     failure_ = CurrentError();
   }
 }
 
-void PendingRequest::AnswerFailure() noexcept {
+// Where Triton has no memory for a response, the client waits until it has some.
+void PendingRequest::SendFailure() noexcept {
   if (failure_->code() == ErrorCode::kInternal) LogError(failure_->what());
-  try {
-    Response(request_).Send(&*failure_);
-  } catch (...) {
-    LogError(CurrentError().what());
+  for (int waits = 0; waits < kMostMemoryWaits; ++waits) {
+    try {
+      Response(request_).Send(&*failure_);
+      return;
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kMemoryWait);
+    } catch (...) {
+      LogError(CurrentError().what());
+      return;
+    }
   }
+  LogError("a request could not be answered for want of memory");
 }
 
 }  // namespace ct2triton

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "rows/id_view.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {
@@ -14,12 +16,11 @@ namespace ct2triton {
 // neither an integer type, TYPE_FP32 nor TYPE_STRING.
 TRITONSERVER_DataType DataTypeFromConfig(const std::string& name);
 
+// Nothing for types that are no integers.
+std::optional<IntegerType> IntegerTypeOf(TRITONSERVER_DataType type);
+
 // Bytes of one element of an integer type; 0 for every other type.
 size_t IntegerByteSize(TRITONSERVER_DataType type);
-
-// `count` integers of `type` at `data`, which need not be aligned. Beyond 64 signed bits they stop
-// at the largest.
-std::vector<int64_t> WidenIntegers(const void* data, size_t count, TRITONSERVER_DataType type);
 
 // Writes `values` to `data` as `type`, which must be wide enough.
 void NarrowIntegers(const std::vector<int64_t>& values, TRITONSERVER_DataType type, void* data);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "triton/guard.h"
 
+#include <chrono>
+#include <new>
+#include <thread>
+
 #include "triton/log.h"
 
 namespace ct2triton {
@@ -43,7 +47,7 @@ TRITONSERVER_Error_Code ToTriton(ErrorCode code) {
 
 }  // namespace
 
-void Check(TRITONSERVER_Error* error, const char* doing) {
+void ThrowIfError(TRITONSERVER_Error* error, const char* doing) {
   if (error == nullptr) return;
   const ErrorCode code = FromTriton(TRITONSERVER_ErrorCode(error));
   const std::string text = std::string(doing) + ": " + TRITONSERVER_ErrorMessage(error);
@@ -51,22 +55,28 @@ void Check(TRITONSERVER_Error* error, const char* doing) {
   throw Error(code, text);
 }
 
-void CheckOrLog(TRITONSERVER_Error* error, const char* doing) noexcept {
+void LogIfError(TRITONSERVER_Error* error, const char* doing) noexcept {
   try {
-    Check(error, doing);
+    ThrowIfError(error, doing);
   } catch (...) {
     LogError(CurrentError().what());
   }
 }
 
 TRITONSERVER_Error* ToTritonError(const Error& error) noexcept {
-  return TRITONSERVER_ErrorNew(ToTriton(error.code()), error.what());
+  while (true) {
+    try {
+      return TRITONSERVER_ErrorNew(ToTriton(error.code()), error.what());
+    } catch (const std::bad_alloc&) {  // Triton's own: without an error object it would see success
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
 }
 
 void RequireBackendApi() {
   uint32_t major = 0;
   uint32_t minor = 0;
-  Check(TRITONBACKEND_ApiVersion(&major, &minor), "reading the backend API version");
+  ThrowIfError(TRITONBACKEND_ApiVersion(&major, &minor), "reading the backend API version");
   if (major == kBackendApiMajor && minor >= kBackendApiMinor) return;
   const auto version = [](uint32_t a, uint32_t b) {
     return std::to_string(a) + "." + std::to_string(b);

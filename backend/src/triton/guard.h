@@ -12,12 +12,12 @@
 namespace ct2triton {
 
 // Throws what a C call reported, and frees it; nothing if it succeeded. `doing` leads the text.
-void Check(TRITONSERVER_Error* error, const char* doing);
+void ThrowIfError(TRITONSERVER_Error* error, const char* doing);
 
 // The same for calls whose failure cannot be answered: it goes to the log.
-void CheckOrLog(TRITONSERVER_Error* error, const char* doing) noexcept;
+void LogIfError(TRITONSERVER_Error* error, const char* doing) noexcept;
 
-// A new object, owned by the caller.
+// A new object, owned by the caller. Waits for memory while there is none.
 TRITONSERVER_Error* ToTritonError(const Error& error) noexcept;
 
 // Runs one entry point. No exception leaves it: Triton would end the process.

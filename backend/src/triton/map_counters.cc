@@ -16,11 +16,10 @@ constexpr const char* kDoing = "counting rows with and without a vocabulary map"
 TRITONSERVER_MetricFamily* Family() {
   static TRITONSERVER_MetricFamily* const family = [] {
     TRITONSERVER_MetricFamily* made = nullptr;
-    Check(
-        TRITONSERVER_MetricFamilyNew(
-            &made, TRITONSERVER_METRIC_KIND_COUNTER, "ct2_vmap_rows",
-            "Rows taken in by models that have a vocabulary map, to be decoded with it or without"),
-        kDoing);
+    ThrowIfError(TRITONSERVER_MetricFamilyNew(
+                     &made, TRITONSERVER_METRIC_KIND_COUNTER, "ct2_vmap_rows",
+                     "Rows decoded by models that have a vocabulary map, with it or without"),
+                 kDoing);
     return made;
   }();
   return family;
@@ -37,13 +36,13 @@ Label NewLabel(const char* name, const std::string& value) {
 
 void Increment(TRITONSERVER_Metric* counter, size_t rows) noexcept {
   if (counter == nullptr || rows == 0) return;
-  CheckOrLog(TRITONSERVER_MetricIncrement(counter, static_cast<double>(rows)), kDoing);
+  LogIfError(TRITONSERVER_MetricIncrement(counter, static_cast<double>(rows)), kDoing);
 }
 
 }  // namespace
 
 void MapCounters::Delete::operator()(TRITONSERVER_Metric* metric) const noexcept {
-  CheckOrLog(TRITONSERVER_MetricDelete(metric), "deleting a metric");
+  LogIfError(TRITONSERVER_MetricDelete(metric), "deleting a metric");
 }
 
 MapCounters::Counter MapCounters::NewCounter(const std::string& model, uint64_t version,
@@ -54,7 +53,7 @@ MapCounters::Counter MapCounters::NewCounter(const std::string& model, uint64_t 
   std::array<const TRITONSERVER_Parameter*, 3> handles{};
   for (size_t i = 0; i < labels.size(); ++i) handles[i] = labels[i].get();
   TRITONSERVER_Metric* counter = nullptr;
-  Check(TRITONSERVER_MetricNew(&counter, Family(), handles.data(), handles.size()), kDoing);
+  ThrowIfError(TRITONSERVER_MetricNew(&counter, Family(), handles.data(), handles.size()), kDoing);
   return Counter(counter);
 }
 
@@ -67,9 +66,9 @@ MapCounters::MapCounters(const std::string& model, uint64_t version) noexcept {
   }
 }
 
-void MapCounters::Add(size_t mapped, size_t unmapped) noexcept {
-  Increment(mapped_.get(), mapped);
-  Increment(unmapped_.get(), unmapped);
+void MapCounters::Add(const CallReport& report) noexcept {
+  Increment(mapped_.get(), report.mapped_rows);
+  Increment(unmapped_.get(), report.rows - report.mapped_rows);
 }
 
 }  // namespace ct2triton

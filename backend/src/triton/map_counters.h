@@ -5,18 +5,18 @@
 #include <memory>
 #include <string>
 
+#include "rows/call_report.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {
 
-// How many rows one model version has taken in to decode with its vocabulary map, and how many to
-// decode without: the counter ct2_vmap_rows at Triton's /metrics. A server without metrics counts
-// nothing.
+// How many rows one model version has decoded with its vocabulary map, and how many without: the
+// counter ct2_vmap_rows at Triton's /metrics. A server without metrics counts nothing.
 class MapCounters {
  public:
   MapCounters(const std::string& model, uint64_t version) noexcept;
 
-  void Add(size_t mapped, size_t unmapped) noexcept;
+  void Add(const CallReport& report) noexcept;
 
  private:
   struct Delete {

@@ -12,35 +12,36 @@ constexpr uint32_t kConfigVersion = 1;
 
 struct MessageDeleter {
   void operator()(TRITONSERVER_Message* message) const noexcept {
-    CheckOrLog(TRITONSERVER_MessageDelete(message), "freeing a message");
+    LogIfError(TRITONSERVER_MessageDelete(message), "freeing a message");
   }
 };
 using OwnedMessage = std::unique_ptr<TRITONSERVER_Message, MessageDeleter>;
 
 void PreferInstances(TRITONBACKEND_BackendAttribute* attributes,
                      TRITONSERVER_InstanceGroupKind kind) {
-  Check(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(attributes, kind, 1, nullptr, 0),
-        "setting the preferred instance group");
+  ThrowIfError(
+      TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(attributes, kind, 1, nullptr, 0),
+      "setting the preferred instance group");
 }
 
 }  // namespace
 
 std::string ModelName(TRITONBACKEND_Model* model) {
   const char* name = nullptr;
-  Check(TRITONBACKEND_ModelName(model, &name), "reading a model's name");
+  ThrowIfError(TRITONBACKEND_ModelName(model, &name), "reading a model's name");
   return name;
 }
 
 uint64_t ModelVersion(TRITONBACKEND_Model* model) {
   uint64_t version = 0;
-  Check(TRITONBACKEND_ModelVersion(model, &version), "reading a model's version");
+  ThrowIfError(TRITONBACKEND_ModelVersion(model, &version), "reading a model's version");
   return version;
 }
 
 std::string ModelFolder(TRITONBACKEND_Model* model) {
   TRITONBACKEND_ArtifactType type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
   const char* location = nullptr;
-  Check(TRITONBACKEND_ModelRepository(model, &type, &location), "reading a model's folder");
+  ThrowIfError(TRITONBACKEND_ModelRepository(model, &type, &location), "reading a model's folder");
   if (type != TRITONBACKEND_ARTIFACT_FILESYSTEM) {
     throw Error(ErrorCode::kUnsupported, "the model repository must be in a file system");
   }
@@ -49,46 +50,49 @@ std::string ModelFolder(TRITONBACKEND_Model* model) {
 
 std::string ModelConfigJson(TRITONBACKEND_Model* model) {
   TRITONSERVER_Message* raw = nullptr;
-  Check(TRITONBACKEND_ModelConfig(model, kConfigVersion, &raw), "reading a model's configuration");
+  ThrowIfError(TRITONBACKEND_ModelConfig(model, kConfigVersion, &raw),
+               "reading a model's configuration");
   const OwnedMessage message(raw);
   const char* json = nullptr;
   size_t byte_size = 0;
-  Check(TRITONSERVER_MessageSerializeToJson(message.get(), &json, &byte_size),
-        "reading a model's configuration");
+  ThrowIfError(TRITONSERVER_MessageSerializeToJson(message.get(), &json, &byte_size),
+               "reading a model's configuration");
   return std::string(json, byte_size);
 }
 
 bool AutoCompleteWanted(TRITONBACKEND_Model* model) {
   bool wanted = false;
-  Check(TRITONBACKEND_ModelAutoCompleteConfig(model, &wanted), "reading a model's configuration");
+  ThrowIfError(TRITONBACKEND_ModelAutoCompleteConfig(model, &wanted),
+               "reading a model's configuration");
   return wanted;
 }
 
 void SetModelConfigJson(TRITONBACKEND_Model* model, const std::string& json) {
   TRITONSERVER_Message* raw = nullptr;
-  Check(TRITONSERVER_MessageNewFromSerializedJson(&raw, json.data(), json.size()),
-        "completing the configuration");
+  ThrowIfError(TRITONSERVER_MessageNewFromSerializedJson(&raw, json.data(), json.size()),
+               "completing the configuration");
   const OwnedMessage message(raw);
-  Check(TRITONBACKEND_ModelSetConfig(model, kConfigVersion, message.get()),
-        "completing the configuration");
+  ThrowIfError(TRITONBACKEND_ModelSetConfig(model, kConfigVersion, message.get()),
+               "completing the configuration");
 }
 
 TRITONBACKEND_Model* InstanceModel(TRITONBACKEND_ModelInstance* instance) {
   TRITONBACKEND_Model* model = nullptr;
-  Check(TRITONBACKEND_ModelInstanceModel(instance, &model), "reading an instance's model");
+  ThrowIfError(TRITONBACKEND_ModelInstanceModel(instance, &model), "reading an instance's model");
   return model;
 }
 
 Device InstanceDevice(TRITONBACKEND_ModelInstance* instance) {
   TRITONSERVER_InstanceGroupKind kind = TRITONSERVER_INSTANCEGROUPKIND_AUTO;
-  Check(TRITONBACKEND_ModelInstanceKind(instance, &kind), "reading an instance's kind");
+  ThrowIfError(TRITONBACKEND_ModelInstanceKind(instance, &kind), "reading an instance's kind");
   if (kind == TRITONSERVER_INSTANCEGROUPKIND_CPU) return Device{Device::Kind::kCpu, 0};
   if (kind != TRITONSERVER_INSTANCEGROUPKIND_GPU) {
     throw Error(ErrorCode::kInvalidArgument,
                 "instance_group: the kind must be KIND_CPU or KIND_GPU");
   }
   int32_t index = 0;
-  Check(TRITONBACKEND_ModelInstanceDeviceId(instance, &index), "reading an instance's device");
+  ThrowIfError(TRITONBACKEND_ModelInstanceDeviceId(instance, &index),
+               "reading an instance's device");
   return Device{Device::Kind::kGpu, index};
 }
 

@@ -28,60 +28,60 @@ ParameterValue ReadParameterValue(TRITONSERVER_ParameterType type, const void* v
 
 }  // namespace
 
-void Request::Release() noexcept {
+void RequestHandle::Release() noexcept {
   TRITONBACKEND_Request* handle = std::exchange(handle_, nullptr);
   if (handle == nullptr) return;
-  CheckOrLog(TRITONBACKEND_RequestRelease(handle, TRITONSERVER_REQUEST_RELEASE_ALL),
+  LogIfError(TRITONBACKEND_RequestRelease(handle, TRITONSERVER_REQUEST_RELEASE_ALL),
              "releasing a request");
 }
 
-std::string Request::Id() const {
+std::string RequestHandle::Id() const {
   const char* id = nullptr;
-  Check(TRITONBACKEND_RequestId(handle_, &id), "reading a request's id");
+  ThrowIfError(TRITONBACKEND_RequestId(handle_, &id), "reading a request's id");
   return id == nullptr ? "" : id;
 }
 
-bool Request::IsCancelled() const noexcept {
+bool RequestHandle::IsCancelled() const noexcept {
   if (&TRITONBACKEND_RequestIsCancelled == nullptr) return false;
   bool cancelled = false;
-  CheckOrLog(TRITONBACKEND_RequestIsCancelled(handle_, &cancelled), "asking for cancellation");
+  LogIfError(TRITONBACKEND_RequestIsCancelled(handle_, &cancelled), "asking for cancellation");
   return cancelled;
 }
 
-std::vector<std::pair<std::string, ParameterValue>> Request::Parameters() const {
+std::vector<std::pair<std::string, ParameterValue>> RequestHandle::Parameters() const {
   uint32_t count = 0;
-  Check(TRITONBACKEND_RequestParameterCount(handle_, &count), "reading the parameters");
+  ThrowIfError(TRITONBACKEND_RequestParameterCount(handle_, &count), "reading the parameters");
   std::vector<std::pair<std::string, ParameterValue>> parameters;
   parameters.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
     const char* name = nullptr;
     TRITONSERVER_ParameterType type = TRITONSERVER_PARAMETER_STRING;
     const void* value = nullptr;
-    Check(TRITONBACKEND_RequestParameter(handle_, i, &name, &type, &value),
-          "reading the parameters");
+    ThrowIfError(TRITONBACKEND_RequestParameter(handle_, i, &name, &type, &value),
+                 "reading the parameters");
     parameters.emplace_back(name, ReadParameterValue(type, value, name));
   }
   return parameters;
 }
 
-std::vector<TRITONBACKEND_Input*> Request::Inputs() const {
+std::vector<TRITONBACKEND_Input*> RequestHandle::Inputs() const {
   uint32_t count = 0;
-  Check(TRITONBACKEND_RequestInputCount(handle_, &count), "reading the inputs");
+  ThrowIfError(TRITONBACKEND_RequestInputCount(handle_, &count), "reading the inputs");
   std::vector<TRITONBACKEND_Input*> inputs(count);
   for (uint32_t i = 0; i < count; ++i) {
-    Check(TRITONBACKEND_RequestInputByIndex(handle_, i, &inputs[i]), "reading the inputs");
+    ThrowIfError(TRITONBACKEND_RequestInputByIndex(handle_, i, &inputs[i]), "reading the inputs");
   }
   return inputs;
 }
 
-std::vector<std::string> Request::WantedOutputs() const {
+std::vector<std::string> RequestHandle::WantedOutputs() const {
   uint32_t count = 0;
-  Check(TRITONBACKEND_RequestOutputCount(handle_, &count), "reading the wanted outputs");
+  ThrowIfError(TRITONBACKEND_RequestOutputCount(handle_, &count), "reading the wanted outputs");
   std::vector<std::string> outputs;
   outputs.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
     const char* name = nullptr;
-    Check(TRITONBACKEND_RequestOutputName(handle_, i, &name), "reading the wanted outputs");
+    ThrowIfError(TRITONBACKEND_RequestOutputName(handle_, i, &name), "reading the wanted outputs");
     outputs.emplace_back(name);
   }
   return outputs;

@@ -11,12 +11,12 @@
 namespace ct2triton {
 
 // Owns one request of Triton and gives it back exactly once. Empty until it is given one.
-class Request {
+class RequestHandle {
  public:
-  Request() = default;
-  ~Request() { Release(); }
-  Request(const Request&) = delete;
-  Request& operator=(const Request&) = delete;
+  RequestHandle() = default;
+  ~RequestHandle() { Release(); }
+  RequestHandle(const RequestHandle&) = delete;
+  RequestHandle& operator=(const RequestHandle&) = delete;
 
   void Own(TRITONBACKEND_Request* handle) noexcept { handle_ = handle; }
   // Afterwards the model that it belongs to may be gone.

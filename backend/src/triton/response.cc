@@ -7,25 +7,26 @@
 
 namespace ct2triton {
 
-Response::Response(const Request& request) {
-  Check(TRITONBACKEND_ResponseNew(&handle_, request.handle()), "creating a response");
+Response::Response(const RequestHandle& request) {
+  ThrowIfError(TRITONBACKEND_ResponseNew(&handle_, request.handle()), "creating a response");
 }
 
 Response::~Response() {
-  if (handle_ != nullptr) CheckOrLog(TRITONBACKEND_ResponseDelete(handle_), "dropping a response");
+  if (handle_ != nullptr) LogIfError(TRITONBACKEND_ResponseDelete(handle_), "dropping a response");
 }
 
 void* Response::AddOutput(const std::string& name, TRITONSERVER_DataType type,
                           const std::vector<int64_t>& shape, size_t byte_size) {
   TRITONBACKEND_Output* output = nullptr;
-  Check(TRITONBACKEND_ResponseOutput(handle_, &output, name.c_str(), type, shape.data(),
-                                     static_cast<uint32_t>(shape.size())),
-        name.c_str());
+  ThrowIfError(TRITONBACKEND_ResponseOutput(handle_, &output, name.c_str(), type, shape.data(),
+                                            static_cast<uint32_t>(shape.size())),
+               name.c_str());
   void* buffer = nullptr;
   TRITONSERVER_MemoryType memory_type = TRITONSERVER_MEMORY_CPU;
   int64_t memory_type_id = 0;
-  Check(TRITONBACKEND_OutputBuffer(output, &buffer, byte_size, &memory_type, &memory_type_id),
-        name.c_str());
+  ThrowIfError(
+      TRITONBACKEND_OutputBuffer(output, &buffer, byte_size, &memory_type, &memory_type_id),
+      name.c_str());
   if (memory_type == TRITONSERVER_MEMORY_GPU) {
     throw Error(ErrorCode::kInvalidArgument,
                 name + " is wanted in GPU memory; ask for it in CPU memory");
@@ -38,7 +39,7 @@ void Response::Send(const Error* error) {
   TRITONSERVER_Error* failure = TRITONBACKEND_ResponseSend(
       std::exchange(handle_, nullptr), TRITONSERVER_RESPONSE_COMPLETE_FINAL, status);
   if (status != nullptr) TRITONSERVER_ErrorDelete(status);
-  Check(failure, "sending a response");
+  ThrowIfError(failure, "sending a response");
 }
 
 }  // namespace ct2triton

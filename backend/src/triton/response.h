@@ -15,7 +15,7 @@ namespace ct2triton {
 // The answer to one request. Gone without a trace if it is not sent.
 class Response {
  public:
-  explicit Response(const Request& request);
+  explicit Response(const RequestHandle& request);
   ~Response();
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "steady_clock.h"
 #include "triton/guard.h"
 
 namespace ct2triton {
@@ -20,23 +19,19 @@ void RequestTimes::Add(const CallTimes& call) noexcept {
   span_.end_ns = std::max(span_.end_ns, call.end_ns);
 }
 
-CallTimes RequestTimes::Span() const noexcept {
-  if (span_.start_ns != 0) return span_;
-  const uint64_t now_ns = SteadyNow_ns();
-  return CallTimes{now_ns, now_ns, now_ns, now_ns};
-}
+CallTimes RequestTimes::Span() const noexcept { return span_.start_ns != 0 ? span_ : NoTime(); }
 
-void ReportRequest(TRITONBACKEND_ModelInstance* instance, const Request& request, bool success,
-                   const CallTimes& times) noexcept {
-  CheckOrLog(TRITONBACKEND_ModelInstanceReportStatistics(instance, request.handle(), success,
+void ReportRequest(TRITONBACKEND_ModelInstance* instance, const RequestHandle& request,
+                   bool success, const CallTimes& times) noexcept {
+  LogIfError(TRITONBACKEND_ModelInstanceReportStatistics(instance, request.handle(), success,
                                                          times.start_ns, times.compute_start_ns,
                                                          times.compute_end_ns, times.end_ns),
              "reporting request statistics");
 }
 
-void ReportCall(TRITONBACKEND_ModelInstance* instance, size_t rows,
-                const CallTimes& times) noexcept {
-  CheckOrLog(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, rows, times.start_ns,
+void ReportCall(TRITONBACKEND_ModelInstance* instance, const CallReport& report) noexcept {
+  const CallTimes& times = report.times;
+  LogIfError(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, report.rows, times.start_ns,
                                                               times.compute_start_ns,
                                                               times.compute_end_ns, times.end_ns),
              "reporting batch statistics");

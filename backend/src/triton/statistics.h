@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "rows/row_listener.h"
+#include "rows/call_report.h"
 #include "triton/request.h"
 #include "triton_c_api.h"
 
@@ -22,11 +22,10 @@ class RequestTimes {
 };
 
 // Counts one request, answered well or not. Before it is released.
-void ReportRequest(TRITONBACKEND_ModelInstance* instance, const Request& request, bool success,
-                   const CallTimes& times) noexcept;
+void ReportRequest(TRITONBACKEND_ModelInstance* instance, const RequestHandle& request,
+                   bool success, const CallTimes& times) noexcept;
 
-// Counts one call of the engine as one execution of `rows` rows.
-void ReportCall(TRITONBACKEND_ModelInstance* instance, size_t rows,
-                const CallTimes& times) noexcept;
+// Counts one call of the engine as one execution of its rows.
+void ReportCall(TRITONBACKEND_ModelInstance* instance, const CallReport& report) noexcept;
 
 }  // namespace ct2triton

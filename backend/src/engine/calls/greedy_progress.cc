@@ -16,19 +16,20 @@ GreedyProgress::GreedyProgress(const std::vector<const CheckedRow*>& rows, const
       vocabulary_(weights.target()),
       map_(rows.front()->search->UsesMap() ? &*weights.vocabulary_map() : nullptr),
       watcher_(watcher),
-      tells_(rows.front()->search->TellsRows()),
+      reports_(rows.front()->search->ReportsRows()),
       ids_(rows.size()),
       scores_(rows.size(), 0),
-      told_(rows.size(), false) {}
+      grown_(rows.size(), 0),
+      reported_(rows.size(), false) {}
 
 bool GreedyProgress::Step(const ctranslate2::GenerationStepResult& step) {
   const size_t position = step.batch_id;
-  if (watcher_->Abandoned(position)) return true;
+  if (watcher_->Cancelled(position)) return true;
   const bool at_limit = static_cast<int64_t>(step.step) + 1 >= rows_[position]->limit_tokens;
-  if (tells_) {
-    ids_[position].push_back(Id(step));
+  if (reports_) {
+    Grow(position, Id(step));
     scores_[position] += step.score.value_or(0);
-    if (step.is_last || at_limit) Tell(position);
+    if (step.is_last || at_limit) Report(position);
   }
   return at_limit;
 }
@@ -39,15 +40,27 @@ int64_t GreedyProgress::Id(const ctranslate2::GenerationStepResult& step) const 
   return static_cast<int64_t>(vocabulary_.to_id(step.token));
 }
 
-void GreedyProgress::Tell(size_t position) {
+// End tokens are taken off the end of an answer: one is reported when another token follows it.
+void GreedyProgress::Grow(size_t position, int64_t id) {
+  const Search& search = *rows_[position]->search;
+  Ids& ids = ids_[position];
+  ids.push_back(id);
+  if (search.IsEnd(id) && !search.options().return_end_token) return;
+  for (size_t& grown = grown_[position]; grown < ids.size(); ++grown) {
+    watcher_->RowGrew(position, ids[grown]);
+  }
+}
+
+void GreedyProgress::Report(size_t position) {
   const CheckedRow& row = *rows_[position];
   // As CTranslate2 does it: the end token counts.
   const auto length = static_cast<float>(ids_[position].size());
   const auto penalty = static_cast<float>(row.search->options().length_penalty);
   RowResult result;
+  result.steps = static_cast<int64_t>(ids_[position].size());
   result.hypotheses.push_back(FinishHypothesis(row, std::move(ids_[position])));
   result.hypotheses.back().score = scores_[position] / std::pow(length, penalty);
-  told_[position] = true;
+  reported_[position] = true;
   watcher_->RowEnded(position, std::move(result));
 }
 

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "ctranslate2_api.h"
-#include "engine/calls/engine.h"
+#include "engine/calls/call_engine.h"
+#include "engine/weights.h"
 
 namespace ct2triton {
 
-// The rows of one call of a greedy search, step by step: ends each at its own limit, and tells of
-// it where the search allows.
+// The rows of one call of a greedy search, step by step: ends each at its own limit, and reports
+// what it has generated where the search allows.
 class GreedyProgress {
  public:
   GreedyProgress(const std::vector<const CheckedRow*>& rows, const Weights& weights,
@@ -19,21 +20,23 @@ class GreedyProgress {
   // CTranslate2's step callback: a token of a row; true to end that row.
   bool Step(const ctranslate2::GenerationStepResult& step);
 
-  // The watcher was told that this row has ended.
-  bool told(size_t position) const { return told_[position]; }
+  // The end of this row was reported to the watcher.
+  bool reported(size_t position) const { return reported_[position]; }
 
  private:
   int64_t Id(const ctranslate2::GenerationStepResult& step) const;
-  void Tell(size_t position);
+  void Grow(size_t position, int64_t id);
+  void Report(size_t position);
 
   const std::vector<const CheckedRow*>& rows_;
   const ctranslate2::Vocabulary& vocabulary_;
   const VocabularyMap* const map_;  // null: the whole vocabulary
   CallWatcher* const watcher_;
-  const bool tells_;
+  const bool reports_;
   std::vector<Ids> ids_;
   std::vector<float> scores_;  // sums of the tokens' log probabilities
-  std::vector<bool> told_;
+  std::vector<size_t> grown_;  // ids whose growth was reported
+  std::vector<bool> reported_;
 };
 
 }  // namespace ct2triton

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/calls/engine.h"
+#include "engine/calls/call_engine.h"
 
 #include <algorithm>
 #include <map>
@@ -7,12 +7,16 @@
 
 #include "engine/calls/greedy_progress.h"
 #include "engine/finish.h"
+#include "engine/search.h"
+#include "engine/thread_scope.h"
+#include "engine/weights.h"
 #include "error.h"
 #include "steady_clock.h"
 
 namespace ct2triton {
 namespace {
 
+using Rows = std::vector<const CheckedRow*>;
 using Tokens = std::vector<std::string>;
 
 Tokens ToTokens(const Ids& ids, const ctranslate2::Vocabulary& vocabulary) {
@@ -29,7 +33,7 @@ Ids ToIds(const Tokens& tokens, const ctranslate2::Vocabulary& vocabulary) {
   return ids;
 }
 
-int64_t LargestLimit(const std::vector<const CheckedRow*>& rows) {
+int64_t LargestLimit(const Rows& rows) {
   int64_t largest = 0;
   for (const auto* row : rows) largest = std::max(largest, row->limit_tokens);
   return largest;
@@ -49,10 +53,48 @@ void KeepBest(size_t count, ctranslate2::TranslationResult* result) {
 
 }  // namespace
 
-Engine::Engine(std::shared_ptr<const Weights> weights)
-    : weights_(std::move(weights)), replica_(weights_->NewReplica()) {}
+class CallEngine::Impl {
+ public:
+  Impl(std::shared_ptr<const Weights> weights, size_t threads)
+      : weights_(std::move(weights)),
+        scope_(weights_->device(), threads),
+        replica_(weights_->NewReplica()) {}
 
-std::vector<RowResult> Engine::Translate(const Rows& rows, CallWatcher* watcher, CallTimes* times) {
+  std::vector<RowResult> Run(const Rows& rows, CallWatcher* watcher, CallTimes* times);
+  void Idle() const noexcept { scope_.Idle(); }
+
+ private:
+  using Replica = ctranslate2::models::SequenceToSequenceReplica;
+  using Results = std::vector<ctranslate2::TranslationResult>;
+
+  Replica& ReplicaFor(const Search& search);
+  Results Call(const Rows& rows, const ctranslate2::TranslationOptions& options);
+  Results CallBeyondLimits(const Rows& rows, int64_t largest_limit,
+                           std::vector<bool>* reached_limit);
+  RowResult ToRowResult(const CheckedRow& row, ctranslate2::TranslationResult result) const;
+
+  const std::shared_ptr<const Weights> weights_;
+  const ThreadScope scope_;  // goes last, on this thread
+  const std::unique_ptr<Replica> replica_;
+  // For the vocabulary map, made at its first use. CTranslate2 4.8.5 mixes up tokens when one
+  // replica is used with several sets of candidates: it keeps the numbering of the first one
+  // (src/layers/decoder.cc, Decoder::update_output_layer).
+  std::unique_ptr<Replica> mapped_replica_;
+};
+
+CallEngine::CallEngine(std::shared_ptr<const Weights> weights, size_t threads)
+    : impl_(std::make_unique<Impl>(std::move(weights), threads)) {}
+
+CallEngine::~CallEngine() = default;
+
+std::vector<RowResult> CallEngine::Run(const Rows& rows, CallWatcher* watcher, CallTimes* times) {
+  return impl_->Run(rows, watcher, times);
+}
+
+void CallEngine::Idle() const noexcept { impl_->Idle(); }
+
+std::vector<RowResult> CallEngine::Impl::Run(const Rows& rows, CallWatcher* watcher,
+                                             CallTimes* times) {
   const Search& search = *rows.front()->search;
   const int64_t largest_limit = LargestLimit(rows);
   auto options = search.ForCall(largest_limit);
@@ -70,14 +112,14 @@ std::vector<RowResult> Engine::Translate(const Rows& rows, CallWatcher* watcher,
   std::vector<RowResult> answers;
   answers.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
-    answers.push_back(progress.told(i) ? RowResult()
-                                       : ToRowResult(*rows[i], std::move(results[i])));
+    answers.push_back(progress.reported(i) ? RowResult()
+                                           : ToRowResult(*rows[i], std::move(results[i])));
     answers.back().reached_limit = reached_limit[i];
   }
   return answers;
 }
 
-ctranslate2::models::SequenceToSequenceReplica& Engine::ReplicaFor(const Search& search) {
+CallEngine::Impl::Replica& CallEngine::Impl::ReplicaFor(const Search& search) {
   if (!search.UsesMap()) return *replica_;
   if (!mapped_replica_ || !weights_->vocabulary_map()->fixed()) {
     mapped_replica_ = weights_->NewReplica();
@@ -85,7 +127,8 @@ ctranslate2::models::SequenceToSequenceReplica& Engine::ReplicaFor(const Search&
   return *mapped_replica_;
 }
 
-Engine::Results Engine::Call(const Rows& rows, const ctranslate2::TranslationOptions& options) {
+CallEngine::Impl::Results CallEngine::Impl::Call(const Rows& rows,
+                                                 const ctranslate2::TranslationOptions& options) {
   auto& replica = ReplicaFor(*rows.front()->search);
   std::vector<Tokens> source;
   std::vector<Tokens> prefix;
@@ -95,15 +138,16 @@ Engine::Results Engine::Call(const Rows& rows, const ctranslate2::TranslationOpt
   }
   try {
     return replica.translate(source, prefix, options);
-  } catch (const std::bad_alloc&) {  // CTranslate2's, or of what is told in its callback
+  } catch (const std::bad_alloc&) {  // CTranslate2's, or of what its callback reports
     throw;
   } catch (const std::exception& error) {
     throw Error(ErrorCode::kInternal, std::string("CTranslate2 failed: ") + error.what());
   }
 }
 
-Engine::Results Engine::CallBeyondLimits(const Rows& rows, int64_t largest_limit,
-                                         std::vector<bool>* reached_limit) {
+CallEngine::Impl::Results CallEngine::Impl::CallBeyondLimits(const Rows& rows,
+                                                             int64_t largest_limit,
+                                                             std::vector<bool>* reached_limit) {
   const Search& search = *rows.front()->search;
   Results results = Call(rows, search.ForCall(largest_limit, Search::Keep::kAllFinished));
   std::map<int64_t, std::vector<size_t>> to_repeat;  // by limit
@@ -125,8 +169,10 @@ Engine::Results Engine::CallBeyondLimits(const Rows& rows, int64_t largest_limit
   return results;
 }
 
-RowResult Engine::ToRowResult(const CheckedRow& row, ctranslate2::TranslationResult result) const {
+RowResult CallEngine::Impl::ToRowResult(const CheckedRow& row,
+                                        ctranslate2::TranslationResult result) const {
   RowResult answer;
+  answer.steps = LongestHypothesis(result);
   for (size_t h = 0; h < result.hypotheses.size(); ++h) {
     answer.hypotheses.push_back(
         FinishHypothesis(row, ToIds(result.hypotheses[h], weights_->target())));
@@ -135,18 +181,6 @@ RowResult Engine::ToRowResult(const CheckedRow& row, ctranslate2::TranslationRes
   if (answer.hypotheses.empty())
     throw Error(ErrorCode::kInternal, "CTranslate2 gave no hypothesis");
   return answer;
-}
-
-RowResult EchoPrefix(const CheckedRow& row, const Weights& weights) {
-  Hypothesis hypothesis;
-  hypothesis.finish = FinishReason::kEmpty;
-  const bool drop_start = weights.NeedsPrefix() && !row.prefix.empty();
-  hypothesis.ids.assign(row.prefix.begin() + (drop_start ? 1 : 0), row.prefix.end());
-  const auto limit = static_cast<size_t>(row.limit_tokens);
-  if (hypothesis.ids.size() > limit) hypothesis.ids.resize(limit);
-  RowResult result;
-  result.hypotheses.assign(static_cast<size_t>(row.search->options().num_hypotheses), hypothesis);
-  return result;
 }
 
 }  // namespace ct2triton

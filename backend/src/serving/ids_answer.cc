@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving/output_writer.h"
+#include "serving/ids_answer.h"
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
+#include "config/tensor_table.h"
+#include "error.h"
+#include "rows/row_tensors.h"
 #include "triton/data_type.h"
 
 namespace ct2triton {
@@ -35,17 +39,17 @@ void Write(const TensorSpec& spec, const Matrix<std::string>& matrix, Response* 
 }
 
 void WriteOutput(const TensorSpec& spec, const AnswerTensors& answer, Response* response) {
-  if (spec.name == "OUTPUT_IDS") {
+  if (spec.name == tensor::kOutputIds) {
     Write(spec, answer.OutputIds(), response);
-  } else if (spec.name == "OUTPUT_LENGTHS") {
+  } else if (spec.name == tensor::kOutputLengths) {
     Write(spec, answer.OutputLengths(), response);
-  } else if (spec.name == "HYPOTHESES") {
+  } else if (spec.name == tensor::kHypotheses) {
     Write(spec, answer.Hypotheses(), response);
-  } else if (spec.name == "HYPOTHESIS_LENGTHS") {
+  } else if (spec.name == tensor::kHypothesisLengths) {
     Write(spec, answer.HypothesisLengths(), response);
-  } else if (spec.name == "SCORES") {
+  } else if (spec.name == tensor::kScores) {
     Write(spec, answer.Scores(), response);
-  } else if (spec.name == "FINISH_REASON") {
+  } else if (spec.name == tensor::kFinishReason) {
     Write(spec, answer.FinishReasons(), response);
   } else {
     throw Error(ErrorCode::kInternal, "output " + spec.name + " is declared but not known");
@@ -54,10 +58,14 @@ void WriteOutput(const TensorSpec& spec, const AnswerTensors& answer, Response* 
 
 }  // namespace
 
-void WriteOutputs(const AnswerTensors& answer, const std::vector<std::string>& wanted,
-                  const ModelConfig& config, Response* response) {
-  for (const std::string& name : wanted) {
-    const TensorSpec* spec = config.Output(name);
+IdsAnswer::IdsAnswer(const ModelConfig& config, std::vector<std::string> wanted, bool batched,
+                     int64_t pad_id)
+    : config_(config), wanted_(std::move(wanted)), batched_(batched), pad_id_(pad_id) {}
+
+void IdsAnswer::Encode(const std::vector<RowResult>& rows, Response* response) const {
+  const AnswerTensors answer(rows, batched_, pad_id_);
+  for (const std::string& name : wanted_) {
+    const TensorSpec* spec = config_.Output(name);
     if (spec == nullptr) {
       throw Error(ErrorCode::kInvalidArgument, "output " + name + " is not declared by the model");
     }

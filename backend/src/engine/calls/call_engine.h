@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rows/call_report.h"
+#include "rows/checked_row.h"
+#include "rows/row.h"
+
+namespace ct2triton {
+
+class Weights;
+
+// What the owner of a call's rows knows and hears while it runs; on the engine's thread.
+class CallWatcher {
+ public:
+  virtual ~CallWatcher() = default;
+  // True to end the row at this position of the call; asked between the steps of a search that can
+  // end rows alone.
+  virtual bool Cancelled(size_t position) const = 0;
+  // The answer of the row at this position has grown by an id that will not change.
+  virtual void RowGrew(size_t position, int64_t id) = 0;
+  // The row at this position has ended, others may not have: of searches that report rows.
+  virtual void RowEnded(size_t position, RowResult result) = 0;
+};
+
+// Calls of CTranslate2 on one thread: the thread that makes it runs it and ends it.
+class CallEngine {
+ public:
+  // `threads`: how many CTranslate2 may use in a call.
+  CallEngine(std::shared_ptr<const Weights> weights, size_t threads);
+  ~CallEngine();
+
+  // Decodes rows that may share a call. No row is empty. Fills the compute times. The results of
+  // rows whose end was reported to `watcher` are empty.
+  // Rows of different limits need a search that ends rows alone, or may overrun:
+  //
+  // Such a beam search runs to the largest limit with all its finished hypotheses kept. One of
+  // those it finished last is always among them (fewer than the number kept were finished before),
+  // so the longest tells the step at which the search ended. Where that is before the row's own
+  // limit, the limit would have changed nothing; the other rows run again at their own.
+  //
+  // Throws Error(kInternal) if CTranslate2 fails; the engine works on afterwards.
+  std::vector<RowResult> Run(const std::vector<const CheckedRow*>& rows, CallWatcher* watcher,
+                             CallTimes* times);
+
+  // Gives memory back while nothing waits.
+  void Idle() const noexcept;
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/loaded_model.h"
+
+#include <algorithm>
+
+#include "config/validate.h"
+#include "engine/library_check.h"
+#include "engine/row_check.h"
+#include "engine/search.h"
+#include "engine/weights.h"
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+const DecodingOptions& Valid(const DecodingOptions& options, const EngineOptions& engine) {
+  ValidateCombination(options, engine);
+  return options;
+}
+
+// The defaults of a model must not be refused at its first request.
+void RequireFittingSearch(const Search& search, const Weights& weights,
+                          const EngineOptions& engine) {
+  if (search.options().max_decoding_length_multiple > 0) return;  // depends on the row
+  int64_t limit = search.options().max_decoding_length;
+  if (weights.target_positions()) limit = std::min(limit, *weights.target_positions());
+  if (const auto complaint = SearchComplaint(search, limit, engine)) {
+    throw Error(ErrorCode::kInvalidArgument, "a row with the model's defaults: " + *complaint);
+  }
+}
+
+std::shared_ptr<const Search> WithoutMap(const std::shared_ptr<const Search>& search,
+                                         const Weights& weights) {
+  if (!search->UsesMap()) return search;
+  DecodingOptions options = search->options();
+  options.use_vmap = false;
+  return std::make_shared<const Search>(options, weights);
+}
+
+}  // namespace
+
+LoadedModel::LoadedModel(const std::string& directory, const Device& device,
+                         const DecodingOptions& defaults, const EngineOptions& engine,
+                         size_t threads)
+    : engine_(engine),
+      weights_(Weights::Get(directory, device, engine.compute_type, threads)),
+      defaults_(Valid(defaults, engine)),
+      default_search_(std::make_shared<const Search>(defaults, *weights_)),
+      unmapped_default_search_(WithoutMap(default_search_, *weights_)) {
+  RequireFittingSearch(*default_search_, *weights_, engine_);
+}
+
+std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
+                                           const DecodingOptions* options) const {
+  auto search = default_search_;
+  auto unmapped = unmapped_default_search_;  // for the rows that the map is not made for
+  if (options != nullptr && *options != defaults_) {
+    ValidateCombination(*options, engine_);
+    search = std::make_shared<const Search>(*options, *weights_);
+    unmapped = nullptr;
+  }
+  std::vector<CheckedRow> checked;
+  checked.reserve(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const bool covered = !search->UsesMap() || MapCovers(rows[i], *weights_, engine_);
+    if (!covered && !unmapped) unmapped = WithoutMap(search, *weights_);
+    checked.push_back(CheckRow(rows[i], i, covered ? search : unmapped, *weights_, engine_));
+  }
+  return checked;
+}
+
+int64_t LoadedModel::pad_id() const {
+  if (engine_.pad_id) return *engine_.pad_id;
+  return weights_->padding_id().value_or(weights_->end_id());
+}
+
+std::optional<int64_t> LoadedModel::padding_to_strip() const {
+  const int64_t id = pad_id();
+  return id == weights_->end_id() ? std::nullopt : std::optional(id);
+}
+
+bool LoadedModel::has_vocabulary_map() const { return weights_->vocabulary_map().has_value(); }
+
+int64_t LoadedModel::vocabulary_size() const {
+  return static_cast<int64_t>(std::max(weights_->source().size(), weights_->target().size()));
+}
+
+std::string LoadedModel::Description() const {
+  return "CTranslate2 " + LibraryVersion() + " on " + weights_->device().Name() +
+         ", compute_type \"" + engine_.compute_type + "\" (" + weights_->WeightWidth() +
+         " weights)";
+}
+
+std::string LoadedModel::MapDescription() const {
+  const auto& map = weights_->vocabulary_map();
+  if (!map) return "";
+  return ", vocabulary map of " + std::to_string(map->size()) + " of " +
+         std::to_string(weights_->target().size()) + " tokens" +
+         (map->fixed() ? "" : " and more by source") +
+         (default_search_->UsesMap() ? "" : ", used on request (use_vmap)");
+}
+
+}  // namespace ct2triton

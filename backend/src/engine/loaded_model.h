@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the rest of the backend sees of the engine: one model on one device, with the options of
+// one Triton model. Knows how rows are checked; CTranslate2 stays behind it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/decoding_options.h"
+#include "config/engine_options.h"
+#include "engine/device.h"
+#include "rows/checked_row.h"
+#include "rows/id_view.h"
+
+namespace ct2triton {
+
+class Search;
+class Weights;
+
+class LoadedModel {
+ public:
+  // Loads the model in `directory`, or shares weights that are already there. `threads`: what
+  // CTranslate2 may use while it loads. max_search_tokens of `engine` is resolved, not 0.
+  // Throws Error: kNotFound (files), kInvalidArgument (options this model cannot serve),
+  // kUnsupported (library or device).
+  LoadedModel(const std::string& directory, const Device& device, const DecodingOptions& defaults,
+              const EngineOptions& engine, size_t threads);
+
+  // Checks the rows of one request against the model and the options it asked for.
+  // `options` null: the model's defaults. Throws Error(kInvalidArgument), with the row's index.
+  std::vector<CheckedRow> Check(const std::vector<RowInput>& rows,
+                                const DecodingOptions* options) const;
+
+  const std::shared_ptr<const Weights>& weights() const { return weights_; }
+  const DecodingOptions& defaults() const { return defaults_; }
+  // The option, else <pad> or <blank> of the vocabulary, else the end token.
+  int64_t pad_id() const;
+  std::optional<int64_t> padding_to_strip() const;  // the same, but not the end token
+  bool has_vocabulary_map() const;
+  int64_t vocabulary_size() const;     // the larger of source and target
+  std::string Description() const;     // for the log: library, device, effective compute type
+  std::string MapDescription() const;  // ", vocabulary map of ..."; empty without one
+
+ private:
+  const EngineOptions engine_;
+  const std::shared_ptr<const Weights> weights_;
+  const DecodingOptions defaults_;
+  const std::shared_ptr<const Search> default_search_;
+  const std::shared_ptr<const Search> unmapped_default_search_;  // the same one where it has no map
+};
+
+}  // namespace ct2triton

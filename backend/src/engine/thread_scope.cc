@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/thread_scope.h"
+
+#include <future>
+
+#include "ctranslate2_api.h"
+#include "engine/weights.h"
+
+namespace ct2triton {
+
+ThreadScope::ThreadScope(const Device& device, size_t threads) : device_(device) {
+  if (device.kind == Device::Kind::kGpu) {
+    ctranslate2::set_device_index(LibraryDevice(device), device.index);
+  }
+  ctranslate2::set_num_threads(threads);
+}
+
+ThreadScope::~ThreadScope() {
+  if (ctranslate2::destroy_context != nullptr) ctranslate2::destroy_context(LibraryDevice(device_));
+}
+
+void ThreadScope::Idle() const noexcept {
+  if (device_.kind != Device::Kind::kGpu) return;
+  try {
+    ctranslate2::synchronize_stream(LibraryDevice(device_));
+  } catch (...) {  // the next call on this device fails with the reason
+  }
+}
+
+void RunInThreadScope(const Device& device, size_t threads, const std::function<void()>& work) {
+  std::async(std::launch::async, [&] {
+    const ThreadScope scope(device, threads);
+    work();
+  }).get();
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "engine/device.h"
+
+namespace ct2triton {
+
+// The settings of CTranslate2 that belong to a thread, for as long as the thread works with it.
+// Made and destroyed on that thread.
+class ThreadScope {
+ public:
+  // `threads`: how many CTranslate2 may use for one operation.
+  ThreadScope(const Device& device, size_t threads);
+  ~ThreadScope();
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
+
+  // Lets the asynchronous GPU allocator give memory back while nothing waits.
+  void Idle() const noexcept;
+
+ private:
+  const Device device_;
+};
+
+// Runs `work` on a thread of its own, so that nothing which CTranslate2 binds to a thread stays
+// with the caller's: its number of threads and, on a GPU, a context. Throws what `work` throws.
+void RunInThreadScope(const Device& device, size_t threads, const std::function<void()>& work);
+
+}  // namespace ct2triton

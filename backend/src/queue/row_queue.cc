@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/row_queue.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string_view>
+
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+// How often a full queue is searched for rows whose clients have gone: Triton does not report that.
+constexpr std::chrono::milliseconds kSweepPeriod(20);
+
+size_t HashIds(const Ids& ids) {
+  const std::string_view bytes(reinterpret_cast<const char*>(ids.data()),
+                               ids.size() * sizeof(ids[0]));
+  return std::hash<std::string_view>()(bytes);
+}
+
+size_t HashRow(const CheckedRow& row) {
+  return HashIds(row.source) * 31 + HashIds(row.prefix) * 7 + static_cast<size_t>(row.limit_tokens);
+}
+
+}  // namespace
+
+void RowQueue::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
+                   const std::shared_ptr<RowListener>& listener, const QueueShare& share) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  WaitForSpace(&lock, share);
+  // Before the rows are there, for should memory run out half-way. The lock keeps the workers back.
+  if (rows.size() == 1) {
+    work_.notify_one();
+  } else {
+    work_.notify_all();
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Append(std::move(rows[i]), Waiter{listener, positions[i], Counted(share.rows)});
+  }
+}
+
+void RowQueue::WaitForSpace(std::unique_lock<std::mutex>* lock, const QueueShare& share) {
+  const auto has_space = [&] { return *share.rows < share.most_rows || closed_; };
+  while (!has_space()) {
+    Jobs cancelled = TakeCancelled();
+    if (!cancelled.empty()) {
+      lock->unlock();
+      for (Job& job : cancelled) FailCancelled(&job);
+      lock->lock();
+      continue;
+    }
+    space_.wait_for(*lock, kSweepPeriod, has_space);
+  }
+}
+
+RowQueue::Jobs RowQueue::TakeCancelled() noexcept {
+  Jobs cancelled;
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const auto job = it++;
+    if (!IsCancelled(*job)) continue;
+    ForgetHash(job);
+    cancelled.splice(cancelled.end(), jobs_, job);
+  }
+  return cancelled;
+}
+
+void RowQueue::Append(CheckedRow row, Waiter waiter) {
+  const size_t hash = HashRow(row);
+  if (row.repeatable) {
+    const auto [begin, end] = by_hash_.equal_range(hash);
+    for (auto it = begin; it != end; ++it) {
+      if (!EqualRows(it->second->row, row)) continue;
+      it->second->waiters.push_back(std::move(waiter));
+      return;
+    }
+  }
+  const bool repeatable = row.repeatable;
+  Job job{std::move(row), {}, hash, Counted()};
+  job.waiters.push_back(std::move(waiter));
+  jobs_.push_back(std::move(job));
+  if (repeatable) by_hash_.emplace(hash, std::prev(jobs_.end()));
+}
+
+std::vector<Job> RowQueue::TakeCall(const CallBounds& bounds) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  work_.wait(lock, [&] { return !jobs_.empty() || closed_; });
+  if (jobs_.empty()) return {};
+  const std::vector<size_t> picked = PickCall(bounds);
+  std::vector<Job> call;
+  call.reserve(picked.size());  // from here on nothing throws
+  auto it = jobs_.begin();
+  size_t at = 0;
+  for (const size_t position : picked) {
+    std::advance(it, position - at);
+    ForgetHash(it);
+    for (Waiter& waiter : it->waiters) waiter.waiting = Counted();
+    call.push_back(std::move(*it));
+    call.back().running = Counted(running_);
+    it = jobs_.erase(it);
+    at = position + 1;
+  }
+  lock.unlock();
+  space_.notify_all();
+  return call;
+}
+
+std::vector<size_t> RowQueue::PickCall(CallBounds bounds) const {
+  std::vector<Candidate> candidates;
+  candidates.reserve(jobs_.size());
+  const CheckedRow& first = jobs_.front().row;
+  for (const Job& job : jobs_) {
+    candidates.push_back({static_cast<int64_t>(job.row.source.size()), job.row.copies,
+                          Joins(first, job.row), job.row.search_tokens});
+  }
+  bounds.max_rows = std::min(bounds.max_rows, FairShare(jobs_.size(), *running_, workers_));
+  return PickRows(candidates, bounds);
+}
+
+bool RowQueue::Joins(const CheckedRow& first, const CheckedRow& row) const {
+  if (&first == &row) return true;
+  if (!MayShareCall(first.key, row.key)) return false;
+  return !first.may_overrun || first.limit_tokens == row.limit_tokens ||
+         limit_rates_.AllowOverrun(first.key);
+}
+
+void RowQueue::ForgetHash(Jobs::iterator job) noexcept {
+  const auto [begin, end] = by_hash_.equal_range(job->hash);
+  const auto known =
+      std::find_if(begin, end, [job](const auto& entry) { return entry.second == job; });
+  if (known != end) by_hash_.erase(known);
+}
+
+void RowQueue::FailOldest(const Error& error) noexcept {
+  Jobs oldest;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (jobs_.empty()) return;  // another worker took it
+    ForgetHash(jobs_.begin());
+    oldest.splice(oldest.begin(), jobs_, jobs_.begin());
+  }
+  FailJob(&oldest.front(), error);
+  space_.notify_all();
+}
+
+void RowQueue::CountLimit(const CheckedRow& row, bool reached_limit) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  limit_rates_.Count(row.key, reached_limit);
+}
+
+bool RowQueue::empty() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return jobs_.empty();
+}
+
+void RowQueue::Close() noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closed_ = true;
+  }
+  work_.notify_all();
+  space_.notify_all();
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rows/call_report.h"
+
+#include "steady_clock.h"
+
+namespace ct2triton {
+
+CallTimes NoTime() noexcept {
+  const uint64_t now_ns = SteadyNow_ns();
+  return CallTimes{now_ns, now_ns, now_ns, now_ns};
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/ids_front.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "config/parse_value.h"
+#include "config/tensor_table.h"
+#include "error.h"
+#include "rows/row_tensors.h"
+#include "serving/ids_answer.h"
+#include "triton/input.h"
+
+namespace ct2triton {
+namespace {
+
+// The inputs by name, whatever integer type they have and however many buffers they lie in.
+RequestTensors ReadTensors(const RequestHandle& request, const ModelConfig& config) {
+  RequestTensors tensors;
+  bool has_input_ids = false;
+  for (TRITONBACKEND_Input* handle : request.Inputs()) {
+    Input input = DescribeInput(handle);
+    // Triton leaves the batch dimension out of the shape where it is 0: a request of no rows.
+    if (config.max_batch_size > 0 && input.shape.size() == 1) {
+      input.shape.insert(input.shape.begin(), 0);
+    }
+    if (input.name == tensor::kInputIds) {
+      tensors.input_ids = ReadIds(input);
+      has_input_ids = true;
+    } else if (input.name == tensor::kTargetPrefix) {
+      tensors.target_prefix = ReadIds(input);
+    } else if (input.name == tensor::kInputLengths) {
+      tensors.input_lengths = ReadIds(input);
+    } else if (input.name == tensor::kPrefixLengths) {
+      tensors.prefix_lengths = ReadIds(input);
+    } else {
+      throw Error(ErrorCode::kInvalidArgument, "unknown input " + Quote(input.name));
+    }
+  }
+  if (!has_input_ids) {
+    throw Error(ErrorCode::kInvalidArgument, std::string(tensor::kInputIds) + " is missing");
+  }
+  return tensors;
+}
+
+// The options of a request that sets any; nothing where the model's defaults hold unchanged.
+std::optional<DecodingOptions> ReadOptions(const RequestHandle& request, bool scores_wanted,
+                                           const ModelConfig& config) {
+  const auto parameters = request.Parameters();
+  const bool turn_scores_on = scores_wanted && !config.decoding.return_scores;
+  if (parameters.empty() && !turn_scores_on) return std::nullopt;
+  DecodingOptions options = config.decoding;
+  for (const auto& [name, value] : parameters) {
+    SetRequestParameter(name, value, config.engine, &options);
+  }
+  if (scores_wanted) options.return_scores = true;
+  return options;
+}
+
+}  // namespace
+
+DecodedRequest IdsFront::Decode(const RequestHandle& request) const {
+  auto wanted = request.WantedOutputs();
+  const bool scores = std::find(wanted.begin(), wanted.end(), tensor::kScores) != wanted.end();
+  const RequestTensors tensors = ReadTensors(request, config_);
+  const bool batched = tensors.input_ids.shape.size() > 1;
+  const auto options = ReadOptions(request, scores, config_);
+  DecodedRequest decoded;
+  decoded.rows =
+      model_.Check(SplitRows(tensors, model_.padding_to_strip()), options ? &*options : nullptr);
+  decoded.encoder =
+      std::make_unique<IdsAnswer>(config_, std::move(wanted), batched, model_.pad_id());
+  return decoded;
+}
+
+}  // namespace ct2triton

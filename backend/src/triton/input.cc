@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "triton/input.h"
+
+#include <memory>
+#include <utility>
+
+#include "error.h"
+#include "triton/data_type.h"
+#include "triton/guard.h"
+
+namespace ct2triton {
+namespace {
+
+[[noreturn]] void Refuse(const std::string& text) {
+  throw Error(ErrorCode::kInvalidArgument, text);
+}
+
+struct Buffer {
+  const void* data = nullptr;
+  uint64_t byte_size = 0;
+};
+
+Buffer ReadBuffer(const Input& input, uint32_t index) {
+  Buffer buffer;
+  TRITONSERVER_MemoryType memory_type = TRITONSERVER_MEMORY_CPU;
+  int64_t memory_type_id = 0;
+  ThrowIfError(TRITONBACKEND_InputBuffer(input.handle, index, &buffer.data, &buffer.byte_size,
+                                         &memory_type, &memory_type_id),
+               "reading an input");
+  if (memory_type == TRITONSERVER_MEMORY_GPU) {
+    Refuse(input.name + " lies in GPU memory; send it from CPU memory");
+  }
+  return buffer;
+}
+
+// Elements that the shape promises, checked against the bytes that are there.
+size_t ElementCount(const Input& input, size_t element_bytes) {
+  uint64_t bytes = element_bytes;
+  for (const int64_t dim : input.shape) {
+    if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes)) {
+      Refuse(input.name + ": bad dimension " + std::to_string(dim));
+    }
+  }
+  if (bytes != input.byte_size) {
+    Refuse(input.name + ": its shape needs " + std::to_string(bytes) + " bytes, " +
+           std::to_string(input.byte_size) + " came");
+  }
+  return bytes / element_bytes;
+}
+
+// An element may lie across the border of two buffers.
+std::shared_ptr<const std::string> JoinBuffers(const Input& input) {
+  auto bytes = std::make_shared<std::string>();
+  bytes->reserve(input.byte_size);
+  for (uint32_t i = 0; i < input.buffer_count; ++i) {
+    const Buffer buffer = ReadBuffer(input, i);
+    bytes->append(static_cast<const char*>(buffer.data), buffer.byte_size);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Input DescribeInput(TRITONBACKEND_Input* handle) {
+  Input input;
+  input.handle = handle;
+  const char* name = nullptr;
+  const int64_t* shape = nullptr;
+  uint32_t rank = 0;
+  ThrowIfError(TRITONBACKEND_InputProperties(handle, &name, &input.type, &shape, &rank,
+                                             &input.byte_size, &input.buffer_count),
+               "reading an input");
+  input.name = name;
+  input.shape.assign(shape, shape + rank);
+  return input;
+}
+
+IdTensor ReadIds(const Input& input) {
+  const auto type = IntegerTypeOf(input.type);
+  if (!type) {
+    Refuse(input.name + " is of type " + TRITONSERVER_DataTypeString(input.type) +
+           ", it must be of an integer type");
+  }
+  const size_t count = ElementCount(input, ByteSize(*type));
+  IdTensor tensor;
+  tensor.shape = input.shape;
+  Buffer whole;
+  if (input.buffer_count == 1) {
+    whole = ReadBuffer(input, 0);
+  } else {
+    tensor.joined = JoinBuffers(input);
+    whole = {tensor.joined->data(), tensor.joined->size()};
+  }
+  if (whole.byte_size != input.byte_size) Refuse(input.name + ": its data is incomplete");
+  tensor.values = IdView(whole.data, count, *type);
+  return tensor;
+}
+
+}  // namespace ct2triton
