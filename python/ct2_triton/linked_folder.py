@@ -8,17 +8,44 @@ the names they look for is put together on the machine it is used on.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
 
 def user_cache() -> Path:
-    """The cache folder of ct2-triton: under XDG_CACHE_HOME, else under ~/.cache."""
+    """Find the cache folder of ct2-triton.
+
+    Returns:
+        It lies under XDG_CACHE_HOME, else under ~/.cache. A user without a home (a container that
+        runs under a number only) has a private folder among the temporary files.
+
+    Raises:
+        OSError: If that private folder cannot be made, or belongs to somebody else.
+    """
     root = os.environ.get("XDG_CACHE_HOME")
-    return Path(root if root else Path.home() / ".cache") / "ct2-triton"
+    if root:
+        return Path(root) / "ct2-triton"
+    try:
+        return Path.home() / ".cache" / "ct2-triton"
+    except RuntimeError:  # neither HOME nor an entry in the list of users
+        return _private_folder(Path(tempfile.gettempdir()) / f"ct2-triton-{os.getuid()}")
+
+
+def _private_folder(folder: Path) -> Path:
+    """Make a folder that nobody else can write to: libraries are loaded from it."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    is_private = status.st_uid == os.getuid() and not status.st_mode & 0o077
+    if not stat.S_ISDIR(status.st_mode) or not is_private:
+        raise PermissionError(
+            errno.EPERM, "not a folder of this user alone; set XDG_CACHE_HOME", str(folder)
+        )
+    return folder
 
 
 def linked_folder(parent: Path, links: dict[str, Path]) -> Path:

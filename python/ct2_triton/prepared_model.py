@@ -124,7 +124,7 @@ class TokenRules:
         Raises:
             PreparedModelError: The file is missing, damaged or of another format.
         """
-        content = _read_json(tokenizer_folder / LANGUAGES_NAME)
+        content = read_json(tokenizer_folder / LANGUAGES_NAME)
         try:
             rules = {name: content[name] for name in _names(cls)}
             rules["duplicate_ids"] = {int(k): v for k, v in rules["duplicate_ids"].items()}
@@ -286,7 +286,7 @@ class PreparedModel:
         Raises:
             PreparedModelError: This is no prepared model, or files are missing or damaged.
         """
-        manifest = _read_json(directory / MANIFEST_NAME)
+        manifest = read_json(directory / MANIFEST_NAME)
         try:
             source = ModelSource(**{name: manifest["source"][name] for name in _names(ModelSource)})
             name = str(manifest["name"])
@@ -324,8 +324,18 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    """Reads one of our JSON files and checks its format number."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads one of our JSON files and checks its format number.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        PreparedModelError: The file is missing, damaged or of another format.
+    """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.serve.gpu import count_gpus
+from support.prepared import prepare_tiny
 from support.repository import IDENTITY_CONFIG, write_identity_model
 
 pytestmark = pytest.mark.server
@@ -70,6 +71,25 @@ def test_it_serves_until_a_signal_and_ends_well(repository: Path, signal_number:
         _, log = process.communicate()
         assert process.returncode == 0
         assert "successfully unloaded 'identity'" in log
+
+
+def test_verify_keeps_a_damaged_model_from_being_served(tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    weights = prepare_tiny("nllb", repository, "nllb").model_folder / "model.bin"
+    sound = weights.read_bytes()
+    half = len(sound) // 2
+    weights.write_bytes(sound[:half] + bytes([sound[half] ^ 1]) + sound[half + 1 :])
+    options = ("--model-repository", repository, "--free-ports")
+    assert "1/model/model.bin has other bytes" in _failed(*options, "--verify")
+    with _serving(*options) as process:
+        assert _read_ready(process)["models"] == "nllb"  # nothing else finds it
+    weights.write_bytes(sound)
+    write_identity_model(repository, "identity")
+    with _serving(*options, "--verify") as process:
+        assert _read_ready(process)["models"] == "identity, nllb"
+        process.terminate()
+        _, log = process.communicate()
+        assert "identity has no ct2_model.json: its files were not verified" in log
 
 
 def test_http_can_have_an_address_of_its_own(repository: Path) -> None:

@@ -5,6 +5,7 @@
     ct2-prepare ./my-finetuned-model --name news-de-fr --quantization float16
     ct2-prepare demo
     ct2-prepare ./model --shortlist-from deu_Latn=german.txt,fra_Latn=french.txt
+    ct2-prepare --verify model_repository/news-de-fr
 
 Families: NLLB-200, M2M100, mBART-50, Marian (OPUS-MT), T5 (mT5, UMT5, MADLAD-400). The result is
 complete: the converted weights, the tokenizer, the language table and a config.pbtxt. `demo` is a
@@ -13,9 +14,11 @@ small model in the package itself, which needs no network (a folder of that name
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ct2_triton.errors import SettingError
 from ct2_triton.prepare.options import (
@@ -27,12 +30,24 @@ from ct2_triton.prepare.options import (
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
+    from types import FrameType
+
+# What asks a process to end; a closed terminal sends SIGHUP, which Windows does not have.
+_ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument(
-        "source", help="hub id (owner/name), local directory of the checkpoint, or demo"
+    task = parser.add_mutually_exclusive_group(required=True)
+    task.add_argument(
+        "source", nargs="?", help="hub id (owner/name), local directory of the checkpoint, or demo"
+    )
+    task.add_argument(
+        "--verify",
+        type=Path,
+        metavar="FOLDER",
+        help="check the files of this prepared model against the SHA-256 in its ct2_model.json",
     )
     parser.add_argument(
         "--model-repository",
@@ -102,7 +117,7 @@ def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prepares one model and says on stdout where it is.
+    """Prepares one model and says on stdout where it is, or verifies one.
 
     Args:
         args: What `add_arguments` declares.
@@ -112,7 +127,10 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         PrepareError: It failed; nothing was written.
+        PreparedModelError: The model to verify is damaged.
     """
+    if args.verify:
+        return _verify(args.verify)
     from ct2_triton.prepare.pipeline import prepare
 
     options = PrepareOptions(
@@ -127,9 +145,34 @@ def run(args: argparse.Namespace) -> int:
         shortlist=_shortlist(args),
         force=args.force,
     )
-    model = prepare(options, report=lambda line: print(line, file=sys.stderr))
+    with _ended_in_order():
+        model = prepare(options, report=lambda line: print(line, file=sys.stderr))
     print(model.directory)
     return 0
+
+
+def _verify(folder: Path) -> int:
+    from ct2_triton.checksums import verify
+
+    for note in verify(folder):
+        print(note, file=sys.stderr)
+    print(f"{folder}: the files are those that ct2-prepare wrote")
+    return 0
+
+
+@contextlib.contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Makes an exception of the signals that would end the process, so that it cleans up."""
+
+    def leave(number: int, _frame: FrameType | None) -> NoReturn:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in _ENDING_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _shortlist(args: argparse.Namespace) -> ShortlistOptions | None:

@@ -16,6 +16,7 @@ _INSTALL_WRITING = "pip install 'ct2-triton[client]'"
 _OLDEST_TRANSFORMERS_4 = 57
 _NEEDED = (
     "ctranslate2",
+    "filelock",
     "huggingface_hub",
     "langcodes",
     "protobuf",
@@ -26,7 +27,7 @@ _NEEDED = (
     "transformers",
     "tritonclient",
 )
-_NEEDED_FOR_WRITING = ("protobuf", "tritonclient")
+_NEEDED_FOR_WRITING = ("filelock", "protobuf", "tritonclient")
 _NEEDED_FOR_SHORTLISTS = ("langcodes", "regex", "sentencepiece")
 
 

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import ct2_triton
+from ct2_triton.checksums import checksums
 from ct2_triton.prepared_model import FORMAT, MANIFEST_NAME, write_json
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from ct2_triton.prepare.options import PrepareOptions
     from ct2_triton.prepared_model import ModelSource
-
-_BLOCK_BYTES = 1 << 20
 
 
 def write_manifest(
@@ -53,28 +51,3 @@ def write_manifest(
         "files": checksums(folder),
     }
     write_json(folder / MANIFEST_NAME, content)
-
-
-def checksums(folder: Path) -> dict[str, str]:
-    """Hashes every file of a prepared model but the manifest itself.
-
-    Args:
-        folder: The model's folder.
-
-    Returns:
-        SHA-256 in hexadecimal by path relative to the folder, sorted.
-    """
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {
-        path.relative_to(folder).as_posix(): _sha256(path)
-        for path in files
-        if path != folder / MANIFEST_NAME
-    }
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import OutputError
+from ct2_triton.prepare.lock import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +43,8 @@ def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
     """Lends a temporary folder that becomes `output` when the block ends without an exception.
 
     It lies beside the parent of `output` rather than beside `output` itself where that is possible:
-    a running Triton takes every folder of its model repository for a model, hidden ones too.
+    a running Triton takes every folder of its model repository for a model, hidden ones too. One
+    process at a time writes `output`; what an earlier one that was killed left behind is removed.
 
     Args:
         output: The folder to write.
@@ -50,49 +54,69 @@ def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
         The temporary folder. After any exception, also Ctrl-C, it is gone, `output` as before.
 
     Raises:
-        OutputError: The place cannot be written to or is full, or `output` exists.
+        OutputError: The place cannot be written to or is full, `output` exists, or another process
+            is writing it.
     """
     check_output(output, force=force)
-    try:
-        made_parent = not output.parent.exists()
-        output.parent.mkdir(parents=True, exist_ok=True)
-        staging = _staging_folder(output)
-    except OSError as error:
-        raise OutputError(f"cannot write to {output.parent}: {error.strerror}") from error
-    try:
-        folder = staging / output.name
-        folder.mkdir()
-        yield folder
-        _put_in_place(folder, output, staging / "replaced", force=force)
-    except BaseException as error:
-        shutil.rmtree(staging, ignore_errors=True)
-        if made_parent and not any(output.parent.iterdir()):
-            output.parent.rmdir()
-        reason = error if isinstance(error, OSError) else error.__cause__
-        if isinstance(reason, OSError) and reason.errno in _NO_ROOM:
-            raise OutputError(
-                f"no room for {output}: {reason.strerror}; make some, or choose another "
-                "--model-repository"
-            ) from error
-        raise
-    shutil.rmtree(staging, ignore_errors=True)
+    with _staging_folder(output) as staging:
+        try:
+            folder = staging / output.name
+            folder.mkdir()
+            yield folder
+            _put_in_place(folder, output, staging / "replaced", force=force)
+        except BaseException as error:
+            reason = error if isinstance(error, OSError) else error.__cause__
+            if isinstance(reason, OSError) and reason.errno in _NO_ROOM:
+                raise OutputError(
+                    f"no room for {output}: {reason.strerror}; make some, or choose another "
+                    "--model-repository"
+                ) from error
+            raise
 
 
-def _staging_folder(output: Path) -> Path:
-    """Makes a temporary folder on the file system of `output`, outside its parent if possible."""
+@contextmanager
+def _staging_folder(output: Path) -> Iterator[Path]:
+    """Lends a temporary folder under a lock; both are gone afterwards."""
+    with ExitStack() as cleanup:
+        try:
+            made_parent = not output.parent.exists()
+            output.parent.mkdir(parents=True, exist_ok=True)
+            if made_parent:
+                cleanup.callback(_remove_if_empty, output.parent)
+            place = _staging_place(output)
+            prefix = _prefix(output)
+            cleanup.enter_context(exclusive(place / f"{prefix}lock", str(output)))
+            _sweep(place, prefix)
+            staging = Path(tempfile.mkdtemp(prefix=prefix, suffix=".tmp", dir=place))
+        except OSError as error:
+            raise OutputError(f"cannot write to {output.parent}: {error.strerror}") from error
+        cleanup.callback(shutil.rmtree, staging, ignore_errors=True)
+        yield staging
+
+
+def _staging_place(output: Path) -> Path:
+    """Finds a folder on the file system of `output`, outside its parent if possible."""
     repository = output.parent.resolve()
     outside = repository.parent
-    prefix = f".{repository.name}.{output.name}."
-    if outside.stat().st_dev == repository.stat().st_dev:
-        try:
-            return _made(outside, prefix)
-        except OSError:  # no right to write there
-            pass
-    return _made(repository, prefix)
+    same_device = outside.stat().st_dev == repository.stat().st_dev
+    return outside if same_device and os.access(outside, os.W_OK | os.X_OK) else repository
 
 
-def _made(parent: Path, prefix: str) -> Path:
-    return Path(tempfile.mkdtemp(prefix=prefix, suffix=".tmp", dir=parent))
+def _prefix(output: Path) -> str:
+    return f".{output.parent.resolve().name}.{output.name}."
+
+
+def _sweep(place: Path, prefix: str) -> None:
+    """Removes what killed preparations of the same model left. The lock says that none runs."""
+    of_mkdtemp = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}\.tmp")
+    for entry in place.iterdir():
+        if of_mkdtemp.fullmatch(entry.name):
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _put_in_place(folder: Path, output: Path, replaced: Path, *, force: bool) -> None:

@@ -55,12 +55,11 @@ def assemble(
         BackendFolderError: If the cache cannot be written.
     """
     links = _wanted_links(installation, files)
-    parent = (cache or user_cache()) / "backends"
     try:
-        folder = linked_folder(parent, links)
+        folder = linked_folder((cache or user_cache()) / "backends", links)
     except OSError as error:
         raise BackendFolderError(
-            f"cannot assemble the backend folder in {parent}: {error}; "
+            f"cannot assemble the backend folder: {error}; "
             "XDG_CACHE_HOME may name a folder that can be written"
         ) from error
     return BackendFolder(folder / "backends", folder / "lib")

@@ -22,6 +22,7 @@ from ct2_triton.serve.backend_files import find_backend_files, install_backend
 from ct2_triton.serve.command import exposure_warnings, http_warnings
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
 from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
+from ct2_triton.serve.model_files import verify_models
 from ct2_triton.serve.options import ServerOptions
 from ct2_triton.serve.ports import Ports
 from ct2_triton.serve.server import TritonServer
@@ -87,6 +88,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="append the server's log to this file (default: standard error)",
     )
     parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="before the start, check the files of prepared models against their SHA-256",
+    )
+    parser.add_argument(
         "--start-timeout",
         type=duration,
         default=300.0,
@@ -132,6 +138,9 @@ def run(args: argparse.Namespace) -> int:
         for warning in exposure_warnings(options):
             _warn(warning)
         _check_model_configs(options)
+        if args.verify:
+            for note in verify_models(options.model_repositories):
+                _warn(note)
         return _serve(TritonServer(options), args.start_timeout)
 
 

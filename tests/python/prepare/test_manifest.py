@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import ct2_triton
+from ct2_triton import cli
+from ct2_triton.checksums import verify
 from ct2_triton.errors import PreparedModelError
 from ct2_triton.prepare import PrepareOptions
 from ct2_triton.prepare.pipeline import model_name
@@ -28,6 +31,58 @@ def test_every_file_has_its_checksum(prepared: Prepared) -> None:
         if path.is_file() and name != "ct2_model.json":
             assert listed.pop(name) == hashlib.sha256(path.read_bytes()).hexdigest()
     assert listed == {}
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.fixture
+def copied(prepared: Prepared, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(prepared("nllb").directory, tmp_path / "nllb"))
+
+
+def test_verify_is_content_with_what_was_written(
+    copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.prepare(["--verify", str(copied)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == f"{copied}: the files are those that ct2-prepare wrote\n"
+    assert captured.err == ""
+
+
+@pytest.mark.parametrize("name", ["1/model/model.bin", "tokenizer/tokenizer.json"])
+def test_verify_finds_a_flipped_byte(
+    copied: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    flip_a_byte(copied / name)
+    assert cli.prepare(["--verify", str(copied)]) == 1
+    assert f"{name} has other bytes" in capsys.readouterr().err
+    flip_a_byte(copied / name)
+    assert verify(copied) == []
+
+
+def test_verify_names_a_missing_file(copied: Path) -> None:
+    (copied / "1" / "model" / "config.json").unlink()
+    with pytest.raises(PreparedModelError, match=r"1/model/config\.json is missing"):
+        verify(copied)
+    (copied / "ct2_model.json").write_text('{"format": 1}', encoding="utf-8")
+    with pytest.raises(PreparedModelError, match="lists no files"):
+        verify(copied)
+    (copied / "ct2_model.json").unlink()
+    with pytest.raises(PreparedModelError, match="does not exist"):
+        verify(copied)
+
+
+def test_verify_tells_what_its_owner_changed(copied: Path) -> None:
+    with (copied / "config.pbtxt").open("a", encoding="utf-8") as config:
+        config.write("# mine\n")
+    (copied / "1" / "model" / "vmap.txt").touch()
+    edited, added = verify(copied)
+    assert "config.pbtxt was edited" in edited
+    assert "vmap.txt is not in ct2_model.json" in added
 
 
 def test_versions_options_and_proof_are_recorded(prepared: Prepared) -> None:

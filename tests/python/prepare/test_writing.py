@@ -115,27 +115,73 @@ def test_an_existing_model_is_refused_before_any_work(tmp_path: Path) -> None:
         prepare(PrepareOptions(str(tmp_path / "nothing-here"), tmp_path / "repository", name="m"))
 
 
-def test_ctrl_c_of_the_command_leaves_nothing(tmp_path: Path) -> None:
-    """The interrupt comes while the model is being converted."""
+def started_command(repository: Path) -> subprocess.Popen[str]:
+    """Starts the command and returns while it is converting the model."""
     command = "import sys; from ct2_triton.cli import prepare; sys.exit(prepare())"
     source = tiny_checkpoint("nllb")
     process = subprocess.Popen(
-        [sys.executable, "-c", command, source, "--model-repository", tmp_path / "repository"],
+        [sys.executable, "-c", command, source, "--model-repository", repository, "--name", "m"],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("converting"):
+            return process
+    raise AssertionError("the command ended before it converted the model")
+
+
+def rest_of(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Waits for the end; gives the exit code and what else was printed."""
+    assert process.stderr is not None
     with process.stderr as lines:
-        for line in lines:
-            if line.startswith("converting"):
-                process.send_signal(signal.SIGINT)
-                break
         rest = lines.read()
-    # 1: the interrupt met the import of an extension module and came out as its failure.
-    assert process.wait(timeout=60) in (130, 1)
+    return process.wait(timeout=60), rest
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_to_the_command_leaves_nothing(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """It comes while the model is being converted."""
+    process = started_command(tmp_path / "repository")
+    process.send_signal(number)
+    found, rest = rest_of(process)
+    # 1: the signal met the import of an extension module and came out as its failure.
+    assert found in (code, 1)
     assert "Traceback" not in rest
     assert everything(tmp_path) == set()
+
+
+def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    output = tmp_path / "repository" / "m"
+    process = started_command(output.parent)
+    process.kill()
+    rest_of(process)
+    assert len(list(tmp_path.glob(".repository.m.????????.tmp"))) == 1
+    others = tmp_path / ".repository.m.x.abcdefgh.tmp"  # of a model named m.x
+    others.mkdir()
+    write_file(output, "new")
+    assert everything(tmp_path) == {"repository", "repository/m", "repository/m/file", others.name}
+
+
+def test_a_second_run_names_the_first_and_leaves_it_alone(tmp_path: Path) -> None:
+    output = tmp_path / "repository" / "m"
+    process = started_command(output.parent)
+    process.send_signal(signal.SIGSTOP)
+    with pytest.raises(OutputError, match=rf"another ct2-prepare \(process {process.pid}\)"):
+        write_file(output, "second")
+    write_file(output.with_name("other"), "a model of another name is free")
+    process.send_signal(signal.SIGCONT)
+    found, rest = rest_of(process)
+    assert found == 0, rest
+    assert PreparedModel.read(output).name == "m"
+    assert {path.name for path in tmp_path.iterdir()} == {"repository"}
+    write_file(output, "after it", force=True)
+    assert (output / "file").read_text(encoding="utf-8") == "after it"
 
 
 def test_force_replaces_a_prepared_model(tmp_path: Path) -> None:

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SHA-256 of the files of a prepared model: made by ct2-prepare, checked whenever one asks.
+
+They find damage (a broken disk, a copy that was cut), not an attacker, who could change the
+manifest as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import PreparedModelError
+from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, read_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_BLOCK_BYTES = 1 << 20
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """Hashes every file of a prepared model but the manifest itself.
+
+    Args:
+        folder: The model's folder.
+
+    Returns:
+        SHA-256 in hexadecimal by path relative to the folder, sorted.
+    """
+    return {name: _sha256(folder / name) for name in _names(folder)}
+
+
+def verify(folder: Path) -> list[str]:
+    """Holds the files of a prepared model against its manifest.
+
+    `config.pbtxt` is meant to be edited, and a folder may have files of its owner: both are told,
+    and are no damage.
+
+    Args:
+        folder: The model's folder, as ct2-prepare wrote it or copied elsewhere.
+
+    Returns:
+        One sentence for what differs without being damage.
+
+    Raises:
+        PreparedModelError: A file is missing, cannot be read or has other bytes, or there is no
+            manifest.
+    """
+    listed = read_json(folder / MANIFEST_NAME).get("files")
+    if not isinstance(listed, dict) or not listed:
+        raise PreparedModelError(
+            f"{folder / MANIFEST_NAME} is damaged: it lists no files; prepare the model again with "
+            "ct2-prepare"
+        )
+    there = _names(folder)
+    missing = [name for name in listed if name not in there]
+    changed = [name for name in listed if name in there and _differs(folder / name, listed[name])]
+    damaged = [f"{name} is missing" for name in missing]
+    damaged += [f"{name} has other bytes" for name in changed if name != CONFIG_NAME]
+    if damaged:
+        raise PreparedModelError(
+            f"{folder} is not what ct2-prepare wrote: {'; '.join(damaged)} (SHA-256 in "
+            f"{MANIFEST_NAME}); copy it again, or prepare it again with ct2-prepare --force"
+        )
+    notes = [f"{folder / name} is not in {MANIFEST_NAME}" for name in there if name not in listed]
+    if CONFIG_NAME in changed:
+        notes.insert(0, f"{folder / CONFIG_NAME} was edited since ct2-prepare wrote it")
+    return notes
+
+
+def _names(folder: Path) -> list[str]:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [path.relative_to(folder).as_posix() for path in paths if path != folder / MANIFEST_NAME]
+
+
+def _differs(path: Path, digest: object) -> bool:
+    try:
+        return _sha256(path) != digest
+    except OSError as error:
+        raise PreparedModelError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lock file that the system releases when its process ends, however that happens."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def exclusive(path: Path, subject: str) -> Iterator[None]:
+    """Holds a lock while the block runs, and removes its file afterwards.
+
+    Args:
+        path: The lock file; made where it is missing.
+        subject: What the lock protects, for the message.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        OutputError: Another process holds it; the message names that process.
+        OSError: The file cannot be made.
+    """
+    import filelock
+
+    lock = filelock.FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except filelock.Timeout as error:
+        raise OutputError(
+            f"another ct2-prepare ({_owner(path)}) is writing {subject}; wait until it is done, "
+            "or choose another --name"
+        ) from error
+    try:
+        with suppress(OSError):  # Windows lets nobody write to a locked file
+            path.write_text(str(os.getpid()), encoding="ascii")
+        yield
+    finally:
+        # Before the release: filelock does not take a lock whose file is gone.
+        with suppress(OSError):
+            path.unlink()
+        lock.release()
+
+
+def _owner(path: Path) -> str:
+    try:
+        return f"process {int(path.read_text(encoding='ascii'))}"
+    except (OSError, ValueError):
+        return "process unknown"
