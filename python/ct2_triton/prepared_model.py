@@ -32,6 +32,9 @@ CONFIG_NAME = "config.pbtxt"
 TOKENIZER_NAME = "tokenizer"
 LANGUAGES_NAME = "languages.json"
 
+# Of `TokenRules`, what folders that were prepared by an earlier version do not have.
+_LATER_NAMES = {"other_scripts", "source_last"}
+
 
 @dataclass(frozen=True)
 class Language:
@@ -70,6 +73,8 @@ class TokenRules:
     one call per sentence is enough and no state of the tokenizer is changed. Then
 
         INPUT_IDS     = source.source_ids + target.target_source_ids + pieces + end_ids
+                        (target.target_source_ids + pieces + end_ids + source.source_ids where
+                        `source_last` is true)
         TARGET_PREFIX = target.target_prefix_ids          (`[]` where the model takes none)
         pieces out    = OUTPUT_IDS without its first len(TARGET_PREFIX) ids
 
@@ -94,6 +99,9 @@ class TokenRules:
         max_target_tokens: Longest OUTPUT_IDS the model has positions for; None: no limit.
         languages: Every language, in the order of the source's tokenizer; may be empty (T5 without
             known tasks: the task is part of the text).
+        other_scripts: Script by name, for names whose region chooses a script that the model does
+            not have (`zh-TW` for a model of Simplified Chinese alone); they are refused.
+        source_last: `source_ids` go behind `end_ids` (NLLB with `legacy_behaviour`).
     """
 
     family: str
@@ -110,6 +118,8 @@ class TokenRules:
     max_source_tokens: int | None = None
     max_target_tokens: int | None = None
     languages: tuple[Language, ...] = ()
+    other_scripts: Mapping[str, str] = field(default_factory=dict)
+    source_last: bool = False
 
     @classmethod
     def read(cls, tokenizer_folder: Path) -> TokenRules:
@@ -126,7 +136,8 @@ class TokenRules:
         """
         content = read_json(tokenizer_folder / LANGUAGES_NAME)
         try:
-            rules = {name: content[name] for name in _names(cls)}
+            later = {name: content[name] for name in _LATER_NAMES if name in content}
+            rules = {name: content[name] for name in _names(cls) - _LATER_NAMES} | later
             rules["duplicate_ids"] = {int(k): v for k, v in rules["duplicate_ids"].items()}
             rules["languages"] = [_language(entry) for entry in rules["languages"]]
             return cls(**_with_tuples(rules, ("end_ids", "special_ids", "languages")))
@@ -185,7 +196,8 @@ class TokenRules:
         """
         first = source.source_ids if source else ()
         then = target.target_source_ids if target else ()
-        return [*first, *then, *pieces, *self.end_ids]
+        rest = [*then, *pieces, *self.end_ids]
+        return [*rest, *first] if self.source_last else [*first, *rest]
 
     def target_prefix(self, target: Language | None) -> list[int]:
         """Gives one row of TARGET_PREFIX; empty where the model takes none."""
@@ -211,7 +223,13 @@ class TokenRules:
                     f"this model needs a {side} language, for example {self._some(side)}"
                 )
             return None
-        language = self._by_name.get(_fold(name)) or self._by_name.get(_without_region(name))
+        language = self._by_name.get(_fold(name))
+        if language is None and (script := self._script_by_name.get(_fold(name))):
+            raise UnknownLanguageError(
+                f"{name!r} is written in the script {script}, which the model does not have; "
+                f"nearest: {self._nearest(name, side)}"
+            )
+        language = language or self._by_name.get(_without_region(name))
         if language is None or not getattr(language, side):
             raise UnknownLanguageError(
                 f"the model has no {side} language {name!r}; nearest: {self._nearest(name, side)}"
@@ -222,6 +240,10 @@ class TokenRules:
     def _by_name(self) -> dict[str, Language]:
         aliases = {_fold(name): entry for entry in self.languages for name in entry.aliases}
         return {**aliases, **{_fold(entry.code): entry for entry in self.languages}}
+
+    @cached_property
+    def _script_by_name(self) -> dict[str, str]:
+        return {_fold(name): script for name, script in self.other_scripts.items()}
 
     def _nearest(self, name: str, side: str) -> str:
         known = {key: entry for key, entry in self._by_name.items() if getattr(entry, side)}

@@ -4,14 +4,20 @@
 The families name languages in their own ways (`deu_Latn`, `de`, `de_DE`, `deu`). Here each code
 gets aliases: BCP 47 tags (`de`, `de-Latn`), ISO 639-3 (`deu`) and the FLORES-200 name (`deu_Latn`).
 An alias that fits several languages of the model goes to the closest: the one with that very
-language subtag before one that is only its usual variety, then the one in the script in which the
-language is usually written (`zh` is `zho_Hans`). What is still ambiguous is no alias.
+language subtag, then its usual variety (`ar` is `arb_Arab`), then any member of the macrolanguage
+(`ps` is `pbt_Arab`); of those, the one in the script in which the language is usually written (`zh`
+is `zho_Hans`). What is still ambiguous is no alias.
+
+A region can choose a script (`zh-TW`, `pa-PK`). Such a name is an alias of the language in that
+script; where the model lacks it, the name is kept apart, so that it is refused and not answered in
+the other script. All tables are those of `langcodes`: IANA's registry and CLDR's likely subtags.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,10 +44,7 @@ _OTHER_SUBTAGS = {
 # Santali under the wrong script. `arb_Latn` and `min_Arab` of FLORES-200 have no token at all.
 _FLORES_NAMES = {"sat_Beng": "sat_Olck"}
 
-# Regions that choose a script, for the one language whose script users name by region.
-_REGIONS_OF_SCRIPT = {"zh": ("CN", "SG", "MY", "TW", "HK", "MO")}
-
-_EXACT, _VARIETY = 0, 1
+_EXACT, _VARIETY, _MEMBER = 0, 1, 2
 
 
 def with_aliases(languages: Sequence[Language], tags: Mapping[str, str]) -> tuple[Language, ...]:
@@ -68,6 +71,29 @@ def with_aliases(languages: Sequence[Language], tags: Mapping[str, str]) -> tupl
     return tuple(replace(entry, aliases=tuple(sorted(aliases[entry.code]))) for entry in languages)
 
 
+def names_of_other_scripts(
+    languages: Sequence[Language], tags: Mapping[str, str]
+) -> dict[str, str]:
+    """Lists the names whose region chooses a script that the model does not have.
+
+    Args:
+        languages: The languages of one model, with their aliases.
+        tags: BCP 47 tag of each code, for the codes that stand for a language.
+
+    Returns:
+        ISO 15924 code of the script by name, for example `Hant` by `zh-TW`.
+    """
+    known = {_fold(name) for entry in languages for name in (entry.code, *entry.aliases)}
+    found = {
+        f"{subtag}-{region}": script
+        for entry in languages
+        if (tag := tags.get(entry.code)) and _is_well_formed(tag)
+        for subtag in _subtags(_subtag_of(tag))
+        for region, script in _scripts_by_region(subtag).items()
+    }
+    return {name: script for name, script in sorted(found.items()) if _fold(name) not in known}
+
+
 def _is_well_formed(tag: str) -> bool:
     import langcodes
     from langcodes.tag_parser import LanguageTagError
@@ -85,14 +111,13 @@ def _candidates(code: str, tag: str) -> dict[str, int]:
 
     parsed = langcodes.Language.get(tag, normalize=False)
     script = parsed.script or langcodes.Language.get(tag).maximize().script
-    subtags = _subtags(_MODEL_CODES.get(str(parsed.language), str(parsed.language)))
     names: dict[str, int] = {}
-    for subtag, rank in subtags.items():
+    for subtag, rank in _subtags(_subtag_of(tag)).items():
         names.setdefault(subtag, rank)
         if script:
             names.setdefault(f"{subtag}{'-' if len(subtag) == 2 else '_'}{script}", rank)
-        for region in _REGIONS_OF_SCRIPT.get(subtag, ()):
-            if langcodes.Language.get(f"{subtag}-{region}").maximize().script == script:
+        for region, usual in _scripts_by_region(subtag).items():
+            if usual == script:
                 names.setdefault(f"{subtag}-{region}", rank)
     if code in _FLORES_NAMES:
         names[_FLORES_NAMES[code]] = _EXACT
@@ -101,17 +126,47 @@ def _candidates(code: str, tag: str) -> dict[str, int]:
     return names
 
 
-def _subtags(subtag: str) -> dict[str, int]:
-    """Subtags that name a language: its ISO 639 codes, then those it is the usual variety of."""
+def _subtag_of(tag: str) -> str:
     import langcodes
+
+    subtag = str(langcodes.Language.get(tag, normalize=False).language)
+    return _MODEL_CODES.get(subtag, subtag)
+
+
+def _subtags(subtag: str) -> dict[str, int]:
+    """Subtags that name a language: its ISO 639 codes, then those of its macrolanguage."""
+    import langcodes
+    from langcodes.data_dicts import MACROLANGUAGES
 
     exact = {name for name in (subtag, langcodes.standardize_tag(subtag)) if "-" not in name}
     alpha3 = {name for name in map(_alpha3, exact) if name}
     exact |= alpha3 | {other for name in alpha3 for other in _OTHER_SUBTAGS.get(name, ())}
     variety = langcodes.standardize_tag(subtag, macro=True)
     varieties = {variety, _alpha3(variety)} if "-" not in variety else set()
-    ranked = {name: _VARIETY for name in varieties if name}
+    macro = MACROLANGUAGES.get(subtag, "")
+    # A language with a two-letter code of its own is no other's variety: Indonesian is not Malay.
+    has_own = any(len(name) == 2 for name in exact)
+    members = {macro, _alpha3(macro)} if macro and not has_own else set()
+    ranked = {name: _MEMBER for name in members if name}
+    ranked |= {name: _VARIETY for name in varieties if name}
     return ranked | dict.fromkeys(exact, _EXACT)
+
+
+@cache
+def _scripts_by_region(subtag: str) -> dict[str, str]:
+    """Regions in which a language is usually written in another script than elsewhere."""
+    import langcodes
+    from langcodes.data_dicts import LIKELY_SUBTAGS
+
+    two_letters = langcodes.standardize_tag(subtag)  # the table names languages so
+    usual = langcodes.Language.get(two_letters).maximize().script
+    found = {}
+    for key, likely in LIKELY_SUBTAGS.items():
+        language, _, region = key.partition("-")
+        script = likely.split("-")[1]
+        if language == two_letters and len(region) in (2, 3) and script != usual:
+            found[region] = script
+    return found
 
 
 def _alpha3(subtag: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ct2_triton.prepare.languages import with_aliases
+from ct2_triton.prepare.languages import names_of_other_scripts, with_aliases
 from ct2_triton.prepared_model import TokenRules
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ def build_rules(
         The rules.
     """
     found = family.languages(tokenizer, checkpoint.config)
-    tags = {entry.code: family.language_tag(entry.code) for entry in found}
-    languages = with_aliases(found, {code: tag for code, tag in tags.items() if tag})
+    named = {entry.code: family.language_tag(entry.code) for entry in found}
+    tags = {code: tag for code, tag in named.items() if tag}
+    languages = with_aliases(found, tags)
     limit = family.position_limit(checkpoint.config)
     return TokenRules(
         family=family.name,
@@ -53,6 +54,8 @@ def build_rules(
         max_source_tokens=limit,
         max_target_tokens=limit,
         languages=languages,
+        other_scripts=names_of_other_scripts(languages, tags),
+        source_last=family.source_last(tokenizer),
     )
 
 

@@ -80,9 +80,11 @@ def engine_vocabulary(model: PreparedModel) -> list[str]:
     return list(json.loads(path.read_text(encoding="utf-8")))
 
 
-def reference_outputs(case: Case, rules: TokenRules, texts: Sequence[str]) -> list[list[int]]:
+def reference_outputs(
+    case: Case, rules: TokenRules, texts: Sequence[str], checkpoint: Path | None = None
+) -> list[list[int]]:
     """What `generate` gives for the same checkpoint, without special tokens."""
-    folder = tiny_checkpoint(case.family)
+    folder = checkpoint or tiny_checkpoint(case.family)
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
     model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
     if case.src_lang:
@@ -169,6 +171,29 @@ def test_source_language_comes_first_and_the_end_last(prepared: Prepared, family
     assert rules.target_prefix(french) == list(french.target_prefix_ids)
     assert rules.source_required
     assert rules.target_required
+
+
+def test_legacy_nllb_has_the_source_language_last(
+    checkpoint_copy: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """What transformers before 4.30 gave, and what some models were fine-tuned with."""
+    checkpoint, case = checkpoint_copy("nllb"), CASES[0]
+    edit_json(checkpoint / "tokenizer_config.json", legacy_behaviour=True)
+    options = PrepareOptions(str(checkpoint), tmp_path / "repository", quantization="float32")
+    model = prepare(options)
+    rules = TokenRules.read(model.tokenizer_folder)
+    english, french = rules.source_language("en"), rules.target_language("fr")
+    assert english is not None
+    assert rules.input_ids([7, 8], english, french) == [7, 8, 2, english.source_ids[0]]
+    found = prepared_outputs(model, case, TEXTS)
+    assert found == reference_outputs(case, rules, TEXTS, checkpoint)
+    assert found != prepared_outputs(prepare_usual(tmp_path), case, TEXTS)
+
+
+def prepare_usual(folder: Path) -> PreparedModel:
+    return prepare(
+        PrepareOptions(str(tiny_checkpoint("nllb")), folder / "usual", quantization="float32")
+    )
 
 
 def test_nllb_has_the_released_layout(prepared: Prepared) -> None:

@@ -4,14 +4,21 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
+import langcodes
 import pytest
+from langcodes.data_dicts import LANGUAGE_ALPHA3, MACROLANGUAGES
 
 from ct2_triton.errors import UnknownLanguageError
 from ct2_triton.prepare.families.marian import Marian
 from ct2_triton.prepare.languages import with_aliases
 from ct2_triton.prepared_model import Language, TokenRules
 from python.prepare.conftest import Prepared
+
+
+# Codes that ISO 639-1 had once.
+WITHDRAWN = {"in", "iw", "ji", "jw", "mo", "sh", "bh"}
 
 
 def target_code(rules: TokenRules, name: str) -> str:
@@ -63,10 +70,71 @@ def target_code(rules: TokenRules, name: str) -> str:
         ("yi", "ydd_Hebr"),
         ("or", "ory_Orya"),
         ("mn", "khk_Cyrl"),
+        ("ps", "pbt_Arab"),
+        ("pus", "pbt_Arab"),
+        ("qu", "quy_Latn"),
+        ("ff", "fuv_Latn"),
+        ("kr", "knc_Latn"),
+        ("kr-Arab", "knc_Arab"),
+        ("az-IR", "azb_Arab"),
+        ("az-AZ", "azj_Latn"),
+        ("ku-LB", "ckb_Arab"),
+        ("pa-IN", "pan_Guru"),
+        ("uz-UZ", "uzn_Latn"),
+        ("zho_MO", "zho_Hant"),
+        ("zh-SG", "zho_Hans"),
     ],
 )
 def test_names_of_nllb_languages(prepared: Prepared, name: str, code: str) -> None:
     assert target_code(prepared("nllb").rules, name) == code
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "script", "nearest"),
+    [
+        ("mbart50", "zh-TW", "Hant", "zh_CN"),
+        ("mbart50", "zh_HK", "Hant", "zh_CN"),
+        ("m2m100", "zho-TW", "Hant", "zh"),
+        ("nllb", "pa-PK", "Arab", "pan_Guru"),
+        ("nllb", "uz-AF", "Arab", "uzn_Latn"),
+        ("nllb", "uzb_CN", "Cyrl", "uzn_Latn"),
+        ("nllb", "mn-CN", "Mong", "khk_Cyrl"),
+    ],
+)
+def test_a_region_of_another_script_is_not_dropped(
+    prepared: Prepared, family: str, name: str, script: str, nearest: str
+) -> None:
+    rules = prepared(family).rules
+    with pytest.raises(UnknownLanguageError, match=f"script {script}, .*nearest: {nearest}"):
+        rules.target_language(name)
+    assert target_code(rules, name[:3].rstrip("-_")) == nearest
+
+
+@pytest.mark.parametrize(("family", "least"), [("nllb", 127), ("m2m100", 90), ("mbart50", 50)])
+def test_every_code_of_iso_639_1_that_a_model_has_is_known(
+    prepared: Prepared, family: str, least: int
+) -> None:
+    """ISO 639's own tables say which: a language of the model, or the macrolanguage of one."""
+    rules = prepared(family).rules
+    spoken = {re.split("[-_]", entry.code)[0] for entry in rules.languages} - {"ns"}  # is no code
+    alpha3 = {langcodes.Language.get(code).to_alpha3() for code in spoken}
+    of_macro = {macro for code, macro in MACROLANGUAGES.items() if code in alpha3}
+    codes = {
+        code
+        for code, long in LANGUAGE_ALPHA3.items()
+        if len(code) == 2 and (long in alpha3 or code in of_macro)
+    } - WITHDRAWN
+    assert len(codes) >= least
+    for code in codes:
+        assert target_code(rules, code)
+        assert target_code(rules, code) == target_code(rules, LANGUAGE_ALPHA3[code])
+
+
+def test_a_language_with_a_code_of_its_own_is_no_other_one(prepared: Prepared) -> None:
+    """Indonesian is in the macrolanguage Malay, which mBART-50 does not have."""
+    assert target_code(prepared("mbart50").rules, "id") == "id_ID"
+    with pytest.raises(UnknownLanguageError):
+        prepared("mbart50").rules.target_language("ms")
 
 
 @pytest.mark.parametrize("name", ["arb_Latn", "min_Arab", "sr-Latn", "zz", "xx_Latn", "", "<s>"])

@@ -162,6 +162,17 @@ def test_rules_survive_writing_and_reading(prepared: Prepared, tmp_path: Path) -
         assert TokenRules.read(tmp_path) == rules
 
 
+def test_rules_of_an_earlier_version_are_read(prepared: Prepared, tmp_path: Path) -> None:
+    prepared("marian").rules.write(tmp_path)
+    path = tmp_path / "languages.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    for key in ("other_scripts", "source_last"):
+        del content[key]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert not TokenRules.read(tmp_path).source_last
+    assert TokenRules.read(tmp_path).languages == prepared("marian").rules.languages
+
+
 @pytest.mark.parametrize("key", ["end_ids", "languages", "duplicate_ids"])
 def test_damaged_rules_are_refused(prepared: Prepared, tmp_path: Path, key: str) -> None:
     prepared("nllb").rules.write(tmp_path)

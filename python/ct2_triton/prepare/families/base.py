@@ -108,6 +108,10 @@ class Family(ABC):
         """Tells whether a source language must be named: where its ids go into the source."""
         return any(entry.source_ids for entry in languages)
 
+    def source_last(self, tokenizer: PreTrainedTokenizerBase) -> bool:
+        """Tells whether the source language's ids go behind the end token, not first."""
+        return False
+
     def target_required(self, languages: Sequence[Language]) -> bool:
         """Tells whether a target language must be named: where one is asked for by ids."""
         return any(entry.target_prefix_ids or entry.target_source_ids for entry in languages)

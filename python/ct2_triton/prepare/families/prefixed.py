@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class _Prefixed(Family):
     """`[language] pieces </s>` in the source, `</s> [language]` to start the target.
 
-    Older versions of `transformers` put the source language last. The models released since then
-    say nothing about it in their files; the order here is that of the papers.
+    Older versions of `transformers` put the source language of NLLB last. Models that were trained
+    so say `legacy_behaviour`; those that say nothing have the order of the papers.
     """
 
     code_pattern: ClassVar[re.Pattern[str]]
@@ -86,6 +86,10 @@ class NLLB(_Prefixed):
         if checkpoint.tokenizer_class:
             return checkpoint.tokenizer_class == "NllbTokenizer"
         return not checkpoint.has("vocab.json")
+
+    def source_last(self, tokenizer: PreTrainedTokenizerBase) -> bool:
+        """Follows the tokenizer: `pieces </s> [language]` where its files ask for it."""
+        return bool(getattr(tokenizer, "legacy_behaviour", False))
 
 
 class M2M100(_Prefixed):
