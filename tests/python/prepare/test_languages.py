@@ -16,7 +16,6 @@ from ct2_triton.prepare.languages import with_aliases
 from ct2_triton.prepared_model import Language, TokenRules
 from python.prepare.conftest import Prepared
 
-
 # Codes that ISO 639-1 had once.
 WITHDRAWN = {"in", "iw", "ji", "jw", "mo", "sh", "bh"}
 
