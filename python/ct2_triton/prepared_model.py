@@ -33,7 +33,7 @@ TOKENIZER_NAME = "tokenizer"
 LANGUAGES_NAME = "languages.json"
 
 # Of `TokenRules`, what folders that were prepared by an earlier version do not have.
-_LATER_NAMES = {"other_scripts", "source_last"}
+_LATER_NAMES = {"added_tokens", "other_scripts", "source_last"}
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,23 @@ class Language:
     source_ids: tuple[int, ...] = ()
     target_source_ids: tuple[int, ...] = ()
     target_prefix_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class AddedToken:
+    """A token that somebody added to the tokenizer of a family (`tokenizer.add_tokens`).
+
+    Wherever its content stands in a text, it is this one token, which `tokenizer.json` matches.
+
+    Attributes:
+        content: The text that it stands for.
+        id: Its id.
+        special: Whether the text of an answer leaves it out, as transformers does.
+    """
+
+    content: str
+    id: int
+    special: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,6 +116,8 @@ class TokenRules:
         max_target_tokens: Longest OUTPUT_IDS the model has positions for; None: no limit.
         languages: Every language, in the order of the source's tokenizer; may be empty (T5 without
             known tasks: the task is part of the text).
+        added_tokens: Tokens that texts may hold beside the tokenizer's pieces; where there are any,
+            texts are split with `tokenizer.json`.
         other_scripts: Script by name, for names whose region chooses a script that the model does
             not have (`zh-TW` for a model of Simplified Chinese alone); they are refused.
         source_last: `source_ids` go behind `end_ids` (NLLB with `legacy_behaviour`).
@@ -118,6 +137,7 @@ class TokenRules:
     max_source_tokens: int | None = None
     max_target_tokens: int | None = None
     languages: tuple[Language, ...] = ()
+    added_tokens: tuple[AddedToken, ...] = ()
     other_scripts: Mapping[str, str] = field(default_factory=dict)
     source_last: bool = False
 
@@ -140,7 +160,9 @@ class TokenRules:
             rules = {name: content[name] for name in _names(cls) - _LATER_NAMES} | later
             rules["duplicate_ids"] = {int(k): v for k, v in rules["duplicate_ids"].items()}
             rules["languages"] = [_language(entry) for entry in rules["languages"]]
-            return cls(**_with_tuples(rules, ("end_ids", "special_ids", "languages")))
+            rules["added_tokens"] = [AddedToken(**entry) for entry in rules.get("added_tokens", ())]
+            lists = ("end_ids", "special_ids", "languages", "added_tokens")
+            return cls(**_with_tuples(rules, lists))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise PreparedModelError(
                 f"{tokenizer_folder / LANGUAGES_NAME} is damaged ({error!r}); "

@@ -11,6 +11,9 @@ adds a piece to an NLLB text that ends in a space).
 Text is only ever text. transformers turns a literal `</s>` or `fra_Latn` in a sentence into that
 special token, so that whoever writes the sentence can end it or change its language; here they are
 spelled in ordinary pieces, as transformers does with `split_special_tokens=True`.
+
+Tokens that somebody added to a family's own (`TokenRules.added_tokens`) are single tokens in a
+text, as transformers has them; SentencePiece does not know them, so tokenizer.json is read.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
     from sentencepiece import SentencePieceProcessor
 
-    from ct2_triton.prepared_model import TokenRules
+    from ct2_triton.prepared_model import AddedToken, TokenRules
 
 _SPACE = "▁"  # how SentencePiece writes a space at the start of a piece
 
@@ -50,25 +53,38 @@ class Pieces(Protocol):
 class JsonPieces:
     """Pieces of a tokenizer.json, read with the `tokenizers` library."""
 
-    def __init__(self, file: Path) -> None:
-        """Reads the file."""
+    def __init__(self, file: Path, added: Sequence[AddedToken] = (), before: str = "") -> None:
+        """Reads the file.
+
+        Args:
+            file: The tokenizer.json.
+            added: Tokens that a text may hold; any other special token in a text is only text.
+            before: What stands between a text and what goes before it in a row.
+        """
         import tokenizers
 
-        self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
+        self._before = before
+        self._left_out = {token.id for token in added if token.special}
+        content = json.loads(file.read_text(encoding="utf-8"))
+        for entry in content["added_tokens"]:
+            entry["special"] = entry["special"] and entry["id"] not in self._left_out
+        self._tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True
         self.space_id = self._tokenizer.token_to_id(_SPACE)
-        self.text_ids = frozenset(self._tokenizer.get_vocab(with_added_tokens=False).values())
+        vocabulary = self._tokenizer.get_vocab(with_added_tokens=False)
+        self.text_ids = frozenset(vocabulary.values()) | {token.id for token in added}
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text."""
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        ids: list[int] = self._tokenizer.encode(self._before + text, add_special_tokens=False).ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text of ids, without spaces around it; special tokens have none."""
-        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        kept = [i for i in ids if i not in self._left_out]
+        text: str = self._tokenizer.decode(kept, skip_special_tokens=True)
         return text.strip()
 
 
@@ -128,6 +144,10 @@ def read_pieces(folder: Path, rules: TokenRules, *, of_targets: bool = False) ->
     try:
         if rules.family in ("m2m100", "marian"):
             return _listed_pieces(folder, rules, of_targets)
+        if rules.added_tokens:
+            # T5 is told its task in words before the text: an added token then follows a space.
+            before = " " if rules.family == "t5" and rules.languages else ""
+            return JsonPieces(folder / "tokenizer.json", rules.added_tokens, before)
         file = folder / _SENTENCEPIECE_FILES[rules.family]
         if file.exists() or not (folder / "tokenizer.json").exists():
             return _shifted_pieces(file, rules)

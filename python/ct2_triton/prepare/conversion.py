@@ -110,13 +110,25 @@ def complete_special_tokens(model: Path, tokenizer: PreTrainedTokenizerBase) -> 
     return [f"{key} was null, set to {token}" for key, token in repaired.items()]
 
 
-def copy_tokenizer(checkpoint: Checkpoint, output: Path) -> None:
+def copy_tokenizer(
+    checkpoint: Checkpoint, output: Path, tokenizer: PreTrainedTokenizerBase | None = None
+) -> None:
     """Copies the tokenizer files, and the config by which `AutoTokenizer` finds the class.
 
     Args:
         checkpoint: The checkpoint.
         output: An existing folder.
+        tokenizer: Write `tokenizer.json` of this one, for clients that need it: a checkpoint may
+            have none, or one that lacks tokens which its other files add.
     """
     for name in (*TOKENIZER_FILES, CONFIG_FILE):
         if checkpoint.has(name):
             shutil.copyfile(checkpoint.folder / name, output / name)
+    if tokenizer is not None:
+        backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+        if backend is None:
+            raise UnsupportedModelError(
+                f"tokens were added to the tokenizer of {checkpoint.source.id}, and it cannot be "
+                "written as tokenizer.json, by which clients find them"
+            )
+        backend.save(str(output / "tokenizer.json"))

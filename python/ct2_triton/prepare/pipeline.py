@@ -13,10 +13,12 @@ from ct2_triton.prepare.shortlist_text import check_readable
 from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME, PreparedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ct2_triton.prepare.checkpoint import Checkpoint
+    from ct2_triton.prepared_model import TokenRules
 
+_SHOWN = 5
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -88,6 +90,15 @@ def model_name(options: PrepareOptions) -> str:
     return name
 
 
+def _added_tokens(rules: TokenRules) -> Iterator[str]:
+    """Tells what the tokenizer has beyond its family, and what of it no answer shows."""
+    for meaning, special in (("", False), (" that answers leave out, being special", True)):
+        names = [token.content for token in rules.added_tokens if token.special == special]
+        if names:
+            more = ", ..." if len(names) > _SHOWN else ""
+            yield f"added tokens{meaning}: {len(names)} ({', '.join(names[:_SHOWN])}{more})"
+
+
 def _check_choices(options: PrepareOptions) -> None:
     for name, value, allowed in (
         ("quantization", options.quantization, QUANTIZATIONS),
@@ -116,8 +127,8 @@ def _fill(
     from ct2_triton.prepare.rules import build_rules
     from ct2_triton.prepare.shortlist import build_shortlist
     from ct2_triton.prepare.verification import prove
-    from ct2_triton.prepare.verification.proof import Subject
     from ct2_triton.prepare.verification.shortlist import add_shortlist
+    from ct2_triton.prepare.verification.subject import Subject
 
     family = recognise(checkpoint)
     licence = checkpoint.source.license or "not stated"
@@ -125,9 +136,13 @@ def _fill(
     tokenizer = conversion.load_tokenizer(checkpoint.folder)
     vocabulary = family.vocabulary(tokenizer, checkpoint.config)
     rules = build_rules(family, checkpoint, tokenizer, vocabulary)
+    for line in _added_tokens(rules):
+        report(line)
     tokenizer_folder = folder / TOKENIZER_NAME
     tokenizer_folder.mkdir()
-    conversion.copy_tokenizer(checkpoint, tokenizer_folder)
+    conversion.copy_tokenizer(
+        checkpoint, tokenizer_folder, tokenizer if rules.added_tokens else None
+    )
     rules.write(tokenizer_folder)
     shortlist = (
         build_shortlist(options.shortlist, rules, vocabulary.tokens, tokenizer_folder, report)

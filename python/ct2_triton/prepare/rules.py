@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ct2_triton.prepare.families.base import refuse_added
 from ct2_triton.prepare.languages import names_of_other_scripts, with_aliases
 from ct2_triton.prepared_model import TokenRules
 
@@ -33,12 +34,22 @@ def build_rules(
 
     Returns:
         The rules.
+
+    Raises:
+        UnsupportedModelError: The tokenizer has added tokens that the model has no rows for.
     """
     found = family.languages(tokenizer, checkpoint.config)
     named = {entry.code: family.language_tag(entry.code) for entry in found}
     tags = {code: tag for code, tag in named.items() if tag}
     languages = with_aliases(found, tags)
     limit = family.position_limit(checkpoint.config)
+    added = family.added_tokens(tokenizer, languages)
+    refuse_added(
+        [token for token in added if token.id >= len(vocabulary.tokens)],
+        f"the model has {len(vocabulary.tokens)} rows and none for them; call "
+        "model.resize_token_embeddings(len(tokenizer)) and train it, or save the tokenizer that "
+        "it was trained with",
+    )
     return TokenRules(
         family=family.name,
         tokenizer_class=type(tokenizer).__name__,
@@ -54,6 +65,7 @@ def build_rules(
         max_source_tokens=limit,
         max_target_tokens=limit,
         languages=languages,
+        added_tokens=added,
         other_scripts=names_of_other_scripts(languages, tags),
         source_last=family.source_last(tokenizer),
     )

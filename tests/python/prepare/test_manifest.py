@@ -166,7 +166,7 @@ def test_rules_of_an_earlier_version_are_read(prepared: Prepared, tmp_path: Path
     prepared("marian").rules.write(tmp_path)
     path = tmp_path / "languages.json"
     content = json.loads(path.read_text(encoding="utf-8"))
-    for key in ("other_scripts", "source_last"):
+    for key in ("added_tokens", "other_scripts", "source_last"):
         del content[key]
     path.write_text(json.dumps(content), encoding="utf-8")
     assert not TokenRules.read(tmp_path).source_last

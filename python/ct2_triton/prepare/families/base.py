@@ -7,13 +7,19 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ct2_triton.errors import UnsupportedModelError
+from ct2_triton.prepared_model import AddedToken
+
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping, Sequence
 
     from transformers import PreTrainedTokenizerBase
 
     from ct2_triton.prepare.checkpoint import Checkpoint
     from ct2_triton.prepared_model import Language
+
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class Family(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    own_tokens: ClassVar[re.Pattern[str]]
+    """Tokens outside the pieces that every model of the family has, other than special ones."""
 
     @abstractmethod
     def recognises(self, checkpoint: Checkpoint) -> bool:
@@ -104,6 +112,18 @@ class Family(ABC):
             ids.update(entry.source_ids, entry.target_source_ids, entry.target_prefix_ids)
         return tuple(sorted(ids))
 
+    def added_tokens(
+        self, tokenizer: PreTrainedTokenizerBase, languages: Sequence[Language] = ()
+    ) -> tuple[AddedToken, ...]:
+        """Lists the tokens that somebody added to the family's own, by id."""
+        own = {tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.cls_token_id}
+        own |= {tokenizer.sep_token_id, *self.special_ids(tokenizer, languages)}
+        return tuple(
+            AddedToken(token.content, int(token_id), bool(token.special))
+            for token_id, token in sorted(tokenizer.added_tokens_decoder.items())
+            if token_id not in own and not self.own_tokens.fullmatch(token.content)
+        )
+
     def source_required(self, languages: Sequence[Language]) -> bool:
         """Tells whether a source language must be named: where its ids go into the source."""
         return any(entry.source_ids for entry in languages)
@@ -155,3 +175,20 @@ def padded(tokens: Sequence[str], rows: int, surplus: str, meaning: str) -> Expe
     added = [surplus % number for number in range(missing)]
     note = f"added: {added[0]} .. {added[-1]} (ids {len(tokens)} .. {rows - 1}), {meaning}"
     return ExpectedVocabulary((*tokens, *added), (note,))
+
+
+def refuse_added(tokens: Sequence[AddedToken], reason: str) -> None:
+    """Refuses a model by the tokens that were added to it, if there are any.
+
+    Args:
+        tokens: The added tokens.
+        reason: Why they cannot be had.
+
+    Raises:
+        UnsupportedModelError: There are some; the message names the first.
+    """
+    if not tokens:
+        return
+    names = ", ".join(repr(token.content) for token in tokens[:_SHOWN])
+    more = f" and {len(tokens) - _SHOWN} more" if len(tokens) > _SHOWN else ""
+    raise UnsupportedModelError(f"tokens were added to the tokenizer ({names}{more}), and {reason}")

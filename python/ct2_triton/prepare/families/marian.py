@@ -7,7 +7,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import UnsupportedModelError
-from ct2_triton.prepare.families.base import ExpectedVocabulary, Family, padded, tokens_by_id
+from ct2_triton.prepare.families.base import (
+    ExpectedVocabulary,
+    Family,
+    padded,
+    refuse_added,
+    tokens_by_id,
+)
 from ct2_triton.prepared_model import Language
 
 if TYPE_CHECKING:
@@ -35,6 +41,7 @@ class Marian(Family):
 
     name = "marian"
     title = "Marian (OPUS-MT)"
+    own_tokens = _TARGET_TOKEN
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
         """Takes the architecture."""
@@ -49,6 +56,11 @@ class Marian(Family):
                 "this Marian model has a vocabulary for each side, which CTranslate2's converter "
                 "does not read; choose one with a shared vocabulary"
             )
+        refuse_added(
+            self.added_tokens(tokenizer),
+            "CTranslate2's converter takes the last row of a Marian model for <pad>; add words to "
+            "the SentencePiece models instead, or train without these tokens",
+        )
         tokens = tokens_by_id(tokenizer)
         expected = padded(tokens, int(config["vocab_size"]), "<unused%d>", "rows without text")
         if expected.tokens[-1] != "<pad>":

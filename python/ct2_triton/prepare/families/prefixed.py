@@ -7,7 +7,13 @@ import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ct2_triton.errors import UnsupportedModelError
-from ct2_triton.prepare.families.base import ExpectedVocabulary, Family, padded, tokens_by_id
+from ct2_triton.prepare.families.base import (
+    ExpectedVocabulary,
+    Family,
+    padded,
+    refuse_added,
+    tokens_by_id,
+)
 from ct2_triton.prepared_model import Language
 
 if TYPE_CHECKING:
@@ -25,7 +31,7 @@ class _Prefixed(Family):
     so say `legacy_behaviour`; those that say nothing have the order of the papers.
     """
 
-    code_pattern: ClassVar[re.Pattern[str]]
+    own_tokens: ClassVar[re.Pattern[str]]  # those of its languages
 
     def vocabulary(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
@@ -43,7 +49,7 @@ class _Prefixed(Family):
         for token, token_id in sorted(
             tokenizer.get_added_vocab().items(), key=lambda item: item[1]
         ):
-            match = self.code_pattern.fullmatch(token)
+            match = self.own_tokens.fullmatch(token)
             if match and token_id < rows:
                 ids = (int(token_id),)
                 found.append(Language(match[1], source_ids=ids, target_prefix_ids=ids))
@@ -77,7 +83,7 @@ class NLLB(_Prefixed):
 
     name = "nllb"
     title = "NLLB-200"
-    code_pattern = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
+    own_tokens = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
         """Tells it from M2M100, whose architecture it has, by the tokenizer."""
@@ -97,7 +103,18 @@ class M2M100(_Prefixed):
 
     name = "m2m100"
     title = "M2M100"
-    code_pattern = re.compile(r"__([a-z]{2,3}(?:_[A-Za-z]+)?)__")
+    own_tokens = re.compile(r"__([a-z]{2,3}(?:_[A-Za-z]+)?)__")
+
+    def vocabulary(
+        self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
+    ) -> ExpectedVocabulary:
+        """Has eight spare rows behind the tokens, however many tokens there are."""
+        refuse_added(
+            self.added_tokens(tokenizer),
+            "CTranslate2's converter counts the rows of an M2M100 model without them; train "
+            "without these tokens, or take another family",
+        )
+        return super().vocabulary(tokenizer, config)
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
         """Takes the architecture with its own tokenizer."""
@@ -113,7 +130,7 @@ class MBart50(_Prefixed):
 
     name = "mbart50"
     title = "mBART-50"
-    code_pattern = re.compile(r"([a-z]{2}_[A-Z]{2})")
+    own_tokens = re.compile(r"([a-z]{2}_[A-Z]{2})")
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
         """Takes the architecture with the tokenizer of mBART-50."""

@@ -27,6 +27,7 @@ class T5(Family):
 
     name = "t5"
     title = "T5 (mT5, UMT5, MADLAD-400)"
+    own_tokens = re.compile(r"<extra_id_\d+>|<2[a-z]{2,3}(?:_[A-Za-z]{2,4})?>")
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
         """Takes the architectures."""

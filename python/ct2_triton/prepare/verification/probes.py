@@ -74,6 +74,19 @@ def choose_probes(rules: TokenRules) -> list[Probe]:
     return probes
 
 
+def added_token_texts(rules: TokenRules) -> list[str]:
+    """Writes texts that hold the added tokens: each alone, and within a sentence.
+
+    Args:
+        rules: The model's rules.
+
+    Returns:
+        Two texts for each token.
+    """
+    tokens = [token.content for token in rules.added_tokens]
+    return [text for token in tokens for text in (token, f"She said {token} to him, {token}.")]
+
+
 def _some_languages(rules: TokenRules, side: str) -> Sequence[Language]:
     """Gives well-known languages of the model first, and its first and last one."""
     find = rules.source_language if side == "source" else rules.target_language

@@ -9,22 +9,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.client.pieces import read_pieces
 from ct2_triton.errors import VerificationError
 from ct2_triton.prepare import conversion
 from ct2_triton.prepare.verification.comparison import ConvertedModel, NearTie, compare
-from ct2_triton.prepare.verification.probes import choose_probes
-from ct2_triton.prepare.verification.reference import Answer, Row, reference_answers
+from ct2_triton.prepare.verification.reference import Answer, reference_answers
+from ct2_triton.prepare.verification.texts import TextProof
 from ct2_triton.prepare.verification.vocabulary import check_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from transformers import PreTrainedTokenizerBase
-
-    from ct2_triton.prepare.checkpoint import Checkpoint
-    from ct2_triton.prepare.families import ExpectedVocabulary, Family
-    from ct2_triton.prepared_model import TokenRules
+    from ct2_triton.prepare.verification.subject import Subject
 
 _MAX_OUTPUT_TOKENS = 32
 _EXACT = "float32"
@@ -38,6 +33,7 @@ class Proof:
         vocabulary_tokens: Tokens compared id by id.
         vocabulary_differences: What the family's converter adds and removes.
         probes: Sentences translated by both programs.
+        decoded_rows: Rows of ids that a client and transformers read as the same text.
         compared_tokens: Output tokens of the checkpoint that the float32 conversion repeated.
         near_ties: Where they chose differently between equally good tokens.
         stored_rows_equal: Probes that the model as stored answers like the checkpoint; the rest
@@ -47,6 +43,7 @@ class Proof:
     vocabulary_tokens: int
     vocabulary_differences: tuple[str, ...]
     probes: int
+    decoded_rows: int
     compared_tokens: int
     near_ties: tuple[NearTie, ...]
     stored_rows_equal: int
@@ -54,29 +51,6 @@ class Proof:
     def to_dict(self) -> dict[str, Any]:
         """Gives the proof for the manifest."""
         return asdict(self)
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is to be proved equal to its checkpoint.
-
-    Attributes:
-        checkpoint: The checkpoint.
-        family: Its family.
-        vocabulary: The vocabulary that the conversion must have.
-        rules: What clients will go by.
-        tokenizer_folder: The tokenizer files that clients will read.
-        model: Folder of the converted model.
-        quantization: Type it was stored in.
-    """
-
-    checkpoint: Checkpoint
-    family: Family
-    vocabulary: ExpectedVocabulary
-    rules: TokenRules
-    tokenizer_folder: Path
-    model: Path
-    quantization: str
 
 
 def prove(subject: Subject) -> Proof:
@@ -96,10 +70,14 @@ def prove(subject: Subject) -> Proof:
         ConversionError: The second conversion failed.
     """
     check_vocabulary(subject.model, subject.vocabulary)
-    rows = probe_rows(subject)
+    texts = TextProof(subject)
+    rows = texts.probe_rows()
+    texts.check_added_tokens()
     missing = range(subject.rules.vocabulary_size, subject.checkpoint.config["vocab_size"])
     limit = _MAX_OUTPUT_TOKENS
     answers = list(reference_answers(subject.checkpoint.folder, rows, limit, missing))
+    for answer in answers:
+        texts.check_decoding(answer.ids)
     ties: list[NearTie] = []
     with _exact_model(subject) as folder:
         check_vocabulary(folder, subject.vocabulary)
@@ -111,40 +89,11 @@ def prove(subject: Subject) -> Proof:
         vocabulary_tokens=len(subject.vocabulary.tokens),
         vocabulary_differences=subject.vocabulary.differences,
         probes=len(rows),
+        decoded_rows=texts.decoded_rows,
         compared_tokens=sum(len(answer.ids) for answer in answers),
         near_ties=tuple(ties),
         stored_rows_equal=_stored_rows_equal(subject, answers),
     )
-
-
-def probe_rows(subject: Subject) -> list[Row]:
-    """Builds the ids of the probes as a client does, and holds them against `transformers`.
-
-    Args:
-        subject: Of it, the family, the rules and the tokenizer folder are used.
-
-    Returns:
-        A row for each probe that the model has positions for.
-
-    Raises:
-        VerificationError: A client would send other ids.
-    """
-    tokenizer: PreTrainedTokenizerBase = conversion.load_tokenizer(subject.tokenizer_folder)
-    rules = subject.rules
-    pieces = read_pieces(subject.tokenizer_folder, rules)
-    rows = []
-    for probe in choose_probes(rules):
-        ids = rules.input_ids(pieces.encode(probe.text), probe.source, probe.target)
-        wanted = subject.family.reference_ids(
-            tokenizer, subject.checkpoint.config, probe.text, probe.source, probe.target
-        )
-        if ids != wanted:
-            raise VerificationError(
-                f"a client would send {ids} for {probe}, and transformers gives {wanted}"
-            )
-        if rules.max_source_tokens is None or len(ids) <= rules.max_source_tokens:
-            rows.append(Row(probe, ids, rules.target_prefix(probe.target)))
-    return rows
 
 
 @contextmanager

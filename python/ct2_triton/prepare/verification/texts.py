@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds a client's tokenizer against that of `transformers`: text to ids, and ids to text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ct2_triton.client.pieces import read_pieces
+from ct2_triton.errors import VerificationError
+from ct2_triton.prepare import conversion
+from ct2_triton.prepare.verification.probes import Probe, added_token_texts, choose_probes
+from ct2_triton.prepare.verification.reference import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ct2_triton.prepare.verification.subject import Subject
+
+
+class TextProof:
+    """Both tokenizers of one prepared model."""
+
+    def __init__(self, subject: Subject) -> None:
+        """Reads both from the files that clients get.
+
+        Args:
+            subject: Of it, the family, the rules and the tokenizer folder are used.
+        """
+        self._subject = subject
+        self._rules = subject.rules
+        self._pieces = read_pieces(subject.tokenizer_folder, subject.rules)
+        self._reference = conversion.load_tokenizer(subject.tokenizer_folder)
+        self.decoded_rows = 0
+
+    def probe_rows(self) -> list[Row]:
+        """Builds the ids of the probes as a client does.
+
+        Returns:
+            A row for each probe that the model has positions for.
+
+        Raises:
+            VerificationError: A client would send other ids, or read other text.
+        """
+        rows = [self._row(probe) for probe in choose_probes(self._rules)]
+        limit = self._rules.max_source_tokens
+        return [row for row in rows if limit is None or len(row.input_ids) <= limit]
+
+    def check_added_tokens(self) -> None:
+        """Sends every added token both ways, alone and within a sentence.
+
+        Raises:
+            VerificationError: A client would send other ids, or read other text.
+        """
+        some = choose_probes(self._rules)[0]
+        for text in added_token_texts(self._rules):
+            self._row(Probe(text, some.source, some.target))
+
+    def check_decoding(self, ids: Sequence[int]) -> None:
+        """Reads ids as text in both ways.
+
+        Args:
+            ids: An answer without its prefix, or the pieces of a text.
+
+        Raises:
+            VerificationError: A client would read another text.
+        """
+        known = [i for i in ids if i < self._rules.tokenizer_size]
+        found = self._pieces.decode(known)
+        wanted = self._reference.decode(
+            known, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        ).strip()
+        if found != wanted:
+            raise VerificationError(
+                f"a client would read {found!r} in {known}, and transformers reads {wanted!r}"
+            )
+        self.decoded_rows += 1
+
+    def _row(self, probe: Probe) -> Row:
+        pieces = self._pieces.encode(probe.text)
+        ids = self._rules.input_ids(pieces, probe.source, probe.target)
+        wanted = self._subject.family.reference_ids(
+            self._reference,
+            self._subject.checkpoint.config,
+            probe.text,
+            probe.source,
+            probe.target,
+        )
+        if ids != wanted:
+            raise VerificationError(
+                f"a client would send {ids} for {probe}, and transformers gives {wanted}"
+            )
+        self.check_decoding(pieces)
+        return Row(probe, ids, self._rules.target_prefix(probe.target))
