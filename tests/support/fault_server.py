@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import threading
 from typing import TYPE_CHECKING, Any
 
 import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     Behaviour = Callable[["FaultServer", Any, Any], Awaitable[Any]]
 
@@ -95,6 +96,29 @@ async def serving(server: FaultServer, port: int = 0) -> AsyncIterator[str]:
         yield f"127.0.0.1:{port}"
     finally:
         await grpc_server.stop(grace=None)
+
+
+@contextlib.contextmanager
+def serving_in_a_thread(server_of: type[FaultServer], *arguments: Any) -> Iterator[Any]:
+    """Serves from a loop in a thread; gives the server and its URL."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    async def enter() -> tuple[FaultServer, Any, str]:
+        server = server_of(*arguments)
+        context = serving(server)
+        return server, context, await context.__aenter__()
+
+    server, context, url = asyncio.run_coroutine_threadsafe(enter(), loop).result(30)
+    try:
+        yield server, url
+    finally:
+        leave = context.__aexit__(None, None, None)
+        asyncio.run_coroutine_threadsafe(leave, loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
 
 
 class Wire:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,8 +46,8 @@ class _Call:
 class TranslationClient:
     """Translates with one model of one server, over one connection.
 
-    Safe for any number of concurrent calls in one event loop. Make one and keep it: each client
-    opens a connection of its own.
+    Safe for any number of concurrent calls in one event loop, and for one loop after another
+    (`asyncio.run` twice). Make one and keep it: each client opens a connection of its own.
 
         async with TranslationClient("localhost:8001", "nllb", repository="models") as client:
             german, french = await client.translate(
@@ -105,6 +106,7 @@ class TranslationClient:
             _open, url, retry or RetryPolicy(), credentials=credentials, metadata=metadata
         )
         self._connection: Connection | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # that of the connection
         self._tensors: ModelTensors | None = None
         self._closed = False
 
@@ -124,7 +126,7 @@ class TranslationClient:
     async def close(self) -> None:
         """Closes the connection; calls under way end with an error. May be called again."""
         self._closed = True
-        if self._connection is not None:
+        if self._connection is not None and self._loop is asyncio.get_running_loop():
             await self._connection.close()
 
     @overload
@@ -286,11 +288,17 @@ class TranslationClient:
         return self._tensors
 
     def _connect(self) -> Connection:
-        """Opens the channel at the first use, in the event loop that uses it."""
+        """Opens the channel at the first use in an event loop; it lives as long as that loop."""
         if self._closed:
             raise InvalidCallError("this client is closed; make a new one")
-        if self._connection is None:
-            self._connection = self._open()
+        loop = asyncio.get_running_loop()
+        if self._connection is None or self._loop is not loop:
+            if self._loop is not None and not self._loop.is_closed():
+                raise InvalidCallError(
+                    "this client is in use in another event loop, which still runs; make a client "
+                    "for each loop"
+                )
+            self._connection, self._loop = self._open(), loop
         return self._connection
 
     def _deadline(self, timeout_s: float | EllipsisType | None) -> Deadline:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import threading
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -16,7 +16,14 @@ import pytest
 
 from ct2_triton import errors
 from ct2_triton.client import SyncTranslationClient, Tokenizer, TranslationClient
-from support.fault_server import FaultServer, abort, echo, hang, serving
+from support.fault_server import (
+    FaultServer,
+    abort,
+    echo,
+    hang,
+    serving,
+    serving_in_a_thread,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -228,29 +235,6 @@ async def test_a_client_may_be_made_before_the_loop_and_the_server(
 def test_a_model_must_be_named(tokenizer: CountingTokenizer) -> None:
     with pytest.raises(errors.InvalidCallError, match="name the model"):
         TranslationClient("localhost:8001", tokenizer=tokenizer)
-
-
-@contextmanager
-def serving_in_a_thread(server_of: type[FaultServer], *arguments: Any) -> Iterator[Any]:
-    """Serves from a loop in a thread; gives the server and its URL."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-
-    async def enter() -> tuple[FaultServer, Any, str]:
-        server = server_of(*arguments)
-        context = serving(server)
-        return server, context, await context.__aenter__()
-
-    server, context, url = asyncio.run_coroutine_threadsafe(enter(), loop).result(30)
-    try:
-        yield server, url
-    finally:
-        leave = context.__aexit__(None, None, None)
-        asyncio.run_coroutine_threadsafe(leave, loop).result(30)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
-        loop.close()
 
 
 def test_threads_share_the_synchronous_twin(tokenizer: CountingTokenizer) -> None:
