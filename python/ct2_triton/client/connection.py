@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MAX_MESSAGE_BYTES = 2**31 - 1
 _READY = grpc.ChannelConnectivity.READY
 _STATE_LAG_S = 0.25
+_LONGEST_S = 1e9  # 30 years; more does not fit into gRPC's and Triton's microseconds
 
 _ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: errors.RequestRejectedError,
@@ -46,13 +47,15 @@ class Deadline:
         """Starts the clock.
 
         Args:
-            timeout_s: Seconds from now, above 0, or None.
+            timeout_s: Seconds from now, above 0; None or infinity for no limit.
 
         Raises:
             InvalidCallError: The timeout is not above 0.
         """
         if timeout_s is not None and not timeout_s > 0:
             raise errors.InvalidCallError(f"timeout_s is {timeout_s}; it must be above 0, or None")
+        if timeout_s is not None and timeout_s > _LONGEST_S:
+            timeout_s = None
         self.timeout_s = timeout_s
         self._end = None if timeout_s is None else time.monotonic() + timeout_s
 

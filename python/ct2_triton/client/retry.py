@@ -5,6 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ct2_triton.errors import InvalidCallError
+
+_LONGEST_PAUSE_S = 3600
+
 
 @dataclass(frozen=True)
 class RetryPolicy:
@@ -33,14 +37,16 @@ class RetryPolicy:
         """Checks the values.
 
         Raises:
-            ValueError: A value is negative, or the pauses are in the wrong order.
+            InvalidCallError: A value is negative or no number, or the pauses are in the wrong
+                order.
         """
-        if self.budget_s < 0:
-            raise ValueError(f"budget_s is {self.budget_s}; it must be 0 or more")
-        if not 0 < self.initial_backoff_s <= self.max_backoff_s:
-            raise ValueError(
+        if not self.budget_s >= 0:
+            raise InvalidCallError(f"budget_s is {self.budget_s}; it must be 0 or more")
+        if not 0 < self.initial_backoff_s <= self.max_backoff_s <= _LONGEST_PAUSE_S:
+            raise InvalidCallError(
                 f"initial_backoff_s is {self.initial_backoff_s} and max_backoff_s is "
-                f"{self.max_backoff_s}; the first must be above 0 and not above the second"
+                f"{self.max_backoff_s}; the first must be above 0 and not above the second, and "
+                f"neither above {_LONGEST_PAUSE_S}"
             )
 
     def channel_options(self) -> list[tuple[str, int]]:
