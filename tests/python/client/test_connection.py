@@ -225,6 +225,7 @@ async def test_a_timeout_without_end_is_none(timeout_s: float | None) -> None:
     [
         {"budget_s": -1},
         {"budget_s": float("nan")},
+        {"outage_s": -1},
         {"initial_backoff_s": 0},
         {"initial_backoff_s": 3},
         {"initial_backoff_s": float("nan")},
