@@ -27,9 +27,8 @@ def _installation(root: Path) -> ServerInstallation:
 
 
 def test_the_command_line(tmp_path: Path) -> None:
-    options = ServerOptions(
-        [Path("/a"), Path("/b")], host="::1", server_arguments=["--allow-gpu-metrics=true", "--x"]
-    )
+    own = ["--allow-gpu-metrics=true", "--grpc-keepalive-time=7", "--x"]
+    options = ServerOptions([Path("/a"), Path("/b")], host="::1", server_arguments=own)
     assert server_command(options, _installation(tmp_path), _FOLDER, Ports(1, 2, 3), "me") == [
         str(tmp_path / "bin" / "tritonserver"),
         "--id=me",
@@ -42,8 +41,11 @@ def test_the_command_line(tmp_path: Path) -> None:
         "--grpc-port=2",
         "--metrics-address=::1",
         "--metrics-port=3",
-        "--allow-gpu-metrics=true",
-        "--x",
+        "--grpc-keepalive-timeout=10000",
+        "--grpc-keepalive-permit-without-calls=1",
+        "--grpc-http2-max-pings-without-data=0",
+        "--grpc-http2-min-recv-ping-interval-without-data=4000",
+        *own,
     ]
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import threading
 from typing import TYPE_CHECKING, Any
 
 import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     Behaviour = Callable[["FaultServer", Any, Any], Awaitable[Any]]
 
@@ -97,13 +98,37 @@ async def serving(server: FaultServer, port: int = 0) -> AsyncIterator[str]:
         await grpc_server.stop(grace=None)
 
 
+@contextlib.contextmanager
+def serving_in_a_thread(server_of: type[FaultServer], *arguments: Any) -> Iterator[Any]:
+    """Serves from a loop in a thread; gives the server and its URL."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    async def enter() -> tuple[FaultServer, Any, str]:
+        server = server_of(*arguments)
+        context = serving(server)
+        return server, context, await context.__aenter__()
+
+    server, context, url = asyncio.run_coroutine_threadsafe(enter(), loop).result(30)
+    try:
+        yield server, url
+    finally:
+        leave = context.__aexit__(None, None, None)
+        asyncio.run_coroutine_threadsafe(leave, loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
+
+
 class Wire:
-    """A TCP relay to a server, whose connections can be cut; `accepted` counts them."""
+    """A TCP relay whose connections can be cut or fall silent; `accepted` counts them."""
 
     def __init__(self, url: str | None) -> None:
         self._target = url
         self._writers: list[asyncio.StreamWriter] = []
         self._pumps: list[asyncio.Task[None]] = []
+        self._silent = asyncio.Event()  # of the connections that stand
         self.accepted = 0
 
     @contextlib.asynccontextmanager
@@ -121,6 +146,14 @@ class Wire:
             writer.transport.abort()
         self._writers.clear()
 
+    def silence(self) -> None:
+        """Forwards nothing more on the standing connections, which stay open; new ones work.
+
+        So a router behaves that has forgotten its connections, and a peer whose power went.
+        """
+        self._silent.set()
+        self._silent = asyncio.Event()
+
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
         if self._target is None:
@@ -130,11 +163,14 @@ class Wire:
         far_reader, far_writer = await asyncio.open_connection(host, int(port))
         self._writers += [writer, far_writer]
         for source, sink in ((reader, far_writer), (far_reader, writer)):
-            self._pumps.append(asyncio.create_task(_pump(source, sink)))
+            self._pumps.append(asyncio.create_task(_pump(source, sink, self._silent)))
 
 
-async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+async def _pump(
+    source: asyncio.StreamReader, sink: asyncio.StreamWriter, silent: asyncio.Event
+) -> None:
     with contextlib.suppress(OSError):
         while data := await source.read(65536):
-            sink.write(data)
-            await sink.drain()
+            if not silent.is_set():
+                sink.write(data)
+                await sink.drain()

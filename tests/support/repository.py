@@ -16,10 +16,12 @@ input { name: "IN" data_type: TYPE_INT32 dims: [-1] }
 output { name: "OUT" data_type: TYPE_INT32 dims: [-1] }
 """
 _IDENTITY_CODE = """
+import time
 import triton_python_backend_utils as pb_utils
 
 class TritonPythonModel:
     def execute(self, requests):
+        time.sleep(SLEEP_S)
         return [self._answer(request) for request in requests]
 
     def _answer(self, request):
@@ -42,10 +44,14 @@ def write_model(
     return folder
 
 
-def write_identity_model(repository: Path, name: str, config: str = IDENTITY_CONFIG) -> Path:
-    """Write a Python model that returns its input. Returns the model's folder."""
+def write_identity_model(
+    repository: Path, name: str, config: str = IDENTITY_CONFIG, sleep_s: float = 0
+) -> Path:
+    """Write a Python model that returns its input after a while. Returns the model's folder."""
     folder = repository / name
     (folder / "1").mkdir(parents=True)
-    (folder / "1" / "model.py").write_text(_IDENTITY_CODE, encoding="utf-8")
+    (folder / "1" / "model.py").write_text(
+        f"SLEEP_S = {sleep_s}\n{_IDENTITY_CODE}", encoding="utf-8"
+    )
     (folder / "config.pbtxt").write_text(config, encoding="utf-8")
     return folder

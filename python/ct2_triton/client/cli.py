@@ -14,16 +14,25 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import os
 import sys
 from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ct2_triton.client.blocking import iterate_in_thread, read_lines
 from ct2_triton.client.client import DEFAULT_TIMEOUT_S, DEFAULT_URL, TranslationClient
+from ct2_triton.client.retry import RetryPolicy
+from ct2_triton.client.stream import Sentence
 from ct2_triton.client.tokenization import REPOSITORY_VARIABLE
-from ct2_triton.errors import ClientError, DeadlineExceededError, RequestRejectedError
+from ct2_triton.errors import (
+    ClientError,
+    ConnectionLostError,
+    DeadlineExceededError,
+    RequestRejectedError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +41,19 @@ if TYPE_CHECKING:
     from ct2_triton.client.stream import StreamItem
 
 # What concerns one line alone; anything else ends the command.
-_LINE_ERRORS = (RequestRejectedError, DeadlineExceededError)
+_LINE_ERRORS = (RequestRejectedError, DeadlineExceededError, ConnectionLostError)
+
+
+@dataclass(frozen=True)
+class _Line(Sentence):
+    """A line of the input, with its number in its file; no file is standard input."""
+
+    number: int = 0
+    file: Path | None = None
+
+    def __str__(self) -> str:
+        """Names the line as compilers do."""
+        return f"line {self.number}" if self.file is None else f"{self.file}:{self.number}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +93,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for one line (default: %(default)g)",
     )
     parser.add_argument(
+        "--patience",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="how long an outage of the server may last once it has answered; what was lost is "
+        "sent again (default: %(default)g)",
+    )
+    parser.add_argument(
         "--max-in-flight",
         type=int,
         default=64,
@@ -93,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
         Ct2TritonError: Nothing can be translated.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
+    logging.basicConfig(format="ct2-translate: %(message)s")
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
     try:
@@ -112,6 +142,7 @@ async def _translate(args: argparse.Namespace) -> int:
         repository=args.model_repository,
         tokenizer=args.tokenizer,
         timeout_s=args.timeout,
+        retry=RetryPolicy(outage_s=args.patience),
     )
     targets = client.tokenizer.targets(args.targets)
     order = [None if target is None else target.code for target in targets]
@@ -162,9 +193,10 @@ class _Printer:
 
     def _report(self, item: StreamItem, error: ClientError) -> None:
         if not isinstance(error, _LINE_ERRORS):
-            raise error
+            untranslated = f"not translated from {item.sentence} on"
+            raise type(error)(f"{untranslated}: {error}") from error
         self.failed += 1
-        where = f"line {item.position + 1}" + (f", {item.target}" if item.target else "")
+        where = str(item.sentence) + (f", {item.target}" if item.target else "")
         print(f"ct2-translate: {where}: {error}", file=sys.stderr)
 
     def _print(self, items: list[StreamItem]) -> None:
@@ -202,7 +234,9 @@ def _as_json(items: list[StreamItem]) -> dict[str, Any]:
             answers.append({"target": item.target, "error": str(item.outcome)})
         else:
             answers.append({"target": item.target, **_answer(item.outcome)})
-    return {"line": first.position + 1, "text": first.sentence.text, "translations": answers}
+    line = cast("_Line", first.sentence)
+    place = {} if line.file is None else {"file": str(line.file)}
+    return {**place, "line": line.number, "text": line.text, "translations": answers}
 
 
 def _answer(translation: Translation) -> dict[str, Any]:
@@ -219,25 +253,27 @@ def _hypothesis(one: Hypothesis) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _lines(files: list[Path]) -> Iterator[str]:
+def _lines(files: list[Path]) -> Iterator[_Line]:
     """Reads the files one after another, or stdin."""
     if not files:
-        yield from _lines_of("standard input", 0)
+        yield from _lines_of(None, 0)
     for file in files:
         try:
             descriptor = os.open(file, os.O_RDONLY)
         except OSError as error:
             raise ClientError(f"cannot read {file}: {error.strerror}") from error
         try:
-            yield from _lines_of(str(file), descriptor)
+            yield from _lines_of(file, descriptor)
         finally:
             os.close(descriptor)
 
 
-def _lines_of(name: str, descriptor: int) -> Iterator[str]:
+def _lines_of(file: Path | None, descriptor: int) -> Iterator[_Line]:
     try:
-        yield from read_lines(descriptor)
+        for number, text in enumerate(read_lines(descriptor), 1):
+            yield _Line(text, number=number, file=file)
     except OSError as error:  # a folder, say
+        name = file or "standard input"
         raise ClientError(f"cannot read {name}: {error.strerror}") from error
 
 

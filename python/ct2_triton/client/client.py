@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, overload
 
+from ct2_triton.client.outage import Outage
 from ct2_triton.client.results import Translation, empty_translation
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.stream import Sentence, StreamItem, StreamOptions, TranslationStream
@@ -17,11 +19,19 @@ from ct2_triton.errors import ClientError, InvalidCallError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Mapping, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterable,
+        Callable,
+        Coroutine,
+        Mapping,
+        Sequence,
+    )
     from types import EllipsisType, TracebackType
     from typing import Any
 
     import grpc
+    from tritonclient.grpc import service_pb2
 
     from ct2_triton.client.connection import Connection, Deadline
     from ct2_triton.client.requests import ModelTensors, OptionValue
@@ -40,13 +50,23 @@ class _Call:
     source: Language | None
     targets: tuple[Language | None, ...]
     options: Mapping[str, OptionValue]
+    start_clock: Callable[[], Deadline]
+
+
+@dataclass(frozen=True)
+class _Link:
+    """What belongs to one event loop."""
+
+    loop: asyncio.AbstractEventLoop
+    connection: Connection
+    outage: Outage
 
 
 class TranslationClient:
     """Translates with one model of one server, over one connection.
 
-    Safe for any number of concurrent calls in one event loop. Make one and keep it: each client
-    opens a connection of its own.
+    Safe for any number of concurrent calls in one event loop, and for one loop after another
+    (`asyncio.run` twice). Make one and keep it: each client opens a connection of its own.
 
         async with TranslationClient("localhost:8001", "nllb", repository="models") as client:
             german, french = await client.translate(
@@ -104,7 +124,7 @@ class TranslationClient:
         self._open = partial(
             _open, url, retry or RetryPolicy(), credentials=credentials, metadata=metadata
         )
-        self._connection: Connection | None = None
+        self._link: _Link | None = None
         self._tensors: ModelTensors | None = None
         self._closed = False
 
@@ -124,8 +144,8 @@ class TranslationClient:
     async def close(self) -> None:
         """Closes the connection; calls under way end with an error. May be called again."""
         self._closed = True
-        if self._connection is not None:
-            await self._connection.close()
+        if self._link is not None and self._link.loop is asyncio.get_running_loop():
+            await self._link.connection.close()
 
     @overload
     async def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] to typing
@@ -179,12 +199,12 @@ class TranslationClient:
             ClientError: Another of its subclasses; what had been sent is cancelled.
         """
         deadline = self._deadline(timeout_s)
-        call = _Call(self.tokenizer.source(source), self.tokenizer.targets(targets), options)
+        call = self._call(source, targets, options, lambda: deadline)
         if any(map(str.strip, [text] if isinstance(text, str) else text)):
             await self._model_tensors(deadline)  # once, before many sentences need them
 
         async def sentence(one: str) -> list[Translation]:
-            return await run_all(self._sentence(one, call, deadline).values())
+            return await run_all(self._sentence(one, call).values())
 
         if isinstance(text, str):
             return await sentence(text)
@@ -212,7 +232,7 @@ class TranslationClient:
             sentences: Sentences, or `Sentence` objects whose id ties their versions together.
             source: Language of the sentences, as in `translate`.
             targets: Language or languages wanted, as in `translate`.
-            timeout_s: Seconds each sentence may take, from the moment it is sent.
+            timeout_s: Seconds each sentence may take, from the moment it is sent, or sent again.
             max_in_flight: See `StreamOptions`.
             order: See `StreamOptions`.
             superseded: See `StreamOptions`.
@@ -226,16 +246,16 @@ class TranslationClient:
             UnknownLanguageError: A language is not the model's.
             ClientError: A sentence failed and `on_error` is "raise".
         """
-        call = _Call(self.tokenizer.source(source), self.tokenizer.targets(targets), options)
+        call = self._call(source, targets, options, partial(self._deadline, timeout_s))
         behaviour = StreamOptions(max_in_flight, order, superseded, on_error)
-        await self._model_tensors(self._deadline(timeout_s))
+        await self._model_tensors(call.start_clock())
 
         def start(sentence: Sentence) -> dict[str | None, Coroutine[Any, Any, Translation]]:
             own = call
             try:
                 if sentence.source is not None:
                     own = replace(call, source=self.tokenizer.source(sentence.source))
-                return self._sentence(sentence.text, own, self._deadline(timeout_s))
+                return self._sentence(sentence.text, own)
             except ClientError as error:
                 return {_code(target): _failed(error) for target in call.targets}
 
@@ -243,14 +263,24 @@ class TranslationClient:
             async for item in items:
                 yield item
 
+    def _call(
+        self,
+        source: str | None,
+        targets: str | Sequence[str] | None,
+        options: Mapping[str, OptionValue],
+        start_clock: Callable[[], Deadline],
+    ) -> _Call:
+        return _Call(
+            self.tokenizer.source(source), self.tokenizer.targets(targets), options, start_clock
+        )
+
     def _sentence(
-        self, text: str, call: _Call, deadline: Deadline
+        self, text: str, call: _Call
     ) -> dict[str | None, Coroutine[Any, Any, Translation]]:
         """Splits a sentence once and makes a coroutine for each language."""
         encoded = self.tokenizer.encode(text)
         return {
-            _code(target): self._translation(text, encoded, target, call, deadline)
-            for target in call.targets
+            _code(target): self._translation(text, encoded, target, call) for target in call.targets
         }
 
     async def _translation(
@@ -259,7 +289,6 @@ class TranslationClient:
         encoded: EncodedText,
         target: Language | None,
         call: _Call,
-        deadline: Deadline,
     ) -> Translation:
         """Translates one sentence into one language: one request, one row."""
         from ct2_triton.client.requests import build_request, read_response
@@ -267,11 +296,16 @@ class TranslationClient:
         source, wanted = _code(call.source), _code(target)
         if encoded.is_empty:
             return empty_translation(text, source, wanted)
-        tensors = await self._model_tensors(deadline)
         row = self.tokenizer.rules.input_ids(encoded.ids, call.source, target)
         prefix = self.tokenizer.rules.target_prefix(target)
-        request = build_request(tensors, row, prefix, call.options, deadline.remaining_s())
-        response = await self._connect().infer(request, deadline)
+
+        async def send(deadline: Deadline) -> service_pb2.ModelInferResponse:
+            tensors = await self._model_tensors(deadline)
+            request = build_request(tensors, row, prefix, call.options, deadline.remaining_s())
+            return await link.connection.infer(request, deadline)
+
+        link = self._connect()
+        response = await link.outage.outlast(send, call.start_clock)
         hypotheses = read_response(response, len(prefix), self.tokenizer.decode)
         return Translation(text, source, wanted, hypotheses, encoded.unknown_tokens)
 
@@ -281,17 +315,25 @@ class TranslationClient:
 
         if self._tensors is None:
             version = self._version
-            metadata = await self._connect().model_metadata(self.model, version, deadline)
+            metadata = await self._connect().connection.model_metadata(
+                self.model, version, deadline
+            )
             self._tensors = ModelTensors.from_metadata(metadata, version)
         return self._tensors
 
-    def _connect(self) -> Connection:
-        """Opens the channel at the first use, in the event loop that uses it."""
+    def _connect(self) -> _Link:
+        """Opens the channel at the first use in an event loop; it lives as long as that loop."""
         if self._closed:
             raise InvalidCallError("this client is closed; make a new one")
-        if self._connection is None:
-            self._connection = self._open()
-        return self._connection
+        loop = asyncio.get_running_loop()
+        if self._link is None or self._link.loop is not loop:
+            if self._link is not None and not self._link.loop.is_closed():
+                raise InvalidCallError(
+                    "this client is in use in another event loop, which still runs; make a client "
+                    "for each loop"
+                )
+            self._link = self._open(loop)
+        return self._link
 
     def _deadline(self, timeout_s: float | EllipsisType | None) -> Deadline:
         """Starts the clock of a call; left out, the client's setting counts."""
@@ -303,12 +345,14 @@ class TranslationClient:
 def _open(
     url: str,
     retry: RetryPolicy,
+    loop: asyncio.AbstractEventLoop,
     credentials: grpc.ChannelCredentials | None,
     metadata: Mapping[str, str] | None,
-) -> Connection:
+) -> _Link:
     from ct2_triton.client.connection import Connection
 
-    return Connection(url, retry, credentials=credentials, metadata=metadata)
+    connection = Connection(url, retry, credentials=credentials, metadata=metadata)
+    return _Link(loop, connection, Outage(retry))
 
 
 async def _failed(error: ClientError) -> Translation:

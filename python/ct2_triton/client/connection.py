@@ -16,9 +16,10 @@ import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from ct2_triton import errors
+from ct2_triton.client import keepalive
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from google.protobuf.message import Message
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _MAX_MESSAGE_BYTES = 2**31 - 1
 _READY = grpc.ChannelConnectivity.READY
 _STATE_LAG_S = 0.25
+_LONGEST_S = 1e9  # 30 years; more does not fit into gRPC's and Triton's microseconds
 
 _ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: errors.RequestRejectedError,
@@ -45,13 +47,15 @@ class Deadline:
         """Starts the clock.
 
         Args:
-            timeout_s: Seconds from now, above 0, or None.
+            timeout_s: Seconds from now, above 0; None or infinity for no limit.
 
         Raises:
             InvalidCallError: The timeout is not above 0.
         """
         if timeout_s is not None and not timeout_s > 0:
             raise errors.InvalidCallError(f"timeout_s is {timeout_s}; it must be above 0, or None")
+        if timeout_s is not None and timeout_s > _LONGEST_S:
+            timeout_s = None
         self.timeout_s = timeout_s
         self._end = None if timeout_s is None else time.monotonic() + timeout_s
 
@@ -74,6 +78,7 @@ class Connection:
         *,
         credentials: grpc.ChannelCredentials | None = None,
         metadata: Mapping[str, str] | None = None,
+        options: Sequence[tuple[str, str]] = (),
     ) -> None:
         """Opens the channel; nothing is sent yet. Must be called in the event loop that uses it.
 
@@ -82,16 +87,19 @@ class Connection:
             retry: What to do while the server cannot be reached.
             credentials: For TLS; None sends in the clear.
             metadata: Headers for every request, such as an authorization.
+            options: Further options of the gRPC channel.
         """
-        options = [
+        settings = [
             ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
             ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
             *retry.channel_options(),
+            *keepalive.channel_options(),
+            *options,
         ]
         if credentials is None:
-            self._channel = grpc.aio.insecure_channel(url, options=options)
+            self._channel = grpc.aio.insecure_channel(url, options=settings)
         else:
-            self._channel = grpc.aio.secure_channel(url, credentials, options=options)
+            self._channel = grpc.aio.secure_channel(url, credentials, options=settings)
         self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
         self._url = url
         self._budget_s = retry.budget_s
@@ -99,10 +107,13 @@ class Connection:
         self._closed = False
         self._watch: asyncio.Task[None] | None = None
         self._break: asyncio.Task[None] | None = None
+        self._pulse = keepalive.Pulse(self._ask_for_life, keepalive.QUESTION_AFTER_S)
+        self._question: grpc.aio.UnaryUnaryCall | None = None
 
     async def close(self) -> None:
         """Closes the channel; calls under way end with InvalidCallError."""
         self._closed = True
+        self._pulse.stop()
         for task in (self._watch, self._break):
             if task is not None:
                 task.cancel()
@@ -136,9 +147,10 @@ class Connection:
     ) -> Message:
         await self._reach(deadline)
         try:
-            return await method(
-                request, timeout=deadline.remaining_s(), metadata=self._metadata or None
-            )
+            with self._pulse.during_call():
+                return await method(
+                    request, timeout=deadline.remaining_s(), metadata=self._metadata or None
+                )
         except grpc.RpcError as error:
             raise await self._wrapped(error, deadline) from error
         except asyncio.CancelledError:
@@ -169,17 +181,23 @@ class Connection:
         """Makes gRPC say why the server is out of reach; returns if it has just come back."""
         try:
             timeout_s = deadline.remaining_s()
-            await self._stub.ServerLive(
-                service_pb2.ServerLiveRequest(),
-                timeout=1.0 if timeout_s is None else max(0.001, min(1.0, timeout_s)),
-                metadata=self._metadata or None,
-            )
+            await self._is_alive(1.0 if timeout_s is None else max(0.001, min(1.0, timeout_s)))
         except grpc.RpcError as error:
             reason = error.details() or error.code().name
             raise errors.ServerUnreachableError(
                 f"no connection to {self._url}: {reason}; check the URL (the gRPC port, usually "
                 "8001) and that the server runs"
             ) from error
+
+    def _is_alive(self, timeout_s: float) -> grpc.aio.UnaryUnaryCall:
+        return self._stub.ServerLive(
+            service_pb2.ServerLiveRequest(), timeout=timeout_s, metadata=self._metadata or None
+        )
+
+    def _ask_for_life(self) -> None:
+        """Asks the server something, unless it still owes an answer; nobody reads what it says."""
+        if self._question is None or self._question.done():
+            self._question = self._is_alive(keepalive.PING_AFTER_S + keepalive.PING_TIMEOUT_S)
 
     async def _is_broken(self) -> bool:
         """Says, after an UNAVAILABLE, whether the connection broke or the server said it.

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -190,24 +191,33 @@ def _wanted_outputs(tensors: ModelTensors, options: Mapping[str, OptionValue]) -
 
 
 def _set_parameter(request: service_pb2.ModelInferRequest, name: str, value: OptionValue) -> None:
-    """Sets one request parameter by the type of its value."""
+    """Sets one request parameter by the type of its value; numpy's numbers are numbers."""
     if name in _RESERVED or name.startswith("triton_"):
         raise InvalidCallError(f"{name!r} is a parameter of Triton itself, not a decoding option")
     parameter = request.parameters[name]
-    if isinstance(value, bool):
-        parameter.bool_param = value
-    elif isinstance(value, int):
-        parameter.int64_param = value
-    elif isinstance(value, float):
-        parameter.double_param = value
-    elif isinstance(value, str):
-        parameter.string_param = value
-    elif isinstance(value, list | tuple):
-        parameter.string_param = json.dumps(value)
-    else:
+    try:
+        if isinstance(value, bool | np.bool_):
+            parameter.bool_param = bool(value)
+        elif isinstance(value, Integral):
+            parameter.int64_param = int(value)
+        elif isinstance(value, Real):
+            parameter.double_param = float(value)
+        elif isinstance(value, list | tuple | np.ndarray):
+            parameter.string_param = json.dumps(value, default=_plain)
+        else:
+            parameter.string_param = value  # protobuf refuses what is no string
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidCallError(
-            f"option {name!r} is {value!r}; a bool, int, float, string or list can be sent"
-        )
+            f"option {name!r} is {value!r}; a bool, an integer of 64 bits, a float, a string of "
+            "Unicode characters, or a list of these can be sent"
+        ) from error
+
+
+def _plain(value: object) -> object:
+    """Makes of a number or an array of numpy what json knows."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError
 
 
 def _hypothesis_rows(result: InferResult) -> list[list[int]]:

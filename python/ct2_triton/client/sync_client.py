@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import sys
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -47,6 +48,7 @@ class SyncTranslationClient:
             target=self._loop.run_forever, name="ct2-translation-client", daemon=True
         )
         self._thread.start()
+        self._leaving: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> SyncTranslationClient:
         """Returns the client."""
@@ -132,8 +134,7 @@ class SyncTranslationClient:
             while (item := self._run(_next(items))) is not None:
                 yield item
         finally:
-            if not self._loop.is_closed():
-                self._run(items.aclose())
+            self._leave(items)
 
     async def _shut_down(self) -> None:
         """Closes the client and lets every call learn of it, before the loop stops."""
@@ -142,11 +143,32 @@ class SyncTranslationClient:
             [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         )
 
+    def _leave(self, items: AsyncGenerator[StreamItem, None]) -> None:
+        """Ends a stream; waits for its end unless that would be for ever.
+
+        The garbage collector ends a generator on any thread, the client's own included, and also
+        when the interpreter ends and that thread runs no more.
+        """
+        if self._loop.is_closed():
+            return
+        if threading.current_thread() is self._thread:
+            task = self._loop.create_task(items.aclose())
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+        elif not sys.is_finalizing():
+            self._run(items.aclose())
+
     def _run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """Runs a coroutine in the client's loop and waits for it."""
         if self._loop.is_closed():
             coroutine.close()
             raise InvalidCallError("this client is closed; make a new one")
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise InvalidCallError(
+                "this call comes from the client's own thread and would wait for itself; use "
+                "TranslationClient in asynchronous code"
+            )
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()

@@ -36,6 +36,15 @@ _OURS = {
 }
 
 
+# A client that falls silent for 40 s is given up, and its calls with it.
+# A client may ping as often as ours does, and as those that ping while they are idle.
+_KEEPALIVE = {
+    "--grpc-keepalive-time": 30_000,
+    "--grpc-keepalive-timeout": 10_000,
+    "--grpc-keepalive-permit-without-calls": 1,
+    "--grpc-http2-max-pings-without-data": 0,  # no limit: else it asks twice, and then no more
+    "--grpc-http2-min-recv-ping-interval-without-data": 4_000,
+}
 _CLOSED_APIS = "shared-memory,logging,trace"
 _RESTRICTING_FLAGS = ("--http-restricted-api", "--grpc-restricted-protocol")
 # The first tritonserver that does not end at JSON nested 100,000 deep, or a body in 600,000 chunks
@@ -124,6 +133,9 @@ def server_command(
         command.append(f"--cache-directory={installation.caches}")
     if not options.has_argument("--allow-gpu-metrics") and count_gpus() == 0:
         command.append("--allow-gpu-metrics=false")
+    command += [
+        f"{flag}={value}" for flag, value in _KEEPALIVE.items() if not options.has_argument(flag)
+    ]
     return [*command, *closed_apis(options), *options.server_arguments]
 
 

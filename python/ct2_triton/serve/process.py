@@ -45,6 +45,8 @@ class LoggedProcess:
         Raises:
             ServerStartError: If it cannot be started.
         """
+        self._lock = threading.RLock()  # signal handlers interrupt the thread that holds it
+        self._is_reaped = False
         outcome: SimpleQueue[_Launched | OSError] = SimpleQueue()
         self._keeper = threading.Thread(
             target=self._keep, args=(command, environment, log, outcome), daemon=True
@@ -63,7 +65,9 @@ class LoggedProcess:
     @property
     def exit_code(self) -> int | None:
         """Its exit code, negative for a signal; None while it runs."""
-        return self._child.poll()
+        if self._child.returncode is None and _has_ended(self._child.pid, os.WNOHANG):
+            self._reap()
+        return self._child.returncode
 
     def log_lines(self) -> list[str]:
         """All it has written to its log before this call, as far as it is kept.
@@ -79,7 +83,10 @@ class LoggedProcess:
         Returns:
             Its exit code, negative for a signal.
         """
-        return self._child.wait()
+        while self._child.returncode is None:
+            if _has_ended(self._child.pid):
+                self._reap()
+        return self._child.returncode
 
     def send_signal(self, signal_number: int) -> None:
         """Pass it a signal; nothing happens if it has ended.
@@ -87,7 +94,9 @@ class LoggedProcess:
         Args:
             signal_number: The signal.
         """
-        self._child.send_signal(signal_number)
+        with self._lock:
+            if not self._is_reaped:
+                os.kill(self._child.pid, signal_number)
 
     def stop(self, timeout_s: float) -> int:
         """Ask it to end, then make it, and its own children with it.
@@ -98,17 +107,29 @@ class LoggedProcess:
         Returns:
             Its exit code, negative for a signal.
         """
-        self._child.terminate()
+        self.send_signal(signal.SIGTERM)
+        killer = threading.Timer(timeout_s, self.send_signal, (signal.SIGKILL,))
+        killer.start()
         try:
-            self._child.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
-        # What it started itself (stubs of Python models) outlives it if it was killed.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._child.pid, signal.SIGKILL)
+            exit_code = self.wait()
+        finally:
+            killer.cancel()
         self._keeper.join()
-        return self._child.returncode
+        return exit_code
+
+    def _reap(self) -> None:
+        """Ends what the ended child leaves behind, then lets the system forget the child.
+
+        Until then its id is its own: later it may be that of a stranger.
+        """
+        with self._lock:
+            if self._is_reaped:
+                return
+            # What it started itself (stubs of Python models) outlives it if it was killed.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._child.pid, signal.SIGKILL)
+            self._is_reaped = True
+            self._child.wait()
 
     def _keep(
         self,
@@ -134,4 +155,20 @@ class LoggedProcess:
         reader = LogReader(child.stdout, log)
         outcome.put(_Launched(child, reader))
         reader.run()
-        child.wait()
+        _has_ended(child.pid)
+
+
+def _has_ended(pid: int, flags: int = 0) -> bool:
+    """Waits for the end of a child, without reaping it.
+
+    Args:
+        pid: The child's process id.
+        flags: WNOHANG to look instead of waiting.
+
+    Returns:
+        Whether it has ended; True also when it was reaped.
+    """
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | flags) is not None
+    except ChildProcessError:
+        return True

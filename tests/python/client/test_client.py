@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import threading
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -16,7 +16,14 @@ import pytest
 
 from ct2_triton import errors
 from ct2_triton.client import SyncTranslationClient, Tokenizer, TranslationClient
-from support.fault_server import FaultServer, abort, echo, hang, serving
+from support.fault_server import (
+    FaultServer,
+    abort,
+    echo,
+    hang,
+    serving,
+    serving_in_a_thread,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -230,29 +237,6 @@ def test_a_model_must_be_named(tokenizer: CountingTokenizer) -> None:
         TranslationClient("localhost:8001", tokenizer=tokenizer)
 
 
-@contextmanager
-def serving_in_a_thread(server_of: type[FaultServer], *arguments: Any) -> Iterator[Any]:
-    """Serves from a loop in a thread; gives the server and its URL."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-
-    async def enter() -> tuple[FaultServer, Any, str]:
-        server = server_of(*arguments)
-        context = serving(server)
-        return server, context, await context.__aenter__()
-
-    server, context, url = asyncio.run_coroutine_threadsafe(enter(), loop).result(30)
-    try:
-        yield server, url
-    finally:
-        leave = context.__aexit__(None, None, None)
-        asyncio.run_coroutine_threadsafe(leave, loop).result(30)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
-        loop.close()
-
-
 def test_threads_share_the_synchronous_twin(tokenizer: CountingTokenizer) -> None:
     texts = [f"Number {i}." for i in range(8)]
     found: dict[str, str] = {}
@@ -313,6 +297,42 @@ def test_the_synchronous_stream_reads_a_blocking_iterator(tokenizer: CountingTok
         asked.set()
         rest = list(items)
     assert [item.sentence.text for item in (first, *rest)] == ["One.", "Two."]
+
+
+async def test_numbers_of_numpy_are_numbers(tokenizer: CountingTokenizer) -> None:
+    server = Recorder()
+    options: dict[str, Any] = {
+        "beam_size": np.int64(4),
+        "num_hypotheses": np.uint8(1),
+        "length_penalty": np.float32(0.5),
+        "disable_unk": np.True_,
+        "end_token": [np.int32(2), 3],
+        "vmap_ids": np.array([[1, 2]]),
+    }
+    async with client_of(server, tokenizer) as client:
+        call = client.translate(
+            TEXT, source="eng_Latn", targets="de", timeout_s=float("inf"), **options
+        )
+        await call
+    sent = server.requests[0].parameters
+    assert (sent["beam_size"].int64_param, sent["num_hypotheses"].int64_param) == (4, 1)
+    assert sent["length_penalty"].double_param == 0.5
+    assert sent["disable_unk"].bool_param is True
+    assert sent["end_token"].string_param == "[2, 3]"
+    assert sent["vmap_ids"].string_param == "[[1, 2]]"
+    assert "timeout" not in sent
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, [{1}], {4}, "\ud800", None, 1j])
+async def test_a_value_that_cannot_travel_is_refused_by_name(
+    tokenizer: CountingTokenizer, value: Any
+) -> None:
+    server = Recorder()
+    async with client_of(server, tokenizer) as client:
+        with pytest.raises(errors.InvalidCallError, match="'beam_size' is"):
+            await client.translate(TEXT, source="eng_Latn", targets="de", beam_size=value)
+        await client.translate(TEXT, source="eng_Latn", targets="de", beam_size=4)
+    assert len(server.requests) == 1
 
 
 async def test_refusals_reach_the_caller_of_translate(tokenizer: CountingTokenizer) -> None:

@@ -213,9 +213,31 @@ def test_a_timeout_must_be_positive(timeout_s: float) -> None:
         Deadline(timeout_s)
 
 
+@pytest.mark.parametrize("timeout_s", [float("inf"), 1e300, None])
+async def test_a_timeout_without_end_is_none(timeout_s: float | None) -> None:
+    async with serving(FaultServer()) as url, connected(url) as connection:
+        await connection.infer(request(), Deadline(timeout_s))
+    assert Deadline(timeout_s).remaining_s() is None
+
+
 @pytest.mark.parametrize(
-    "values", [{"budget_s": -1}, {"initial_backoff_s": 0}, {"initial_backoff_s": 3}]
+    "values",
+    [
+        {"budget_s": -1},
+        {"budget_s": float("nan")},
+        {"outage_s": -1},
+        {"initial_backoff_s": 0},
+        {"initial_backoff_s": 3},
+        {"initial_backoff_s": float("nan")},
+        {"max_backoff_s": float("inf")},
+    ],
 )
 def test_a_policy_checks_its_values(values: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="must be"):
+    with pytest.raises(errors.InvalidCallError, match=next(iter(values))):
         RetryPolicy(**values)
+
+
+async def test_a_budget_may_be_without_end() -> None:
+    policy = RetryPolicy(budget_s=float("inf"))
+    async with serving(FaultServer()) as url, connected(url, policy) as connection:
+        await connection.infer(request(), late())

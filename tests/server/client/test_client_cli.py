@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +16,14 @@ import pytest
 
 from ct2_triton.client import SyncTranslationClient
 from support.fault_server import free_port
+from tiny_corpus import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ct2_triton.serve import TritonServer
     from server.client.conftest import Prepared
+    from support.servers import MakeServer
 
 Command = list[str]
 SHORT = ["--option", "max_decoding_length=8"]
@@ -116,10 +120,87 @@ def test_files_are_read_one_after_another(command: Callable[..., Command], tmp_p
         (tmp_path / name).write_text(f"File {name}.\n", encoding="utf-8")
     files = [str(tmp_path / name) for name in ("a", "b")]
     result = run(command("--json", *files))
-    assert [json.loads(line)["text"] for line in result.stdout.splitlines()] == [
-        "File a.",
-        "File b.",
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(one["file"], one["line"], one["text"]) for one in found] == [
+        (files[0], 1, "File a."),
+        (files[1], 1, "File b."),
     ]
+
+
+def test_a_line_is_numbered_in_its_own_file(
+    command: Callable[..., Command], tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        long = "word " * 3000
+        (tmp_path / name).write_text(f"File {name}.\n{long}\nEnd.\n", encoding="utf-8")
+    files = [str(tmp_path / name) for name in ("a", "b")]
+    result = run(command(*files, to="deu_Latn"))
+    where = [line.split(": ")[1] for line in result.stderr.splitlines()]
+    assert where == [f"{file}:2, deu_Latn" for file in files]
+
+
+def test_an_outage_loses_no_line(
+    make_server: MakeServer,
+    server_repository: Path,
+    prepared: Prepared,
+    command: Callable[..., Command],
+    expected: Callable[[str, str], str],
+) -> None:
+    """The server is killed with lines under way, and is gone for longer than a call waits."""
+    only = ["--model-control-mode=explicit", f"--load-model={prepared('nllb').name}"]
+    first = make_server(server_repository, server_arguments=only)
+    texts = sentences(60, seed=9)
+    place = ["--url", first.grpc_url, "--max-in-flight", "8"]
+    with subprocess.Popen(
+        command(*place, to="deu_Latn"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write("".join(f"{text}\n" for text in texts[:20]))
+        process.stdin.flush()
+        answers = [process.stdout.readline() for _ in range(10)]
+        first.process.send_signal(signal.SIGKILL)
+        first.process.wait()
+        process.stdin.write("".join(f"{text}\n" for text in texts[20:]))
+        process.stdin.close()
+        time.sleep(7)
+        make_server(server_repository, server_arguments=only, ports=first.ports)
+        answers += process.stdout.readlines()
+        assert process.wait(60) == 0
+        assert process.stderr
+        assert "the server answers again" in process.stderr.read()
+    assert answers == [f"deu_Latn  {expected(text, 'deu_Latn')}\n" for text in texts]
+
+
+def test_an_outage_that_does_not_end_names_the_first_line_that_is_missing(
+    make_server: MakeServer,
+    server_repository: Path,
+    prepared: Prepared,
+    command: Callable[..., Command],
+) -> None:
+    only = ["--model-control-mode=explicit", f"--load-model={prepared('nllb').name}"]
+    own = make_server(server_repository, server_arguments=only)
+    with subprocess.Popen(
+        command("--url", own.grpc_url, "--patience", "1", to="deu_Latn"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write("One.\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        own.stop()
+        _, told = process.communicate("Two.\nThree.\n", timeout=60)
+    assert process.returncode == 1
+    assert "not translated from line 2 on: no connection" in told
+    assert "Traceback" not in told
 
 
 def test_a_line_that_is_refused_is_named_and_the_rest_goes_on(

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that end, or are used, where nobody expects it: collector, own thread, another loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ct2_triton import errors
+from ct2_triton.client import SyncTranslationClient, Tokenizer, TranslationClient
+from support.fault_server import FaultServer, echo, hang, serving_in_a_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from python.client.conftest import TokenizerFolder
+
+TEXT = "The old sailor noticed the harbour."
+CALL: dict[str, Any] = {"source": "eng_Latn", "targets": "deu_Latn"}
+GUARD_S = 60
+
+
+@pytest.fixture
+def tokenizer(tokenizer_folder: TokenizerFolder) -> Tokenizer:
+    return Tokenizer(tokenizer_folder("nllb"))
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with serving_in_a_thread(FaultServer) as (_, url):
+        yield url
+
+
+def test_the_collector_may_end_a_stream_on_the_clients_own_thread(
+    tokenizer: Tokenizer, url: str
+) -> None:
+    with SyncTranslationClient(url, "m", tokenizer=tokenizer) as client:
+        collected = threading.Event()
+
+        def collect() -> None:
+            gc.collect()
+            collected.set()
+
+        items = client.stream(["One.", "Two."] * 50, **CALL)
+        next(items)
+        ring: list[Any] = [items]
+        ring.append(ring)  # only the collector ends it
+        gc.disable()
+        try:
+            del items, ring
+            client._loop.call_soon_threadsafe(collect)
+            assert collected.wait(GUARD_S)
+        finally:
+            gc.enable()
+        assert len(client.translate(TEXT, **CALL)) == 1
+
+
+def test_leaving_a_stream_ends_it_on_the_server(tokenizer: Tokenizer) -> None:
+    async def first_only(server: FaultServer, request: Any, context: Any) -> Any:
+        return await (echo if server.calls == 1 else hang)(server, request, context)
+
+    with (
+        serving_in_a_thread(FaultServer, first_only) as (server, url),
+        SyncTranslationClient(url, "m", tokenizer=tokenizer) as client,
+    ):
+        items = client.stream(["One.", "Two."], **CALL)
+        next(items)
+        while not server.started.is_set():
+            threading.Event().wait(0.01)
+        items.close()
+        while not server.cancelled.is_set():
+            threading.Event().wait(0.01)
+
+
+def test_a_call_from_the_clients_own_thread_is_refused(tokenizer: Tokenizer, url: str) -> None:
+    with SyncTranslationClient(url, "m", tokenizer=tokenizer) as client:
+        found: list[BaseException] = []
+        done = threading.Event()
+
+        def call() -> None:
+            try:
+                client.translate(TEXT, **CALL)
+            except BaseException as error:
+                found.append(error)
+            done.set()
+
+        client._loop.call_soon_threadsafe(call)
+        assert done.wait(GUARD_S)
+        assert isinstance(found[0], errors.InvalidCallError)
+        assert "own thread" in str(found[0])
+        assert len(client.translate(TEXT, **CALL)) == 1
+
+
+def test_a_program_may_end_in_the_middle_of_a_stream(
+    tokenizer_folder: TokenizerFolder, url: str
+) -> None:
+    code = (
+        "import sys\n"
+        "from ct2_triton.client import SyncTranslationClient\n"
+        "client = SyncTranslationClient(sys.argv[1], 'm', tokenizer=sys.argv[2])\n"
+        "items = client.stream(['One.'] * 99, source='eng_Latn', targets='deu_Latn')\n"
+        "print(next(items).position)\n"
+    )
+    command = [sys.executable, "-c", code, url, str(tokenizer_folder("nllb"))]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=GUARD_S, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "0\n")
+
+
+def test_a_client_goes_on_in_a_second_event_loop(tokenizer: Tokenizer, url: str) -> None:
+    client = TranslationClient(url, "m", tokenizer=tokenizer)
+
+    async def call() -> str:
+        [answer] = await client.translate(TEXT, **CALL)
+        return answer.text
+
+    for _ in range(3):
+        assert asyncio.run(call()) == TEXT
+    asyncio.run(client.close())
+    with pytest.raises(errors.InvalidCallError, match="closed"):
+        asyncio.run(call())
+
+
+def test_two_event_loops_at_once_are_refused(tokenizer: Tokenizer, url: str) -> None:
+    client = TranslationClient(url, "m", tokenizer=tokenizer)
+
+    async def call() -> None:
+        await client.translate(TEXT, **CALL)
+
+    async def both() -> None:
+        await call()
+        with pytest.raises(errors.InvalidCallError, match="another event loop"):
+            await asyncio.to_thread(asyncio.run, call())
+        await call()
+        await client.close()
+
+    asyncio.run(both())
