@@ -78,6 +78,23 @@ def test_config_knows_nothing_of_ctranslate2() -> None:
     assert _matches(files, r'#include "ctranslate2_api\.h"') == []
 
 
+def test_kernels_include_nothing_with_code_for_other_files() -> None:
+    """They are compiled for instructions that a processor may lack: see backend/CMakeLists.txt."""
+    products = BACKEND / "src" / "engine" / "products"
+    files = [*products.glob("kernel_*.cc"), products / "kernel_body.h", products / "lane_math.h"]
+    files = [path for path in files if path.name != "kernel_choice.cc"]
+    assert len(files) == 6
+    ours = r'"engine/products/(kernel|kernel_body|lane_math)\.h"'
+    allowed = rf"(<cstddef>|<cstdint>|<cstring>|<immintrin\.h>|{ours})"
+    assert _matches(files, rf"#include (?!{allowed})") == []
+
+
+def test_products_know_nothing_of_ctranslate2() -> None:
+    files = [path for path in CPP if "products" in path.parts and "engine" in path.parts]
+    assert len(files) > 10
+    assert _matches(files, r'#include "(ctranslate2|engine/(?!products/))') == []
+
+
 def test_only_config_and_the_bindings_know_the_json_library() -> None:
     allowed = (BACKEND / "src" / "config", BACKEND / "python")
     files = [path for path in CPP if not any(path.is_relative_to(folder) for folder in allowed)]

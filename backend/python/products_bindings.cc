@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Packed int8 products for Python: for tests and for tools/measure_products.py.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <utility>
+
+#include "bindings.h"
+#include "engine/products/kernel_choice.h"
+#include "engine/products/packed_linear.h"
+#include "error.h"
+
+namespace py = pybind11;
+
+namespace ct2triton {
+namespace {
+
+using products::Activation;
+using products::Choice;
+using products::PackedLinear;
+using products::QuantizedRows;
+using products::Rounding;
+
+template <typename T>
+using Array = py::array_t<T, py::array::c_style>;
+
+constexpr std::pair<const char*, Rounding> kRoundings[] = {
+    {"once", Rounding::kOnce}, {"twice", Rounding::kTwice}, {"signed", Rounding::kSigned}};
+
+constexpr std::pair<const char*, Activation> kActivations[] = {
+    {"none", Activation::kNone},       {"relu", Activation::kRelu},
+    {"gelu", Activation::kGelu},       {"gelu_tanh", Activation::kGeluTanh},
+    {"swish", Activation::kSwish},     {"gelu_sigmoid", Activation::kGeluSigmoid},
+    {"sigmoid", Activation::kSigmoid}, {"tanh", Activation::kTanh}};
+
+template <typename Table>
+auto Named(const Table& table, const std::string& name) {
+  for (const auto& [known, value] : table) {
+    if (name == known) return value;
+  }
+  throw Error(ErrorCode::kInvalidArgument, "no value is called " + name);
+}
+
+void CheckShape(const py::array& array, std::vector<py::ssize_t> shape, const char* name) {
+  if (std::vector<py::ssize_t>(array.shape(), array.shape() + array.ndim()) != shape) {
+    throw Error(ErrorCode::kInvalidArgument, std::string("wrong shape of ") + name);
+  }
+}
+
+PackedLinear Pack(const Array<int8_t>& weight, const Array<float>& scale,
+                  const std::optional<Array<float>>& bias, const products::Kernel& kernel) {
+  if (weight.ndim() != 2) throw Error(ErrorCode::kInvalidArgument, "weight needs two dimensions");
+  CheckShape(scale, {weight.shape(0)}, "scale");
+  if (bias) CheckShape(*bias, {weight.shape(0)}, "bias");
+  return PackedLinear({weight.data(), scale.data(), bias ? bias->data() : nullptr, weight.shape(0),
+                       weight.shape(1)},
+                      kernel);
+}
+
+// A layer and the rows that it takes.
+class PyPackedLinear {
+ public:
+  PyPackedLinear(const Array<int8_t>& weight, const Array<float>& scale,
+                 const std::optional<Array<float>>& bias, const std::string& kernel)
+      : kernel_(kernel.empty() ? products::DefaultKernel() : products::KernelNamed(kernel)),
+        layer_(Pack(weight, scale, bias, kernel_)) {}
+
+  Array<float> Apply(const Array<float>& in, const std::string& activation,
+                     const std::optional<Array<float>>& residual, const std::string& rounding,
+                     int repeat) const {
+    const auto rows = Quantize(in, rounding);
+    Array<float> out({rows.rows(), layer_.outputs()});
+    if (residual) CheckShape(*residual, {out.shape(0), out.shape(1)}, "residual");
+    const Activation after = Named(kActivations, activation);
+    float* to = out.mutable_data();
+    const py::gil_scoped_release release;
+    for (int i = 0; i < repeat; ++i)
+      layer_.Apply(rows, to, after, residual ? residual->data() : nullptr);
+    return out;
+  }
+
+  // [(output, logit, log total)], and the logits of the rows that ask for them.
+  py::tuple Choose(const Array<float>& in, bool log_totals, const std::vector<bool>& with_logits,
+                   const std::string& rounding, int repeat) const {
+    const auto rows = Quantize(in, rounding);
+    std::vector<Choice> choices(static_cast<size_t>(rows.rows()));
+    py::list logits;
+    std::vector<float*> places;
+    for (const bool wanted : with_logits) {
+      Array<float> row(layer_.outputs());
+      places.push_back(wanted ? row.mutable_data() : nullptr);
+      logits.append(wanted ? py::object(row) : py::none());
+    }
+    if (!places.empty() && places.size() != choices.size()) {
+      throw Error(ErrorCode::kInvalidArgument, "with_logits needs one value per row");
+    }
+    for (int i = 0; i < repeat; ++i) {
+      layer_.Choose(rows, log_totals, choices.data(), places.empty() ? nullptr : places.data());
+    }
+    py::list result;
+    for (const auto& choice : choices) {
+      result.append(py::make_tuple(choice.output, choice.logit, choice.log_total));
+    }
+    return py::make_tuple(result, logits);
+  }
+
+  PyPackedLinear Select(const std::vector<int64_t>& outputs) const {
+    return PyPackedLinear(kernel_, layer_.Select(outputs));
+  }
+
+  size_t bytes() const { return layer_.bytes(); }
+  std::string kernel() const { return kernel_.name; }
+
+ private:
+  PyPackedLinear(const products::Kernel& kernel, PackedLinear layer)
+      : kernel_(kernel), layer_(std::move(layer)) {}
+
+  QuantizedRows Quantize(const Array<float>& in, const std::string& rounding) const {
+    CheckShape(in, {in.ndim() > 0 ? in.shape(0) : 0, layer_.inputs()}, "inputs");
+    QuantizedRows rows(kernel_, Named(kRoundings, rounding));
+    rows.Assign(in.data(), in.shape(0), in.shape(1));
+    return rows;
+  }
+
+  const products::Kernel& kernel_;
+  PackedLinear layer_;
+};
+
+std::vector<std::string> KernelNames() {
+  std::vector<std::string> names;
+  for (const auto* kernel : products::UsableKernels()) names.emplace_back(kernel->name);
+  return names;
+}
+
+}  // namespace
+
+void BindProducts(py::module_& module) {
+  module.def("kernels", &KernelNames, "Names of the kernels this processor runs, fastest first.");
+  py::class_<PyPackedLinear>(module, "PackedLinear", "An int8 linear layer, packed once.")
+      .def(py::init<const Array<int8_t>&, const Array<float>&, const std::optional<Array<float>>&,
+                    const std::string&>(),
+           py::arg("weight"), py::arg("scale"), py::arg("bias") = py::none(),
+           py::arg("kernel") = "",
+           "Pack weights [outputs, inputs], as CTranslate2 keeps them. No kernel: the default one.")
+      .def("apply", &PyPackedLinear::Apply, py::arg("inputs"), py::arg("activation") = "none",
+           py::arg("residual") = py::none(), py::arg("rounding") = "once", py::arg("repeat") = 1,
+           "The layer's outputs, [rows, outputs]. `repeat`: do the product so often, to time it.")
+      .def("choose", &PyPackedLinear::Choose, py::arg("inputs"), py::arg("log_totals") = false,
+           py::arg("with_logits") = std::vector<bool>(), py::arg("rounding") = "once",
+           py::arg("repeat") = 1,
+           "([(output, logit, log total)], [logits or None]): each row's greedy choice.")
+      .def("select", &PyPackedLinear::Select, py::arg("outputs"),
+           "A layer of some of its outputs, in this order.")
+      .def_property_readonly("bytes", &PyPackedLinear::bytes)
+      .def_property_readonly("kernel", &PyPackedLinear::kernel);
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a kernel is: the int8 products of one instruction set, and the layouts it wants. Kernels
+// take plain pointers and know nothing of CTranslate2; their files may not include more than this
+// header, kernel_body.h and the compiler's intrinsics (see CMakeLists.txt).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ct2triton::products {
+
+// How an input x becomes a byte, with scale = 127 / (largest magnitude of its row). Which one the
+// loaded CTranslate2 does depends on its compiler, so it is found by comparison, not assumed. All
+// of them round to nearest, ties to even.
+enum class Rounding {
+  kOnce,    // round(fma(x, scale, 128)): multiply and add were contracted; the wheels for x86-64
+  kTwice,   // round(x * scale + 128), the product rounded first
+  kSigned,  // round(x * scale), where CTranslate2 does not shift its inputs to unsigned bytes
+};
+
+// What follows the bias. Names and order as CTranslate2 has them (ops/activation.h), and kNone.
+enum class Activation { kRelu, kGeluTanh, kSwish, kGelu, kGeluSigmoid, kTanh, kSigmoid, kNone };
+
+// Weights in panels. A panel holds `panel_outputs` outputs; within it, groups of `group` inputs of
+// each output lie side by side: [inputs / group][panel_outputs][group]. Outputs are padded to whole
+// panels and inputs to whole groups, with zeros.
+struct PanelView {
+  const int8_t* weights;  // 64-byte aligned
+  const int32_t* start;   // [padded outputs]: what the sums begin with, see Kernel::shifted
+  const float* scale;     // [padded outputs]
+  const float* bias;      // [padded outputs]; -0 where a layer has none: x + -0 is x, bit by bit
+  int64_t outputs;        // without padding
+  int64_t groups;         // of inputs
+};
+
+// Rows as Kernel::quantize leaves them.
+struct RowView {
+  const std::byte* codes;
+  int64_t stride;        // bytes from row to row
+  int64_t count;         // rows
+  const float* inverse;  // [count]: 1 / scale of each row
+};
+
+// Writes out = activation(sums * inverse / scale + bias) + residual, [rows, outputs].
+struct WriteTail {
+  float* out;
+  const float* residual;  // null: none; may be `out` itself
+  Activation activation;
+};
+
+// The running choice of one row, by lane: a lane is an output's place in its panel.
+struct ChoiceLanes {
+  static constexpr int kCount = 32;  // at least the outputs of a panel
+  float best[kCount];                // largest logit so far
+  int32_t panel[kCount];             // the first panel that has it
+  float sum[kCount];                 // of exp(logit - best)
+};
+
+// Keeps each row's best output instead of writing its logits.
+struct ChooseTail {
+  ChoiceLanes* lanes;    // [rows], as StartChoice leaves them
+  bool sums;             // keep `sum`, too
+  float* const* logits;  // null, or per row: where to write its logits as well, null for nowhere
+};
+
+struct Kernel {
+  const char* name;
+  int panel_outputs;
+  int group;
+  int code_bytes;  // of one quantized input
+  // Inputs are bytes shifted by 128, so sums must begin with -128 * (sum of an output's weights).
+  bool shifted;
+  // One row: `inputs` floats to codes, zeros up to `padded` inputs. Returns 1 / scale.
+  // A row with a NaN has the inverse NaN, and so has what is made of it.
+  float (*quantize)(const float* row, int64_t inputs, int64_t padded, Rounding rounding,
+                    std::byte* codes);
+  void (*write)(const PanelView& panels, const RowView& rows, const WriteTail& tail);
+  void (*choose)(const PanelView& panels, const RowView& rows, const ChooseTail& tail);
+};
+
+extern const Kernel kPlainKernel;
+extern const Kernel kAvx2Kernel;
+extern const Kernel kAvxVnniKernel;
+extern const Kernel kAvx512VnniKernel;
+
+}  // namespace ct2triton::products

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All of a kernel but the sums of one tile: quantizing a row, the walk over panels and rows, and
+// what follows the sums. The same text is compiled once for each instruction set, with its flags;
+// the loops over a panel's outputs become vectors. See lane_math.h on contraction and namespaces.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "engine/products/kernel.h"
+#include "engine/products/lane_math.h"
+
+namespace ct2triton::products {
+namespace {
+
+// Tile is a class with
+//   kOutputs, kGroup  the panel's layout
+//   kRows             rows of one tile at most: as many sums as fit the registers
+//   Code              uint8_t (shifted by 128) or int16_t (not shifted)
+//   template <int kCount> static void Sums(const Code* rows, int64_t stride, const int8_t* weights,
+//                                          const int32_t* start, int64_t groups, int32_t* sums)
+// where Sums writes [kCount][kOutputs] sums, exact.
+template <typename Tile>
+class Kernels {
+ public:
+  static float Quantize(const float* row, int64_t inputs, int64_t padded, Rounding rounding,
+                        std::byte* codes);
+  static void Write(const PanelView& panels, const RowView& rows, const WriteTail& tail);
+  static void Choose(const PanelView& panels, const RowView& rows, const ChooseTail& tail);
+
+ private:
+  using Code = typename Tile::Code;
+  static constexpr int kOutputs = Tile::kOutputs;
+
+  // One row of one panel, once its sums are known.
+  struct Place {
+    int64_t row;
+    int64_t column;   // of the panel's first output
+    int64_t columns;  // of them that are not padding
+  };
+
+  template <typename Finish>
+  static void EachTile(const PanelView& panels, const RowView& rows, const Finish& finish);
+};
+
+inline float LargestMagnitude(const float* row, int64_t inputs) {
+  // The bits of floats that are not negative order like the floats; integers make a vector maximum.
+  int32_t largest = 0;
+  for (int64_t i = 0; i < inputs; ++i) {
+    int32_t bits;
+    std::memcpy(&bits, row + i, sizeof bits);
+    bits &= 0x7fffffff;
+    largest = bits > largest ? bits : largest;
+  }
+  float magnitude;
+  std::memcpy(&magnitude, &largest, sizeof magnitude);
+  return magnitude;
+}
+
+// To nearest, ties to even, for |x| < 2^22; larger ones, infinities and NaN stay far from any code.
+inline float RoundToEven(float x) {
+  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: its neighbours are 1 apart
+  return (x + kShift) - kShift;
+}
+
+template <Rounding kRounding, typename Code>
+inline void QuantizeTo(const float* row, int64_t inputs, float scale, Code* codes) {
+  constexpr int kShift = sizeof(Code) == 1 ? 0 : 128;
+  // What CTranslate2 makes of numbers without a byte: with an infinite scale, or a NaN.
+  constexpr int kNoByte = kRounding == Rounding::kSigned ? 128 : 0;
+  for (int64_t i = 0; i < inputs; ++i) {
+    float code;
+    if (kRounding == Rounding::kOnce) {
+      code = RoundToEven(Fma(row[i], scale, 128.0f));
+    } else if (kRounding == Rounding::kTwice) {
+      code = RoundToEven(row[i] * scale + 128.0f);
+    } else {
+      code = RoundToEven(row[i] * scale) + 128.0f;
+    }
+    const bool fits = code >= 0.0f && code < 256.0f;
+    const int byte = static_cast<int>(fits ? code : static_cast<float>(kNoByte));
+    codes[i] = static_cast<Code>(byte - kShift);
+  }
+}
+
+template <typename Tile>
+float Kernels<Tile>::Quantize(const float* row, int64_t inputs, int64_t padded, Rounding rounding,
+                              std::byte* bytes) {
+  auto* codes = reinterpret_cast<Code*>(bytes);
+  const float magnitude = LargestMagnitude(row, inputs);
+  const float scale = magnitude != 0.0f ? 127.0f / magnitude : 1.0f;
+  switch (rounding) {
+    case Rounding::kOnce:
+      QuantizeTo<Rounding::kOnce>(row, inputs, scale, codes);
+      break;
+    case Rounding::kTwice:
+      QuantizeTo<Rounding::kTwice>(row, inputs, scale, codes);
+      break;
+    case Rounding::kSigned:
+      QuantizeTo<Rounding::kSigned>(row, inputs, scale, codes);
+      break;
+  }
+  std::memset(codes + inputs, 0, static_cast<size_t>(padded - inputs) * sizeof(Code));
+  return 1.0f / scale;
+}
+
+// Tile::Sums for a count of rows that is known at run time, 1 to Tile::kRows.
+template <typename Tile, int kCount>
+inline void TileSums(int64_t count, const typename Tile::Code* rows, int64_t stride,
+                     const PanelView& panels, int64_t column, int32_t* sums) {
+  if constexpr (kCount > 0) {
+    if (count == kCount) {
+      Tile::template Sums<kCount>(rows, stride,
+                                  panels.weights + column * panels.groups * Tile::kGroup,
+                                  panels.start + column, panels.groups, sums);
+    } else {
+      TileSums<Tile, kCount - 1>(count, rows, stride, panels, column, sums);
+    }
+  }
+}
+
+// Calls finish(place, sums) for each row of each panel. A panel's weights stay in the cache while
+// the rows pass by, in tiles of nearly equal size.
+template <typename Tile>
+template <typename Finish>
+void Kernels<Tile>::EachTile(const PanelView& panels, const RowView& rows, const Finish& finish) {
+  alignas(64) int32_t sums[Tile::kRows][kOutputs];
+  const int64_t stride = rows.stride / static_cast<int64_t>(sizeof(Code));
+  const int64_t tiles = (rows.count + Tile::kRows - 1) / Tile::kRows;
+  for (int64_t column = 0; column < panels.outputs; column += kOutputs) {
+    const int64_t left = panels.outputs - column;
+    const int64_t columns = left < kOutputs ? left : kOutputs;
+    int64_t first = 0;
+    for (int64_t tile = tiles; tile > 0; --tile) {
+      const int64_t count = (rows.count - first + tile - 1) / tile;
+      const auto* codes = reinterpret_cast<const Code*>(rows.codes + first * rows.stride);
+      TileSums<Tile, Tile::kRows>(count, codes, stride, panels, column, sums[0]);
+      for (int64_t i = 0; i < count; ++i) finish(Place{first + i, column, columns}, sums[i]);
+      first += count;
+    }
+  }
+}
+
+// In CTranslate2's order: times the inverse of the row's scale, by the weight's scale, plus bias.
+template <int kOutputs>
+inline void Rescale(const PanelView& panels, int64_t column, const int32_t* sums, float inverse,
+                    float* values) {
+  const float* scale = panels.scale + column;
+  const float* bias = panels.bias + column;
+  for (int i = 0; i < kOutputs; ++i) {
+    values[i] = static_cast<float>(sums[i]) * inverse / scale[i] + bias[i];
+  }
+}
+
+template <int kOutputs, Activation kActivation>
+inline void ActivateAll(float* values) {
+  for (int i = 0; i < kOutputs; ++i) values[i] = Activate<kActivation>(values[i]);
+}
+
+template <int kOutputs>
+inline void ActivateAll(Activation activation, float* values) {
+  switch (activation) {
+    case Activation::kRelu:
+      return ActivateAll<kOutputs, Activation::kRelu>(values);
+    case Activation::kGeluTanh:
+      return ActivateAll<kOutputs, Activation::kGeluTanh>(values);
+    case Activation::kSwish:
+      return ActivateAll<kOutputs, Activation::kSwish>(values);
+    case Activation::kGelu:
+      return ActivateAll<kOutputs, Activation::kGelu>(values);
+    case Activation::kGeluSigmoid:
+      return ActivateAll<kOutputs, Activation::kGeluSigmoid>(values);
+    case Activation::kTanh:
+      return ActivateAll<kOutputs, Activation::kTanh>(values);
+    case Activation::kSigmoid:
+      return ActivateAll<kOutputs, Activation::kSigmoid>(values);
+    case Activation::kNone:
+      return;
+  }
+}
+
+// Copies whole panels by a constant size, which is a few moves.
+template <int kOutputs>
+inline void Copy(const float* from, int64_t columns, float* to) {
+  if (columns == kOutputs) {
+    std::memcpy(to, from, kOutputs * sizeof(float));
+  } else {
+    std::memcpy(to, from, static_cast<size_t>(columns) * sizeof(float));
+  }
+}
+
+template <typename Tile>
+void Kernels<Tile>::Write(const PanelView& panels, const RowView& rows, const WriteTail& tail) {
+  EachTile(panels, rows, [&](const Place& place, const int32_t* sums) {
+    alignas(64) float values[kOutputs];
+    Rescale<kOutputs>(panels, place.column, sums, rows.inverse[place.row], values);
+    ActivateAll<kOutputs>(tail.activation, values);
+    const int64_t at = place.row * panels.outputs + place.column;
+    if (tail.residual != nullptr) {
+      alignas(64) float residual[kOutputs] = {};
+      Copy<kOutputs>(tail.residual + at, place.columns, residual);
+      for (int i = 0; i < kOutputs; ++i) values[i] = residual[i] + values[i];
+    }
+    Copy<kOutputs>(values, place.columns, tail.out + at);
+  });
+}
+
+template <int kOutputs>
+inline void KeepBest(const float* values, int32_t panel, ChoiceLanes* lanes) {
+  for (int i = 0; i < kOutputs; ++i) {
+    const bool better = values[i] > lanes->best[i];
+    lanes->best[i] = better ? values[i] : lanes->best[i];
+    lanes->panel[i] = better ? panel : lanes->panel[i];
+  }
+}
+
+// Before KeepBest. One of the two exponents, old and new against the larger, is 0.
+template <int kOutputs>
+inline void KeepSum(const float* values, ChoiceLanes* lanes) {
+  for (int i = 0; i < kOutputs; ++i) {
+    const float difference = values[i] - lanes->best[i];
+    const float smaller = ExpValue(-__builtin_fabsf(difference));
+    const float sum = lanes->sum[i];
+    lanes->sum[i] = difference > 0.0f ? Fma(sum, smaller, 1.0f) : sum + smaller;
+  }
+}
+
+template <typename Tile>
+void Kernels<Tile>::Choose(const PanelView& panels, const RowView& rows, const ChooseTail& tail) {
+  static_assert(kOutputs <= ChoiceLanes::kCount);
+  EachTile(panels, rows, [&](const Place& place, const int32_t* sums) {
+    alignas(64) float values[kOutputs];
+    Rescale<kOutputs>(panels, place.column, sums, rows.inverse[place.row], values);
+    float* logits = tail.logits == nullptr ? nullptr : tail.logits[place.row];
+    if (logits != nullptr) Copy<kOutputs>(values, place.columns, logits + place.column);
+    ChoiceLanes* lanes = tail.lanes + place.row;
+    if (tail.sums) KeepSum<kOutputs>(values, lanes);
+    KeepBest<kOutputs>(values, static_cast<int32_t>(place.column / kOutputs), lanes);
+  });
+}
+
+template <typename Tile>
+constexpr Kernel MakeKernel(const char* name) {
+  return {name,
+          Tile::kOutputs,
+          Tile::kGroup,
+          sizeof(typename Tile::Code),
+          sizeof(typename Tile::Code) == 1,
+          &Kernels<Tile>::Quantize,
+          &Kernels<Tile>::Write,
+          &Kernels<Tile>::Choose};
+}
+
+}  // namespace
+}  // namespace ct2triton::products

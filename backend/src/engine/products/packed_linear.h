@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/products/choice.h"
+#include "engine/products/kernel.h"
+#include "engine/products/page_memory.h"
+#include "engine/products/quantized_rows.h"
+
+namespace ct2triton::products {
+
+// A linear layer's variables, as CTranslate2 keeps them for int8.
+struct LinearWeights {
+  const int8_t* weight;  // [outputs, inputs]
+  const float* scale;    // [outputs]: what a weight was multiplied by
+  const float* bias;     // [outputs], or null
+  int64_t outputs;
+  int64_t inputs;
+};
+
+// int8 products with the weights packed once for one kernel, and what follows them in one pass: no
+// 32-bit sum is ever written. With the rounding that the loaded CTranslate2 has, outputs are those
+// of its Dense layer, bit by bit. Immutable: any threads may share one.
+class PackedLinear {
+ public:
+  // Copies what it needs of `weights`. Throws Error(kUnsupported) for a size that its sums cannot
+  // take.
+  PackedLinear(const LinearWeights& weights, const Kernel& kernel);
+
+  // out: [rows, outputs]. residual: the same shape, added last; null for none; may be `out`.
+  // `in` must be made for this layer's kernel and inputs, here and below.
+  void Apply(const QuantizedRows& in, float* out, Activation activation = Activation::kNone,
+             const float* residual = nullptr) const;
+
+  // Each row's greedy choice, without writing the logits. choices: [rows].
+  // logits: null, or per row where to write [outputs] logits as well; null for nowhere.
+  void Choose(const QuantizedRows& in, bool log_totals, Choice* choices,
+              float* const* logits = nullptr) const;
+
+  // A layer of these outputs of this one, in this order: the candidates of a vocabulary list.
+  PackedLinear Select(const std::vector<int64_t>& outputs) const;
+
+  int64_t inputs() const { return inputs_; }
+  int64_t outputs() const { return outputs_; }
+  // Memory of the packed copy.
+  size_t bytes() const;
+
+ private:
+  PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs);
+
+  // Where the group of inputs of an output lies in its panel.
+  int8_t* Group(int64_t output, int64_t group) const;
+  void CheckRows(const QuantizedRows& in) const;
+  PanelView view() const;
+
+  const Kernel* kernel_;
+  int64_t outputs_;
+  int64_t inputs_;
+  int64_t groups_;
+  PageMemory weights_;
+  std::vector<int32_t> start_;
+  std::vector<float> scale_;
+  std::vector<float> bias_;
+};
+
+}  // namespace ct2triton::products
