@@ -53,5 +53,6 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ core of the Triton backend, as the backend itself runs it.";
   ct2triton::BindError(module);
   ct2triton::BindConfig(module);
+  ct2triton::BindLoop(module);
   ct2triton::BindTranslation(module);
 }
