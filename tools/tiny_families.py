@@ -27,6 +27,8 @@ class TinyOptions:
         d_model: Width of the model, a multiple of 4.
         layers: Layers of the encoder, and of the decoder.
         max_positions: Longest source or target in tokens (T5 has no limit).
+        d_kv: Width of a head of T5, whose heads together may be wider than the model; None gives
+            `d_model` / 4, its four heads.
         train_steps: Steps of training to copy the input; 0 leaves the weights random. NLLB only.
         seed: Equal options and seeds give equal files.
     """
@@ -36,6 +38,7 @@ class TinyOptions:
     d_model: int = 64
     layers: int = 2
     max_positions: int = 512
+    d_kv: int | None = None
     train_steps: int = 0
     seed: int = 0
 
@@ -267,7 +270,7 @@ def _t5(
     config = T5Config(
         vocab_size=options.vocab_size or len(tokenizer) + surplus,
         d_model=options.d_model,
-        d_kv=options.d_model // 4,
+        d_kv=options.d_kv or options.d_model // 4,
         d_ff=2 * options.d_model,
         num_layers=options.layers,
         num_heads=4,

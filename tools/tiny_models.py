@@ -81,6 +81,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         ("d-model", int),
         ("layers", int),
         ("max-positions", int),
+        ("d-kv", int),
         ("train-steps", int),
         ("seed", int),
     ):

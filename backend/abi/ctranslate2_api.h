@@ -43,7 +43,10 @@ void synchronize_stream(Device device);
 // Frees what CUDA keeps for the calling thread. Absent before 4.7.2.
 __attribute__((weak)) void destroy_context(Device device);
 
+enum class DataType : int { FLOAT32, INT8, INT16, INT32, FLOAT16, BFLOAT16 };
+
 // A tensor. Only its size and its copying matter to the structs below; `dim` serves for weights.
+// The weak members serve engine/loop, which asks for them before it uses them.
 class StorageView {
  public:
   StorageView(const StorageView& other, bool synchronous = false);
@@ -55,9 +58,24 @@ class StorageView {
   long dim(long index) const;  // throws std::invalid_argument beyond the rank
   size_t item_size() const;    // bytes of one element
 
+  __attribute__((weak)) StorageView(DataType type, Device device);
+  // Makes it stand for memory of somebody else.
+  __attribute__((weak)) StorageView& view(void* data, std::vector<long> shape);
+  __attribute__((weak)) void* buffer();
+  template <typename T>
+  const T* data() const;  // throws std::invalid_argument where T is not the type of its elements
+
  private:
   alignas(8) unsigned char opaque_[72];
 };
+template <>
+__attribute__((weak)) const float* StorageView::data<float>() const;
+template <>
+__attribute__((weak)) const int* StorageView::data<int>() const;
+template <>
+__attribute__((weak)) const short* StorageView::data<short>() const;
+template <>
+__attribute__((weak)) const signed char* StorageView::data<signed char>() const;
 
 // Handle only.
 class Vocabulary {

@@ -33,6 +33,9 @@ class Weights {
   const ctranslate2::Vocabulary& source() const { return *source_; }
   const ctranslate2::Vocabulary& target() const { return *target_; }
   const Device& device() const { return device_; }
+  const std::string& directory() const { return directory_; }
+  const ModelFileConfig& files() const { return files_; }
+  const ctranslate2::models::Model& model() const { return *model_; }
 
   // True where a row must bring a prefix whose first id starts the decoder (mBART-25).
   bool NeedsPrefix() const { return !files_.decoder_start_token; }

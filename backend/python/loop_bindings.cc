@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The decode loop for Python, as tests drive it: rows join and leave where the caller says.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "bindings.h"
+#include "config/parameters.h"
+#include "config/validate.h"
+#include "engine/loop/decode_loop.h"
+#include "engine/loop/kernels.h"
+#include "engine/loop/layers.h"
+#include "engine/loop/loop_support.h"
+#include "engine/row_check.h"
+#include "error.h"
+
+namespace py = pybind11;
+
+namespace ct2triton {
+namespace {
+
+using Floats = std::vector<float>;
+
+py::dict Describe(const Hypothesis& hypothesis) {
+  py::dict row;
+  row["ids"] = hypothesis.ids;
+  row["score"] = hypothesis.score;
+  row["finish_reason"] = FinishReasonName(hypothesis.finish);
+  return row;
+}
+
+// What one step reported.
+class Events : public LoopListener {
+ public:
+  void RowGrew(LoopRow row, int64_t id) noexcept override { grew.emplace_back(row, id); }
+  void RowEnded(LoopRow row, RowResult result) noexcept override {
+    ended.emplace_back(row, std::move(result.hypotheses.front()));
+  }
+
+  std::vector<std::pair<LoopRow, int64_t>> grew;
+  std::vector<std::pair<LoopRow, Hypothesis>> ended;
+};
+
+// A model and its options; makes loops that share its layers.
+class PyModel {
+ public:
+  PyModel(const std::string& directory, const py::dict& parameters) {
+    engine_.max_search_tokens = kAnyTokens;
+    for (const auto& [name, value] : parameters) {
+      SetModelParameter(name.cast<std::string>(), ToParameterValue(value), &defaults_, &engine_);
+    }
+    ValidateCombination(defaults_, engine_);
+    const py::gil_scoped_release release;
+    const Device cpu{Device::Kind::kCpu, 0};
+    model_ = std::make_shared<const DecoderModel>(
+        Weights::Get(directory, cpu, engine_.compute_type, /*threads=*/1));
+  }
+
+  // As Translator::Check does it, for one row.
+  CheckedRow Check(RowInput row, const py::dict& parameters) const {
+    DecodingOptions options = defaults_;
+    for (const auto& [name, value] : parameters) {
+      SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine_, &options);
+    }
+    ValidateCombination(options, engine_);
+    const Weights& weights = model_->weights();
+    auto search = std::make_shared<const Search>(options, weights);
+    if (search->UsesMap() && !MapCovers(row, weights, engine_)) {
+      options.use_vmap = false;
+      search = std::make_shared<const Search>(options, weights);
+    }
+    if (const auto reason = WhyNotLoop(*search, weights)) {
+      throw Error(ErrorCode::kUnsupported, *reason);
+    }
+    return CheckRow(std::move(row), 0, search, weights, engine_);
+  }
+
+  const std::shared_ptr<const DecoderModel>& model() const { return model_; }
+
+ private:
+  static constexpr int64_t kAnyTokens = int64_t{1} << 40;
+
+  DecodingOptions defaults_;
+  EngineOptions engine_;
+  std::shared_ptr<const DecoderModel> model_;
+};
+
+class PyLoop {
+ public:
+  PyLoop(std::shared_ptr<PyModel> model, size_t keep_bytes)
+      : model_(std::move(model)),
+        pool_(std::make_shared<CachePool>(keep_bytes)),
+        loop_(model_->model(), pool_) {}
+
+  using Row = std::tuple<Ids, Ids, py::dict>;  // source, prefix, parameters
+
+  std::vector<LoopRow> Admit(const std::vector<Row>& rows) {
+    std::vector<std::unique_ptr<const CheckedRow>> checked;
+    std::vector<const CheckedRow*> pointers;
+    for (const auto& [source, prefix, parameters] : rows) {
+      checked.push_back(
+          std::make_unique<const CheckedRow>(model_->Check({source, prefix}, parameters)));
+      pointers.push_back(checked.back().get());
+    }
+    std::vector<LoopRow> names;
+    {
+      const py::gil_scoped_release release;
+      names = loop_.Admit(pointers);
+    }
+    for (size_t i = 0; i < names.size(); ++i) rows_[names[i]] = std::move(checked[i]);
+    return names;
+  }
+
+  py::tuple Step() {
+    Events events;
+    {
+      const py::gil_scoped_release release;
+      loop_.Step(&events);
+    }
+    py::list ended;
+    for (const auto& [row, hypothesis] : events.ended) {
+      rows_.erase(row);
+      ended.append(py::make_tuple(row, Describe(hypothesis)));
+    }
+    return py::make_tuple(events.grew, ended);
+  }
+
+  void Remove(LoopRow row) {
+    loop_.Remove(row);
+    rows_.erase(row);
+  }
+
+  size_t running() const { return loop_.running(); }
+  size_t cache_bytes() const { return pool_->bytes_in_use(); }
+  size_t kept_bytes() const { return pool_->bytes_kept(); }
+  py::dict counters() const {
+    const LoopCounters& counters = loop_.counters();
+    py::dict result;
+    result["encodes"] = counters.encodes;
+    result["encoded_rows"] = counters.encoded_rows;
+    result["encoded_tokens"] = counters.encoded_tokens;
+    result["encode_ns"] = counters.encode_ns;
+    result["steps"] = counters.steps;
+    result["step_rows"] = counters.step_rows;
+    result["step_tokens"] = counters.step_tokens;
+    result["step_ns"] = counters.step_ns;
+    return result;
+  }
+
+ private:
+  const std::shared_ptr<PyModel> model_;
+  const std::shared_ptr<CachePool> pool_;
+  std::map<LoopRow, std::unique_ptr<const CheckedRow>> rows_;
+  DecodeLoop loop_;  // last: it refers to the rows
+};
+
+const Kernels& KernelsByName(const std::string& name) {
+  if (const Kernels* kernels = FindKernels(name)) return *kernels;
+  throw Error(ErrorCode::kInvalidArgument, "no kernels \"" + name + "\" on this processor");
+}
+
+// keys, values: [tokens, heads, head_dim], one list; bias: [heads, last_distance + 1].
+Floats PyAttend(const std::string& kernels, const Floats& query, const Floats& keys,
+                const Floats& values, size_t heads, float scale, const Floats& bias) {
+  const size_t width = query.size();
+  const size_t tokens = keys.size() / width;
+  Floats scores(heads * tokens);
+  Floats out(width);
+  AttentionCall call{};
+  call.query = query.data();
+  call.keys = keys.data();
+  call.values = values.data();
+  call.stride = width;
+  call.tokens = tokens;
+  call.heads = heads;
+  call.head_dim = width / heads;
+  call.scale = scale;
+  call.bias = bias.empty() ? nullptr : bias.data();
+  call.last_distance = bias.empty() ? 0 : bias.size() / heads - 1;
+  call.scores = scores.data();
+  call.out = out.data();
+  KernelsByName(kernels).attend(call);
+  return out;
+}
+
+size_t PyFirstMaximum(const std::string& kernels, const Floats& values) {
+  return KernelsByName(kernels).first_maximum(values.data(), values.size());
+}
+
+}  // namespace
+
+void BindLoop(py::module_& module) {
+  module.def(
+      "loop_symbols", [] { return kLayerSymbols; },
+      "Symbols of CTranslate2 that the decode loop asks for.");
+  module.def("kernel_names", &KernelNames, "Kernels that this processor runs.");
+  module.def("attend", &PyAttend, py::arg("kernels"), py::arg("query"), py::arg("keys"),
+             py::arg("values"), py::arg("heads"), py::arg("scale"), py::arg("bias") = Floats(),
+             "Attention of one query, with the kernels of this name.");
+  module.def("first_maximum", &PyFirstMaximum, py::arg("kernels"), py::arg("values"),
+             "Position of the first of the largest values.");
+  py::class_<PyModel, std::shared_ptr<PyModel>>(module, "LoopModel",
+                                                "A model as decode loops share it.")
+      .def(py::init<const std::string&, const py::dict&>(), py::arg("model_directory"),
+           py::arg("parameters") = py::dict())
+      .def(
+          "cache_bytes",
+          [](const PyModel& model, const Ids& source, const Ids& prefix,
+             const py::dict& parameters) {
+            return model.model()->CacheBytes(model.Check({source, prefix}, parameters));
+          },
+          py::arg("source"), py::arg("prefix"), py::arg("parameters"),
+          "Bytes that a row takes from the pool when it is admitted.");
+  py::class_<PyLoop>(module, "DecodeLoop", "Greedy rows that join and leave at every step.")
+      .def(py::init<std::shared_ptr<PyModel>, size_t>(), py::arg("model"),
+           py::arg("keep_bytes") = size_t{1} << 26)
+      .def("admit", &PyLoop::Admit, py::arg("rows"),
+           "Take rows in, (source, prefix, parameters) each; their names, in order.")
+      .def("step", &PyLoop::Step,
+           "One step: [(name, chosen id)], and [(name, hypothesis)] of the rows that ended.")
+      .def("remove", &PyLoop::Remove, py::arg("row"), "Take a row out.")
+      .def_property_readonly("running", &PyLoop::running)
+      .def_property_readonly("cache_bytes", &PyLoop::cache_bytes)
+      .def_property_readonly("kept_bytes", &PyLoop::kept_bytes)
+      .def_property_readonly("counters", &PyLoop::counters);
+}
+
+}  // namespace ct2triton

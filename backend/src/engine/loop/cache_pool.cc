@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/loop/cache_pool.h"
+
+#include <utility>
+
+namespace ct2triton {
+namespace {
+
+// Sizes are rounded up to eight steps per doubling, so that blocks fit other rows again: at most an
+// eighth is wasted.
+size_t RoundUp(size_t floats) {
+  size_t step = 1024;
+  while (step * 16 < floats) step *= 2;
+  return (floats + step - 1) / step * step;
+}
+
+}  // namespace
+
+CacheBlock::CacheBlock(CacheBlock&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)),
+      floats_(std::move(other.floats_)),
+      size_(std::exchange(other.size_, 0)) {}
+
+CacheBlock& CacheBlock::operator=(CacheBlock&& other) noexcept {
+  if (this == &other) return *this;
+  Release();
+  pool_ = std::exchange(other.pool_, nullptr);
+  floats_ = std::move(other.floats_);
+  size_ = std::exchange(other.size_, 0);
+  return *this;
+}
+
+void CacheBlock::Release() noexcept {
+  if (pool_ != nullptr) pool_->Give(std::move(floats_), size_);
+  pool_ = nullptr;
+}
+
+CachePool::CachePool(size_t keep_bytes) : keep_bytes_(keep_bytes) {}
+
+size_t CachePool::BlockBytes(size_t floats) { return RoundUp(floats) * sizeof(float); }
+
+CacheBlock CachePool::Take(size_t floats) {
+  const size_t size = RoundUp(floats);
+  FloatArray memory;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto& same_size = free_[size];
+    // Room to come back to, made here, where it may fail.
+    same_size.reserve(same_size.size() + 1);
+    if (!same_size.empty()) {
+      memory = std::move(same_size.back());
+      same_size.pop_back();
+      bytes_kept_ -= size * sizeof(float);
+    }
+  }
+  if (!memory) memory = NewFloats(size);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bytes_in_use_ += size * sizeof(float);
+  return CacheBlock(this, std::move(memory), size);
+}
+
+void CachePool::Give(FloatArray floats, size_t size) noexcept {
+  const size_t bytes = size * sizeof(float);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bytes_in_use_ -= bytes;
+  auto& same_size = free_[size];  // it is there since Take
+  if (bytes_kept_ + bytes > keep_bytes_ || same_size.size() == same_size.capacity()) return;
+  same_size.push_back(std::move(floats));
+  bytes_kept_ += bytes;
+}
+
+size_t CachePool::bytes_in_use() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return bytes_in_use_;
+}
+
+size_t CachePool::bytes_kept() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return bytes_kept_;
+}
+
+}  // namespace ct2triton

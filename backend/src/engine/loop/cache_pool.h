@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/loop/float_buffer.h"
+
+namespace ct2triton {
+
+class CachePool;
+
+// Memory for keys and values; goes back to its pool, which must be there as long.
+class CacheBlock {
+ public:
+  CacheBlock() = default;
+  CacheBlock(CacheBlock&& other) noexcept;
+  CacheBlock& operator=(CacheBlock&& other) noexcept;
+  ~CacheBlock() { Release(); }
+
+  float* data() const { return floats_.get(); }
+
+ private:
+  friend class CachePool;
+  CacheBlock(CachePool* pool, FloatArray floats, size_t size)
+      : pool_(pool), floats_(std::move(floats)), size_(size) {}
+  void Release() noexcept;
+
+  CachePool* pool_ = nullptr;
+  FloatArray floats_;
+  size_t size_ = 0;
+};
+
+// Hands out memory for keys and values, and keeps what comes back for the next rows: fresh memory
+// costs a page fault every 4 kB. Threads may use it at once.
+class CachePool {
+ public:
+  // `keep_bytes`: of the memory that nobody uses, as much may stay here.
+  explicit CachePool(size_t keep_bytes);
+
+  // At least `floats`, not set to anything. Throws std::bad_alloc.
+  CacheBlock Take(size_t floats);
+  // What Take adds to bytes_in_use().
+  static size_t BlockBytes(size_t floats);
+
+  size_t bytes_in_use() const;
+  size_t bytes_kept() const;
+
+ private:
+  friend class CacheBlock;
+  void Give(FloatArray floats, size_t size) noexcept;
+
+  const size_t keep_bytes_;
+  mutable std::mutex mutex_;
+  std::map<size_t, std::vector<FloatArray>> free_;  // by size in floats
+  size_t bytes_in_use_ = 0;
+  size_t bytes_kept_ = 0;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/loop/decoder_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "engine/loop/cache_pool.h"
+#include "engine/loop/model_variables.h"
+#include "engine/loop/positions.h"
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+[[noreturn]] void Refuse(const std::string& what) {
+  throw Error(ErrorCode::kUnsupported, "the decode loop cannot run this model: " + what);
+}
+
+DecoderShape ReadShape(const Weights& weights) {
+  if (weights.device().kind != Device::Kind::kCpu) Refuse("it is on " + weights.device().Name());
+  RequireLayers();
+  std::ifstream file(std::filesystem::path(weights.directory()) / "model.bin", std::ios::binary);
+  return DecoderShape(weights.model(), ReadVariableNames(file));
+}
+
+std::unique_ptr<Linear> MakeLibraryLinear(const ctranslate2::models::Model& model,
+                                          const LinearSpec& spec) {
+  return std::make_unique<LibraryLinear>(model, spec);
+}
+
+const float* Floats(const ctranslate2::models::Model& model, const std::string& name) {
+  const auto* variable = model.get_variable_if_exists(name);
+  if (variable == nullptr) return nullptr;
+  try {
+    return variable->data<float>();
+  } catch (const std::invalid_argument&) {
+    Refuse(name + " is not held in float32");
+  }
+}
+
+}  // namespace
+
+DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearMaker& make)
+    : weights_(std::move(weights)),
+      kernels_(ChooseKernels()),
+      shape_(ReadShape(*weights_)),
+      embeddings_(weights_->model(), "decoder/embeddings"),
+      embedding_scale_(shape_.embedding_scale != 0
+                           ? shape_.embedding_scale
+                           : std::sqrt(static_cast<float>(embeddings_.size()))) {
+  const LinearMaker maker = make ? make : MakeLibraryLinear;
+  const auto& model = weights_->model();
+  if (shape_.embedding_norm) {
+    embedding_norm_ = std::make_unique<Norm>(model, "decoder/layernorm_embedding", width());
+  }
+  if (shape_.output_norm)
+    output_norm_ = std::make_unique<Norm>(model, "decoder/layer_norm", width());
+  for (size_t layer = 0; layer < shape_.layers; ++layer) AddLayer(layer, maker);
+  projection_ = maker(model, {"decoder/projection", width(), std::nullopt, false});
+  if (vocabulary() != weights_->target().size()) {
+    Refuse("its projection has " + std::to_string(vocabulary()) + " outputs for " +
+           std::to_string(weights_->target().size()) + " tokens");
+  }
+  ReadPositions();
+  MakeMappedProjection();
+}
+
+AttentionLayers DecoderModel::MakeAttention(const std::string& scope, bool to_source,
+                                            const LinearMaker& make) const {
+  const auto& model = weights_->model();
+  AttentionLayers attention;
+  attention.norm = std::make_unique<Norm>(model, scope + "/layer_norm", width());
+  attention.in = make(model, {scope + "/linear_0", width(), std::nullopt, false});
+  if (to_source) attention.keys = make(model, {scope + "/linear_1", width(), std::nullopt, false});
+  const size_t inner = attention.in->outputs() / (to_source ? 1 : 3);
+  const std::string last = scope + (to_source ? "/linear_2" : "/linear_1");
+  attention.out = make(model, {last, inner, std::nullopt, true});
+  // CTranslate2's default does not come from the width of a head, but from that of the output.
+  const auto head_share = static_cast<float>(attention.out->outputs() / shape_.heads);
+  attention.scale =
+      static_cast<float>(Attribute(model, scope + "/queries_scale", 1 / std::sqrt(head_share)));
+  const bool whole = inner > 0 && inner % shape_.heads == 0 &&
+                     attention.in->outputs() == inner * (to_source ? 1 : 3) &&
+                     (!to_source || attention.keys->outputs() == 2 * inner) &&
+                     attention.out->outputs() == width();
+  if (!whole)
+    Refuse("the sizes of " + scope + " do not fit " + std::to_string(shape_.heads) + " heads");
+  return attention;
+}
+
+void DecoderModel::AddLayer(size_t layer, const LinearMaker& make) {
+  const auto& model = weights_->model();
+  const std::string scope = LayerScope(layer);
+  const std::string feed_forward = scope + "/ffn";
+  DecoderLayer added;
+  added.self = MakeAttention(scope + "/self_attention", /*to_source=*/false, make);
+  added.source = MakeAttention(scope + "/attention", /*to_source=*/true, make);
+  if (layer == 0) heads_width_ = added.source.in->outputs();
+  if (added.self.in->outputs() != 3 * heads_width_ || added.source.in->outputs() != heads_width_) {
+    Refuse("the sizes of " + scope + " are not those of the layers before");
+  }
+  added.feed_forward_norm = std::make_unique<Norm>(model, feed_forward + "/layer_norm", width());
+  added.inner = make(model, {feed_forward + "/linear_0", width(), shape_.activation, false});
+  if (shape_.gated) {
+    added.gate = make(model, {feed_forward + "/linear_0_noact", width(), std::nullopt, false});
+  }
+  added.outer =
+      make(model, {feed_forward + "/linear_1", added.inner->outputs(), std::nullopt, true});
+  layers_.push_back(std::move(added));
+}
+
+void DecoderModel::ReadPositions() {
+  const auto& model = weights_->model();
+  if (shape_.relative_bias) {
+    const std::string name = "decoder/layer_0/self_attention/relative_attention_bias";
+    const float* table = Floats(model, name);
+    const auto* variable = model.get_variable_if_exists(name);
+    const auto buckets = static_cast<size_t>(variable->dim(0));
+    const bool fits = buckets >= 2 && shape_.bias_max_distance > buckets / 2 &&
+                      static_cast<size_t>(variable->dim(1)) == shape_.heads;
+    if (!fits) Refuse("the size of " + name + " is not known");
+    bias_ = BiasByDistance(table, buckets, shape_.heads, shape_.bias_max_distance);
+    return;
+  }
+  stored_positions_ = Floats(model, "decoder/position_encodings/encodings");
+  if (stored_positions_ != nullptr) return;
+  constexpr size_t kPositions = 512;  // the later ones are computed when they are asked for
+  computed_positions_.resize(kPositions * width());
+  for (size_t position = 0; position < kPositions; ++position) {
+    SinusoidalPosition(position, width(), computed_positions_.data() + position * width());
+  }
+}
+
+void DecoderModel::AddPosition(size_t position, float* embedding) const {
+  if (shape_.relative_bias) return;
+  std::vector<float> computed;
+  const float* encoding = stored_positions_ + position * width();
+  if (stored_positions_ == nullptr) {
+    encoding = computed_positions_.data() + position * width();
+    if ((position + 1) * width() > computed_positions_.size()) {
+      computed.resize(width());
+      SinusoidalPosition(position, width(), computed.data());
+      encoding = computed.data();
+    }
+  }
+  for (size_t i = 0; i < width(); ++i) embedding[i] += encoding[i];
+}
+
+void DecoderModel::MakeMappedProjection() {
+  const auto& map = weights_->vocabulary_map();
+  if (!map || !map->fixed()) return;
+  mapped_projection_ = std::make_unique<LibraryLinear>(
+      weights_->model(), LinearSpec{"decoder/projection", width(), std::nullopt, false});
+  mapped_projection_->Select(map->numbered());
+}
+
+size_t DecoderModel::EncodedTokens(const CheckedRow& row) const {
+  return row.source.size() + static_cast<size_t>(weights_->added_source_tokens());
+}
+
+size_t DecoderModel::CacheBytes(const CheckedRow& row) const {
+  return CachePool::BlockBytes(static_cast<size_t>(row.limit_tokens) * TokenFloats()) +
+         CachePool::BlockBytes(EncodedTokens(row) * TokenFloats());
+}
+
+}  // namespace ct2triton

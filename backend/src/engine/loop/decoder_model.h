@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/loop/decoder_shape.h"
+#include "engine/loop/kernels.h"
+#include "engine/loop/layers.h"
+#include "engine/weights.h"
+#include "rows/checked_row.h"
+
+namespace ct2triton {
+
+// One attention of a decoder layer. What is null is not there.
+struct AttentionLayers {
+  std::unique_ptr<Norm> norm;
+  std::unique_ptr<Linear> in;    // to itself: queries, keys and values; to the source: queries
+  std::unique_ptr<Linear> keys;  // to the source: keys and values, of the encoder's output
+  std::unique_ptr<Linear> out;
+  float scale = 1;
+};
+
+struct DecoderLayer {
+  AttentionLayers self;
+  AttentionLayers source;
+  std::unique_ptr<Norm> feed_forward_norm;
+  std::unique_ptr<Linear> inner;  // activated
+  std::unique_ptr<Linear> gate;
+  std::unique_ptr<Linear> outer;
+};
+
+// The decoder of a model, put together from layers: all that loops share, and never changed once it
+// is made. The layers end before the weights that they refer to.
+class DecoderModel {
+ public:
+  // Throws Error(kUnsupported), with the reason, where the loop cannot run the model with this
+  // library; calls of CTranslate2 then can. `make`: the products, CTranslate2's own by default.
+  explicit DecoderModel(std::shared_ptr<const Weights> weights, const LinearMaker& make = nullptr);
+  DecoderModel(const DecoderModel&) = delete;
+  DecoderModel& operator=(const DecoderModel&) = delete;
+
+  const Weights& weights() const { return *weights_; }
+  const DecoderShape& shape() const { return shape_; }
+  const Kernels& kernels() const { return kernels_; }
+  size_t width() const { return embeddings_.size(); }  // of the residual stream
+  size_t inner_width() const { return heads_width_; }  // of all heads together
+  size_t head_dim() const { return heads_width_ / shape_.heads; }
+  size_t vocabulary() const { return projection_->outputs(); }
+
+  const TokenEmbeddings& embeddings() const { return embeddings_; }
+  float embedding_scale() const { return embedding_scale_; }
+  const Norm* embedding_norm() const { return embedding_norm_.get(); }
+  const Norm* output_norm() const { return output_norm_.get(); }
+  const std::vector<DecoderLayer>& layers() const { return layers_; }
+  // Adds what tells a token's position to its embedding; nothing where the attention tells it. The
+  // positions of a row are within the limit that CheckRow gave it.
+  void AddPosition(size_t position, float* embedding) const;
+  // [heads, bias_max_distance + 1] for AttentionCall; null: the attention has none.
+  const float* bias() const { return bias_.empty() ? nullptr : bias_.data(); }
+  // To the whole vocabulary, or to the candidates of the vocabulary map, in their order; the latter
+  // is null where the model has no map with fixed candidates.
+  const Linear& projection() const { return *projection_; }
+  const Linear* mapped_projection() const { return mapped_projection_.get(); }
+  const LogSoftmax& log_softmax() const { return log_softmax_; }
+
+  // Floats of the keys and values of one token, in all layers.
+  size_t TokenFloats() const { return layers_.size() * 2 * heads_width_; }
+  // What DecodeLoop::Admit takes from its pool for a row: for its own tokens up to its limit, and
+  // for its source.
+  size_t CacheBytes(const CheckedRow& row) const;
+  // Tokens of a source row as the encoder sees it.
+  size_t EncodedTokens(const CheckedRow& row) const;
+
+ private:
+  void AddLayer(size_t layer, const LinearMaker& make);
+  AttentionLayers MakeAttention(const std::string& scope, bool to_source,
+                                const LinearMaker& make) const;
+  void ReadPositions();
+  void MakeMappedProjection();
+
+  const std::shared_ptr<const Weights> weights_;  // first: it must outlive the layers
+  const Kernels& kernels_;
+  const DecoderShape shape_;
+  const TokenEmbeddings embeddings_;
+  const float embedding_scale_;
+  size_t heads_width_ = 0;
+  std::unique_ptr<Norm> embedding_norm_;
+  std::unique_ptr<Norm> output_norm_;
+  std::vector<DecoderLayer> layers_;
+  std::unique_ptr<Linear> projection_;
+  std::unique_ptr<LibraryLinear> mapped_projection_;
+  const LogSoftmax log_softmax_;
+  const float* stored_positions_ = nullptr;  // in the weights
+  std::vector<float> computed_positions_;    // the first ones, where none are stored
+  std::vector<float> bias_;
+};
+
+}  // namespace ct2triton

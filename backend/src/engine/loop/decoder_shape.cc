@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/loop/decoder_shape.h"
+
+#include <optional>
+#include <regex>
+#include <stdexcept>
+
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+using ctranslate2::StorageView;
+using ctranslate2::models::Model;
+
+[[noreturn]] void Refuse(const std::string& what) {
+  throw Error(ErrorCode::kUnsupported,
+              "the decode loop does not know this kind of decoder: " + what);
+}
+
+// The decoders that decoder_step.cc computes have these variables and no others.
+void RequireKnownNames(const std::set<std::string>& names) {
+  static const std::string linear = "/(weight|weight_scale|bias)";
+  static const std::string norm = "layer_norm/(beta|gamma)";
+  static const std::string attention =
+      "(" + norm + "|linear_[012]" + linear +
+      "|queries_scale|relative_attention_bias|relative_attention_max_distance)";
+  static const std::regex known(
+      "decoder/("
+      "activation|alibi|alibi_use_positive_positions|scale_alibi|alignment_heads|alignment_layer|"
+      "num_heads|pre_norm|scale_embeddings|scale_outputs|start_from_zero_embedding|"
+      "embeddings/(weight|weight_scale|multiply_by_sqrt_depth)|position_encodings/encodings|"
+      "projection" +
+      linear + "|" + norm +
+      "|layernorm_embedding/(beta|gamma)|"
+      "layer_[0-9]+/(self_attention|attention)/" +
+      attention +
+      "|"
+      "layer_[0-9]+/ffn/(" +
+      norm + "|linear_[01]" + linear + "|linear_0_noact" + linear + "))");
+  for (auto name = names.lower_bound("decoder/"); name != names.end(); ++name) {
+    if (name->compare(0, 8, "decoder/") != 0) break;
+    if (!std::regex_match(*name, known)) Refuse("it has a variable " + *name);
+  }
+}
+
+void Require(const std::set<std::string>& names, const std::string& name) {
+  if (names.count(name) == 0) Refuse("it has no variable " + name);
+}
+
+// The same in every layer, or else nothing that we know.
+bool InAllLayers(const std::set<std::string>& names, size_t layers, const std::string& name) {
+  size_t found = 0;
+  for (size_t layer = 0; layer < layers; ++layer) {
+    found += names.count(LayerScope(layer) + "/" + name);
+  }
+  if (found != 0 && found != layers) Refuse("only some of its layers have " + name);
+  return found != 0;
+}
+
+// A flag "multiply by the root of the width", or the factor itself; 0 stands for the root.
+float EmbeddingScale(const Model& model) {
+  const auto* scale = model.get_variable_if_exists("decoder/scale_embeddings");
+  std::string name = "decoder/scale_embeddings";
+  if (scale == nullptr) {
+    name = "decoder/embeddings/multiply_by_sqrt_depth";
+    scale = model.get_variable_if_exists(name);
+  }
+  if (scale == nullptr) return 0;
+  const auto value = static_cast<float>(Attribute(model, name, 1));
+  if (scale->item_size() == 1) return value != 0 ? 0 : 1;
+  return value;
+}
+
+template <typename T>
+std::optional<double> ValueAs(const StorageView& value) {
+  try {
+    return static_cast<double>(*value.data<T>());
+  } catch (const std::invalid_argument&) {  // it is of another type
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string LayerScope(size_t layer) { return "decoder/layer_" + std::to_string(layer); }
+
+double Attribute(const Model& model, const std::string& name, double otherwise) {
+  const auto* variable = model.get_variable_if_exists(name);
+  if (variable == nullptr) return otherwise;
+  if (const auto value = ValueAs<float>(*variable)) return *value;
+  if (const auto value = ValueAs<int>(*variable)) return *value;
+  if (const auto value = ValueAs<short>(*variable)) return *value;
+  if (const auto value = ValueAs<signed char>(*variable)) return *value;
+  Refuse(name + " is of a type that is not known");
+}
+
+DecoderShape::DecoderShape(const Model& model, const std::set<std::string>& names) {
+  RequireKnownNames(names);
+  const auto attribute = [&](const char* name, double otherwise) {
+    return Attribute(model, std::string("decoder/") + name, otherwise);
+  };
+  if (attribute("alibi", 0) != 0) Refuse("decoder/alibi is set");
+  while (names.count(LayerScope(layers) + "/self_attention/linear_0/weight") != 0) ++layers;
+  if (layers == 0) Refuse("it has no variable decoder/layer_0/self_attention/linear_0/weight");
+  for (size_t layer = 0; layer < layers; ++layer) {
+    for (const char* part : {"/self_attention", "/attention", "/ffn"}) {
+      Require(names, LayerScope(layer) + part + "/layer_norm/gamma");
+    }
+  }
+  heads = static_cast<size_t>(attribute("num_heads", 8));
+  if (heads == 0) Refuse("decoder/num_heads is 0");
+  pre_norm = attribute("pre_norm", 1) != 0;
+  gated = InAllLayers(names, layers, "ffn/linear_0_noact/weight");
+  relative_bias = InAllLayers(names, layers, "self_attention/relative_attention_bias");
+  if (InAllLayers(names, layers, "attention/relative_attention_bias")) {
+    Refuse("its attention to the source has a relative_attention_bias");
+  }
+  if (relative_bias) {
+    const std::string name = "decoder/layer_0/self_attention/relative_attention_max_distance";
+    Require(names, name);
+    bias_max_distance = static_cast<size_t>(Attribute(model, name, 0));
+  }
+  start_from_zero_embedding = attribute("start_from_zero_embedding", 0) != 0;
+  embedding_norm = names.count("decoder/layernorm_embedding/gamma") != 0;
+  output_norm = names.count("decoder/layer_norm/gamma") != 0;
+  embedding_scale = EmbeddingScale(model);
+  output_scale = static_cast<float>(attribute("scale_outputs", 1));
+  activation =
+      static_cast<ctranslate2::ops::ActivationType>(static_cast<int>(attribute("activation", 0)));
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+
+#include "ctranslate2_layers.h"
+
+namespace ct2triton {
+
+// What kind of decoder a model has, as far as its attributes tell; sizes come with its layers.
+struct DecoderShape {
+  size_t layers = 0;
+  size_t heads = 0;
+  bool pre_norm = true;                    // normalized before a sublayer, or after
+  bool gated = false;                      // the feed-forward network has a gate
+  bool relative_bias = false;              // positions are in the attention, as T5 has them
+  size_t bias_max_distance = 0;            // of relative_bias
+  bool start_from_zero_embedding = false;  // the first token counts as zeros (Marian)
+  bool embedding_norm = false;
+  bool output_norm = false;
+  float embedding_scale = 0;  // 0: the square root of the model's width
+  float output_scale = 1;     // before the projection
+  ctranslate2::ops::ActivationType activation = ctranslate2::ops::ActivationType::ReLU;
+
+  // `names`: all variables of the model, see ReadVariableNames. Throws Error(kUnsupported) that
+  // names the first variable of the decoder which the loop does not know, or whose value it cannot
+  // follow: that would be another kind of decoder.
+  DecoderShape(const ctranslate2::models::Model& model, const std::set<std::string>& names);
+};
+
+// "decoder/layer_3"
+std::string LayerScope(size_t layer);
+
+// A number that a model holds as an attribute, of whatever type; `otherwise` where it has none.
+double Attribute(const ctranslate2::models::Model& model, const std::string& name,
+                 double otherwise);
+
+}  // namespace ct2triton

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace ct2triton {
+
+// Attention of one query to the keys and values of one row. Every row has its own, so rows of
+// different lengths need neither padding nor masks.
+struct AttentionCall {
+  const float* query;   // [heads, head_dim]
+  const float* keys;    // token t: keys + t * stride, [heads, head_dim]
+  const float* values;  // token t: values + t * stride, [heads, head_dim]
+  size_t stride;        // floats from one token to the next
+  size_t tokens;        // at least 1
+  size_t heads;
+  size_t head_dim;
+  float scale;           // of the products of query and keys
+  const float* bias;     // [heads, last_distance + 1]: added by distance from the last token,
+                         // which is 0; null: none
+  size_t last_distance;  // greater distances count as this one
+  float* scores;         // for the kernel to use: heads * tokens floats
+  float* out;            // [heads, head_dim]
+};
+
+// The code of the decode loop that depends on the processor.
+struct Kernels {
+  const char* name;
+  void (*attend)(const AttentionCall& call);
+  // Position of the first of the largest values; 0 where that cannot be told (NaN).
+  size_t (*first_maximum)(const float* values, size_t count);
+};
+
+// The fastest that this processor runs, or those that the environment variable CT2_TRITON_KERNELS
+// names, for tests. Throws Error(kInvalidArgument) for a name that is unknown, or not for this
+// processor.
+const Kernels& ChooseKernels();
+
+// "plain", "avx2", "avx512": null where the name is unknown or the processor lacks what they need.
+const Kernels* FindKernels(const std::string& name);
+// Names of those that this processor runs, the fastest last.
+std::vector<std::string> KernelNames();
+
+// Each in a file of its own.
+extern const Kernels kPlainKernels;
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+
+}  // namespace ct2triton

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The layers that a decoder is put together from. Those here are CTranslate2's own, held in buffers
+// of ours; `Linear` is where products of another make can take their place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctranslate2_layers.h"
+#include "engine/loop/guarded.h"
+
+namespace ct2triton {
+
+// Throws Error(kUnsupported), with the symbol, if the loaded CTranslate2 library lacks something
+// that the layers below call. The mangled names: see kLayerSymbols.
+void RequireLayers();
+extern const std::vector<const char*> kLayerSymbols;
+
+// A product with fixed weights, shared by threads: y = activation(x * weights + bias) + residual.
+class Linear {
+ public:
+  virtual ~Linear() = default;
+  virtual size_t inputs() const = 0;
+  virtual size_t outputs() const = 0;
+  // in: [rows, inputs]; out: [rows, outputs], another place than `in` and `residual`.
+  // residual: [rows, outputs]; null: none.
+  virtual void Apply(const float* in, size_t rows, float* out, const float* residual) const = 0;
+};
+
+// Which product of a model.
+struct LinearSpec {
+  std::string scope;  // of its variables: "decoder/layer_0/ffn/linear_1"
+  size_t inputs = 0;
+  std::optional<ctranslate2::ops::ActivationType> activation;
+  bool layer_out = false;  // it is the last of its sublayer
+};
+using LinearMaker = std::function<std::unique_ptr<Linear>(const ctranslate2::models::Model& model,
+                                                          const LinearSpec& spec)>;
+
+// CTranslate2's Dense.
+class LibraryLinear : public Linear {
+ public:
+  LibraryLinear(const ctranslate2::models::Model& model, const LinearSpec& spec);
+  size_t inputs() const override { return inputs_; }
+  size_t outputs() const override { return static_cast<size_t>(dense_->output_size()); }
+  void Apply(const float* in, size_t rows, float* out, const float* residual) const override;
+
+  // Keeps only these outputs. Before it is shared.
+  void Select(const std::vector<int64_t>& outputs);
+
+ private:
+  const size_t inputs_;
+  const std::optional<ctranslate2::ops::ActivationType> activation_;  // dense_ points to it
+  Guarded<ctranslate2::layers::Dense> dense_;
+};
+
+// CTranslate2's LayerNorm, or its RMS norm where the model has no shift.
+class Norm {
+ public:
+  Norm(const ctranslate2::models::Model& model, const std::string& scope, size_t size);
+  // Both [rows, size]; they may be one.
+  void Apply(const float* in, size_t rows, float* out) const;
+
+ private:
+  const size_t size_;
+  Guarded<ctranslate2::layers::LayerNorm> norm_;
+};
+
+class TokenEmbeddings {
+ public:
+  TokenEmbeddings(const ctranslate2::models::Model& model, const std::string& scope);
+  size_t size() const { return static_cast<size_t>(embeddings_->output_size()); }
+  // out: [ids, size].
+  void Apply(const std::vector<int32_t>& ids, float* out) const;
+
+ private:
+  Guarded<ctranslate2::layers::Embeddings> embeddings_;
+};
+
+class LogSoftmax {
+ public:
+  LogSoftmax();
+  // Makes log-probabilities of the logits of one row.
+  void Apply(float* values, size_t count) const;
+
+ private:
+  Guarded<ctranslate2::ops::SoftMax> softmax_;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decode loop gives CTranslate2's answers: all kinds of decoders, options, and arrivals.
+
+More rows by command: tools/loop_matrix.py.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import loop_matrix
+from support.tiny import tiny_engine_model
+from tiny_families import FAMILIES
+
+ROOT = Path(__file__).resolve().parents[2]
+KINDS = [
+    *sorted(FAMILIES), "t5-wide-heads", "t5-narrow-heads", "nllb-ends-by-itself",
+    "no-stored-positions", "vocabulary-map",
+]  # fmt: skip
+# Of rows; random models have no clear favourite, so that the last bits of a sum decide often.
+INT8_DIFFERENCES = 0.03
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return loop_matrix.matrix_models(tiny_engine_model, tmp_path_factory.mktemp("matrix"))
+
+
+def test_every_kind_is_tested(models: dict[str, Path]) -> None:
+    assert sorted(models) == sorted(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_float32_answers_are_those_of_the_row_alone(models: dict[str, Path], kind: str) -> None:
+    model = loop_matrix.MatrixModel(kind, models[kind], "float32")
+
+    tally = loop_matrix.run(model, 60, seed=11)
+
+    assert tally.different == []
+    assert tally.ties <= 1
+    assert tally.score_error < 1e-4
+
+
+@pytest.mark.parametrize("compute_type", ["int8", "int8_float32"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_int8_answers_are_mostly_those_of_the_row_alone(
+    models: dict[str, Path], kind: str, compute_type: str
+) -> None:
+    model = loop_matrix.MatrixModel(kind, models[kind], compute_type)
+
+    tally = loop_matrix.run(model, 100, seed=12)
+
+    assert len(tally.different) <= INT8_DIFFERENCES * tally.rows
+    assert tally.score_error < 0.05
+
+
+@pytest.mark.parametrize("compute_type", ["float32", "int8"])
+@pytest.mark.parametrize("kind", ["m2m100", "marian", "t5", "vocabulary-map"])
+def test_answers_do_not_depend_on_the_company(
+    models: dict[str, Path], kind: str, compute_type: str
+) -> None:
+    model = loop_matrix.MatrixModel(kind, models[kind], compute_type)
+
+    assert loop_matrix.composition(model, 100, seed=13) == 0
+
+
+@pytest.mark.parametrize("mkl", [{}, {"CT2_PACKED_GEMM": "1"}], ids=str)
+def test_with_mkl(models: dict[str, Path], mkl: dict[str, str], tmp_path: Path) -> None:
+    """CTranslate2 chooses its library of products by processor; here both are run."""
+    environment: dict[str, Any] = {"CT2_USE_MKL": "1", **mkl}
+    script = (
+        "import sys, pathlib, loop_matrix as m\n"
+        "model = m.MatrixModel('t5', pathlib.Path(sys.argv[1]), sys.argv[2])\n"
+        "tally = m.run(model, 40, seed=14)\n"
+        "assert len(tally.different) <= int(sys.argv[3]), tally.different\n"
+    )
+    for compute_type, differing in (("float32", 0), ("int16", 2), ("int8", 2)):
+        subprocess.run(
+            [sys.executable, "-c", script, str(models["t5"]), compute_type, str(differing)],
+            env={**_environment(), **environment}, check=True,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("kernels", ["plain", "avx2", "avx512"])
+def test_with_each_kernel(models: dict[str, Path], kernels: str, monkeypatch: Any) -> None:
+    from ct2_triton import _core
+
+    if kernels not in _core.kernel_names():
+        pytest.skip(f"this processor does not run {kernels}")
+    monkeypatch.setenv("CT2_TRITON_KERNELS", kernels)
+    for kind in ("nllb", "t5-wide-heads"):
+        model = loop_matrix.MatrixModel(kind, models[kind], "float32")
+        assert loop_matrix.run(model, 40, seed=15).different == []
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path[1:], str(ROOT / "tools")])}
