@@ -224,7 +224,9 @@ def compare(model: MatrixModel, cases: list[Case], answers: list[dict[str, Any]]
         truth = model.truth(case)
         tally.rows += 1
         tally.tokens += len(truth["ids"])
-        if answer["ids"] == truth["ids"]:
+        if answer["grown"] != answer["ids"]:
+            tally.different.append(f"{model.name}: reported {answer['grown']}: {answer['ids']}")
+        elif answer["ids"] == truth["ids"]:
             tally.score_error = max(tally.score_error, abs(answer["score"] - truth["score"]))
         elif _tie(model, case, truth["ids"], answer["ids"]):
             tally.ties += 1
@@ -234,7 +236,7 @@ def compare(model: MatrixModel, cases: list[Case], answers: list[dict[str, Any]]
 
 
 def _tie(model: MatrixModel, case: Case, truth: Row, answer: Row) -> bool:
-    """Whether CTranslate2's logits hardly tell apart the tokens in which two answers differ first."""
+    """Whether CTranslate2's logits hardly tell apart the tokens in which answers differ first."""
     if model.map_options or model.compute_type != "float32":
         return False  # a map numbers the logits in another way
     step = next((i for i, (a, b) in enumerate(zip(truth, answer, strict=False)) if a != b), None)

@@ -11,12 +11,11 @@
 
 #include "bindings.h"
 #include "config/parameters.h"
-#include "config/validate.h"
+#include "engine/loaded_model.h"
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/kernels.h"
 #include "engine/loop/layers.h"
 #include "engine/loop/loop_support.h"
-#include "engine/row_check.h"
 #include "error.h"
 
 namespace py = pybind11;
@@ -46,48 +45,41 @@ class Events : public LoopListener {
   std::vector<std::pair<LoopRow, Hypothesis>> ended;
 };
 
-// A model and its options; makes loops that share its layers.
+// A model and its options; loops of it share its layers.
 class PyModel {
  public:
   PyModel(const std::string& directory, const py::dict& parameters) {
+    DecodingOptions defaults;
     engine_.max_search_tokens = kAnyTokens;
     for (const auto& [name, value] : parameters) {
-      SetModelParameter(name.cast<std::string>(), ToParameterValue(value), &defaults_, &engine_);
+      SetModelParameter(name.cast<std::string>(), ToParameterValue(value), &defaults, &engine_);
     }
-    ValidateCombination(defaults_, engine_);
     const py::gil_scoped_release release;
     const Device cpu{Device::Kind::kCpu, 0};
-    model_ = std::make_shared<const DecoderModel>(
-        Weights::Get(directory, cpu, engine_.compute_type, /*threads=*/1));
+    loaded_ = std::make_unique<LoadedModel>(directory, cpu, defaults, engine_, /*threads=*/1);
+    decoder_ = std::make_shared<const DecoderModel>(loaded_->weights());
   }
 
-  // As Translator::Check does it, for one row.
-  CheckedRow Check(RowInput row, const py::dict& parameters) const {
-    DecodingOptions options = defaults_;
+  CheckedRow Check(const Ids& source, const Ids& prefix, const py::dict& parameters) const {
+    DecodingOptions options = loaded_->defaults();
     for (const auto& [name, value] : parameters) {
       SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine_, &options);
     }
-    ValidateCombination(options, engine_);
-    const Weights& weights = model_->weights();
-    auto search = std::make_shared<const Search>(options, weights);
-    if (search->UsesMap() && !MapCovers(row, weights, engine_)) {
-      options.use_vmap = false;
-      search = std::make_shared<const Search>(options, weights);
-    }
-    if (const auto reason = WhyNotLoop(*search, weights)) {
+    auto rows = loaded_->Check({{source, prefix}}, &options);
+    if (const auto reason = WhyNotLoop(*rows[0].search, *loaded_->weights())) {
       throw Error(ErrorCode::kUnsupported, *reason);
     }
-    return CheckRow(std::move(row), 0, search, weights, engine_);
+    return std::move(rows[0]);
   }
 
-  const std::shared_ptr<const DecoderModel>& model() const { return model_; }
+  const std::shared_ptr<const DecoderModel>& decoder() const { return decoder_; }
 
  private:
   static constexpr int64_t kAnyTokens = int64_t{1} << 40;
 
-  DecodingOptions defaults_;
   EngineOptions engine_;
-  std::shared_ptr<const DecoderModel> model_;
+  std::unique_ptr<const LoadedModel> loaded_;
+  std::shared_ptr<const DecoderModel> decoder_;
 };
 
 class PyLoop {
@@ -95,7 +87,7 @@ class PyLoop {
   PyLoop(std::shared_ptr<PyModel> model, size_t keep_bytes)
       : model_(std::move(model)),
         pool_(std::make_shared<CachePool>(keep_bytes)),
-        loop_(model_->model(), pool_) {}
+        loop_(model_->decoder(), pool_) {}
 
   using Row = std::tuple<Ids, Ids, py::dict>;  // source, prefix, parameters
 
@@ -104,7 +96,7 @@ class PyLoop {
     std::vector<const CheckedRow*> pointers;
     for (const auto& [source, prefix, parameters] : rows) {
       checked.push_back(
-          std::make_unique<const CheckedRow>(model_->Check({source, prefix}, parameters)));
+          std::make_unique<const CheckedRow>(model_->Check(source, prefix, parameters)));
       pointers.push_back(checked.back().get());
     }
     std::vector<LoopRow> names;
@@ -212,7 +204,7 @@ void BindLoop(py::module_& module) {
           "cache_bytes",
           [](const PyModel& model, const Ids& source, const Ids& prefix,
              const py::dict& parameters) {
-            return model.model()->CacheBytes(model.Check({source, prefix}, parameters));
+            return model.decoder()->CacheBytes(model.Check(source, prefix, parameters));
           },
           py::arg("source"), py::arg("prefix"), py::arg("parameters"),
           "Bytes that a row takes from the pool when it is admitted.");
@@ -222,7 +214,8 @@ void BindLoop(py::module_& module) {
       .def("admit", &PyLoop::Admit, py::arg("rows"),
            "Take rows in, (source, prefix, parameters) each; their names, in order.")
       .def("step", &PyLoop::Step,
-           "One step: [(name, chosen id)], and [(name, hypothesis)] of the rows that ended.")
+           "One step: [(name, id that its answer grew by)], and [(name, hypothesis)] of the rows "
+           "that ended.")
       .def("remove", &PyLoop::Remove, py::arg("row"), "Take a row out.")
       .def_property_readonly("running", &PyLoop::running)
       .def_property_readonly("cache_bytes", &PyLoop::cache_bytes)

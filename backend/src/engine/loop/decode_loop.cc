@@ -43,6 +43,7 @@ struct DecodeLoop::Running {
   const CheckedRow* row;
   GreedySearch search;
   Ids answer;                 // so far; has room for all that may come
+  size_t reported = 0;        // ids of the answer
   std::vector<int32_t> feed;  // ids of tokens that are not in the cache yet, forced ones at first
   size_t fed = 0;             // of these, so many are by now
   size_t feeding = 0;         // so many more will be after this step
@@ -92,6 +93,7 @@ std::unique_ptr<DecodeLoop::Running> DecodeLoop::Begin(const CheckedRow& row) {
                                            std::move(answer));
   if (forced.size() >= limit) {
     running->result.emplace();
+    running->result->steps = static_cast<int64_t>(running->answer.size());
     running->result->hypotheses.push_back(FinishHypothesis(row, running->answer));
     return running;
   }
@@ -201,6 +203,7 @@ DecodeLoop::Outcome DecodeLoop::ChooseFor(const Running& row, float* logits, siz
   Ids answer = row.answer;
   answer.push_back(outcome.answer_id);
   outcome.result.emplace();
+  outcome.result->steps = static_cast<int64_t>(answer.size());
   outcome.result->hypotheses.push_back(FinishHypothesis(*row.row, std::move(answer)));
   outcome.result->hypotheses.back().score = search.ScoreWith(outcome.choice);
   return outcome;
@@ -219,14 +222,25 @@ void DecodeLoop::Commit(std::vector<Outcome> outcomes, LoopListener* listener) n
       row->feed.assign(1, static_cast<int32_t>(outcome->id));
       row->fed = 0;
       row->result = std::move(outcome->result);
-      listener->RowGrew(row->name, outcome->answer_id);
       ++outcome;
     }
+    ReportGrowth(row.get(), listener);
     if (row->result) listener->RowEnded(row->name, std::move(*row->result));
   }
   const auto ended = std::remove_if(rows_.begin(), rows_.end(),
                                     [](const auto& row) { return row->result.has_value(); });
   rows_.erase(ended, rows_.end());
+}
+
+void DecodeLoop::ReportGrowth(Running* row, LoopListener* listener) noexcept {
+  const Search& search = *row->row->search;
+  size_t certain = row->answer.size();
+  if (!search.options().return_end_token) {
+    while (certain > 0 && search.IsEnd(row->answer[certain - 1])) --certain;
+  }
+  while (row->reported < certain) {
+    listener->RowGrew(row->name, row->answer[row->reported++]);
+  }
 }
 
 void DecodeLoop::Remove(LoopRow row) noexcept {

@@ -23,9 +23,11 @@ using LoopRow = uint64_t;
 class LoopListener {
  public:
   virtual ~LoopListener() = default;
-  // A token was chosen: a vocabulary id as it stands in the answer. Forced tokens are not reported.
+  // The answer of the row has grown by one id, which will not change; forced tokens come first. An
+  // end token is reported when another token follows it, or when it stays in the answer: the ids so
+  // reported are the answer.
   virtual void RowGrew(LoopRow row, int64_t id) noexcept = 0;
-  // The row has left the loop. Its last token, the end token for example, was reported before.
+  // The row has left the loop.
   virtual void RowEnded(LoopRow row, RowResult result) noexcept = 0;
 };
 
@@ -89,6 +91,7 @@ class DecodeLoop {
                    const float* hidden, const Linear& projection, std::vector<Outcome>* outcomes);
   Outcome ChooseFor(const Running& row, float* logits, size_t outputs) const;
   void Commit(std::vector<Outcome> outcomes, LoopListener* listener) noexcept;
+  static void ReportGrowth(Running* row, LoopListener* listener) noexcept;
 
   const std::shared_ptr<const DecoderModel> model_;
   const std::shared_ptr<CachePool> pool_;
