@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, overload
 
-from ct2_triton.client.outage import Outage
+from ct2_triton.client.link import Link, Servers, open_link
 from ct2_triton.client.results import Translation, empty_translation
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.stream import Sentence, StreamItem, StreamOptions, TranslationStream
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     import grpc
     from tritonclient.grpc import service_pb2
 
-    from ct2_triton.client.connection import Connection, Deadline
+    from ct2_triton.client.connection import Deadline
+    from ct2_triton.client.link import LoadBalancing
     from ct2_triton.client.requests import ModelTensors, OptionValue
     from ct2_triton.client.stream import OnError, Order, Superseded
     from ct2_triton.client.tokenization import EncodedText
@@ -53,15 +54,6 @@ class _Call:
     start_clock: Callable[[], Deadline]
 
 
-@dataclass(frozen=True)
-class _Link:
-    """What belongs to one event loop."""
-
-    loop: asyncio.AbstractEventLoop
-    connection: Connection
-    outage: Outage
-
-
 class TranslationClient:
     """Translates with one model of one server, over one connection.
 
@@ -77,9 +69,10 @@ class TranslationClient:
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | Sequence[str] = DEFAULT_URL,
         model: str = "",
         *,
+        load_balancing: LoadBalancing | None = None,
         repository: str | os.PathLike[str] | None = None,
         tokenizer: str | os.PathLike[str] | Tokenizer | None = None,
         timeout_s: float | None = DEFAULT_TIMEOUT_S,
@@ -92,8 +85,12 @@ class TranslationClient:
         """Reads the tokenizer; connects with the first call.
 
         Args:
-            url: Host and port of the server's gRPC endpoint.
+            url: Host and port of the server's gRPC endpoint; or several of them, over which the
+                requests are balanced.
             model: Name of the model on the server.
+            load_balancing: "round_robin": requests go in turn to every server that a URL's name
+                resolves to, as far as it can be reached. None: one URL is one connection, to
+                one server.
             repository: Folder that holds the prepared model `<repository>/<model>`, whose
                 tokenizer is used. Default: the variable CT2_MODEL_REPOSITORY.
             tokenizer: A prepared model's tokenizer folder, or a loaded `Tokenizer`, instead.
@@ -106,7 +103,8 @@ class TranslationClient:
 
         Raises:
             TokenizerError: No tokenizer is found, or it cannot be read.
-            InvalidCallError: No model is named, or nothing may be in flight.
+            InvalidCallError: No model is named, nothing may be in flight, or a URL or
+                `load_balancing` cannot be.
         """
         if not model:
             raise InvalidCallError("name the model: TranslationClient(url, model)")
@@ -122,9 +120,13 @@ class TranslationClient:
         self._max_in_flight = max_in_flight
         self._version = version
         self._open = partial(
-            _open, url, retry or RetryPolicy(), credentials=credentials, metadata=metadata
+            open_link,
+            Servers.of(url, load_balancing),
+            retry or RetryPolicy(),
+            credentials=credentials,
+            metadata=metadata,
         )
-        self._link: _Link | None = None
+        self._link: Link | None = None
         self._tensors: ModelTensors | None = None
         self._closed = False
 
@@ -321,7 +323,7 @@ class TranslationClient:
             self._tensors = ModelTensors.from_metadata(metadata, version)
         return self._tensors
 
-    def _connect(self) -> _Link:
+    def _connect(self) -> Link:
         """Opens the channel at the first use in an event loop; it lives as long as that loop."""
         if self._closed:
             raise InvalidCallError("this client is closed; make a new one")
@@ -340,19 +342,6 @@ class TranslationClient:
         from ct2_triton.client.connection import Deadline
 
         return Deadline(self._timeout_s if timeout_s is ... else timeout_s)
-
-
-def _open(
-    url: str,
-    retry: RetryPolicy,
-    loop: asyncio.AbstractEventLoop,
-    credentials: grpc.ChannelCredentials | None,
-    metadata: Mapping[str, str] | None,
-) -> _Link:
-    from ct2_triton.client.connection import Connection
-
-    connection = Connection(url, retry, credentials=credentials, metadata=metadata)
-    return _Link(loop, connection, Outage(retry))
 
 
 async def _failed(error: ClientError) -> Translation:

@@ -160,25 +160,37 @@ class Connection:
 
     async def _reach(self, deadline: Deadline) -> None:
         """Waits until the channel stands, as long as the policy and the deadline allow."""
-        if self._channel.get_state(try_to_connect=True) is _READY:
+        if self.is_ready():
             return
         left_s = deadline.remaining_s()
         patience_s = self._budget_s if left_s is None else min(self._budget_s, left_s)
-        if await self._is_ready_within(patience_s):
-            return
-        await self._probe(deadline)
+        if patience_s > 0:
+            done, _ = await asyncio.wait({self.watch()}, timeout=patience_s)
+            if done:
+                return
+        await self.prove_reachable(deadline)
 
-    async def _is_ready_within(self, patience_s: float) -> bool:
-        """Waits for the channel together with all other calls that wait for it."""
-        if patience_s <= 0:
-            return False
+    def is_ready(self) -> bool:
+        """Says whether the channel stands; if not, it tries to."""
+        return self._channel.get_state(try_to_connect=True) is _READY
+
+    def watch(self) -> asyncio.Task[None]:
+        """Returns the task that ends when the channel stands; all who wait for it share it."""
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._channel.channel_ready())
-        done, _ = await asyncio.wait({self._watch}, timeout=patience_s)
-        return bool(done)
+        return self._watch
 
-    async def _probe(self, deadline: Deadline) -> None:
-        """Makes gRPC say why the server is out of reach; returns if it has just come back."""
+    @property
+    def calls(self) -> int:
+        """How many calls are under way."""
+        return self._pulse.calls
+
+    async def prove_reachable(self, deadline: Deadline) -> None:
+        """Makes gRPC say why the server is out of reach; returns if it has just come back.
+
+        Raises:
+            ServerUnreachableError: With gRPC's reason.
+        """
         try:
             timeout_s = deadline.remaining_s()
             await self._is_alive(1.0 if timeout_s is None else max(0.001, min(1.0, timeout_s)))

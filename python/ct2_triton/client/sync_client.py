@@ -34,11 +34,16 @@ class SyncTranslationClient:
             [german] = client.translate("Good morning.", source="en", targets="de")
     """
 
-    def __init__(self, url: str = DEFAULT_URL, model: str = "", **settings: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        url: str | Sequence[str] = DEFAULT_URL,
+        model: str = "",
+        **settings: Any,  # noqa: ANN401
+    ) -> None:
         """Starts the thread; connects with the first call.
 
         Args:
-            url: Host and port of the server's gRPC endpoint.
+            url: Host and port of the server's gRPC endpoint; or several of them.
             model: Name of the model on the server.
             **settings: The further arguments of `TranslationClient`, which raises what is wrong.
         """
