@@ -12,9 +12,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+import zlib
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from ct2_triton.client.supersede import SUPERSEDE_KEY
 from ct2_triton.errors import InvalidCallError, ServerUnreachableError
 
 if TYPE_CHECKING:
@@ -98,8 +100,13 @@ class RoundRobin:
     async def infer(
         self, request: service_pb2.ModelInferRequest, deadline: Deadline
     ) -> service_pb2.ModelInferResponse:
-        """Sends a request to the next server; see `Connection.infer`."""
-        return await (await self._choose(deadline)).infer(request, deadline)
+        """Sends a request to the next server; see `Connection.infer`.
+
+        Those with one key go to one server, which alone can end the older for the newer.
+        """
+        has_key = SUPERSEDE_KEY in request.parameters
+        key = request.parameters[SUPERSEDE_KEY].string_param if has_key else None
+        return await (await self._choose(deadline, key)).infer(request, deadline)
 
     async def model_metadata(
         self, model: str, version: str, deadline: Deadline
@@ -114,12 +121,12 @@ class RoundRobin:
         for connection in (*(one for _, one in self._ring), *self._retired):
             await connection.close()
 
-    async def _choose(self, deadline: Deadline) -> Connection:
-        """Gives the next connection that stands; waits while there is none."""
+    async def _choose(self, deadline: Deadline, key: str | None = None) -> Connection:
+        """Gives the next connection that stands, or that of the key; waits while there is none."""
         left_s = deadline.remaining_s()
         end = time.monotonic() + (self._budget_s if left_s is None else min(self._budget_s, left_s))
         self._look()
-        while (connection := self._next_ready()) is None:
+        while (connection := self._ready_for(key) if key else self._next_ready()) is None:
             patience_s = end - time.monotonic()
             if patience_s <= 0:
                 return await self._any_reachable(deadline)
@@ -140,6 +147,13 @@ class RoundRobin:
             if connection.is_ready():
                 return connection
         return None
+
+    def _ready_for(self, key: str) -> Connection | None:
+        """Gives a key the same connection as long as that stands, whatever others do."""
+        ready = [(address, one) for address, one in self._ring if one.is_ready()]
+        if not ready:
+            return None
+        return max(ready, key=lambda item: zlib.crc32(f"{key} {item[0].target}".encode()))[1]
 
     async def _any_reachable(self, deadline: Deadline) -> Connection:
         """Tries each server once more, or says why none can be reached."""

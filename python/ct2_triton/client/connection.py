@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MAX_MESSAGE_BYTES = 2**31 - 1
 _READY = grpc.ChannelConnectivity.READY
 _STATE_LAG_S = 0.25
+_SUPERSEDED = "superseded"  # how the backend begins the only text it sends with CANCELLED
 _LONGEST_S = 1e9  # 30 years; more does not fit into gRPC's and Triton's microseconds
 
 _ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
@@ -228,6 +229,8 @@ class Connection:
         status, details = error.code(), error.details()
         if status is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.timeout_s is not None:
             return deadline.expired_error()
+        if status is grpc.StatusCode.CANCELLED and (details or "").startswith(_SUPERSEDED):
+            return errors.SupersededError(str(details))
         if status is grpc.StatusCode.UNAVAILABLE and await self._is_broken():
             return errors.ConnectionLostError(
                 f"the connection to {self._url} broke while a request was under way: {details}; "

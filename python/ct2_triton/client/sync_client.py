@@ -88,6 +88,7 @@ class SyncTranslationClient:
         source: str | None = ...,
         targets: str | Sequence[str] | None = ...,
         timeout_s: float | EllipsisType | None = ...,
+        supersede: str | None = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
 
@@ -99,6 +100,7 @@ class SyncTranslationClient:
         source: str | None = ...,
         targets: str | Sequence[str] | None = ...,
         timeout_s: float | EllipsisType | None = ...,
+        supersede: str | None = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...
 
@@ -109,6 +111,7 @@ class SyncTranslationClient:
         source: str | None = None,
         targets: str | Sequence[str] | None = None,
         timeout_s: float | EllipsisType | None = ...,
+        supersede: str | None = None,
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
         """Translates as `TranslationClient.translate` does, with the same arguments.
@@ -116,7 +119,12 @@ class SyncTranslationClient:
         An interrupt (Ctrl-C) cancels what is under way on the server.
         """
         call = self._client.translate(
-            text, source=source, targets=targets, timeout_s=timeout_s, **options
+            text,
+            source=source,
+            targets=targets,
+            timeout_s=timeout_s,
+            supersede=supersede,
+            **options,
         )
         return self._run(call)
 

@@ -190,6 +190,25 @@ async def test_a_broken_connection_fails_only_its_own_calls_and_is_no_busy_serve
     assert Counter(lost) == {errors.ConnectionLostError: cluster.calls()[0]}
 
 
+async def test_requests_with_one_key_go_to_one_server() -> None:
+    async with Cluster() as cluster:
+        for _ in range(3):
+            await cluster.add()
+        robin = cluster.balanced()
+        await all_ready(robin, cluster)
+        used = set()
+        for number in range(20):
+            before = cluster.calls()
+            for _ in range(5):
+                message = request()
+                message.parameters["supersede_key"].string_param = f"speaker-{number}"
+                await robin.infer(message, late())
+            shares = [now - then for now, then in zip(cluster.calls(), before, strict=True)]
+            assert sorted(shares) == [0, 0, 5]
+            used.add(shares.index(5))
+    assert len(used) > 1
+
+
 async def test_a_refusal_is_told_as_it_is() -> None:
     async with Cluster() as cluster:
         for _ in range(2):
