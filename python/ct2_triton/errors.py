@@ -36,6 +36,10 @@ class ServerBusyError(ClientError):
     """The server is reachable but takes no request now: send more slowly, or try later."""
 
 
+class SupersededError(ClientError):
+    """A newer request with the same key took this one's place: use the answer of that one."""
+
+
 class ServerFailedError(ClientError):
     """The server failed while it worked on the request: its log says why."""
 

@@ -64,7 +64,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", dest="targets", metavar="LANGUAGES", type=_names, help="targets, by commas"
     )
-    parser.add_argument("--url", default=DEFAULT_URL, help="gRPC endpoint (default: %(default)s)")
+    parser.add_argument(
+        "--url",
+        default=[DEFAULT_URL],
+        type=_names,
+        metavar="HOST:PORT",
+        help="gRPC endpoint; several, by commas, share the load (default: localhost:8001)",
+    )
+    parser.add_argument(
+        "--load-balancing",
+        choices=["round_robin"],
+        help="share the load of all servers that the URL's name has",
+    )
     place = parser.add_mutually_exclusive_group()
     place.add_argument(
         "--model-repository",
@@ -139,6 +150,7 @@ async def _translate(args: argparse.Namespace) -> int:
     client = TranslationClient(
         args.url,
         args.model,
+        load_balancing=args.load_balancing,
         repository=args.model_repository,
         tokenizer=args.tokenizer,
         timeout_s=args.timeout,
@@ -280,7 +292,7 @@ def _lines_of(file: Path | None, descriptor: int) -> Iterator[_Line]:
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise argparse.ArgumentTypeError("name at least one language")
+        raise argparse.ArgumentTypeError("name at least one")
     return names
 
 

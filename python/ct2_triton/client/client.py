@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, overload
 
-from ct2_triton.client.outage import Outage
+from ct2_triton.client.link import Link, Servers, open_link
 from ct2_triton.client.results import Translation, empty_translation
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.stream import Sentence, StreamItem, StreamOptions, TranslationStream
+from ct2_triton.client.supersede import row_key
 from ct2_triton.client.tasks import map_bounded, run_all
 from ct2_triton.client.tokenization import Tokenizer, find_tokenizer
 from ct2_triton.errors import ClientError, InvalidCallError
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     import grpc
     from tritonclient.grpc import service_pb2
 
-    from ct2_triton.client.connection import Connection, Deadline
+    from ct2_triton.client.connection import Deadline
+    from ct2_triton.client.link import LoadBalancing
     from ct2_triton.client.requests import ModelTensors, OptionValue
     from ct2_triton.client.stream import OnError, Order, Superseded
     from ct2_triton.client.tokenization import EncodedText
@@ -51,15 +53,7 @@ class _Call:
     targets: tuple[Language | None, ...]
     options: Mapping[str, OptionValue]
     start_clock: Callable[[], Deadline]
-
-
-@dataclass(frozen=True)
-class _Link:
-    """What belongs to one event loop."""
-
-    loop: asyncio.AbstractEventLoop
-    connection: Connection
-    outage: Outage
+    supersede: str | None = None
 
 
 class TranslationClient:
@@ -77,9 +71,10 @@ class TranslationClient:
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | Sequence[str] = DEFAULT_URL,
         model: str = "",
         *,
+        load_balancing: LoadBalancing | None = None,
         repository: str | os.PathLike[str] | None = None,
         tokenizer: str | os.PathLike[str] | Tokenizer | None = None,
         timeout_s: float | None = DEFAULT_TIMEOUT_S,
@@ -92,8 +87,12 @@ class TranslationClient:
         """Reads the tokenizer; connects with the first call.
 
         Args:
-            url: Host and port of the server's gRPC endpoint.
+            url: Host and port of the server's gRPC endpoint; or several of them, over which the
+                requests are balanced.
             model: Name of the model on the server.
+            load_balancing: "round_robin": requests go in turn to every server that a URL's name
+                resolves to, as far as it can be reached. None: one URL is one connection, to
+                one server.
             repository: Folder that holds the prepared model `<repository>/<model>`, whose
                 tokenizer is used. Default: the variable CT2_MODEL_REPOSITORY.
             tokenizer: A prepared model's tokenizer folder, or a loaded `Tokenizer`, instead.
@@ -106,7 +105,8 @@ class TranslationClient:
 
         Raises:
             TokenizerError: No tokenizer is found, or it cannot be read.
-            InvalidCallError: No model is named, or nothing may be in flight.
+            InvalidCallError: No model is named, nothing may be in flight, or a URL or
+                `load_balancing` cannot be.
         """
         if not model:
             raise InvalidCallError("name the model: TranslationClient(url, model)")
@@ -122,9 +122,13 @@ class TranslationClient:
         self._max_in_flight = max_in_flight
         self._version = version
         self._open = partial(
-            _open, url, retry or RetryPolicy(), credentials=credentials, metadata=metadata
+            open_link,
+            Servers.of(url, load_balancing),
+            retry or RetryPolicy(),
+            credentials=credentials,
+            metadata=metadata,
         )
-        self._link: _Link | None = None
+        self._link: Link | None = None
         self._tensors: ModelTensors | None = None
         self._closed = False
 
@@ -155,6 +159,7 @@ class TranslationClient:
         source: str | None = ...,
         targets: str | Sequence[str] | None = ...,
         timeout_s: float | EllipsisType | None = ...,
+        supersede: str | None = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
 
@@ -166,6 +171,7 @@ class TranslationClient:
         source: str | None = ...,
         targets: str | Sequence[str] | None = ...,
         timeout_s: float | EllipsisType | None = ...,
+        supersede: str | None = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...
 
@@ -176,6 +182,7 @@ class TranslationClient:
         source: str | None = None,
         targets: str | Sequence[str] | None = None,
         timeout_s: float | EllipsisType | None = ...,
+        supersede: str | None = None,
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
         """Translates a sentence, or many, into one or more languages.
@@ -189,6 +196,10 @@ class TranslationClient:
                 model without source languages.
             targets: Language or languages wanted; None for a model without target languages.
             timeout_s: Seconds the whole call may take, or None; left out, the client's setting.
+            supersede: A key for one sentence, such as "meeting-7/speaker-1": a newer call with the
+                same key and language ends this one on the server at its next step, of whichever
+                client it is. Choose keys that no other client has. With a key nothing is sent
+                again (`RetryPolicy.outage_s`).
             **options: Decoding options, such as `beam_size=4` (docs/parameters.md).
 
         Returns:
@@ -196,15 +207,20 @@ class TranslationClient:
 
         Raises:
             UnknownLanguageError: A language is not the model's.
+            SupersededError: A newer call had the same key.
             ClientError: Another of its subclasses; what had been sent is cancelled.
         """
+        if supersede is not None and not isinstance(text, str):
+            raise InvalidCallError("supersede is a key for one sentence; text is a sequence")
         deadline = self._deadline(timeout_s)
-        call = self._call(source, targets, options, lambda: deadline)
+        call = self._call(source, targets, options, lambda: deadline, supersede)
         if any(map(str.strip, [text] if isinstance(text, str) else text)):
             await self._model_tensors(deadline)  # once, before many sentences need them
 
         async def sentence(one: str) -> list[Translation]:
-            return await run_all(self._sentence(one, call).values())
+            # Where a newer call ends all languages, a cancellation would meet their end.
+            rows = self._sentence(one, call).values()
+            return await run_all(rows, cancels=supersede is None)
 
         if isinstance(text, str):
             return await sentence(text)
@@ -221,6 +237,7 @@ class TranslationClient:
         order: Order = "per-language",
         superseded: Superseded = "cancel",
         on_error: OnError = "raise",
+        supersede: str | None = None,
         **options: OptionValue,
     ) -> AsyncGenerator[StreamItem, None]:
         """Translates sentences as they come.
@@ -237,6 +254,9 @@ class TranslationClient:
             order: See `StreamOptions`.
             superseded: See `StreamOptions`.
             on_error: See `StreamOptions`.
+            supersede: A key of this stream, as in `translate`. Then a newer version of a sentence
+                ends the older one by a key made of this, the sentence's id and the language, and
+                not by a cancellation, which servers before Triton 2.56 may not survive.
             **options: Decoding options.
 
         Yields:
@@ -246,8 +266,11 @@ class TranslationClient:
             UnknownLanguageError: A language is not the model's.
             ClientError: A sentence failed and `on_error` is "raise".
         """
-        call = self._call(source, targets, options, partial(self._deadline, timeout_s))
-        behaviour = StreamOptions(max_in_flight, order, superseded, on_error)
+        start_clock = partial(self._deadline, timeout_s)
+        call = self._call(source, targets, options, start_clock, supersede)
+        behaviour = StreamOptions(
+            max_in_flight, order, superseded, on_error, cancels=supersede is None
+        )
         await self._model_tensors(call.start_clock())
 
         def start(sentence: Sentence) -> dict[str | None, Coroutine[Any, Any, Translation]]:
@@ -255,6 +278,8 @@ class TranslationClient:
             try:
                 if sentence.source is not None:
                     own = replace(call, source=self.tokenizer.source(sentence.source))
+                if supersede is not None:
+                    own = replace(own, supersede=_sentence_key(supersede, sentence, superseded))
                 return self._sentence(sentence.text, own)
             except ClientError as error:
                 return {_code(target): _failed(error) for target in call.targets}
@@ -269,10 +294,12 @@ class TranslationClient:
         targets: str | Sequence[str] | None,
         options: Mapping[str, OptionValue],
         start_clock: Callable[[], Deadline],
+        supersede: str | None,
     ) -> _Call:
-        return _Call(
-            self.tokenizer.source(source), self.tokenizer.targets(targets), options, start_clock
-        )
+        languages = self.tokenizer.source(source), self.tokenizer.targets(targets)
+        if supersede is not None:
+            row_key(supersede)  # checked before anything is sent
+        return _Call(*languages, options, start_clock, supersede)
 
     def _sentence(
         self, text: str, call: _Call
@@ -299,13 +326,19 @@ class TranslationClient:
         row = self.tokenizer.rules.input_ids(encoded.ids, call.source, target)
         prefix = self.tokenizer.rules.target_prefix(target)
 
+        key = None if call.supersede is None else row_key(call.supersede, wanted)
+
         async def send(deadline: Deadline) -> service_pb2.ModelInferResponse:
             tensors = await self._model_tensors(deadline)
-            request = build_request(tensors, row, prefix, call.options, deadline.remaining_s())
+            left_s = deadline.remaining_s()
+            request = build_request(tensors, row, prefix, call.options, left_s, key)
             return await link.connection.infer(request, deadline)
 
         link = self._connect()
-        response = await link.outage.outlast(send, call.start_clock)
+        if key is None:
+            response = await link.outage.outlast(send, call.start_clock)
+        else:
+            response = await send(call.start_clock())  # sent again, it might end a newer one
         hypotheses = read_response(response, len(prefix), self.tokenizer.decode)
         return Translation(text, source, wanted, hypotheses, encoded.unknown_tokens)
 
@@ -321,7 +354,7 @@ class TranslationClient:
             self._tensors = ModelTensors.from_metadata(metadata, version)
         return self._tensors
 
-    def _connect(self) -> _Link:
+    def _connect(self) -> Link:
         """Opens the channel at the first use in an event loop; it lives as long as that loop."""
         if self._closed:
             raise InvalidCallError("this client is closed; make a new one")
@@ -342,21 +375,15 @@ class TranslationClient:
         return Deadline(self._timeout_s if timeout_s is ... else timeout_s)
 
 
-def _open(
-    url: str,
-    retry: RetryPolicy,
-    loop: asyncio.AbstractEventLoop,
-    credentials: grpc.ChannelCredentials | None,
-    metadata: Mapping[str, str] | None,
-) -> _Link:
-    from ct2_triton.client.connection import Connection
-
-    connection = Connection(url, retry, credentials=credentials, metadata=metadata)
-    return _Link(loop, connection, Outage(retry))
-
-
 async def _failed(error: ClientError) -> Translation:
     raise error
+
+
+def _sentence_key(prefix: str, sentence: Sentence, superseded: Superseded) -> str | None:
+    """Makes the key that all versions of a sentence share; None for one that has no others."""
+    if sentence.id is None or superseded == "keep":
+        return None
+    return row_key(prefix, sentence.id)
 
 
 def _code(language: Language | None) -> str | None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MAX_MESSAGE_BYTES = 2**31 - 1
 _READY = grpc.ChannelConnectivity.READY
 _STATE_LAG_S = 0.25
+_SUPERSEDED = "superseded"  # how the backend begins the only text it sends with CANCELLED
 _LONGEST_S = 1e9  # 30 years; more does not fit into gRPC's and Triton's microseconds
 
 _ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
@@ -160,25 +161,37 @@ class Connection:
 
     async def _reach(self, deadline: Deadline) -> None:
         """Waits until the channel stands, as long as the policy and the deadline allow."""
-        if self._channel.get_state(try_to_connect=True) is _READY:
+        if self.is_ready():
             return
         left_s = deadline.remaining_s()
         patience_s = self._budget_s if left_s is None else min(self._budget_s, left_s)
-        if await self._is_ready_within(patience_s):
-            return
-        await self._probe(deadline)
+        if patience_s > 0:
+            done, _ = await asyncio.wait({self.watch()}, timeout=patience_s)
+            if done:
+                return
+        await self.prove_reachable(deadline)
 
-    async def _is_ready_within(self, patience_s: float) -> bool:
-        """Waits for the channel together with all other calls that wait for it."""
-        if patience_s <= 0:
-            return False
+    def is_ready(self) -> bool:
+        """Says whether the channel stands; if not, it tries to."""
+        return self._channel.get_state(try_to_connect=True) is _READY
+
+    def watch(self) -> asyncio.Task[None]:
+        """Returns the task that ends when the channel stands; all who wait for it share it."""
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._channel.channel_ready())
-        done, _ = await asyncio.wait({self._watch}, timeout=patience_s)
-        return bool(done)
+        return self._watch
 
-    async def _probe(self, deadline: Deadline) -> None:
-        """Makes gRPC say why the server is out of reach; returns if it has just come back."""
+    @property
+    def calls(self) -> int:
+        """How many calls are under way."""
+        return self._pulse.calls
+
+    async def prove_reachable(self, deadline: Deadline) -> None:
+        """Makes gRPC say why the server is out of reach; returns if it has just come back.
+
+        Raises:
+            ServerUnreachableError: With gRPC's reason.
+        """
         try:
             timeout_s = deadline.remaining_s()
             await self._is_alive(1.0 if timeout_s is None else max(0.001, min(1.0, timeout_s)))
@@ -216,6 +229,8 @@ class Connection:
         status, details = error.code(), error.details()
         if status is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.timeout_s is not None:
             return deadline.expired_error()
+        if status is grpc.StatusCode.CANCELLED and (details or "").startswith(_SUPERSEDED):
+            return errors.SupersededError(str(details))
         if status is grpc.StatusCode.UNAVAILABLE and await self._is_broken():
             return errors.ConnectionLostError(
                 f"the connection to {self._url} broke while a request was under way: {details}; "

@@ -23,6 +23,7 @@ import numpy as np
 from tritonclient.grpc import InferResult, service_pb2
 
 from ct2_triton.client.results import Hypothesis
+from ct2_triton.client.supersede import SUPERSEDE_KEY
 from ct2_triton.errors import InvalidCallError, UnexpectedResponseError
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def build_request(
     prefix: Sequence[int],
     options: Mapping[str, OptionValue],
     timeout_s: float | None = None,
+    supersede_key: str | None = None,
 ) -> service_pb2.ModelInferRequest:
     """Builds the ModelInferRequest of one row.
 
@@ -102,6 +104,7 @@ def build_request(
         prefix: Target ids to force; may be empty.
         options: Decoding options by name. Lists travel as JSON strings.
         timeout_s: Time the caller has, told to Triton's scheduler as well; None for no limit.
+        supersede_key: Ends the older requests of this model with the same key; None for none.
 
     Returns:
         The protobuf message.
@@ -122,6 +125,8 @@ def build_request(
         request.outputs.add(name=name)
     for name, value in options.items():
         _set_parameter(request, name, value)
+    if supersede_key is not None:
+        _set_parameter(request, SUPERSEDE_KEY, supersede_key)
     if timeout_s is not None:
         request.parameters["timeout"].int64_param = max(1, round(timeout_s * 1e6))
     return request

@@ -91,12 +91,15 @@ class StreamOptions:
             faster than the model translates leave nothing to show until the last with "cancel".
         on_error: "raise": the first sentence that fails ends the stream. "yield": it is yielded
             as an item whose outcome is the error, and the stream goes on.
+        cancels: Whether an older version is cancelled; if not, the server ends it when the newer
+            one arrives there, and what it still answers is dropped.
     """
 
     max_in_flight: int = 16
     order: Order = "per-language"
     superseded: Superseded = "cancel"
     on_error: OnError = "raise"
+    cancels: bool = True
 
     def __post_init__(self) -> None:
         """Checks the values.
@@ -201,10 +204,11 @@ class TranslationStream:
             position += 1
 
     def _supersede(self, sentence_id: Hashable) -> None:
-        """Cancels and forgets older versions of a sentence."""
+        """Forgets older versions of a sentence, and cancels them unless the server ends them."""
         for held in [held for held in self._held if held.sentence.id == sentence_id]:
             for task in held.tasks.values():
-                task.cancel()
+                if self._options.cancels:
+                    task.cancel()
                 self._dropped.add(task)
                 task.add_done_callback(self._bury)
             self._forget(held)

@@ -34,11 +34,16 @@ class SyncTranslationClient:
             [german] = client.translate("Good morning.", source="en", targets="de")
     """
 
-    def __init__(self, url: str = DEFAULT_URL, model: str = "", **settings: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        url: str | Sequence[str] = DEFAULT_URL,
+        model: str = "",
+        **settings: Any,  # noqa: ANN401
+    ) -> None:
         """Starts the thread; connects with the first call.
 
         Args:
-            url: Host and port of the server's gRPC endpoint.
+            url: Host and port of the server's gRPC endpoint; or several of them.
             model: Name of the model on the server.
             **settings: The further arguments of `TranslationClient`, which raises what is wrong.
         """
@@ -83,6 +88,7 @@ class SyncTranslationClient:
         source: str | None = ...,
         targets: str | Sequence[str] | None = ...,
         timeout_s: float | EllipsisType | None = ...,
+        supersede: str | None = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
 
@@ -94,6 +100,7 @@ class SyncTranslationClient:
         source: str | None = ...,
         targets: str | Sequence[str] | None = ...,
         timeout_s: float | EllipsisType | None = ...,
+        supersede: str | None = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...
 
@@ -104,6 +111,7 @@ class SyncTranslationClient:
         source: str | None = None,
         targets: str | Sequence[str] | None = None,
         timeout_s: float | EllipsisType | None = ...,
+        supersede: str | None = None,
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
         """Translates as `TranslationClient.translate` does, with the same arguments.
@@ -111,7 +119,12 @@ class SyncTranslationClient:
         An interrupt (Ctrl-C) cancels what is under way on the server.
         """
         call = self._client.translate(
-            text, source=source, targets=targets, timeout_s=timeout_s, **options
+            text,
+            source=source,
+            targets=targets,
+            timeout_s=timeout_s,
+            supersede=supersede,
+            **options,
         )
         return self._run(call)
 

@@ -14,7 +14,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-async def run_all(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+async def run_all(
+    coroutines: Iterable[Coroutine[Any, Any, Result]], *, cancels: bool = True
+) -> list[Result]:
     """Runs coroutines at the same time.
 
     Unlike `asyncio.gather`, the first failure, or a cancellation from outside, ends the others
@@ -22,6 +24,7 @@ async def run_all(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Res
 
     Args:
         coroutines: What to run.
+        cancels: Whether the first failure ends the others; if not, it is raised at their end.
 
     Returns:
         Their results, in order.
@@ -29,7 +32,8 @@ async def run_all(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Res
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         if tasks:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            end = asyncio.FIRST_EXCEPTION if cancels else asyncio.ALL_COMPLETED
+            await asyncio.wait(tasks, return_when=end)
         for task in tasks:
             if task.done():
                 task.result()  # raises the failure, before the tasks it left undone

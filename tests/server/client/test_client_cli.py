@@ -218,7 +218,7 @@ def test_a_line_that_is_refused_is_named_and_the_rest_goes_on(
     [
         (["--to", "deu_Lat"], 1, "deu_Latn"),
         (["--option", "beam_size"], 2, "NAME=VALUE"),
-        (["--to", ","], 2, "at least one language"),
+        (["--to", ","], 2, "at least one"),
         (["no-such-file"], 1, "no-such-file"),
         (["--timeout", "0"], 1, "above 0"),
     ],

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several servers as one: each request goes to the next server whose connection stands.
+
+Every server has a channel of its own, rather than one channel with gRPC's policy for all of them:
+only the state of a server's own channel tells a broken connection from a refusal. A name is looked
+up again every few seconds, so that a server that is added to it is found while the others work;
+gRPC looks only after a connection has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+import zlib
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from ct2_triton.client.supersede import SUPERSEDE_KEY
+from ct2_triton.errors import InvalidCallError, ServerUnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from tritonclient.grpc import service_pb2
+
+    from ct2_triton.client.connection import Connection, Deadline
+
+LOOK_UP_EVERY_S = 10.0
+_NEXT_LOOK_S = 0.5  # while there is no address at all
+
+
+class Address(NamedTuple):
+    """Where a server listens, and the URL that led to it."""
+
+    target: str
+    url: str
+
+    @property
+    def host(self) -> str:
+        """The name or address in the URL."""
+        return split(self.url)[0]
+
+
+def split(url: str) -> tuple[str, int]:
+    """Splits `host:port`; an address of IPv6 stands in brackets.
+
+    Raises:
+        InvalidCallError: It is something else.
+    """
+    host, _, port = url.rpartition(":")
+    if not host or "/" in host or not port.isdecimal():
+        raise InvalidCallError(f"url is {url!r}; where load is balanced it must be host:port")
+    return host.strip("[]"), int(port)
+
+
+async def look_up(url: str) -> list[Address]:
+    """Finds the addresses of a name.
+
+    Returns:
+        One for each server.
+
+    Raises:
+        OSError: The name has none.
+    """
+    host, port = split(url)
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    hosts = [f"[{place[0]}]" if ":" in str(place[0]) else place[0] for *_, place in found]
+    return [Address(f"{one}:{port}", url) for one in hosts]
+
+
+class RoundRobin:
+    """Connections to all servers of some URLs; has the methods of a `Connection`."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        connect: Callable[[Address], Connection],
+        budget_s: float,
+        find: Callable[[str], Awaitable[list[Address]]] = look_up,
+    ) -> None:
+        """Looks nothing up and opens nothing yet.
+
+        Args:
+            urls: Each `host:port`, of one server or of several.
+            connect: Opens a connection.
+            budget_s: Seconds a call may wait while no server can be reached.
+            find: Finds the addresses of a URL.
+        """
+        self._urls = list(urls)
+        self._connect = connect
+        self._budget_s = budget_s
+        self._find = find
+        self._ring: deque[tuple[Address, Connection]] = deque()
+        self._retired: list[Connection] = []
+        self._looking: asyncio.Task[None] | None = None
+        self._next_look = 0.0
+        self._problem = ""
+
+    async def infer(
+        self, request: service_pb2.ModelInferRequest, deadline: Deadline
+    ) -> service_pb2.ModelInferResponse:
+        """Sends a request to the next server; see `Connection.infer`.
+
+        Those with one key go to one server, which alone can end the older for the newer.
+        """
+        has_key = SUPERSEDE_KEY in request.parameters
+        key = request.parameters[SUPERSEDE_KEY].string_param if has_key else None
+        return await (await self._choose(deadline, key)).infer(request, deadline)
+
+    async def model_metadata(
+        self, model: str, version: str, deadline: Deadline
+    ) -> service_pb2.ModelMetadataResponse:
+        """Asks the next server; see `Connection.model_metadata`."""
+        return await (await self._choose(deadline)).model_metadata(model, version, deadline)
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        if self._looking is not None:
+            self._looking.cancel()
+        for connection in (*(one for _, one in self._ring), *self._retired):
+            await connection.close()
+
+    async def _choose(self, deadline: Deadline, key: str | None = None) -> Connection:
+        """Gives the next connection that stands, or that of the key; waits while there is none."""
+        left_s = deadline.remaining_s()
+        end = time.monotonic() + (self._budget_s if left_s is None else min(self._budget_s, left_s))
+        self._look()
+        while (connection := self._ready_for(key) if key else self._next_ready()) is None:
+            patience_s = end - time.monotonic()
+            if patience_s <= 0:
+                return await self._any_reachable(deadline)
+            watches = {one.watch() for _, one in self._ring} or {self._look()}
+            await asyncio.wait(
+                watches,
+                timeout=min(patience_s, _NEXT_LOOK_S),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            self._look()
+        return connection
+
+    def _next_ready(self) -> Connection | None:
+        """Turns the ring to the next connection that stands; those that do not, try to."""
+        for _ in range(len(self._ring)):
+            _, connection = self._ring[0]
+            self._ring.rotate(-1)
+            if connection.is_ready():
+                return connection
+        return None
+
+    def _ready_for(self, key: str) -> Connection | None:
+        """Gives a key the same connection as long as that stands, whatever others do."""
+        ready = [(address, one) for address, one in self._ring if one.is_ready()]
+        if not ready:
+            return None
+        return max(ready, key=lambda item: zlib.crc32(f"{key} {item[0].target}".encode()))[1]
+
+    async def _any_reachable(self, deadline: Deadline) -> Connection:
+        """Tries each server once more, or says why none can be reached."""
+        reason = self._problem
+        for _, connection in list(self._ring):
+            try:
+                await connection.prove_reachable(deadline)
+            except ServerUnreachableError as error:
+                reason = str(error)
+            else:
+                return connection
+        raise ServerUnreachableError(
+            f"none of {len(self._ring)} servers of {', '.join(self._urls)} can be reached: {reason}"
+        )
+
+    def _look(self) -> asyncio.Task[None]:
+        """Looks all names up, in a task of its own, where it is time to."""
+        if self._looking is None or (self._looking.done() and time.monotonic() >= self._next_look):
+            self._looking = asyncio.create_task(self._look_up_all())
+        return self._looking
+
+    async def _look_up_all(self) -> None:
+        known = dict(self._ring)
+        found: dict[Address, None] = {}
+        for url in self._urls:
+            try:
+                found.update(dict.fromkeys(await self._find(url)))
+            except (OSError, UnicodeError) as error:
+                self._problem = f"{url}: {error}"
+                found.update((address, None) for address in known if address.url == url)
+        # The ring turned meanwhile, but only this task changes what is in it.
+        for address, connection in list(self._ring):
+            if address not in found:
+                self._ring.remove((address, connection))
+                self._retired.append(connection)
+        self._ring.extend((one, self._connect(one)) for one in found if one not in known)
+        await self._close_retired()
+        pause_s = LOOK_UP_EVERY_S if self._ring else _NEXT_LOOK_S
+        self._next_look = time.monotonic() + pause_s
+
+    async def _close_retired(self) -> None:
+        """Closes those that have answered all their calls."""
+        idle = [one for one in self._retired if one.calls == 0]
+        self._retired = [one for one in self._retired if one.calls > 0]
+        for connection in idle:
+            await connection.close()

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client has in one event loop: the way to its server, or servers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ct2_triton.client.balancing import RoundRobin, split
+from ct2_triton.client.outage import Outage
+from ct2_triton.errors import InvalidCallError
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Mapping, Sequence
+
+    import grpc
+
+    from ct2_triton.client.balancing import Address
+    from ct2_triton.client.connection import Connection
+    from ct2_triton.client.retry import RetryPolicy
+
+LoadBalancing = Literal["round_robin"]
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Where requests go.
+
+    Attributes:
+        urls: At least one.
+        is_balanced: Whether they go in turn to all servers behind the URLs.
+    """
+
+    urls: tuple[str, ...]
+    is_balanced: bool
+
+    @classmethod
+    def of(cls, url: str | Sequence[str], load_balancing: LoadBalancing | None) -> Servers:
+        """Reads a client's arguments.
+
+        Raises:
+            InvalidCallError: There is no URL, one is no host and port, or the way is unknown.
+        """
+        urls = (url,) if isinstance(url, str) else tuple(url)
+        if not all(urls) or not urls:
+            raise InvalidCallError(f"url is {url!r}; name at least one server, as host:port")
+        if load_balancing not in (None, "round_robin"):
+            raise InvalidCallError(
+                f"load_balancing is {load_balancing!r}; it must be 'round_robin' or None"
+            )
+        is_balanced = load_balancing is not None or len(urls) > 1
+        if is_balanced:
+            for one in urls:
+                split(one)
+        return cls(urls, is_balanced)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A way to the servers, and what is known of their outage.
+
+    Attributes:
+        loop: The event loop in which it was opened, and in which alone it works.
+        connection: Sends requests.
+        outage: Sends them again.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    connection: Connection | RoundRobin
+    outage: Outage
+
+
+def open_link(
+    servers: Servers,
+    retry: RetryPolicy,
+    loop: asyncio.AbstractEventLoop,
+    credentials: grpc.ChannelCredentials | None,
+    metadata: Mapping[str, str] | None,
+) -> Link:
+    """Opens the way to the servers; nothing is sent yet. Must be called in the loop.
+
+    Args:
+        servers: Where requests go.
+        retry: What to do while no server can be reached.
+        loop: The running loop.
+        credentials: For TLS; None sends in the clear.
+        metadata: Headers for every request.
+
+    Returns:
+        The way; its connection must be closed.
+    """
+    from ct2_triton.client.connection import Connection
+
+    def connect(address: Address) -> Connection:
+        names = [("grpc.default_authority", address.url)]
+        if credentials is not None:
+            names.append(("grpc.ssl_target_name_override", address.host))
+        return Connection(
+            address.target, retry, credentials=credentials, metadata=metadata, options=names
+        )
+
+    if servers.is_balanced:
+        return Link(loop, RoundRobin(servers.urls, connect, retry.budget_s), Outage(retry))
+    connection = Connection(servers.urls[0], retry, credentials=credentials, metadata=metadata)
+    return Link(loop, connection, Outage(retry))

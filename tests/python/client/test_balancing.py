@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests shared by several servers, which come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections import Counter
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import pytest
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+from ct2_triton import errors
+from ct2_triton.client import RetryPolicy, Tokenizer, TranslationClient, balancing
+from ct2_triton.client.balancing import Address, RoundRobin, look_up
+from ct2_triton.client.connection import Connection, Deadline
+from support.fault_server import FaultServer, Wire, abort, free_port, hang, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from python.client.conftest import TokenizerFolder
+
+POLICY = RetryPolicy(budget_s=30, initial_backoff_s=0.05, max_backoff_s=0.1)
+NAME = "translate.test:8001"
+
+
+def request() -> service_pb2.ModelInferRequest:
+    message = service_pb2.ModelInferRequest(model_name="m")
+    message.inputs.add(name="INPUT_IDS", datatype="INT32", shape=[1, 1])
+    message.raw_input_contents.append(b"\1\0\0\0")
+    return message
+
+
+def late() -> Deadline:
+    return Deadline(60)
+
+
+class Cluster(AsyncExitStack):
+    """Servers, and a name that resolves to those that are in `addresses`."""
+
+    def __init__(self, policy: RetryPolicy = POLICY) -> None:
+        super().__init__()
+        self.servers: dict[str, FaultServer] = {}
+        self.addresses: list[str] = []
+        self.opened: list[Connection] = []
+        self._policy = policy
+
+    async def add(self, port: int = 0, *arguments: Any) -> FaultServer:
+        server = FaultServer(*arguments)
+        url = await self.enter_async_context(serving(server, port))
+        self.servers[url] = server
+        self.addresses.append(url)
+        return server
+
+    def balanced(self) -> RoundRobin:
+        async def find(url: str) -> list[Address]:
+            if not self.addresses:
+                raise OSError("Name or service not known")
+            return [Address(one, url) for one in self.addresses]
+
+        def connect(address: Address) -> Connection:
+            self.opened.append(Connection(address.target, self._policy))
+            return self.opened[-1]
+
+        robin = RoundRobin([NAME], connect, self._policy.budget_s, find)
+        self.push_async_callback(robin.close)
+        return robin
+
+    def calls(self) -> list[int]:
+        return [server.calls for server in self.servers.values()]
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(balancing, "LOOK_UP_EVERY_S", 0.05)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Waits until something holds, for half a minute at most."""
+    for _ in range(3000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen")
+
+
+async def all_ready(robin: RoundRobin, cluster: Cluster) -> None:
+    """Sends requests until every server has got one."""
+    for _ in range(2000):
+        await robin.infer(request(), late())
+        if all(cluster.calls()):
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"a server gets nothing: {cluster.calls()}")
+
+
+async def test_each_server_gets_the_same_share() -> None:
+    async with Cluster() as cluster:
+        for _ in range(3):
+            await cluster.add()
+        robin = cluster.balanced()
+        await all_ready(robin, cluster)
+        before = cluster.calls()
+        await asyncio.gather(*(robin.infer(request(), late()) for _ in range(30)))
+        assert [now - then for now, then in zip(cluster.calls(), before, strict=True)] == [10] * 3
+
+
+async def test_a_server_that_is_gone_is_passed_over_and_comes_back() -> None:
+    port = free_port()
+    async with Cluster() as cluster:
+        await cluster.add()
+        robin = cluster.balanced()
+        cluster.addresses.append(f"127.0.0.1:{port}")
+        for _ in range(20):
+            await robin.infer(request(), late())
+        assert cluster.calls() == [20]
+        await cluster.add(port)
+        await all_ready(robin, cluster)
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_name_is_followed_to_new_servers_and_away_from_old_ones() -> None:
+    async with Cluster() as cluster:
+        first = await cluster.add()
+        robin = cluster.balanced()
+        await all_ready(robin, cluster)
+        await cluster.add()
+        await all_ready(robin, cluster)
+        cluster.addresses.pop(0)
+        await asyncio.sleep(0.1)
+        await robin.infer(request(), late())  # the name is looked up
+        await asyncio.sleep(0.1)
+        calls = first.calls
+        for _ in range(10):
+            await robin.infer(request(), late())
+        assert first.calls == calls
+        assert len(robin._ring) == 1
+        assert robin._retired == []
+        cluster.addresses.clear()  # a name that fails keeps its servers
+        await asyncio.sleep(0.1)
+        for _ in range(10):
+            await robin.infer(request(), late())
+
+
+@pytest.mark.usefixtures("quick")
+async def test_calls_of_a_server_that_left_the_name_are_answered() -> None:
+    held = asyncio.Event()
+
+    async def behave(server: FaultServer, wanted: Any, context: Any) -> Any:
+        server.started.set()
+        await held.wait()
+        return await FaultServer().behaviour(server, wanted, context)
+
+    async with Cluster() as cluster:
+        slow = await cluster.add(0, behave)
+        robin = cluster.balanced()
+        call = asyncio.create_task(robin.infer(request(), late()))
+        await asyncio.wait_for(slow.started.wait(), 30)
+        await cluster.add()
+        cluster.addresses.pop(0)
+        for _ in range(20):
+            await asyncio.sleep(0.02)
+            robin._look()
+        assert len(robin._retired) == 1
+        held.set()
+        await call
+
+
+async def test_a_broken_connection_fails_only_its_own_calls_and_is_no_busy_server() -> None:
+    async with Cluster() as cluster:
+        await cluster.add(0, hang)
+        wire = Wire(cluster.addresses[0])
+        cluster.addresses[0] = await cluster.enter_async_context(wire.open())
+        await cluster.add()
+        robin = cluster.balanced()
+        robin._look()
+        await eventually(lambda: len(cluster.opened) == 2)
+        await eventually(lambda: all(one.is_ready() for one in cluster.opened))
+        tasks = [asyncio.create_task(robin.infer(request(), late())) for _ in range(40)]
+        await eventually(lambda: sum(t.done() for t in tasks) + cluster.calls()[0] == len(tasks))
+        assert cluster.calls() == [20, 20]
+        wire.cut()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    lost = [type(one) for one in results if isinstance(one, Exception)]
+    assert Counter(lost) == {errors.ConnectionLostError: cluster.calls()[0]}
+
+
+async def test_requests_with_one_key_go_to_one_server() -> None:
+    async with Cluster() as cluster:
+        for _ in range(3):
+            await cluster.add()
+        robin = cluster.balanced()
+        await all_ready(robin, cluster)
+        used = set()
+        for number in range(20):
+            before = cluster.calls()
+            for _ in range(5):
+                message = request()
+                message.parameters["supersede_key"].string_param = f"speaker-{number}"
+                await robin.infer(message, late())
+            shares = [now - then for now, then in zip(cluster.calls(), before, strict=True)]
+            assert sorted(shares) == [0, 0, 5]
+            used.add(shares.index(5))
+    assert len(used) > 1
+
+
+async def test_a_refusal_is_told_as_it_is() -> None:
+    async with Cluster() as cluster:
+        for _ in range(2):
+            await cluster.add(0, abort(grpc.StatusCode.UNAVAILABLE, "Exceeds maximum queue size"))
+        robin = cluster.balanced()
+        for _ in range(4):
+            with pytest.raises(errors.ServerBusyError):
+                await robin.infer(request(), late())
+
+
+@pytest.mark.parametrize("addresses", [[], ["127.0.0.1:1", "127.0.0.1:2"]])
+async def test_no_server_at_all_is_said_with_the_reason(addresses: list[str]) -> None:
+    async with Cluster(RetryPolicy(budget_s=0.3, initial_backoff_s=0.05)) as cluster:
+        cluster.addresses = addresses
+        robin = cluster.balanced()
+        reason = "refused" if addresses else "not known"
+        with pytest.raises(errors.ServerUnreachableError, match=rf"{NAME}.*{reason}"):
+            await robin.infer(request(), late())
+        cluster.addresses.clear()
+        await cluster.add()
+        await asyncio.sleep(0.6)
+        robin._next_look = 0
+        await robin.infer(request(), late())
+
+
+async def test_a_real_name_is_looked_up() -> None:
+    found = await look_up("localhost:8001")
+    assert Address("127.0.0.1:8001", "localhost:8001") in found
+    assert await look_up("[::1]:1") == [Address("[::1]:1", "[::1]:1")]
+    with pytest.raises(OSError, match=r"."):
+        await look_up("nowhere.invalid:1")
+
+
+@pytest.fixture
+def tokenizer(tokenizer_folder: TokenizerFolder) -> Tokenizer:
+    return Tokenizer(tokenizer_folder("nllb"))
+
+
+@pytest.mark.parametrize(
+    ("url", "settings"),
+    [
+        ([], {}),
+        ("", {}),
+        (["a:1", "b"], {}),
+        (["a:1", "dns:///b:1"], {}),
+        ("a", {"load_balancing": "round_robin"}),
+        ("a:1", {"load_balancing": "least"}),
+    ],
+)
+def test_servers_that_cannot_be_are_refused_at_once(
+    tokenizer: Tokenizer, url: Any, settings: Any
+) -> None:
+    with pytest.raises(errors.InvalidCallError, match=r"^(url|load_balancing) is"):
+        TranslationClient(url, "m", tokenizer=tokenizer, **settings)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[bytes, bytes]:
+    """The key and the certificate of a server that is called localhost."""
+    key, certificate = tmp_path / "key", tmp_path / "certificate"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    command += f" -addext subjectAltName=DNS:localhost -keyout {key} -out {certificate}"
+    subprocess.run(command.split(" "), check=True, capture_output=True)
+    return key.read_bytes(), certificate.read_bytes()
+
+
+async def test_tls_is_checked_against_the_name_and_not_the_address(
+    tokenizer: Tokenizer, certificate: tuple[bytes, bytes]
+) -> None:
+    server = grpc.aio.server()
+    service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(FaultServer(), server)
+    port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([certificate]))
+    await server.start()
+    settings: dict[str, Any] = {
+        "tokenizer": tokenizer,
+        "load_balancing": "round_robin",
+        "credentials": grpc.ssl_channel_credentials(certificate[1]),
+        "retry": RetryPolicy(budget_s=2),
+    }
+    async with TranslationClient(f"localhost:{port}", "m", **settings) as client:
+        assert len(await client.translate("One.", source="en", targets="de")) == 1
+    async with TranslationClient(f"127.0.0.1:{port}", "m", **settings) as client:
+        with pytest.raises(errors.ServerUnreachableError):
+            await client.translate("One.", source="en", targets="de")
+    await server.stop(None)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two real tritonservers that share the load: one is killed, another is added."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+from ct2_triton.client import RetryPolicy, TranslationClient
+from ct2_triton.serve import TritonServer
+from ct2_triton.serve.ports import find_free_ports
+from server.helpers import Connection
+from support.prepared import prepare_tiny
+from support.servers import MakeServer
+from tiny_corpus import sentences
+
+CALL: dict[str, Any] = {"source": "eng_Latn", "targets": "deu_Latn", "max_decoding_length": 8}
+
+
+def answered(server: TritonServer) -> int:
+    """How many rows the server has answered."""
+    connection = Connection(server.grpc_url)
+    try:
+        return int(connection.statistics("nllb").inference_stats.success.count)
+    finally:
+        connection.close()
+
+
+async def test_one_of_two_servers_is_killed_and_one_is_added(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    model = prepare_tiny("nllb", tmp_path, "nllb")
+    first, second = make_server(tmp_path), make_server(tmp_path)
+    third_ports = find_free_ports("127.0.0.1")
+    urls = [first.grpc_url, second.grpc_url, f"127.0.0.1:{third_ports.grpc}"]
+    texts = sentences(60, seed=11)
+    async with TranslationClient(
+        urls, "nllb", tokenizer=model.tokenizer_folder, retry=RetryPolicy(max_backoff_s=0.5)
+    ) as client:
+        for _ in range(100):  # until the connections to both stand
+            await client.translate(texts[0], **CALL)
+            if answered(first) and answered(second):
+                break
+        before = [answered(first), answered(second)]
+        expected = await client.translate(texts, **CALL)
+        await _eventually_answered([first, second], sum(before) + len(texts))
+        shares = [answered(first) - before[0], answered(second) - before[1]]
+        assert shares == [len(texts) / 2] * 2
+
+        first.process.send_signal(signal.SIGKILL)
+        first.process.wait()
+        await asyncio.sleep(0.5)  # nothing is under way, so that nothing can be lost
+        for text, answer in zip(texts, expected, strict=True):
+            assert await client.translate(text, **CALL) == answer
+
+        third = make_server(tmp_path, ports=third_ports)
+        for _ in range(600):
+            assert await client.translate(texts[0], **CALL) == expected[0]
+            if answered(third):
+                break
+            await asyncio.sleep(0.1)
+        before = [answered(second), answered(third)]
+        assert await client.translate(texts, **CALL) == expected
+        await _eventually_answered([second, third], sum(before) + len(texts))
+        shares = [answered(second) - before[0], answered(third) - before[1]]
+        assert shares == [len(texts) / 2] * 2
+
+
+async def _eventually_answered(servers: list[TritonServer], count: int) -> None:
+    """Statistics are counted a moment after the answer."""
+    for _ in range(600):
+        if sum(map(answered, servers)) == count:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"{sum(map(answered, servers))} rows were answered, not {count}")
