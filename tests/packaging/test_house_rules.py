@@ -67,15 +67,64 @@ def test_the_core_knows_nothing_of_triton(layer: str) -> None:
     assert _matches(files, r'#include "(triton_c_api\.h|triton/)|TRITON(SERVER|BACKEND)_') == []
 
 
-def test_the_wrappers_of_triton_know_nothing_of_ctranslate2() -> None:
-    files = [path for path in CPP if path.is_relative_to(BACKEND / "src" / "triton")]
-    assert files
-    assert _matches(files, r'#include "ctranslate2_api\.h"|\bctranslate2::') == []
+# What each folder of backend/src may include: folders, and single files of folders that it knows
+# a part of only. Each folder may include its own files and those in COMMON.
+COMMON = {"error.h", "steady_clock.h"}
+LAYERS: dict[str, set[str]] = {
+    "config": set(),
+    "rows": {"config/"},
+    "engine": {"config/", "rows/", "ctranslate2_api.h"},
+    "queue": {
+        *("config/", "rows/"),
+        # The interface of the engine: what does not lead to CTranslate2.
+        *("engine/loaded_model.h", "engine/device.h", "engine/finish.h"),
+        "engine/calls/call_engine.h",
+    },
+    "triton": {"config/", "rows/", "engine/device.h", "triton_c_api.h"},
+    "serving": {
+        *("config/", "rows/", "queue/", "triton/", "triton_c_api.h"),
+        *("engine/loaded_model.h", "engine/device.h"),
+    },
+}
 
 
-def test_config_knows_nothing_of_ctranslate2() -> None:
-    files = [path for path in CPP if path.is_relative_to(BACKEND / "src" / "config")]
-    assert _matches(files, r'#include "ctranslate2_api\.h"') == []
+def test_every_folder_of_the_backend_is_a_layer() -> None:
+    assert {path.name for path in (BACKEND / "src").iterdir() if path.is_dir()} == set(LAYERS)
+
+
+@pytest.mark.parametrize("layer", sorted(LAYERS))
+def test_a_layer_includes_only_what_it_may_know(layer: str) -> None:
+    allowed = {f"{layer}/", *LAYERS[layer], *COMMON}
+    wrong = [
+        f"{_name(path)}: {header}"
+        for path in CPP
+        if path.is_relative_to(BACKEND / "src" / layer)
+        for header in _includes(path)
+        if not any(header == one or (one[-1] == "/" and header.startswith(one)) for one in allowed)
+    ]
+    assert wrong == []
+
+
+def test_only_the_engine_names_ctranslate2() -> None:
+    """Nobody else includes our declarations, not through any header either."""
+    engine = BACKEND / "src" / "engine"
+    others = [
+        path
+        for path in CPP
+        if path.is_relative_to(BACKEND)
+        and not path.is_relative_to(engine)
+        and not path.name.startswith("ctranslate2_")
+    ]
+    assert len(others) > 50
+    assert _matches(others, r"\bctranslate2::") == []
+    declared = [
+        f"{_name(path)}: {header.name}"
+        for path in others
+        for header in sorted(_reached(path))
+        if header.name.startswith("ctranslate2_")
+    ]
+    assert declared == []
+    assert any(header.name == "ctranslate2_api.h" for header in _reached(engine / "weights.cc"))
 
 
 def test_kernels_include_nothing_with_code_for_other_files() -> None:
@@ -164,6 +213,25 @@ def _matches(files: list[Path], pattern: str) -> list[str]:
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
         if re.search(pattern, line)
     ]
+
+
+def _includes(path: Path) -> list[str]:
+    """Headers of this code base that a file includes, as it writes them."""
+    return re.findall(r'^#include "([^"]+)"', path.read_text(), re.MULTILINE)
+
+
+def _reached(path: Path) -> set[Path]:
+    """Headers of this code base that a file includes, directly or through others."""
+    folders = (BACKEND / "src", BACKEND / "abi", BACKEND / "python")
+    reached: set[Path] = set()
+    to_read = [path]
+    while to_read:
+        for name in _includes(to_read.pop()):
+            header = next(folder / name for folder in folders if (folder / name).is_file())
+            if header not in reached:
+                reached.add(header)
+                to_read.append(header)
+    return reached
 
 
 def _python_functions(path: Path) -> Iterator[tuple[str, int]]:
