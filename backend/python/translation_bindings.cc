@@ -117,6 +117,7 @@ class PyTranslator : public CallObserver {
   }
 
   size_t waiting() const { return translator_->waiting(); }
+  std::vector<LoopCounters> loops() const { return translator_->loop_counters(); }
   std::vector<CallReport> reports() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return reports_;
@@ -181,6 +182,23 @@ std::vector<size_t> CallRows(const PyTranslator& translator) {
   std::vector<size_t> rows;
   for (const CallReport& report : translator.reports()) rows.push_back(report.rows);
   return rows;
+}
+
+py::list DescribeLoops(const PyTranslator& translator) {
+  py::list loops;
+  for (const LoopCounters& counters : translator.loops()) {
+    py::dict one;
+    one["encodes"] = counters.encodes;
+    one["encoded_rows"] = counters.encoded_rows;
+    one["encoded_tokens"] = counters.encoded_tokens;
+    one["encode_ns"] = counters.encode_ns;
+    one["steps"] = counters.steps;
+    one["step_rows"] = counters.step_rows;
+    one["step_tokens"] = counters.step_tokens;
+    one["step_ns"] = counters.step_ns;
+    loops.append(one);
+  }
+  return loops;
 }
 
 py::list DescribeReports(const PyTranslator& translator) {
@@ -295,6 +313,7 @@ void BindTranslation(py::module_& module) {
       .def_property_readonly("calls", &CallRows,
                              "Rows of each CTranslate2 call so far, as its waiters count them.")
       .def_property_readonly("waiting", &PyTranslator::waiting, "Rows that wait for a worker.")
+      .def_property_readonly("loops", &DescribeLoops, "What each decode loop has done.")
       .def_property_readonly("reports", &DescribeReports, "What each of these calls did.")
       .def_property_readonly("description", &PyTranslator::description)
       .def_property_readonly("pad_id", &PyTranslator::pad_id);

@@ -61,6 +61,8 @@ GOOD: dict[str, list[tuple[Any, Any]]] = {
     "max_batch_rows": [("64", 64)],
     "max_batch_tokens": [("4096", 4096)],
     "max_search_tokens": [("0", 0), (65536, 65536)],
+    "decoding": [("loop", "loop"), ("calls", "calls")],
+    "max_cache_bytes": [("0", 0), ("1000000000", 1000000000)],
     "max_queued_rows": [("64", 64)],
     "wait_for_batch": [("true", True)],
     "model_path": [("../base/1/model", "../base/1/model"), ("1/./a/../b", "1/./a/../b"), ("", "")],

@@ -159,16 +159,22 @@ def test_files_overwritten_in_place_are_another_model(tmp_path: Path, engine_mod
     assert new.translate(rows) != before
 
 
-def test_workers_end_with_their_translator(engine_model: Path) -> None:
+def test_threads_are_as_many_as_cores_for_all_models(engine_model: Path) -> None:
+    """They come with the first model and end with the last, whatever each asks for."""
+
     def threads() -> int:
         return len(list(Path("/proc/self/task").iterdir()))
 
     gc.collect()  # translators of earlier tests go first
     before = threads()
-    translator = _core.Translator(str(engine_model), {"inter_threads": "3", "intra_threads": "1"})
-    translator.translate([[50, 60 + i, 2] for i in range(12)])  # OpenMP starts none of its own
-    assert threads() == before + 3
-    del translator
+    translators = [
+        _core.Translator(str(engine_model), {"inter_threads": inter, "intra_threads": "1"})
+        for inter in ("1", "2", "3")
+    ]
+    for translator in translators:
+        translator.translate([[50, 60 + i, 2] for i in range(12)])  # OpenMP starts none of its own
+    assert threads() == before + _core.usable_cores()
+    del translators, translator
     gc.collect()
     assert threads() == before
 

@@ -12,6 +12,8 @@ namespace ct2triton {
 // documentation: the table in parameter_table.cc.
 struct EngineOptions {
   std::string compute_type = "default";         // CTranslate2's name of the type computed in
+  std::string decoding = "auto";                // loop, calls or what is better
+  std::int64_t max_cache_bytes = 0;             // of keys and values in loops; 0 = automatic
   std::int64_t inter_threads = 0;               // workers; 0 = cores / intra_threads, 1 on a GPU
   std::int64_t intra_threads = 0;               // threads of one worker; 0 = 1 on the CPU
   std::int64_t max_batch_rows = 0;              // rows of one CTranslate2 call; 0 = automatic

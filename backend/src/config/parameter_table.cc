@@ -120,16 +120,31 @@ std::vector<Parameter> EngineParameters() {
        "int8",
        {"default", "auto", "float32", "float", "float16", "bfloat16", "int8", "int8_float32",
         "int8_float16", "int8_bfloat16", "int16"}},
+      {"decoding",
+       &E::decoding,
+       kModel,
+       kNone,
+       "Who decodes: with loop, greedy rows join and leave a loop of this backend at every step, "
+       "other searches run as calls of CTranslate2, and a model that the loop cannot run fails its "
+       "load; with calls, all rows run as calls; auto is calls.",
+       "loop",
+       {"auto", "loop", "calls"}},
+      {"max_cache_bytes", &E::max_cache_bytes, kModel, FromTo(0, 1e15),
+       "Most bytes of keys and values that the running rows of decode loops may hold, each counted "
+       "up to its length limit; one row runs whatever it needs; 0 is 4 GiB.",
+       "8589934592"},
       {"inter_threads", &E::inter_threads, kModel, kThreads,
-       "Workers that translate at the same time; 0 is cores / intra_threads on the CPU and 1 on "
-       "a GPU.",
+       "Calls, or decode loops, of this model at the same time; 0 is cores / intra_threads on the "
+       "CPU and 1 on a GPU. All models of a CPU share as many threads as it has cores.",
        "2"},
-      {"intra_threads", &E::intra_threads, kModel, kThreads, "CPU threads of one worker; 0 is 1.",
-       "4"},
+      {"intra_threads", &E::intra_threads, kModel, kThreads,
+       "CPU threads that one call or step computes with; 0 is 1.", "4"},
       {"max_batch_rows", &E::max_batch_rows, kModel, FromTo(0, 65536),
-       "Most rows of one CTranslate2 call; 0 is automatic.", "32"},
+       "Most rows of one CTranslate2 call, or of one step of a decode loop; 0 is automatic.", "32"},
       {"max_batch_tokens", &E::max_batch_tokens, kModel, FromTo(0, 16777216),
-       "Most source tokens of one CTranslate2 call, padding counted; 0 is automatic.", "4096"},
+       "Most source tokens of one CTranslate2 call, padding counted, or tokens that a decode loop "
+       "encodes between two steps; 0 is automatic.",
+       "4096"},
       {"max_search_tokens", &E::max_search_tokens, kModel, FromTo(0, 16777216),
        "Most tokens that the search of one CTranslate2 call may come to keep, as rows x hypotheses "
        "x length limit; a row that alone needs more is refused; 0 is 32768 on the CPU and 262144 "
@@ -139,6 +154,11 @@ std::vector<Parameter> EngineParameters() {
        "Waiting rows above which no further batch is taken from Triton's queue.", "1024"},
       {"wait_for_batch", &E::wait_for_batch, kModel, kNone,
        "Finish each batch of Triton before the next is taken.", "true"},
+  };
+}
+
+std::vector<Parameter> ModelParameters() {
+  return {
       {"model_path", &E::model_path, kModel, kNone,
        "Folder of the CTranslate2 files, relative to the model's folder and inside the "
        "repository; empty finds it in the version folder.",
@@ -173,7 +193,7 @@ const std::vector<Parameter>& Parameters() {
   static const std::vector<Parameter> table = [] {
     std::vector<Parameter> all;
     for (auto* part : {SearchParameters, SamplingParameters, LengthParameters, TokenParameters,
-                       EngineParameters}) {
+                       EngineParameters, ModelParameters}) {
       for (auto& parameter : part()) all.push_back(std::move(parameter));
     }
     return all;

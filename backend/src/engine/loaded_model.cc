@@ -5,6 +5,7 @@
 
 #include "config/validate.h"
 #include "engine/library_check.h"
+#include "engine/loop/loop_engine.h"
 #include "engine/row_check.h"
 #include "engine/search.h"
 #include "engine/weights.h"
@@ -29,6 +30,15 @@ void RequireFittingSearch(const Search& search, const Weights& weights,
   }
 }
 
+// "auto" is calls for now.
+bool UseLoop(const EngineOptions& engine, const Device& device) {
+  if (engine.decoding != "loop") return false;
+  if (device.kind == Device::Kind::kCpu) return true;
+  throw Error(ErrorCode::kUnsupported,
+              "parameter decoding: \"loop\" is for CPUs, and instance_group asks for " +
+                  device.Name() + "; give \"auto\" or \"calls\"");
+}
+
 std::shared_ptr<const Search> WithoutMap(const std::shared_ptr<const Search>& search,
                                          const Weights& weights) {
   if (!search->UsesMap()) return search;
@@ -48,7 +58,22 @@ LoadedModel::LoadedModel(const std::string& directory, const Device& device,
       default_search_(std::make_shared<const Search>(defaults, *weights_)),
       unmapped_default_search_(WithoutMap(default_search_, *weights_)) {
   RequireFittingSearch(*default_search_, *weights_, engine_);
+  if (UseLoop(engine_, device)) TryLoop();
 }
+
+void LoadedModel::TryLoop() {
+  try {
+    loop_ = LoopModel::Get(weights_);
+  } catch (const Error& error) {
+    loop_refusal_ = error.what();
+    if (engine_.decoding == "loop") {
+      throw Error(ErrorCode::kUnsupported,
+                  "parameter decoding: \"loop\" cannot run this model: " + loop_refusal_);
+    }
+  }
+}
+
+const Device& LoadedModel::device() const { return weights_->device(); }
 
 std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
                                            const DecodingOptions* options) const {
@@ -65,6 +90,9 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
     const bool covered = !search->UsesMap() || MapCovers(rows[i], *weights_, engine_);
     if (!covered && !unmapped) unmapped = WithoutMap(search, *weights_);
     checked.push_back(CheckRow(rows[i], i, covered ? search : unmapped, *weights_, engine_));
+    CheckedRow& row = checked.back();
+    row.in_loop = loop_ != nullptr && !row.empty && loop_->CanRun(row);
+    if (row.in_loop) row.cache_bytes = loop_->CacheBytes(row);
   }
   return checked;
 }

@@ -19,6 +19,7 @@
 
 namespace ct2triton {
 
+class LoopModel;
 class Search;
 class Weights;
 
@@ -26,6 +27,7 @@ class LoadedModel {
  public:
   // Loads the model in `directory`, or shares weights that are already there. `threads`: what
   // CTranslate2 may use while it loads. max_search_tokens of `engine` is resolved, not 0.
+  // Where the loop cannot run the model, calls do; with `decoding` "loop" that fails the load.
   // Throws Error: kNotFound (files), kInvalidArgument (options this model cannot serve),
   // kUnsupported (library or device).
   LoadedModel(const std::string& directory, const Device& device, const DecodingOptions& defaults,
@@ -37,6 +39,11 @@ class LoadedModel {
                                 const DecodingOptions* options) const;
 
   const std::shared_ptr<const Weights>& weights() const { return weights_; }
+  const Device& device() const;
+  // What the loops of the model share; null where all rows run in calls.
+  const std::shared_ptr<const LoopModel>& loop() const { return loop_; }
+  // Why there is no loop, where one was wanted; empty otherwise.
+  const std::string& loop_refusal() const { return loop_refusal_; }
   const DecodingOptions& defaults() const { return defaults_; }
   // The option, else <pad> or <blank> of the vocabulary, else the end token.
   int64_t pad_id() const;
@@ -47,11 +54,15 @@ class LoadedModel {
   std::string MapDescription() const;  // ", vocabulary map of ..."; empty without one
 
  private:
+  void TryLoop();
+
   const EngineOptions engine_;
   const std::shared_ptr<const Weights> weights_;
   const DecodingOptions defaults_;
   const std::shared_ptr<const Search> default_search_;
   const std::shared_ptr<const Search> unmapped_default_search_;  // the same one where it has no map
+  std::shared_ptr<const LoopModel> loop_;
+  std::string loop_refusal_;
 };
 
 }  // namespace ct2triton

@@ -8,7 +8,8 @@
 
 namespace ct2triton {
 
-ThreadScope::ThreadScope(const Device& device, size_t threads) : device_(device) {
+ThreadScope::ThreadScope(const Device& device, size_t threads)
+    : device_(device), threads_(threads) {
   if (device.kind == Device::Kind::kGpu) {
     ctranslate2::set_device_index(LibraryDevice(device), device.index);
   }
@@ -17,6 +18,12 @@ ThreadScope::ThreadScope(const Device& device, size_t threads) : device_(device)
 
 ThreadScope::~ThreadScope() {
   if (ctranslate2::destroy_context != nullptr) ctranslate2::destroy_context(LibraryDevice(device_));
+}
+
+void ThreadScope::SetThreads(size_t threads) noexcept {
+  if (threads == threads_) return;
+  ctranslate2::set_num_threads(threads);
+  threads_ = threads;
 }
 
 void ThreadScope::Idle() const noexcept {

@@ -18,11 +18,13 @@ class ThreadScope {
   ThreadScope(const ThreadScope&) = delete;
   ThreadScope& operator=(const ThreadScope&) = delete;
 
+  void SetThreads(size_t threads) noexcept;
   // Lets the asynchronous GPU allocator give memory back while nothing waits.
   void Idle() const noexcept;
 
  private:
   const Device device_;
+  size_t threads_;
 };
 
 // Runs `work` on a thread of its own, so that nothing which CTranslate2 binds to a thread stays

@@ -10,6 +10,8 @@ namespace {
 
 const Error cancelled_while_waiting(ErrorCode::kCancelled,
                                     "the request was cancelled while it waited");
+const Error cancelled_while_running(ErrorCode::kCancelled,
+                                    "the request was cancelled while it ran");
 
 }  // namespace
 
@@ -31,6 +33,8 @@ void FailJob(Job* job, const Error& error) noexcept {
     waiter.listener->RowFailed(waiter.position, error, NoTime());
   }
 }
+
+const Error& CancelledWhileRunning() noexcept { return cancelled_while_running; }
 
 void FailCancelled(Job* job) noexcept { FailJob(job, cancelled_while_waiting); }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -45,7 +46,9 @@ struct Job {
   CheckedRow row;
   std::vector<Waiter> waiters;
   size_t hash = 0;
-  Counted running;  // among the rows that are run; set while it is
+  uint64_t turn = 0;  // in the queue: the least goes first
+  size_t grown = 0;   // ids of its answer that were reported; it may run again after a failure
+  Counted running;    // among the rows that are run; set while it is
 };
 
 // All who wait for the row have gone.
@@ -58,5 +61,8 @@ Waiter TakeWaiter(Job* job) noexcept;
 void FailJob(Job* job, const Error& error) noexcept;
 // The same, for a row whose clients went before it ran.
 void FailCancelled(Job* job) noexcept;
+
+// For rows whose clients went while it ran.
+const Error& CancelledWhileRunning() noexcept;
 
 }  // namespace ct2triton

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <string_view>
 
 #include "error.h"
@@ -24,20 +23,32 @@ size_t HashRow(const CheckedRow& row) {
   return HashIds(row.source) * 31 + HashIds(row.prefix) * 7 + static_cast<size_t>(row.limit_tokens);
 }
 
+// The turns of the rows of one request lie so far apart, while each row that is taken moves the
+// turn of new rows on by at least one: rows that come later go before the request's later rows, and
+// still it gets one row in so many.
+constexpr uint64_t kTurnsOfRow = 8;
+
+class CallAtEnd {
+ public:
+  explicit CallAtEnd(const std::function<void()>& call) : call_(call) {}
+  ~CallAtEnd() { call_(); }
+  CallAtEnd(const CallAtEnd&) = delete;
+  CallAtEnd& operator=(const CallAtEnd&) = delete;
+
+ private:
+  const std::function<void()>& call_;
+};
+
 }  // namespace
 
 void RowQueue::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
                    const std::shared_ptr<RowListener>& listener, const QueueShare& share) {
+  const CallAtEnd wake(wake_);  // also where memory runs out half-way: some rows are there then
   std::unique_lock<std::mutex> lock(mutex_);
   WaitForSpace(&lock, share);
-  // Before the rows are there, for should memory run out half-way. The lock keeps the workers back.
-  if (rows.size() == 1) {
-    work_.notify_one();
-  } else {
-    work_.notify_all();
-  }
   for (size_t i = 0; i < rows.size(); ++i) {
-    Append(std::move(rows[i]), Waiter{listener, positions[i], Counted(share.rows)});
+    Append(std::move(rows[i]), Waiter{listener, positions[i], Counted(share.rows)},
+           turn_ + i * kTurnsOfRow);
   }
 }
 
@@ -66,7 +77,7 @@ RowQueue::Jobs RowQueue::TakeCancelled() noexcept {
   return cancelled;
 }
 
-void RowQueue::Append(CheckedRow row, Waiter waiter) {
+void RowQueue::Append(CheckedRow row, Waiter waiter, uint64_t turn) {
   const size_t hash = HashRow(row);
   if (row.repeatable) {
     const auto [begin, end] = by_hash_.equal_range(hash);
@@ -77,28 +88,25 @@ void RowQueue::Append(CheckedRow row, Waiter waiter) {
     }
   }
   const bool repeatable = row.repeatable;
-  Job job{std::move(row), {}, hash, Counted()};
+  Job job{std::move(row), {}, hash, turn, 0, Counted()};
   job.waiters.push_back(std::move(waiter));
-  jobs_.push_back(std::move(job));
-  if (repeatable) by_hash_.emplace(hash, std::prev(jobs_.end()));
+  auto behind = jobs_.end();
+  while (behind != jobs_.begin() && std::prev(behind)->turn > turn) --behind;
+  const auto added = jobs_.insert(behind, std::move(job));
+  if (repeatable) by_hash_.emplace(hash, added);
 }
 
-std::vector<Job> RowQueue::TakeCall(const CallBounds& bounds) {
+std::vector<Job> RowQueue::TakeCall(const CallBounds& bounds, size_t lanes) {
   std::unique_lock<std::mutex> lock(mutex_);
-  work_.wait(lock, [&] { return !jobs_.empty() || closed_; });
   if (jobs_.empty()) return {};
-  const std::vector<size_t> picked = PickCall(bounds);
+  const std::vector<size_t> picked = PickCall(bounds, lanes);
   std::vector<Job> call;
   call.reserve(picked.size());  // from here on nothing throws
   auto it = jobs_.begin();
   size_t at = 0;
   for (const size_t position : picked) {
     std::advance(it, position - at);
-    ForgetHash(it);
-    for (Waiter& waiter : it->waiters) waiter.waiting = Counted();
-    call.push_back(std::move(*it));
-    call.back().running = Counted(running_);
-    it = jobs_.erase(it);
+    call.push_back(Take(it++));
     at = position + 1;
   }
   lock.unlock();
@@ -106,7 +114,36 @@ std::vector<Job> RowQueue::TakeCall(const CallBounds& bounds) {
   return call;
 }
 
-std::vector<size_t> RowQueue::PickCall(CallBounds bounds) const {
+std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  std::vector<Job> rows;
+  rows.reserve(std::min(bounds.rows, jobs_.size()));  // from here on nothing throws
+  size_t tokens = 0;
+  size_t cache_bytes = 0;
+  while (!jobs_.empty() && rows.size() < bounds.rows) {
+    const CheckedRow& first = jobs_.front().row;
+    tokens += first.source.size() + first.prefix.size();
+    cache_bytes += first.cache_bytes;
+    if (!rows.empty() && tokens > bounds.tokens) break;
+    if (rows.size() >= bounds.anyway && cache_bytes > bounds.cache_bytes) break;
+    rows.push_back(Take(jobs_.begin()));
+  }
+  lock.unlock();
+  if (!rows.empty()) space_.notify_all();
+  return rows;
+}
+
+Job RowQueue::Take(Jobs::iterator it) noexcept {
+  ForgetHash(it);
+  for (Waiter& waiter : it->waiters) waiter.waiting = Counted();
+  Job job = std::move(*it);
+  jobs_.erase(it);
+  job.running = Counted(running_);
+  turn_ = std::max(turn_ + 1, job.turn);
+  return job;
+}
+
+std::vector<size_t> RowQueue::PickCall(CallBounds bounds, size_t lanes) const {
   std::vector<Candidate> candidates;
   candidates.reserve(jobs_.size());
   const CheckedRow& first = jobs_.front().row;
@@ -114,7 +151,7 @@ std::vector<size_t> RowQueue::PickCall(CallBounds bounds) const {
     candidates.push_back({static_cast<int64_t>(job.row.source.size()), job.row.copies,
                           Joins(first, job.row), job.row.search_tokens});
   }
-  bounds.max_rows = std::min(bounds.max_rows, FairShare(jobs_.size(), *running_, workers_));
+  bounds.max_rows = std::min(bounds.max_rows, FairShare(jobs_.size(), *running_, lanes));
   return PickRows(candidates, bounds);
 }
 
@@ -132,15 +169,15 @@ void RowQueue::ForgetHash(Jobs::iterator job) noexcept {
   if (known != end) by_hash_.erase(known);
 }
 
-void RowQueue::FailOldest(const Error& error) noexcept {
-  Jobs oldest;
+void RowQueue::FailFirst(const Error& error) noexcept {
+  Jobs first;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (jobs_.empty()) return;  // another worker took it
+    if (jobs_.empty()) return;  // another thread took it
     ForgetHash(jobs_.begin());
-    oldest.splice(oldest.begin(), jobs_, jobs_.begin());
+    first.splice(first.begin(), jobs_, jobs_.begin());
   }
-  FailJob(&oldest.front(), error);
+  FailJob(&first.front(), error);
   space_.notify_all();
 }
 
@@ -149,9 +186,19 @@ void RowQueue::CountLimit(const CheckedRow& row, bool reached_limit) {
   limit_rates_.Count(row.key, reached_limit);
 }
 
-bool RowQueue::empty() const {
+size_t RowQueue::size() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return jobs_.empty();
+  return jobs_.size();
+}
+
+size_t RowQueue::first_cache_bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return jobs_.empty() ? 0 : jobs_.front().row.cache_bytes;
+}
+
+bool RowQueue::closed() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return closed_;
 }
 
 void RowQueue::Close() noexcept {
@@ -159,8 +206,8 @@ void RowQueue::Close() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     closed_ = true;
   }
-  work_.notify_all();
   space_.notify_all();
+  wake_();
 }
 
 }  // namespace ct2triton

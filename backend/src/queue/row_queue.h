@@ -3,6 +3,8 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -22,48 +24,64 @@ struct QueueShare {
   const size_t most_rows;  // at which nothing more is accepted
 };
 
-// Rows that wait for a worker, in order of arrival. Equal ones become one job.
+// What a loop may take at once.
+struct AdmissionBounds {
+  size_t rows = 1;
+  size_t tokens = 1;       // of sources and prefixes; one row is taken whatever it has
+  size_t cache_bytes = 0;  // that are free; the rows of `anyway` need not fit
+  size_t anyway = 0;
+};
+
+// Rows that wait, each request's in order of arrival; a request of many rows takes turns with those
+// that came later. Equal rows become one job. Threads may use it at once.
 class RowQueue {
  public:
-  explicit RowQueue(size_t workers) : workers_(workers) {}
+  // `wake`: called when rows have come or the queue was closed, without a lock.
+  explicit RowQueue(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   // Accepts the rows of one request; blocks while `share` is full. `positions`: the place of each
   // row in its request, under which its listener hears of it.
   void Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
            const std::shared_ptr<RowListener>& listener, const QueueShare& share);
 
-  // The rows of the next call: the one that has waited longest, and those most like it. Blocks;
-  // empty once the queue is closed. An exception leaves the queue as it was.
-  std::vector<Job> TakeCall(const CallBounds& bounds);
-  // Fails the row that has waited longest.
-  void FailOldest(const Error& error) noexcept;
+  // The rows of the next call: the one whose turn it is, and those most like it, but no more than
+  // is fair where `lanes` calls may run side by side. Empty if none waits. An exception leaves the
+  // queue as it was.
+  std::vector<Job> TakeCall(const CallBounds& bounds, size_t lanes);
+  // Rows for a loop, in turn. Likewise.
+  std::vector<Job> TakeRows(const AdmissionBounds& bounds);
+  // Fails the row whose turn it is.
+  void FailFirst(const Error& error) noexcept;
 
   // The search of this row has reached its limit, or ended before.
   void CountLimit(const CheckedRow& row, bool reached_limit);
 
-  bool empty() const;
+  size_t size() const;               // jobs that wait
+  size_t first_cache_bytes() const;  // of the row whose turn it is; 0: none waits
   // No row comes any more; those that wait are still handed out.
   void Close() noexcept;
+  bool closed() const;
 
  private:
   using Jobs = std::list<Job>;
 
   void WaitForSpace(std::unique_lock<std::mutex>* lock, const QueueShare& share);
-  void Append(CheckedRow row, Waiter waiter);
+  void Append(CheckedRow row, Waiter waiter, uint64_t turn);
+  Job Take(Jobs::iterator it) noexcept;
   bool Joins(const CheckedRow& first, const CheckedRow& row) const;
-  std::vector<size_t> PickCall(CallBounds bounds) const;
+  std::vector<size_t> PickCall(CallBounds bounds, size_t lanes) const;
   void ForgetHash(Jobs::iterator job) noexcept;
   Jobs TakeCancelled() noexcept;
 
-  const size_t workers_;
+  const std::function<void()> wake_;
   const Counter running_ = std::make_shared<std::atomic<size_t>>(0);  // taken and not answered
 
   mutable std::mutex mutex_;
-  std::condition_variable work_;   // rows wait, or the queue is closed
   std::condition_variable space_;  // fewer rows wait
   Jobs jobs_;
   std::unordered_multimap<size_t, Jobs::iterator> by_hash_;  // rows that equal ones may join
   LimitRates limit_rates_;
+  uint64_t turn_ = 0;  // of rows that come now
   bool closed_ = false;
 };
 

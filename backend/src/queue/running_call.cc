@@ -23,12 +23,13 @@ size_t LongestSource(const std::vector<const CheckedRow*>& rows) {
   return longest;
 }
 
-void AddRow(const CheckedRow& row, size_t longest_source, const RowResult* result,
+void AddRow(const CheckedRow& row, size_t padded_tokens, const RowResult* result,
             CallReport* report) noexcept {
   ++report->rows;
   if (row.mapped) ++report->mapped_rows;
   report->source_tokens += static_cast<int64_t>(row.source.size());
-  report->padding_tokens += static_cast<int64_t>(longest_source - row.source.size());
+  const size_t tokens = row.source.size();
+  report->padding_tokens += static_cast<int64_t>(std::max(padded_tokens, tokens) - tokens);
   if (result == nullptr || result->hypotheses.empty()) {
     ++report->failed_rows;
     return;
@@ -41,11 +42,12 @@ void AddRow(const CheckedRow& row, size_t longest_source, const RowResult* resul
 
 }  // namespace
 
-RunningCall::RunningCall(std::vector<Job>* jobs) : jobs_(*jobs), times_(NoTime()) {
+RunningCall::RunningCall(std::vector<Job>* jobs, bool padded) : jobs_(*jobs), times_(NoTime()) {
   DropCancelled(jobs);
   rows_.reserve(jobs->size());
   for (const Job& job : *jobs) rows_.push_back(&job.row);
-  longest_source_ = LongestSource(rows_);
+  grown_.assign(rows_.size(), 0);
+  if (padded) padded_tokens_ = LongestSource(rows_);
   CountShares();
 }
 
@@ -63,7 +65,10 @@ void RunningCall::CountShares() noexcept {
 bool RunningCall::Cancelled(size_t position) const { return IsCancelled(jobs_[position]); }
 
 void RunningCall::RowGrew(size_t position, int64_t id) {
-  for (const Waiter& waiter : jobs_[position].waiters) {
+  Job& job = jobs_[position];
+  if (grown_[position]++ < job.grown) return;  // reported before the row ran again
+  ++job.grown;
+  for (const Waiter& waiter : job.waiters) {
     waiter.listener->RowGrew(waiter.position, id);
   }
 }
@@ -88,13 +93,16 @@ void RunningCall::Deliver(Job* job, RowResult result) {
 }
 
 void RunningCall::Fail(const Error& error) noexcept {
+  for (size_t i = 0; i < jobs_.size(); ++i) FailRow(i, error);
+}
+
+void RunningCall::FailRow(size_t position, const Error& error) noexcept {
   times_.compute_end_ns = times_.end_ns = SteadyNow_ns();
-  for (Job& job : jobs_) {
-    job.running = Counted();
-    while (!job.waiters.empty()) {
-      const Waiter waiter = TakeCounted(&job, nullptr);
-      waiter.listener->RowFailed(waiter.position, error, times_);
-    }
+  Job& job = jobs_[position];
+  job.running = Counted();
+  while (!job.waiters.empty()) {
+    const Waiter waiter = TakeCounted(&job, nullptr);
+    waiter.listener->RowFailed(waiter.position, error, times_);
   }
 }
 
@@ -111,7 +119,7 @@ Waiter RunningCall::TakeCounted(Job* job, const RowResult* result) noexcept {
   const auto known = shares_.find(job->waiters.back().listener->observer());
   if (known != shares_.end()) {
     Share& share = known->second;
-    AddRow(job->row, longest_source_, result, &share.report);
+    AddRow(job->row, padded_tokens_, result, &share.report);
     if (--share.unanswered == 0) Report(known->first, &share);
   }
   return TakeWaiter(job);

@@ -16,7 +16,8 @@ namespace ct2triton {
 class RunningCall : public CallWatcher {
  public:
   // `jobs` outlives the call. Those that nobody waits for any more are answered and taken out.
-  explicit RunningCall(std::vector<Job>* jobs);
+  // `padded`: the sources are padded to the longest.
+  explicit RunningCall(std::vector<Job>* jobs, bool padded = true);
 
   const std::vector<const CheckedRow*>& rows() const { return rows_; }
   CallTimes* times() { return &times_; }
@@ -28,6 +29,7 @@ class RunningCall : public CallWatcher {
   // Answers what has not been answered yet.
   void Deliver(std::vector<RowResult> results);
   void Fail(const Error& error) noexcept;
+  void FailRow(size_t position, const Error& error) noexcept;
   // Ends the call before all of it has been answered: the other jobs stay in `jobs`.
   void KeepUnanswered() noexcept;
 
@@ -47,7 +49,8 @@ class RunningCall : public CallWatcher {
 
   std::vector<Job>& jobs_;
   std::vector<const CheckedRow*> rows_;
-  size_t longest_source_ = 0;
+  std::vector<size_t> grown_;  // ids of each row in this call
+  size_t padded_tokens_ = 0;   // of each source; 0: none is padded
   std::map<CallObserver*, Share> shares_;
   CallTimes times_;
 };

@@ -30,6 +30,14 @@ PoolSettings Settings(const Device& device, const EngineOptions& engine) {
   return settings;
 }
 
+LoopSettings LoopsOf(const EngineOptions& engine) {
+  LoopSettings settings;
+  settings.max_rows = OrAutomatic(engine.max_batch_rows, settings.max_rows);
+  settings.encode_tokens = OrAutomatic(engine.max_batch_tokens, settings.encode_tokens);
+  settings.max_cache_bytes = OrAutomatic(engine.max_cache_bytes, settings.max_cache_bytes);
+  return settings;
+}
+
 EngineOptions Resolved(EngineOptions engine, const Device& device) {
   engine.max_search_tokens = Settings(device, engine).bounds.max_search_tokens;
   return engine;
@@ -41,7 +49,7 @@ Translator::Translator(const std::string& directory, const Device& device,
                        const DecodingOptions& defaults, const EngineOptions& engine)
     : model_(directory, device, defaults, Resolved(engine, device),
              Settings(device, engine).threads_per_worker),
-      pool_(WorkerPool::Get(model_.weights(), Settings(device, engine))),
+      pool_(WorkerPool::Get(model_, Settings(device, engine), LoopsOf(engine))),
       share_(std::make_unique<QueueShare>(static_cast<size_t>(engine.max_queued_rows))) {}
 
 Translator::~Translator() = default;
@@ -60,17 +68,21 @@ void Translator::Submit(std::vector<CheckedRow> rows,
     }
   }
   for (const size_t i : empty) listener->RowDone(i, EchoPrefix(rows[i]), NoTime());
-  if (!to_run.empty()) pool_->queue().Add(std::move(to_run), positions, listener, *share_);
+  if (!to_run.empty()) pool_->Add(std::move(to_run), positions, listener, *share_);
 }
+
+std::vector<LoopCounters> Translator::loop_counters() const { return pool_->loop_counters(); }
 
 size_t Translator::waiting() const { return *share_->rows; }
 
 std::string Translator::Description() const {
   const PoolSettings& settings = pool_->settings();
-  return model_.Description() + ", " + std::to_string(settings.workers) + " worker(s) of " +
-         std::to_string(settings.threads_per_worker) + " thread(s), calls of up to " +
-         std::to_string(settings.bounds.max_rows) + " rows and " +
-         std::to_string(settings.bounds.max_tokens) + " tokens" + model_.MapDescription();
+  return model_.Description() + ", " +
+         (model_.loop() ? "decode loops for greedy rows, calls for others" : "calls") + ", " +
+         std::to_string(settings.workers) + " of " + std::to_string(settings.threads_per_worker) +
+         " thread(s) at a time, calls of up to " + std::to_string(settings.bounds.max_rows) +
+         " rows and " + std::to_string(settings.bounds.max_tokens) + " tokens" +
+         model_.MapDescription();
 }
 
 }  // namespace ct2triton

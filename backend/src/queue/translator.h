@@ -9,6 +9,7 @@
 #include "config/engine_options.h"
 #include "engine/device.h"
 #include "engine/loaded_model.h"
+#include "engine/loop/loop_engine.h"
 #include "rows/checked_row.h"
 #include "rows/row_listener.h"
 
@@ -34,7 +35,8 @@ class Translator {
   // answered at once, on this thread.
   void Submit(std::vector<CheckedRow> rows, const std::shared_ptr<RowListener>& listener);
 
-  size_t waiting() const;           // rows of this model that no worker has taken
+  std::vector<LoopCounters> loop_counters() const;  // of each decode loop
+  size_t waiting() const;                           // rows of this model that no worker has taken
   std::string Description() const;  // one line for the log: model, workers, bounds of a call
 
  private:

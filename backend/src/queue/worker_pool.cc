@@ -3,19 +3,12 @@
 
 #include <algorithm>
 #include <mutex>
-
-#include "error.h"
+#include <utility>
 
 namespace ct2triton {
 
-bool PoolSettings::operator==(const PoolSettings& other) const {
-  return workers == other.workers && threads_per_worker == other.threads_per_worker &&
-         bounds.max_rows == other.bounds.max_rows && bounds.max_tokens == other.bounds.max_tokens &&
-         bounds.max_search_tokens == other.bounds.max_search_tokens;
-}
-
-std::shared_ptr<WorkerPool> WorkerPool::Get(std::shared_ptr<const Weights> weights,
-                                            const PoolSettings& settings) {
+std::shared_ptr<WorkerPool> WorkerPool::Get(const LoadedModel& model, const PoolSettings& settings,
+                                            const LoopSettings& loops) {
   static std::mutex mutex;
   static std::vector<std::weak_ptr<WorkerPool>> pools;
   const std::lock_guard<std::mutex> lock(mutex);
@@ -23,89 +16,50 @@ std::shared_ptr<WorkerPool> WorkerPool::Get(std::shared_ptr<const Weights> weigh
               pools.end());
   for (const auto& known : pools) {
     auto pool = known.lock();
-    if (pool && pool->weights_ == weights && pool->settings() == settings) return pool;
+    if (pool && pool->weights_ == model.weights() && pool->loop_model_ == model.loop() &&
+        pool->settings_ == settings && pool->loop_settings_ == loops) {
+      return pool;
+    }
   }
-  auto pool = std::make_shared<WorkerPool>(std::move(weights), settings);
+  auto pool = std::make_shared<WorkerPool>(model, settings, loops);
   pools.push_back(pool);
   return pool;
 }
 
-WorkerPool::WorkerPool(std::shared_ptr<const Weights> weights, const PoolSettings& settings)
-    : weights_(std::move(weights)), settings_(settings), queue_(settings.workers) {
-  std::vector<std::promise<void>> started(settings_.workers);
-  try {
-    for (auto& promise : started) {
-      threads_.emplace_back([this, &promise] { Work(&promise); });
-    }
-    for (auto& promise : started) promise.get_future().get();
-  } catch (...) {
-    StopWorkers();  // the threads hold references to `started`
-    throw;
-  }
-}
-
-WorkerPool::~WorkerPool() { StopWorkers(); }
-
-void WorkerPool::StopWorkers() noexcept {
-  queue_.Close();
-  for (auto& thread : threads_) thread.join();
-  threads_.clear();
-}
-
-void WorkerPool::Work(std::promise<void>* started) {
-  std::unique_ptr<CallEngine> engine;
-  try {
-    engine = std::make_unique<CallEngine>(weights_, settings_.threads_per_worker);
-    started->set_value();
-  } catch (...) {
-    started->set_exception(std::current_exception());
+WorkerPool::WorkerPool(const LoadedModel& model, const PoolSettings& settings,
+                       const LoopSettings& loops)
+    : weights_(model.weights()),
+      loop_model_(model.loop()),
+      settings_(settings),
+      loop_settings_(loops) {
+  if (model.device().kind == Device::Kind::kGpu) {
+    gpu_ = std::make_unique<GpuWorkers>(weights_, model.device(), settings);
     return;
   }
-  while (true) {
-    std::vector<Job> jobs;
-    try {
-      jobs = queue_.TakeCall(settings_.bounds);
-    } catch (...) {  // no memory to choose rows: the queue becomes one row shorter
-      queue_.FailOldest(OutOfMemory());
-      continue;
-    }
-    if (jobs.empty()) return;
-    RunJobs(engine.get(), std::move(jobs));
-    if (queue_.empty()) engine->Idle();
-  }
+  const auto scheduler = Scheduler::OfMachine();
+  calls_ = std::make_unique<CallWork>(weights_, settings, scheduler);
+  if (!loop_model_) return;
+  loops_ = std::make_unique<LoopWork>(weights_, loop_model_, loops, settings.workers,
+                                      settings.threads_per_worker, scheduler);
 }
 
-void WorkerPool::RunJobs(CallEngine* engine, std::vector<Job> jobs) noexcept {
-  try {
-    RunningCall call(&jobs);
-    if (jobs.empty()) return;
-    try {
-      call.Deliver(RunCall(engine, &call));
-      return;
-    } catch (...) {
-      const Error error = CurrentError();
-      if (jobs.size() == 1) return call.Fail(error);
-    }
-    // One row may have spoilt the call, or all were too many: each gets a call of its own.
-    call.KeepUnanswered();
-    for (Job& job : jobs) {
-      std::vector<Job> alone;
-      alone.push_back(std::move(job));
-      RunJobs(engine, std::move(alone));
-    }
-  } catch (...) {
-    const Error error = CurrentError();
-    for (Job& job : jobs) FailJob(&job, error);
+void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
+                     const std::shared_ptr<RowListener>& listener, const QueueShare& share) {
+  if (gpu_) return gpu_->queue().Add(std::move(rows), positions, listener, share);
+  // The rows of a request have the same options, but for the vocabulary map.
+  std::vector<CheckedRow> of_calls, of_loops;
+  std::vector<size_t> call_positions, loop_positions;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const bool in_loop = loops_ != nullptr && rows[i].in_loop;
+    (in_loop ? loop_positions : call_positions).push_back(positions[i]);
+    (in_loop ? of_loops : of_calls).push_back(std::move(rows[i]));
   }
+  if (!of_loops.empty()) loops_->queue().Add(std::move(of_loops), loop_positions, listener, share);
+  if (!of_calls.empty()) calls_->queue().Add(std::move(of_calls), call_positions, listener, share);
 }
 
-std::vector<RowResult> WorkerPool::RunCall(CallEngine* engine, RunningCall* call) {
-  auto results = engine->Run(call->rows(), call, call->times());
-  for (size_t i = 0; i < results.size(); ++i) {
-    const CheckedRow& row = *call->rows()[i];
-    if (row.may_overrun) queue_.CountLimit(row, results[i].reached_limit);
-  }
-  return results;
+std::vector<LoopCounters> WorkerPool::loop_counters() const {
+  return loops_ ? loops_->counters() : std::vector<LoopCounters>();
 }
 
 }  // namespace ct2triton

@@ -1,54 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <future>
 #include <memory>
-#include <thread>
 #include <vector>
 
-#include "engine/calls/call_engine.h"
-#include "queue/call_plan.h"
-#include "queue/row_queue.h"
-#include "queue/running_call.h"
+#include "engine/loaded_model.h"
+#include "queue/call_work.h"
+#include "queue/gpu_workers.h"
+#include "queue/loop_work.h"
 
 namespace ct2triton {
 
-struct PoolSettings {
-  size_t workers = 1;
-  size_t threads_per_worker = 1;
-  CallBounds bounds;
-
-  bool operator==(const PoolSettings& other) const;
-};
-
-// Threads that decode: each has an engine on the same weights, made, used and destroyed on it. A
-// worker that is free takes the row that has waited longest and the rows most like it, from
-// whatever request, Triton batch or model they came. A row whose end CTranslate2 reports is
-// answered then, others when their call has ended.
+// Who decodes the rows of some weights: on a CPU the machine's threads, by loops and by calls; on a
+// GPU threads of its own. Models on the same files with the same settings share one.
 class WorkerPool {
  public:
-  // The pool with these weights and settings, shared with all that ask for the same.
   // Throws Error when a worker cannot start.
-  static std::shared_ptr<WorkerPool> Get(std::shared_ptr<const Weights> weights,
-                                         const PoolSettings& settings);
+  static std::shared_ptr<WorkerPool> Get(const LoadedModel& model, const PoolSettings& settings,
+                                         const LoopSettings& loops);
 
-  WorkerPool(std::shared_ptr<const Weights> weights, const PoolSettings& settings);
-  ~WorkerPool();  // answers every row that still waits, then ends the threads
+  WorkerPool(const LoadedModel& model, const PoolSettings& settings, const LoopSettings& loops);
 
-  RowQueue& queue() { return queue_; }
+  // Accepts the rows of one request: each goes where it runs. Blocks while `share` is full.
+  void Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
+           const std::shared_ptr<RowListener>& listener, const QueueShare& share);
+
   const PoolSettings& settings() const { return settings_; }
+  std::vector<LoopCounters> loop_counters() const;  // of each loop that has run
 
  private:
-  void Work(std::promise<void>* started);
-  void RunJobs(CallEngine* engine, std::vector<Job> jobs) noexcept;
-  std::vector<RowResult> RunCall(CallEngine* engine, RunningCall* call);
-  void StopWorkers() noexcept;
-
   const std::shared_ptr<const Weights> weights_;
+  const std::shared_ptr<const LoopModel> loop_model_;
   const PoolSettings settings_;
-  RowQueue queue_;
-  std::vector<std::thread> threads_;
+  const LoopSettings loop_settings_;
+  std::unique_ptr<GpuWorkers> gpu_;  // or the other two
+  std::unique_ptr<CallWork> calls_;
+  std::unique_ptr<LoopWork> loops_;  // null where the model has no loop
 };
 
 }  // namespace ct2triton

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -29,6 +30,8 @@ struct CheckedRow {
   int64_t search_tokens = 0;  // that the search may come to keep in memory
   bool may_overrun = false;   // may run beyond its limit beside rows of larger limits
   bool repeatable = true;     // equal rows have equal answers: one run serves them all
+  bool in_loop = false;       // runs in a decode loop, not in a call
+  size_t cache_bytes = 0;     // of keys and values, in a loop
 };
 
 // Whether one run can answer both. Both are repeatable.

@@ -8,7 +8,6 @@
 #include "engine/calls/greedy_progress.h"
 #include "engine/finish.h"
 #include "engine/search.h"
-#include "engine/thread_scope.h"
 #include "engine/weights.h"
 #include "error.h"
 #include "steady_clock.h"
@@ -55,13 +54,10 @@ void KeepBest(size_t count, ctranslate2::TranslationResult* result) {
 
 class CallEngine::Impl {
  public:
-  Impl(std::shared_ptr<const Weights> weights, size_t threads)
-      : weights_(std::move(weights)),
-        scope_(weights_->device(), threads),
-        replica_(weights_->NewReplica()) {}
+  explicit Impl(std::shared_ptr<const Weights> weights)
+      : weights_(std::move(weights)), replica_(weights_->NewReplica()) {}
 
   std::vector<RowResult> Run(const Rows& rows, CallWatcher* watcher, CallTimes* times);
-  void Idle() const noexcept { scope_.Idle(); }
 
  private:
   using Replica = ctranslate2::models::SequenceToSequenceReplica;
@@ -74,7 +70,6 @@ class CallEngine::Impl {
   RowResult ToRowResult(const CheckedRow& row, ctranslate2::TranslationResult result) const;
 
   const std::shared_ptr<const Weights> weights_;
-  const ThreadScope scope_;  // goes last, on this thread
   const std::unique_ptr<Replica> replica_;
   // For the vocabulary map, made at its first use. CTranslate2 4.8.5 mixes up tokens when one
   // replica is used with several sets of candidates: it keeps the numbering of the first one
@@ -82,16 +77,14 @@ class CallEngine::Impl {
   std::unique_ptr<Replica> mapped_replica_;
 };
 
-CallEngine::CallEngine(std::shared_ptr<const Weights> weights, size_t threads)
-    : impl_(std::make_unique<Impl>(std::move(weights), threads)) {}
+CallEngine::CallEngine(std::shared_ptr<const Weights> weights)
+    : impl_(std::make_unique<Impl>(std::move(weights))) {}
 
 CallEngine::~CallEngine() = default;
 
 std::vector<RowResult> CallEngine::Run(const Rows& rows, CallWatcher* watcher, CallTimes* times) {
   return impl_->Run(rows, watcher, times);
 }
-
-void CallEngine::Idle() const noexcept { impl_->Idle(); }
 
 std::vector<RowResult> CallEngine::Impl::Run(const Rows& rows, CallWatcher* watcher,
                                              CallTimes* times) {

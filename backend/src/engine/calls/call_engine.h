@@ -27,11 +27,11 @@ class CallWatcher {
   virtual void RowEnded(size_t position, RowResult result) = 0;
 };
 
-// Calls of CTranslate2 on one thread: the thread that makes it runs it and ends it.
+// Calls of CTranslate2, one at a time. On a GPU the thread that makes it, in its ThreadScope, runs
+// it and ends it; on a CPU any thread may run it.
 class CallEngine {
  public:
-  // `threads`: how many CTranslate2 may use in a call.
-  CallEngine(std::shared_ptr<const Weights> weights, size_t threads);
+  explicit CallEngine(std::shared_ptr<const Weights> weights);
   ~CallEngine();
 
   // Decodes rows that may share a call. No row is empty. Fills the compute times. The results of
@@ -46,9 +46,6 @@ class CallEngine {
   // Throws Error(kInternal) if CTranslate2 fails; the engine works on afterwards.
   std::vector<RowResult> Run(const std::vector<const CheckedRow*>& rows, CallWatcher* watcher,
                              CallTimes* times);
-
-  // Gives memory back while nothing waits.
-  void Idle() const noexcept;
 
  private:
   class Impl;

@@ -10,45 +10,16 @@
 #include "engine/loop/decoder_model.h"
 #include "engine/loop/decoder_step.h"
 #include "engine/loop/greedy.h"
+#include "engine/loop/loop_engine.h"
 #include "engine/loop/source_encoder.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
 
 namespace ct2triton {
 
-// Names one row of one DecodeLoop, from Admit until it has ended or was removed; never used again.
-using LoopRow = uint64_t;
-
-// Hears what a step did. It must not call the loop.
-class LoopListener {
- public:
-  virtual ~LoopListener() = default;
-  // The answer of the row has grown by one id, which will not change; forced tokens come first. An
-  // end token is reported when another token follows it, or when it stays in the answer: the ids so
-  // reported are the answer.
-  virtual void RowGrew(LoopRow row, int64_t id) noexcept = 0;
-  // The row has left the loop.
-  virtual void RowEnded(LoopRow row, RowResult result) noexcept = 0;
-};
-
-// What a loop has done so far.
-struct LoopCounters {
-  uint64_t encodes = 0;  // calls of the encoder
-  uint64_t encoded_rows = 0;
-  uint64_t encoded_tokens = 0;  // source tokens
-  uint64_t encode_ns = 0;       // keys and values of the sources included
-  uint64_t steps = 0;
-  uint64_t step_rows = 0;    // sum over the steps of the rows that took part
-  uint64_t step_tokens = 0;  // tokens fed, forced ones included
-  uint64_t step_ns = 0;
-};
-
-// The running rows of one model. Rows of any age and any options decode together: they join
-// between two steps, each step gives every row one token, and each row leaves alone.
-//
-// One thread at a time uses a loop. Loops of the same model share its layers, and nothing else.
-// A row's answer is the one it has alone, whoever is in the loop: see SourceEncoder about int8.
-class DecodeLoop {
+// The loop on CTranslate2's layers. Loops of the same model share its layers, and nothing else.
+// About int8, where answers must not depend on the company either, see SourceEncoder.
+class DecodeLoop final : public LoopEngine {
  public:
   // Of a row's forced tokens, at most so many run in one step, so that a long prefix does not hold
   // up the other rows.
@@ -56,29 +27,18 @@ class DecodeLoop {
 
   // `pool`: where caches come from and go back to; loops of one model may share it.
   DecodeLoop(std::shared_ptr<const DecoderModel> model, std::shared_ptr<CachePool> pool);
-  ~DecodeLoop();
+  ~DecodeLoop() override;
   DecodeLoop(const DecodeLoop&) = delete;
   DecodeLoop& operator=(const DecodeLoop&) = delete;
 
-  // Encodes the sources and takes the rows in: they take part from the next step on. The rows are
-  // not empty and WhyNotLoop has nothing against their searches (loop_support.h). Each CheckedRow
-  // must live until its row has ended or was removed.
-  // Returns the rows' names, in order. Throws Error(kInternal) or std::bad_alloc if CTranslate2
-  // fails: no row was taken in then.
-  std::vector<LoopRow> Admit(const std::vector<const CheckedRow*>& rows);
-
-  // Gives every running row its next token; a row with many forced tokens may need some steps
-  // before. Throws as Admit does: every row is then as it was before the step, and nothing was
-  // reported. The caller may step again, or remove rows and admit them again.
-  void Step(LoopListener* listener);
-
-  // Takes a row out that nobody waits for any more. Unknown names, of ended rows, are ignored.
-  void Remove(LoopRow row) noexcept;
+  std::vector<LoopRow> Admit(const std::vector<const CheckedRow*>& rows) override;
+  void Step(LoopListener* listener) override;
+  void Remove(LoopRow row) noexcept override;
   // Takes all rows out.
   void Clear() noexcept;
 
-  size_t running() const { return rows_.size(); }
-  const LoopCounters& counters() const { return counters_; }
+  size_t running() const override { return rows_.size(); }
+  const LoopCounters& counters() const override { return counters_; }
 
  private:
   struct Running;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The decode loop as the queue sees it. CTranslate2 stays behind it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rows/checked_row.h"
+#include "rows/row.h"
+
+namespace ct2triton {
+
+class CachePool;
+class DecoderModel;
+class Weights;
+
+// Names one row of one loop, from Admit until it has ended or was removed; never used again.
+using LoopRow = uint64_t;
+
+// Hears what a step did. It must not call the loop.
+class LoopListener {
+ public:
+  virtual ~LoopListener() = default;
+  // The answer of this row has grown by an id that will not change. Forced ids come first.
+  virtual void RowGrew(LoopRow row, int64_t id) noexcept = 0;
+  // The row has left the loop.
+  virtual void RowEnded(LoopRow row, RowResult result) noexcept = 0;
+};
+
+// What a loop has done so far.
+struct LoopCounters {
+  uint64_t encodes = 0;  // calls of the encoder
+  uint64_t encoded_rows = 0;
+  uint64_t encoded_tokens = 0;  // source tokens
+  uint64_t encode_ns = 0;       // keys and values of the sources included
+  uint64_t steps = 0;
+  uint64_t step_rows = 0;    // sum over the steps of the rows that took part
+  uint64_t step_tokens = 0;  // tokens fed, forced ones included
+  uint64_t step_ns = 0;
+};
+
+// The running rows of one model. Rows of any age and any options decode together: they join
+// between two steps, each step gives every row one token, and each row leaves alone.
+//
+// One thread at a time uses a loop. A row's answer is the one it has alone, whoever is in the loop.
+class LoopEngine {
+ public:
+  virtual ~LoopEngine() = default;
+
+  // Encodes the sources and admits the rows: they take part from the next step on. The rows were
+  // checked by a LoadedModel that lets the loop run them. Each CheckedRow must live until its row
+  // has ended or was removed.
+  // Returns the rows' names, in order. Throws Error(kInternal) or std::bad_alloc if CTranslate2
+  // fails: no row was admitted then.
+  virtual std::vector<LoopRow> Admit(const std::vector<const CheckedRow*>& rows) = 0;
+
+  // Gives every running row its next token; a row with many forced tokens may need some steps
+  // before. Throws as Admit does: every row is then as it was before the step, and nothing was
+  // reported. The caller may step again, or remove rows and admit them again.
+  virtual void Step(LoopListener* listener) = 0;
+
+  // Removes a row that nobody waits for any more. Unknown names, of ended rows, are ignored.
+  virtual void Remove(LoopRow row) noexcept = 0;
+
+  virtual size_t running() const = 0;
+  virtual const LoopCounters& counters() const = 0;
+};
+
+// What all loops on one set of weights share: the decoder's layers and the memory of caches.
+class LoopModel {
+ public:
+  // The one of these weights, made at the first call, when a trial holds the loop against calls of
+  // CTranslate2. Throws Error(kUnsupported), with the reason, where the loop cannot run the model.
+  static std::shared_ptr<LoopModel> Get(const std::shared_ptr<const Weights>& weights);
+
+  LoopModel(std::shared_ptr<const DecoderModel> model, std::shared_ptr<CachePool> pool);
+
+  std::unique_ptr<LoopEngine> NewLoop() const;
+  // Whether loops can run this row; a call of CTranslate2 can run every row.
+  bool CanRun(const CheckedRow& row) const;
+  // Memory for keys and values that the row holds while it runs.
+  size_t CacheBytes(const CheckedRow& row) const;
+  size_t cache_bytes_in_use() const;
+
+ private:
+  const std::shared_ptr<const DecoderModel> model_;
+  const std::shared_ptr<CachePool> pool_;
+};
+
+}  // namespace ct2triton

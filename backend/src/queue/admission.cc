@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/admission.h"
+
+#include <algorithm>
+
+namespace ct2triton {
+namespace {
+
+constexpr size_t kMostCompany = 4;     // rows that are worth waiting for
+constexpr size_t kRowsPerCompany = 6;  // running rows for each of them
+constexpr size_t kMostStepsHeld = 3;
+
+// Rows that this loop should take so that all lanes come out even.
+size_t Room(const LoopState& state, const LoopSettings& settings) {
+  const size_t all = state.waiting + state.running_all;
+  const size_t share = (all + state.lanes - 1) / state.lanes;
+  const size_t most = std::min(settings.max_rows, share);
+  return std::min(state.waiting, most - std::min(most, state.running));
+}
+
+size_t WantedCompany(const LoopState& state) {
+  return std::min(kMostCompany, state.running / kRowsPerCompany);
+}
+
+}  // namespace
+
+bool LoopSettings::operator==(const LoopSettings& other) const {
+  return max_rows == other.max_rows && encode_tokens == other.encode_tokens &&
+         max_cache_bytes == other.max_cache_bytes;
+}
+
+size_t RowsToAdmit(const LoopState& state, const LoopSettings& settings) {
+  return HoldsRows(state, settings) ? 0 : Room(state, settings);
+}
+
+bool HoldsRows(const LoopState& state, const LoopSettings& settings) {
+  const size_t room = Room(state, settings);
+  return room > 0 && room < WantedCompany(state) && state.steps_held < kMostStepsHeld;
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/gpu_workers.h"
+
+#include <utility>
+
+#include "engine/thread_scope.h"
+#include "error.h"
+#include "queue/run_call.h"
+
+namespace ct2triton {
+
+GpuWorkers::GpuWorkers(std::shared_ptr<const Weights> weights, const Device& device,
+                       const PoolSettings& settings)
+    : weights_(std::move(weights)), device_(device), settings_(settings), queue_([this] {
+        { const std::lock_guard<std::mutex> lock(mutex_); }  // none is between looking and sleeping
+        work_.notify_all();
+      }) {
+  std::vector<std::promise<void>> started(settings_.workers);
+  try {
+    for (auto& promise : started) {
+      threads_.emplace_back([this, &promise] { Work(&promise); });
+    }
+    for (auto& promise : started) promise.get_future().get();
+  } catch (...) {
+    StopWorkers();  // the threads hold references to `started`
+    throw;
+  }
+}
+
+GpuWorkers::~GpuWorkers() { StopWorkers(); }
+
+void GpuWorkers::StopWorkers() noexcept {
+  queue_.Close();
+  for (auto& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void GpuWorkers::Work(std::promise<void>* started) {
+  std::unique_ptr<ThreadScope> scope;  // goes last, on this thread
+  std::unique_ptr<CallEngine> engine;
+  try {
+    scope = std::make_unique<ThreadScope>(device_, settings_.threads_per_worker);
+    engine = std::make_unique<CallEngine>(weights_);
+    started->set_value();
+  } catch (...) {
+    started->set_exception(std::current_exception());
+    return;
+  }
+  while (WaitForRows()) {
+    try {
+      auto jobs = queue_.TakeCall(settings_.bounds, settings_.workers);
+      if (!jobs.empty()) RunCall(engine.get(), &queue_, std::move(jobs));
+    } catch (...) {  // no memory to choose rows: the queue becomes one row shorter
+      queue_.FailFirst(OutOfMemory());
+    }
+    if (queue_.size() == 0) scope->Idle();
+  }
+}
+
+bool GpuWorkers::WaitForRows() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  work_.wait(lock, [this] { return queue_.size() > 0 || queue_.closed(); });
+  return queue_.size() > 0;
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/device.h"
+#include "queue/call_work.h"
+#include "queue/row_queue.h"
+
+namespace ct2triton {
+
+// Threads of one model on a GPU. Each has an engine of its own, made, used and destroyed on it, as
+// CTranslate2's CUDA contexts ask for.
+class GpuWorkers {
+ public:
+  // Throws Error when a worker cannot start.
+  GpuWorkers(std::shared_ptr<const Weights> weights, const Device& device,
+             const PoolSettings& settings);
+  ~GpuWorkers();  // answers every row that still waits, then ends the threads
+
+  RowQueue& queue() { return queue_; }
+
+ private:
+  void Work(std::promise<void>* started);
+  bool WaitForRows();  // false: none will come
+  void StopWorkers() noexcept;
+
+  const std::shared_ptr<const Weights> weights_;
+  const Device device_;
+  const PoolSettings settings_;
+  std::mutex mutex_;
+  std::condition_variable work_;
+  RowQueue queue_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/loop_lane.h"
+
+#include <utility>
+
+#include "error.h"
+#include "steady_clock.h"
+
+namespace ct2triton {
+
+std::vector<Job> LoopLane::Turn(std::vector<Job> admitted) noexcept {
+  DropCancelled();
+  try {
+    if (!admitted.empty()) Admit(&admitted);
+    if (running() > 0) loop_->Step(this);
+    return {};
+  } catch (...) {
+    // It may have been the rows that came, or any of those that run: each will show alone.
+    std::vector<Job> failed = TakeAll();
+    for (Job& job : admitted) {
+      try {
+        failed.push_back(std::move(job));
+      } catch (...) {
+        FailJob(&job, OutOfMemory());
+      }
+    }
+    return failed;
+  }
+}
+
+// An exception leaves the jobs with the caller.
+void LoopLane::Admit(std::vector<Job>* admitted) {
+  places_.reserve(places_.size() + admitted->size());
+  groups_.emplace_back(std::move(*admitted));
+  admitted->clear();
+  const auto group = std::prev(groups_.end());
+  if (group->jobs.empty()) {  // all had been cancelled
+    groups_.erase(group);
+    return;
+  }
+  std::vector<LoopRow> names;
+  try {
+    group->call.times()->compute_start_ns = SteadyNow_ns();
+    names = loop_->Admit(group->call.rows());
+    for (size_t i = 0; i < names.size(); ++i) places_.emplace(names[i], Place{group, i});
+    group->running = names.size();
+  } catch (...) {
+    for (const LoopRow name : names) {
+      loop_->Remove(name);
+      places_.erase(name);
+    }
+    *admitted = std::move(group->jobs);
+    groups_.erase(group);
+    throw;
+  }
+}
+
+void LoopLane::DropCancelled() noexcept {
+  for (auto it = places_.begin(); it != places_.end();) {
+    const auto place = it++;
+    const auto& [group, position] = place->second;
+    if (!group->call.Cancelled(position)) continue;
+    loop_->Remove(place->first);
+    group->call.FailRow(position, CancelledWhileRunning());
+    Leave(place);
+  }
+}
+
+void LoopLane::RowGrew(LoopRow row, int64_t id) noexcept {
+  const Place& place = places_.find(row)->second;
+  place.group->call.RowGrew(place.position, id);
+}
+
+void LoopLane::RowEnded(LoopRow row, RowResult result) noexcept {
+  const auto place = places_.find(row);
+  place->second.group->call.RowEnded(place->second.position, std::move(result));
+  Leave(place);
+}
+
+void LoopLane::Leave(std::unordered_map<LoopRow, Place>::iterator place) noexcept {
+  const auto group = place->second.group;
+  places_.erase(place);
+  if (--group->running == 0) groups_.erase(group);
+}
+
+std::vector<Job> LoopLane::TakeAll() noexcept {
+  std::vector<Job> jobs;
+  for (const auto& [row, place] : places_) loop_->Remove(row);
+  places_.clear();
+  for (Group& group : groups_) {
+    group.call.KeepUnanswered();
+    for (Job& job : group.jobs) {
+      try {
+        jobs.push_back(std::move(job));
+      } catch (...) {
+        FailJob(&job, OutOfMemory());
+      }
+    }
+  }
+  groups_.clear();
+  return jobs;
+}
+
+}  // namespace ct2triton

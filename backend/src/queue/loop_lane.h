@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/loop/loop_engine.h"
+#include "queue/job.h"
+#include "queue/running_call.h"
+
+namespace ct2triton {
+
+// One running loop with the jobs of its rows: answers each as it leaves. Rows that were admitted
+// together are reported as one call.
+class LoopLane : private LoopListener {
+ public:
+  explicit LoopLane(std::unique_ptr<LoopEngine> loop) : loop_(std::move(loop)) {}
+
+  // Admits the jobs, drops rows whose clients have gone, and runs one step. Returns the jobs that
+  // the library failed at: none of them is in the loop any more, each is to be run alone.
+  std::vector<Job> Turn(std::vector<Job> admitted) noexcept;
+
+  size_t running() const { return places_.size(); }
+  const LoopCounters& counters() const { return loop_->counters(); }
+
+ private:
+  struct Group {
+    explicit Group(std::vector<Job> admitted) : jobs(std::move(admitted)), call(&jobs, false) {}
+    std::vector<Job> jobs;
+    RunningCall call;
+    size_t running = 0;
+  };
+  struct Place {
+    std::list<Group>::iterator group;
+    size_t position;
+  };
+
+  void Admit(std::vector<Job>* admitted);
+  void DropCancelled() noexcept;
+  void Leave(std::unordered_map<LoopRow, Place>::iterator place) noexcept;
+  std::vector<Job> TakeAll() noexcept;
+  void RowGrew(LoopRow row, int64_t id) noexcept override;
+  void RowEnded(LoopRow row, RowResult result) noexcept override;
+
+  const std::unique_ptr<LoopEngine> loop_;
+  std::list<Group> groups_;
+  std::unordered_map<LoopRow, Place> places_;
+};
+
+}  // namespace ct2triton

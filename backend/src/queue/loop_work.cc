@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/loop_work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "error.h"
+#include "queue/run_call.h"
+
+namespace ct2triton {
+
+LoopWork::LoopWork(std::shared_ptr<const Weights> weights, std::shared_ptr<const LoopModel> model,
+                   const LoopSettings& settings, size_t loops, size_t threads,
+                   std::shared_ptr<Scheduler> scheduler)
+    : weights_(std::move(weights)),
+      model_(std::move(model)),
+      settings_(settings),
+      threads_(threads),
+      scheduler_(std::move(scheduler)),
+      queue_([this] { scheduler_->Wake(); }),
+      lanes_(loops) {
+  lanes_.front().loop =
+      std::make_unique<LoopLane>(model_->NewLoop());  // what fails, fails the load
+  scheduler_->Add(this);
+}
+
+LoopWork::~LoopWork() {
+  queue_.Close();
+  scheduler_->Drain(this);
+}
+
+std::vector<LoopCounters> LoopWork::counters() const {
+  std::vector<LoopCounters> counters;
+  for (const Lane& lane : lanes_) {
+    if (lane.loop) counters.push_back(lane.loop->counters());
+  }
+  return counters;
+}
+
+// The loop that has waited longest for its turn; else another one for the waiting rows.
+int LoopWork::Claim(size_t lanes, bool spare) noexcept {
+  Lane* next = nullptr;
+  for (Lane& lane : lanes_) {
+    if (lane.busy || lane.running == 0) continue;
+    if (next == nullptr || lane.last_turn < next->last_turn) next = &lane;
+  }
+  if (next != nullptr) return ClaimLane(next, lanes);
+  const size_t used = UsedLanes();
+  if (queue_.size() == 0 || (used >= lanes && !spare)) return -1;
+  const size_t free_cache =
+      settings_.max_cache_bytes - std::min(settings_.max_cache_bytes, model_->cache_bytes_in_use());
+  if (used > 0 && queue_.first_cache_bytes() > free_cache) return -1;
+  const auto free =
+      std::find_if(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return !lane.busy; });
+  return free == lanes_.end() ? -1 : ClaimLane(&*free, std::max(lanes, used + 1));
+}
+
+int LoopWork::ClaimLane(Lane* lane, size_t lanes) noexcept {
+  lane->busy = true;
+  lane->last_turn = ++turns_;
+  lane->lanes = std::min(lanes_.size(), lanes);
+  lane->admits = IsAmongFullest(*lane, lane->lanes);
+  return static_cast<int>(lane - lanes_.data());
+}
+
+bool LoopWork::IsAmongFullest(const Lane& lane, size_t lanes) const noexcept {
+  size_t fuller = 0;
+  for (const Lane& other : lanes_) {
+    if (other.running > lane.running || (other.running == lane.running && &other < &lane)) {
+      ++fuller;
+    }
+  }
+  return fuller < lanes;
+}
+
+size_t LoopWork::UsedLanes() const noexcept {
+  return static_cast<size_t>(std::count_if(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+    return lane.busy || lane.running > 0;
+  }));
+}
+
+void LoopWork::Run(int piece) noexcept {
+  Lane& lane = lanes_[static_cast<size_t>(piece)];
+  try {
+    if (!lane.loop) lane.loop = std::make_unique<LoopLane>(model_->NewLoop());
+    const size_t before = lane.loop->running();
+    auto failed = lane.loop->Turn(TakeRows(&lane));
+    running_ += lane.loop->running() - before;
+    if (!failed.empty()) RunAlone(&lane, std::move(failed));
+  } catch (...) {  // no memory to choose rows: the queue becomes one row shorter
+    queue_.FailFirst(CurrentError());
+  }
+}
+
+std::vector<Job> LoopWork::TakeRows(Lane* lane) {
+  if (!lane->admits) return {};
+  const LoopState state{lane->loop->running(), running_, queue_.size(), lane->lanes,
+                        lane->steps_held};
+  lane->steps_held = HoldsRows(state, settings_) ? lane->steps_held + 1 : 0;
+  AdmissionBounds bounds;
+  bounds.rows = RowsToAdmit(state, settings_);
+  if (bounds.rows == 0) return {};
+  bounds.tokens = settings_.encode_tokens;
+  bounds.cache_bytes =
+      settings_.max_cache_bytes - std::min(settings_.max_cache_bytes, model_->cache_bytes_in_use());
+  bounds.anyway = state.running_all == 0 ? 1 : 0;
+  return queue_.TakeRows(bounds);
+}
+
+void LoopWork::RunAlone(Lane* lane, std::vector<Job> jobs) noexcept {
+  try {
+    if (!lane->calls) lane->calls = std::make_unique<CallEngine>(weights_);
+  } catch (...) {
+    for (Job& job : jobs) FailJob(&job, CurrentError());
+    return;
+  }
+  ct2triton::RunAlone(lane->calls.get(), &queue_, std::move(jobs));
+}
+
+void LoopWork::Release(int piece) noexcept {
+  Lane& lane = lanes_[static_cast<size_t>(piece)];
+  lane.busy = false;
+  lane.running = lane.loop ? lane.loop->running() : 0;
+}
+
+bool LoopWork::Active() const noexcept { return queue_.size() > 0 || UsedLanes() > 0; }
+
+}  // namespace ct2triton

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "engine/calls/call_engine.h"
+#include "engine/loop/loop_engine.h"
+#include "queue/admission.h"
+#include "queue/loop_lane.h"
+#include "queue/row_queue.h"
+#include "queue/scheduler.h"
+
+namespace ct2triton {
+
+// Rows of one model that decode loops run, as work for the machine's threads. A thread picks a loop
+// up for one step and puts it down. The rows are in one loop, since every loop pays the fixed cost
+// of a step, and in several while threads would be idle.
+class LoopWork : public Workload {
+ public:
+  // `loops`: as many at most. `threads`: that a step computes with.
+  LoopWork(std::shared_ptr<const Weights> weights, std::shared_ptr<const LoopModel> model,
+           const LoopSettings& settings, size_t loops, size_t threads,
+           std::shared_ptr<Scheduler> scheduler);
+  ~LoopWork() override;  // when every row is answered
+
+  RowQueue& queue() { return queue_; }
+  std::vector<LoopCounters> counters() const;  // exact while nothing runs
+
+  int Claim(size_t lanes, bool spare) noexcept override;
+  void Run(int piece) noexcept override;
+  void Release(int piece) noexcept override;
+  bool Active() const noexcept override;
+  bool Waiting() const noexcept override { return queue_.size() > 0; }
+  size_t threads_per_piece() const noexcept override { return threads_; }
+
+ private:
+  struct Lane {
+    std::unique_ptr<LoopLane> loop;
+    std::unique_ptr<CallEngine> calls;  // for rows that the loop failed at
+    size_t running = 0;                 // as of the last turn; under the scheduler's lock
+    size_t lanes = 1;                   // loops among which the rows are divided
+    bool admits = true;                 // false: the rows are to be in fewer loops again
+    size_t steps_held = 0;
+    uint64_t last_turn = 0;
+    bool busy = false;
+  };
+
+  int ClaimLane(Lane* lane, size_t lanes) noexcept;
+  bool IsAmongFullest(const Lane& lane, size_t lanes) const noexcept;
+  size_t UsedLanes() const noexcept;
+  std::vector<Job> TakeRows(Lane* lane);
+  void RunAlone(Lane* lane, std::vector<Job> jobs) noexcept;
+
+  const std::shared_ptr<const Weights> weights_;
+  const std::shared_ptr<const LoopModel> model_;
+  const LoopSettings settings_;
+  const size_t threads_;
+  const std::shared_ptr<Scheduler> scheduler_;
+  RowQueue queue_;
+  std::vector<Lane> lanes_;
+  std::atomic<size_t> running_{0};  // rows in all loops
+  uint64_t turns_ = 0;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "engine/calls/call_engine.h"
+#include "queue/job.h"
+#include "queue/row_queue.h"
+
+namespace ct2triton {
+
+// Runs jobs that may share a call and answers each of them. If the call fails, each gets a call of
+// its own, and only what fails alone fails. `queue` hears which beam rows reached their limits.
+void RunCall(CallEngine* engine, RowQueue* queue, std::vector<Job> jobs) noexcept;
+
+// Runs each job in a call of its own.
+void RunAlone(CallEngine* engine, RowQueue* queue, std::vector<Job> jobs) noexcept;
+
+}  // namespace ct2triton
