@@ -12,7 +12,7 @@ import pytest
 from core.engine_truth import END, EngineTruth, Row, ragged_rows
 from ct2_triton import _core
 
-ONE_WORKER = {"inter_threads": "1", "compute_type": "float32"}
+ONE_WORKER = {"inter_threads": "1", "compute_type": "float32", "decoding": "calls"}
 ROWS: list[Row] = [[300, 50, 60, END], [301, 70, 80, END]]
 
 # Options that are resolved for each row by itself, with a value that is not the default.

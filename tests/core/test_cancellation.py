@@ -16,16 +16,28 @@ ENDLESS = {"max_decoding_length": 120, "min_decoding_length": 120}
 
 
 @pytest.mark.parametrize("asked", [1, 2, 17, 100])
-def test_a_running_greedy_row_stops_at_the_next_step(translator: Any, asked: int) -> None:
+def test_a_running_greedy_row_of_a_call_stops_at_the_next_step(
+    engine_model: Path, asked: int
+) -> None:
     """The worker asks once before the call, then once in each step."""
+    translator = _core.Translator(str(engine_model), {"decoding": "calls"})
     answer = translator.translate(ROWS[:1], None, {"beam_size": 1, **ENDLESS}, cancel_after=asked)
     assert len(answer[0][0]["ids"]) == asked
 
 
 def test_all_running_rows_of_a_request_stop(engine_model: Path) -> None:
-    translator = _core.Translator(str(engine_model), {"inter_threads": "1"})
+    translator = _core.Translator(str(engine_model), {"inter_threads": "1", "decoding": "calls"})
     answers = translator.translate(ROWS, None, {"beam_size": 1, **ENDLESS}, cancel_after=40)
     assert all(len(answer[0]["ids"]) <= 40 for answer in answers)
+
+
+@pytest.mark.parametrize("asked", [1, 2, 17, 100])
+def test_a_row_of_a_loop_leaves_at_the_next_step(engine_model: Path, asked: int) -> None:
+    """The loop asks once before the row is admitted, then once before each step but the first."""
+    translator = _core.Translator(str(engine_model), {"inter_threads": "1", "decoding": "loop"})
+    with pytest.raises(_core.Error, match="cancelled while it ran"):
+        translator.translate(ROWS[:1], None, {"beam_size": 1, **ENDLESS}, cancel_after=asked)
+    assert translator.loops[0]["steps"] == asked
 
 
 def test_a_running_beam_search_goes_on_to_its_end(translator: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from core.engine_truth import END, EngineTruth, ragged_rows
 from ct2_triton import _core
 
-ONE_WORKER = {"inter_threads": "1", "compute_type": "float32"}
+ONE_WORKER = {"inter_threads": "1", "compute_type": "float32", "decoding": "calls"}
 
 
 @pytest.mark.parametrize(

@@ -134,8 +134,8 @@ std::vector<Parameter> EngineParameters() {
        "up to its length limit; one row runs whatever it needs; 0 is 4 GiB.",
        "8589934592"},
       {"inter_threads", &E::inter_threads, kModel, kThreads,
-       "Calls, or decode loops, of this model at the same time; 0 is cores / intra_threads on the "
-       "CPU and 1 on a GPU. All models of a CPU share as many threads as it has cores.",
+       "Calls and steps of this model at the same time, at most; on a CPU all models share as many "
+       "threads as it has cores; 0 is cores / intra_threads on the CPU and 1 on a GPU.",
        "2"},
       {"intra_threads", &E::intra_threads, kModel, kThreads,
        "CPU threads that one call or step computes with; 0 is 1.", "4"},

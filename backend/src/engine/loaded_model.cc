@@ -30,10 +30,11 @@ void RequireFittingSearch(const Search& search, const Weights& weights,
   }
 }
 
-// "auto" is calls for now.
+// "auto" is the loop on a CPU.
 bool UseLoop(const EngineOptions& engine, const Device& device) {
-  if (engine.decoding != "loop") return false;
+  if (engine.decoding == "calls") return false;
   if (device.kind == Device::Kind::kCpu) return true;
+  if (engine.decoding == "auto") return false;
   throw Error(ErrorCode::kUnsupported,
               "parameter decoding: \"loop\" is for CPUs, and instance_group asks for " +
                   device.Name() + "; give \"auto\" or \"calls\"");
