@@ -17,6 +17,7 @@
 #include "engine/loop/layers.h"
 #include "engine/loop/loop_support.h"
 #include "engine/loop/trial.h"
+#include "engine/thread_scope.h"
 #include "error.h"
 
 namespace py = pybind11;
@@ -88,6 +89,7 @@ class PyModel {
     }
     const py::gil_scoped_release release;
     const Device cpu{Device::Kind::kCpu, 0};
+    const ThreadScope one_thread(cpu, 1);  // for whatever this Python thread does with loops
     loaded_ = std::make_unique<LoadedModel>(directory, cpu, defaults, engine_, /*threads=*/1);
     decoder_ = std::make_shared<const DecoderModel>(loaded_->weights(),
                                                     DamagingMaker({damaged, factor, uses_left_}));
