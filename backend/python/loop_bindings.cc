@@ -6,7 +6,7 @@
 
 #include <map>
 #include <memory>
-#include <optional>
+#include <stdexcept>
 #include <tuple>
 
 #include "bindings.h"
@@ -16,6 +16,8 @@
 #include "engine/loop/kernels.h"
 #include "engine/loop/layers.h"
 #include "engine/loop/loop_support.h"
+#include "engine/loop/trial.h"
+#include "engine/thread_scope.h"
 #include "error.h"
 
 namespace py = pybind11;
@@ -45,10 +47,41 @@ class Events : public LoopListener {
   std::vector<std::pair<LoopRow, Hypothesis>> ended;
 };
 
+// A product whose results are wrong by a factor, or that fails once it was asked `fail_after`
+// times.
+class DamagedLinear : public LibraryLinear {
+ public:
+  struct Damage {
+    std::string scope;  // which product
+    float factor = 1;
+    std::shared_ptr<int64_t> uses_left;  // before it fails; below 0: never
+  };
+  DamagedLinear(const ctranslate2::models::Model& model, const LinearSpec& spec, Damage damage)
+      : LibraryLinear(model, spec), damage_(std::move(damage)) {}
+  void Apply(const float* in, size_t rows, float* out, const float* residual) const override {
+    if (*damage_.uses_left == 0) throw std::runtime_error("a product failed");
+    if (*damage_.uses_left > 0) --*damage_.uses_left;
+    LibraryLinear::Apply(in, rows, out, residual);
+    for (size_t i = 0; i < rows * outputs(); ++i) out[i] *= damage_.factor;
+  }
+
+ private:
+  const Damage damage_;
+};
+
+LinearMaker DamagingMaker(const DamagedLinear::Damage& damage) {
+  return [damage](const ctranslate2::models::Model& model,
+                  const LinearSpec& spec) -> std::unique_ptr<Linear> {
+    if (spec.scope != damage.scope) return std::make_unique<LibraryLinear>(model, spec);
+    return std::make_unique<DamagedLinear>(model, spec, damage);
+  };
+}
+
 // A model and its options; loops of it share its layers.
 class PyModel {
  public:
-  PyModel(const std::string& directory, const py::dict& parameters) {
+  PyModel(const std::string& directory, const py::dict& parameters, const std::string& damaged,
+          float factor) {
     DecodingOptions defaults;
     engine_.max_search_tokens = kAnyTokens;
     for (const auto& [name, value] : parameters) {
@@ -56,8 +89,10 @@ class PyModel {
     }
     const py::gil_scoped_release release;
     const Device cpu{Device::Kind::kCpu, 0};
+    const ThreadScope one_thread(cpu, 1);  // for whatever this Python thread does with loops
     loaded_ = std::make_unique<LoadedModel>(directory, cpu, defaults, engine_, /*threads=*/1);
-    decoder_ = std::make_shared<const DecoderModel>(loaded_->weights());
+    decoder_ = std::make_shared<const DecoderModel>(loaded_->weights(),
+                                                    DamagingMaker({damaged, factor, uses_left_}));
   }
 
   CheckedRow Check(const Ids& source, const Ids& prefix, const py::dict& parameters) const {
@@ -72,12 +107,19 @@ class PyModel {
     return std::move(rows[0]);
   }
 
+  TrialReport Try() const {
+    const py::gil_scoped_release release;
+    return TryDecoder(*decoder_);
+  }
+  void FailAfter(int64_t uses) { *uses_left_ = uses; }
+
   const std::shared_ptr<const DecoderModel>& decoder() const { return decoder_; }
 
  private:
   static constexpr int64_t kAnyTokens = int64_t{1} << 40;
 
   EngineOptions engine_;
+  const std::shared_ptr<int64_t> uses_left_ = std::make_shared<int64_t>(-1);
   std::unique_ptr<const LoadedModel> loaded_;
   std::shared_ptr<const DecoderModel> decoder_;
 };
@@ -196,10 +238,20 @@ void BindLoop(py::module_& module) {
              "Attention of one query, with the kernels of this name.");
   module.def("first_maximum", &PyFirstMaximum, py::arg("kernels"), py::arg("values"),
              "Position of the first of the largest values.");
+  py::class_<TrialReport>(module, "TrialReport", "What a trial of the decode loop found.")
+      .def_readonly("tokens", &TrialReport::tokens)
+      .def_readonly("largest_error", &TrialReport::largest_error)
+      .def_readonly("tolerance", &TrialReport::tolerance)
+      .def_readonly("ns", &TrialReport::ns);
   py::class_<PyModel, std::shared_ptr<PyModel>>(module, "LoopModel",
                                                 "A model as decode loops share it.")
-      .def(py::init<const std::string&, const py::dict&>(), py::arg("model_directory"),
-           py::arg("parameters") = py::dict())
+      .def(py::init<const std::string&, const py::dict&, const std::string&, float>(),
+           py::arg("model_directory"), py::arg("parameters") = py::dict(),
+           py::arg("damaged") = std::string(), py::arg("factor") = 1.0F,
+           "`damaged`: scope of a product whose results are multiplied by `factor`.")
+      .def("fail_after", &PyModel::FailAfter, py::arg("uses"),
+           "Let the damaged product fail after so many more uses; below 0: never.")
+      .def("trial", &PyModel::Try, "Hold the decoder against CTranslate2 on this model.")
       .def(
           "cache_bytes",
           [](const PyModel& model, const Ids& source, const Ids& prefix,

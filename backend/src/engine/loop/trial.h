@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/loop/decoder_model.h"
+
+namespace ct2triton {
+
+// What a trial found.
+struct TrialReport {
+  size_t tokens = 0;        // whose logits were compared
+  float largest_error = 0;  // of the logits of a token: their root mean square difference from
+                            // CTranslate2's, as a share of the standard deviation of those
+  float tolerance = 0;      // what it may be
+  uint64_t ns = 0;          // that the trial took, CTranslate2's part included
+};
+
+// Holds a decoder against CTranslate2 on the model itself, before any row is decoded with it: some
+// rows of different lengths, with and without forced tokens, that join at different steps, follow
+// CTranslate2's own answers. The logits of every token must agree: with float32 weights within
+// 0.001, and the most probable token must be the same, or as probable within that; with narrower
+// weights, where last bits tip over roundings, within 0.05. The projection of the vocabulary map
+// must agree with the whole one.
+//
+// It computes with as many threads as the calling thread may use (thread_scope.h). It costs one call of CTranslate2 of 3 rows and 5 steps, 3 encodings and 6 steps of the loop.
+// Throws Error(kUnsupported), with the numbers, where they do not agree.
+TrialReport TryDecoder(const DecoderModel& model);
+
+}  // namespace ct2triton

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trial at load: a decoder that agrees with CTranslate2 passes, a wrong one does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import loop_matrix
+from ct2_triton import _core
+from support.tiny import tiny_engine_model
+
+KINDS = ["nllb", "m2m100", "mbart50", "marian", "t5", "madlad", "t5-wide-heads",
+         "no-stored-positions", "vocabulary-map"]  # fmt: skip
+PRODUCTS = [
+    "decoder/layer_0/self_attention/linear_0",
+    "decoder/layer_1/self_attention/linear_1",
+    "decoder/layer_0/attention/linear_0",
+    "decoder/layer_0/attention/linear_1",
+    "decoder/layer_1/attention/linear_2",
+    "decoder/layer_0/ffn/linear_0",
+    "decoder/projection",
+]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return loop_matrix.matrix_models(tiny_engine_model, tmp_path_factory.mktemp("matrix"))
+
+
+@pytest.mark.parametrize("compute_type", ["float32", "int8"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_passes(models: dict[str, Path], kind: str, compute_type: str) -> None:
+    report = _core.LoopModel(str(models[kind]), {"compute_type": compute_type}).trial()
+
+    assert report.tokens == 12
+    assert report.largest_error < report.tolerance / 10
+    assert report.ns > 0
+
+
+@pytest.mark.parametrize(("compute_type", "factor"), [("float32", 1.02), ("int8", 2.0)])
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_a_wrong_product_does_not_pass(
+    models: dict[str, Path], product: str, compute_type: str, factor: float
+) -> None:
+    model = damaged(models["nllb-ends-by-itself"], compute_type, product, factor)
+
+    with pytest.raises(_core.Error, match="does not agree with CTranslate2") as caught:
+        model.trial()
+    assert caught.value.code == "unsupported"
+
+
+def test_a_product_that_gives_no_number_does_not_pass(models: dict[str, Path]) -> None:
+    model = damaged(models["nllb"], "float32", "decoder/projection", float("nan"))
+    with pytest.raises(_core.Error, match="is nan, where 0.001 is allowed"):
+        model.trial()
+
+
+def test_a_library_that_fails_does_not_pass(models: dict[str, Path]) -> None:
+    model = damaged(models["nllb"], "float32", "decoder/layer_1/ffn/linear_1", 1)
+    model.fail_after(2)
+    with pytest.raises(_core.Error, match="a product failed") as caught:
+        model.trial()
+    assert caught.value.code == "unsupported"
+    model.fail_after(-1)
+    assert model.trial().tokens == 12
+
+
+def test_a_model_of_few_positions_is_tried_within_them(tmp_path: Path) -> None:
+    from tiny_models import TinyOptions
+
+    model = tiny_engine_model("nllb", TinyOptions(max_positions=4))
+    report = _core.LoopModel(str(model), {"compute_type": "float32"}).trial()
+    assert 0 < report.tokens < 12
+
+
+def damaged(directory: Path, compute_type: str, product: str, factor: float) -> Any:
+    parameters = {"compute_type": compute_type}
+    return _core.LoopModel(str(directory), parameters, damaged=product, factor=factor)
