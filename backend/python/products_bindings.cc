@@ -20,6 +20,7 @@ namespace {
 
 using products::Activation;
 using products::Choice;
+using products::ChoiceRules;
 using products::PackedLinear;
 using products::QuantizedRows;
 using products::Rounding;
@@ -84,22 +85,25 @@ class PyPackedLinear {
 
   // [(output, logit, log total)], and the logits of the rows that ask for them.
   py::tuple Choose(const Array<float>& in, bool log_totals, const std::vector<bool>& with_logits,
-                   const std::string& rounding, int repeat) const {
+                   const std::vector<std::vector<int64_t>>& forbidden, const std::string& rounding,
+                   int repeat) const {
     const auto rows = Quantize(in, rounding);
-    std::vector<Choice> choices(static_cast<size_t>(rows.rows()));
+    const auto count = static_cast<size_t>(rows.rows());
+    std::vector<ChoiceRules> rules(count);
+    std::vector<Choice> choices(count);
     py::list logits;
-    std::vector<float*> places;
-    for (const bool wanted : with_logits) {
-      Array<float> row(layer_.outputs());
-      places.push_back(wanted ? row.mutable_data() : nullptr);
-      logits.append(wanted ? py::object(row) : py::none());
+    for (size_t row = 0; row < count; ++row) {
+      rules[row].log_total = log_totals;
+      if (!forbidden.empty()) rules[row].forbidden = forbidden.at(row);
+      if (with_logits.empty() || !with_logits.at(row)) {
+        logits.append(py::none());
+        continue;
+      }
+      Array<float> values(layer_.outputs());
+      rules[row].logits = values.mutable_data();
+      logits.append(values);
     }
-    if (!places.empty() && places.size() != choices.size()) {
-      throw Error(ErrorCode::kInvalidArgument, "with_logits needs one value per row");
-    }
-    for (int i = 0; i < repeat; ++i) {
-      layer_.Choose(rows, log_totals, choices.data(), places.empty() ? nullptr : places.data());
-    }
+    for (int i = 0; i < repeat; ++i) layer_.Choose(rows, rules, choices.data());
     py::list result;
     for (const auto& choice : choices) {
       result.append(py::make_tuple(choice.output, choice.logit, choice.log_total));
@@ -149,7 +153,8 @@ void BindProducts(py::module_& module) {
            py::arg("residual") = py::none(), py::arg("rounding") = "once", py::arg("repeat") = 1,
            "The layer's outputs, [rows, outputs]. `repeat`: do the product so often, to time it.")
       .def("choose", &PyPackedLinear::Choose, py::arg("inputs"), py::arg("log_totals") = false,
-           py::arg("with_logits") = std::vector<bool>(), py::arg("rounding") = "once",
+           py::arg("with_logits") = std::vector<bool>(),
+           py::arg("forbidden") = std::vector<std::vector<int64_t>>(), py::arg("rounding") = "once",
            py::arg("repeat") = 1,
            "([(output, logit, log total)], [logits or None]): each row's greedy choice.")
       .def("select", &PyPackedLinear::Select, py::arg("outputs"),

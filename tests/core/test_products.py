@@ -228,6 +228,23 @@ def test_logits_are_written_for_the_rows_that_need_them(kernel: str) -> None:
     assert [choice[0] for choice in choices] == expected.argmax(axis=1).tolist()
 
 
+def test_forbidden_outputs_are_not_chosen(kernel: str) -> None:
+    """Nor counted in the total; a row may forbid what another one chooses."""
+    layer = Layer(333, 64)
+    rows = random_rows(20, 64)
+    logits = layer.expected(rows)
+    order = np.argsort(-logits, axis=1, kind="stable")
+    forbidden = [sorted(order[row, : row * 3].tolist()) for row in range(20)]
+    choices, written = layer.packed(kernel).choose(rows, True, [True] * 20, forbidden)
+    assert [choice[0] for choice in choices] == [order[row, row * 3] for row in range(20)]
+    assert same_bits(np.stack(written), logits)
+    totals = [np.log(np.exp(logits[r, order[r, r * 3 :]].astype(float)).sum()) for r in range(20)]
+    assert np.allclose([choice[2] for choice in choices], totals, rtol=1e-6, atol=2e-6)
+    with pytest.raises(_core.Error, match="output 333 of a layer of 333"):
+        layer.packed(kernel).choose(rows[:1], forbidden=[[333]])
+    assert layer.packed(kernel).choose(rows[:1])[0][0][0] == order[0, 0]
+
+
 def test_selected_outputs(kernel: str) -> None:
     layer = Layer(500, 70)
     ids = [499, 0, 3, 64, 65, 17, 3, *range(100, 160)]
@@ -236,7 +253,7 @@ def test_selected_outputs(kernel: str) -> None:
     expected = layer.expected(rows)[:, ids]
     assert same_bits(selected.apply(rows), np.ascontiguousarray(expected))
     assert [c[0] for c in selected.choose(rows)[0]] == expected.argmax(axis=1).tolist()
-    with pytest.raises(_core.Error, match="output 500 selected of 500"):
+    with pytest.raises(_core.Error, match="output 500 of a layer of 500"):
         layer.packed(kernel).select([500])
 
 
