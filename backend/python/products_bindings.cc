@@ -5,12 +5,14 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "bindings.h"
 #include "engine/products/kernel_choice.h"
 #include "engine/products/packed_linear.h"
+#include "engine/products/rounding_probe.h"
 #include "error.h"
 
 namespace py = pybind11;
@@ -115,6 +117,17 @@ class PyPackedLinear {
     return PyPackedLinear(kernel_, layer_.Select(outputs));
   }
 
+  std::optional<std::string> FindRounding(const Array<float>& expected,
+                                          const std::string& activation) const {
+    CheckShape(expected, {products::kProbeRows, layer_.outputs()}, "expected");
+    const auto found =
+        products::FindRounding(layer_, expected.data(), Named(kActivations, activation));
+    for (const auto& [name, rounding] : kRoundings) {
+      if (found == rounding) return name;
+    }
+    return std::nullopt;
+  }
+
   size_t bytes() const { return layer_.bytes(); }
   std::string kernel() const { return kernel_.name; }
 
@@ -133,6 +146,13 @@ class PyPackedLinear {
   PackedLinear layer_;
 };
 
+Array<float> Probe(int64_t inputs) {
+  const auto probe = products::RoundingProbe(inputs);
+  Array<float> rows({products::kProbeRows, inputs});
+  std::copy(probe.begin(), probe.end(), rows.mutable_data());
+  return rows;
+}
+
 std::vector<std::string> KernelNames() {
   std::vector<std::string> names;
   for (const auto* kernel : products::UsableKernels()) names.emplace_back(kernel->name);
@@ -143,6 +163,8 @@ std::vector<std::string> KernelNames() {
 
 void BindProducts(py::module_& module) {
   module.def("kernels", &KernelNames, "Names of the kernels this processor runs, fastest first.");
+  module.def("rounding_probe", &Probe, py::arg("inputs"),
+             "Rows of inputs on which the ways to round differ.");
   py::class_<PyPackedLinear>(module, "PackedLinear", "An int8 linear layer, packed once.")
       .def(py::init<const Array<int8_t>&, const Array<float>&, const std::optional<Array<float>>&,
                     const std::string&>(),
@@ -159,6 +181,9 @@ void BindProducts(py::module_& module) {
            "([(output, logit, log total)], [logits or None]): each row's greedy choice.")
       .def("select", &PyPackedLinear::Select, py::arg("outputs"),
            "A layer of some of its outputs, in this order.")
+      .def("find_rounding", &PyPackedLinear::FindRounding, py::arg("expected"),
+           py::arg("activation") = "none",
+           "The rounding that gives these outputs of rounding_probe, or None.")
       .def_property_readonly("bytes", &PyPackedLinear::bytes)
       .def_property_readonly("kernel", &PyPackedLinear::kernel);
 }

@@ -94,14 +94,18 @@ def test_every_count_of_rows_and_size(
         assert same_bits(answer, expected[:count]), count
 
 
-def test_the_three_roundings_differ(kernel: str) -> None:
-    """Else the test above would not tell them apart."""
-    packed = Layer(64, 512).packed(kernel)
-    rows = random_rows(2000, 512)
-    answers = [packed.apply(rows, rounding=how) for how in ("once", "twice", "signed")]
-    assert not np.array_equal(answers[0], answers[1])
-    assert not np.array_equal(answers[0], answers[2])
-    assert not np.array_equal(answers[1], answers[2])
+@pytest.mark.parametrize("inputs", [8, 64, 515])
+def test_a_trial_tells_the_rounding(kernel: str, inputs: int) -> None:
+    """By the outputs of another maker, here numpy."""
+    layer = Layer(64, inputs)
+    packed = layer.packed(kernel)
+    probe = _core.rounding_probe(inputs)
+    for rounding in ("once", "twice", "signed"):
+        expected = layer.expected(probe, rounding)
+        assert packed.find_rounding(expected) == rounding
+        assert packed.find_rounding(np.maximum(expected, 0), "relu") == rounding
+        expected[1, 1] = np.nextafter(expected[1, 1], np.float32(9))
+        assert packed.find_rounding(expected) is None
 
 
 @pytest.mark.parametrize("inputs", [1024, 8192, 65536])

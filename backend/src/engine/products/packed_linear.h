@@ -41,6 +41,7 @@ class PackedLinear {
   // A layer of these outputs of this one, in this order: the candidates of a vocabulary list.
   PackedLinear Select(const std::vector<int64_t>& outputs) const;
 
+  const Kernel& kernel() const { return *kernel_; }
   int64_t inputs() const { return inputs_; }
   int64_t outputs() const { return outputs_; }
   // Memory of the packed copy.
