@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "bindings.h"
+#include "engine/loop/packed_layers.h"
 #include "engine/products/kernel_choice.h"
 #include "engine/products/packed_linear.h"
 #include "engine/products/rounding_probe.h"
+#include "engine/weights.h"
 #include "error.h"
 
 namespace py = pybind11;
@@ -137,13 +139,53 @@ class PyPackedLinear {
 
   QuantizedRows Quantize(const Array<float>& in, const std::string& rounding) const {
     CheckShape(in, {in.ndim() > 0 ? in.shape(0) : 0, layer_.inputs()}, "inputs");
-    QuantizedRows rows(kernel_, Named(kRoundings, rounding));
-    rows.Assign(in.data(), in.shape(0), in.shape(1));
+    QuantizedRows rows;
+    rows.Assign(kernel_, Named(kRoundings, rounding), in.data(), in.shape(0), in.shape(1));
     return rows;
   }
 
   const products::Kernel& kernel_;
   PackedLinear layer_;
+};
+
+// One layer of a model on disk, made by the library or packed.
+class PyModelLayer {
+ public:
+  PyModelLayer(const std::string& directory, const std::string& compute_type,
+               const std::string& scope, const std::string& activation, bool packed)
+      : weights_(Weights::Get(directory, {Device::Kind::kCpu, 0}, compute_type, /*threads=*/1)) {
+    RequireLayers();
+    const auto* weight = weights_->model().get_variable_if_exists(scope + "/weight");
+    if (weight == nullptr) throw Error(ErrorCode::kInvalidArgument, "no layer " + scope);
+    LinearSpec spec{scope, static_cast<size_t>(weight->dim(1)), std::nullopt, false};
+    if (activation != "none") {
+      spec.activation =
+          static_cast<ctranslate2::ops::ActivationType>(Named(kActivations, activation));
+    }
+    if (packed) {
+      linear_ = packer_.Maker()(weights_->model(), spec);
+    } else {
+      linear_ = std::make_unique<LibraryLinear>(weights_->model(), spec);
+    }
+  }
+
+  Array<float> Apply(const Array<float>& in, const std::optional<Array<float>>& residual) const {
+    CheckShape(in, {in.ndim() > 0 ? in.shape(0) : 0, inputs()}, "inputs");
+    Array<float> out({in.shape(0), static_cast<py::ssize_t>(linear_->outputs())});
+    if (residual) CheckShape(*residual, {out.shape(0), out.shape(1)}, "residual");
+    linear_->Apply(in.data(), static_cast<size_t>(in.shape(0)), out.mutable_data(),
+                   residual ? residual->data() : nullptr);
+    return out;
+  }
+
+  void Select(const std::vector<int64_t>& outputs) { linear_ = linear_->Select(outputs); }
+  py::ssize_t inputs() const { return static_cast<py::ssize_t>(linear_->inputs()); }
+  std::string packing() const { return packer_.Description(); }
+
+ private:
+  const std::shared_ptr<const Weights> weights_;
+  LayerPacker packer_;
+  std::unique_ptr<Linear> linear_;
 };
 
 Array<float> Probe(int64_t inputs) {
@@ -186,6 +228,18 @@ void BindProducts(py::module_& module) {
            "The rounding that gives these outputs of rounding_probe, or None.")
       .def_property_readonly("bytes", &PyPackedLinear::bytes)
       .def_property_readonly("kernel", &PyPackedLinear::kernel);
+  py::class_<PyModelLayer>(module, "ModelLayer", "A linear layer of a model on disk.")
+      .def(py::init<const std::string&, const std::string&, const std::string&, const std::string&,
+                    bool>(),
+           py::arg("model_directory"), py::arg("compute_type"), py::arg("scope"),
+           py::arg("activation") = "none", py::arg("packed") = true,
+           "packed: as the decode loop makes it; else CTranslate2's layer.")
+      .def("apply", &PyModelLayer::Apply, py::arg("inputs"), py::arg("residual") = py::none(),
+           "The layer's outputs, [rows, outputs].")
+      .def("select", &PyModelLayer::Select, py::arg("outputs"),
+           "Keep these outputs, in this order.")
+      .def_property_readonly("inputs", &PyModelLayer::inputs)
+      .def_property_readonly("packing", &PyModelLayer::packing);
 }
 
 }  // namespace ct2triton

@@ -59,9 +59,9 @@ std::optional<Rounding> FindRounding(const PackedLinear& layer, const float* exp
                                      Activation activation) {
   const std::vector<float> probe = RoundingProbe(layer.inputs());
   std::vector<float> answer(static_cast<size_t>(kProbeRows * layer.outputs()));
+  QuantizedRows rows;
   for (const Rounding rounding : kRoundings) {
-    QuantizedRows rows(layer.kernel(), rounding);
-    rows.Assign(probe.data(), kProbeRows, layer.inputs());
+    rows.Assign(layer.kernel(), rounding, probe.data(), kProbeRows, layer.inputs());
     layer.Apply(rows, answer.data(), activation);
     if (std::memcmp(answer.data(), expected, answer.size() * sizeof(float)) == 0) return rounding;
   }
