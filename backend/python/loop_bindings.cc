@@ -16,6 +16,7 @@
 #include "engine/loop/kernels.h"
 #include "engine/loop/layers.h"
 #include "engine/loop/loop_support.h"
+#include "engine/loop/packed_layers.h"
 #include "engine/loop/trial.h"
 #include "engine/thread_scope.h"
 #include "error.h"
@@ -81,7 +82,7 @@ LinearMaker DamagingMaker(const DamagedLinear::Damage& damage) {
 class PyModel {
  public:
   PyModel(const std::string& directory, const py::dict& parameters, const std::string& damaged,
-          float factor) {
+          float factor, bool packed) {
     DecodingOptions defaults;
     engine_.max_search_tokens = kAnyTokens;
     for (const auto& [name, value] : parameters) {
@@ -91,8 +92,9 @@ class PyModel {
     const Device cpu{Device::Kind::kCpu, 0};
     const ThreadScope one_thread(cpu, 1);  // for whatever this Python thread does with loops
     loaded_ = std::make_unique<LoadedModel>(directory, cpu, defaults, engine_, /*threads=*/1);
-    decoder_ = std::make_shared<const DecoderModel>(loaded_->weights(),
-                                                    DamagingMaker({damaged, factor, uses_left_}));
+    decoder_ = std::make_shared<const DecoderModel>(
+        loaded_->weights(),
+        packed && damaged.empty() ? packer_.Maker() : DamagingMaker({damaged, factor, uses_left_}));
   }
 
   CheckedRow Check(const Ids& source, const Ids& prefix, const py::dict& parameters) const {
@@ -114,12 +116,14 @@ class PyModel {
   void FailAfter(int64_t uses) { *uses_left_ = uses; }
 
   const std::shared_ptr<const DecoderModel>& decoder() const { return decoder_; }
+  const LayerPacker& packer() const { return packer_; }
 
  private:
   static constexpr int64_t kAnyTokens = int64_t{1} << 40;
 
   EngineOptions engine_;
   const std::shared_ptr<int64_t> uses_left_ = std::make_shared<int64_t>(-1);
+  LayerPacker packer_;
   std::unique_ptr<const LoadedModel> loaded_;
   std::shared_ptr<const DecoderModel> decoder_;
 };
@@ -245,10 +249,13 @@ void BindLoop(py::module_& module) {
       .def_readonly("ns", &TrialReport::ns);
   py::class_<PyModel, std::shared_ptr<PyModel>>(module, "LoopModel",
                                                 "A model as decode loops share it.")
-      .def(py::init<const std::string&, const py::dict&, const std::string&, float>(),
+      .def(py::init<const std::string&, const py::dict&, const std::string&, float, bool>(),
            py::arg("model_directory"), py::arg("parameters") = py::dict(),
-           py::arg("damaged") = std::string(), py::arg("factor") = 1.0F,
-           "`damaged`: scope of a product whose results are multiplied by `factor`.")
+           py::arg("damaged") = std::string(), py::arg("factor") = 1.0F, py::arg("packed") = true,
+           "`damaged`: scope of a product whose results are multiplied by `factor`; no layer is "
+           "packed then.")
+      .def_property_readonly("packing",
+                             [](const PyModel& model) { return model.packer().Description(); })
       .def("fail_after", &PyModel::FailAfter, py::arg("uses"),
            "Let the damaged product fail after so many more uses; below 0: never.")
       .def("trial", &PyModel::Try, "Hold the decoder against CTranslate2 on this model.")

@@ -5,12 +5,16 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "bindings.h"
+#include "engine/loop/packed_layers.h"
 #include "engine/products/kernel_choice.h"
 #include "engine/products/packed_linear.h"
+#include "engine/products/rounding_probe.h"
+#include "engine/weights.h"
 #include "error.h"
 
 namespace py = pybind11;
@@ -20,6 +24,7 @@ namespace {
 
 using products::Activation;
 using products::Choice;
+using products::ChoiceRules;
 using products::PackedLinear;
 using products::QuantizedRows;
 using products::Rounding;
@@ -84,22 +89,25 @@ class PyPackedLinear {
 
   // [(output, logit, log total)], and the logits of the rows that ask for them.
   py::tuple Choose(const Array<float>& in, bool log_totals, const std::vector<bool>& with_logits,
-                   const std::string& rounding, int repeat) const {
+                   const std::vector<std::vector<int64_t>>& forbidden, const std::string& rounding,
+                   int repeat) const {
     const auto rows = Quantize(in, rounding);
-    std::vector<Choice> choices(static_cast<size_t>(rows.rows()));
+    const auto count = static_cast<size_t>(rows.rows());
+    std::vector<ChoiceRules> rules(count);
+    std::vector<Choice> choices(count);
     py::list logits;
-    std::vector<float*> places;
-    for (const bool wanted : with_logits) {
-      Array<float> row(layer_.outputs());
-      places.push_back(wanted ? row.mutable_data() : nullptr);
-      logits.append(wanted ? py::object(row) : py::none());
+    for (size_t row = 0; row < count; ++row) {
+      rules[row].log_total = log_totals;
+      if (!forbidden.empty()) rules[row].forbidden = forbidden.at(row);
+      if (with_logits.empty() || !with_logits.at(row)) {
+        logits.append(py::none());
+        continue;
+      }
+      Array<float> values(layer_.outputs());
+      rules[row].logits = values.mutable_data();
+      logits.append(values);
     }
-    if (!places.empty() && places.size() != choices.size()) {
-      throw Error(ErrorCode::kInvalidArgument, "with_logits needs one value per row");
-    }
-    for (int i = 0; i < repeat; ++i) {
-      layer_.Choose(rows, log_totals, choices.data(), places.empty() ? nullptr : places.data());
-    }
+    for (int i = 0; i < repeat; ++i) layer_.Choose(rows, rules, choices.data());
     py::list result;
     for (const auto& choice : choices) {
       result.append(py::make_tuple(choice.output, choice.logit, choice.log_total));
@@ -111,6 +119,17 @@ class PyPackedLinear {
     return PyPackedLinear(kernel_, layer_.Select(outputs));
   }
 
+  std::optional<std::string> FindRounding(const Array<float>& expected,
+                                          const std::string& activation) const {
+    CheckShape(expected, {products::kProbeRows, layer_.outputs()}, "expected");
+    const auto found =
+        products::FindRounding(layer_, expected.data(), Named(kActivations, activation));
+    for (const auto& [name, rounding] : kRoundings) {
+      if (found == rounding) return name;
+    }
+    return std::nullopt;
+  }
+
   size_t bytes() const { return layer_.bytes(); }
   std::string kernel() const { return kernel_.name; }
 
@@ -120,14 +139,61 @@ class PyPackedLinear {
 
   QuantizedRows Quantize(const Array<float>& in, const std::string& rounding) const {
     CheckShape(in, {in.ndim() > 0 ? in.shape(0) : 0, layer_.inputs()}, "inputs");
-    QuantizedRows rows(kernel_, Named(kRoundings, rounding));
-    rows.Assign(in.data(), in.shape(0), in.shape(1));
+    QuantizedRows rows;
+    rows.Assign(kernel_, Named(kRoundings, rounding), in.data(), in.shape(0), in.shape(1));
     return rows;
   }
 
   const products::Kernel& kernel_;
   PackedLinear layer_;
 };
+
+// One layer of a model on disk, made by the library or packed.
+class PyModelLayer {
+ public:
+  PyModelLayer(const std::string& directory, const std::string& compute_type,
+               const std::string& scope, const std::string& activation, bool packed)
+      : weights_(Weights::Get(directory, {Device::Kind::kCpu, 0}, compute_type, /*threads=*/1)) {
+    RequireLayers();
+    const auto* weight = weights_->model().get_variable_if_exists(scope + "/weight");
+    if (weight == nullptr) throw Error(ErrorCode::kInvalidArgument, "no layer " + scope);
+    LinearSpec spec{scope, static_cast<size_t>(weight->dim(1)), std::nullopt, false};
+    if (activation != "none") {
+      spec.activation =
+          static_cast<ctranslate2::ops::ActivationType>(Named(kActivations, activation));
+    }
+    if (packed) {
+      linear_ = packer_.Maker()(weights_->model(), spec);
+    } else {
+      linear_ = std::make_unique<LibraryLinear>(weights_->model(), spec);
+    }
+  }
+
+  Array<float> Apply(const Array<float>& in, const std::optional<Array<float>>& residual) const {
+    CheckShape(in, {in.ndim() > 0 ? in.shape(0) : 0, inputs()}, "inputs");
+    Array<float> out({in.shape(0), static_cast<py::ssize_t>(linear_->outputs())});
+    if (residual) CheckShape(*residual, {out.shape(0), out.shape(1)}, "residual");
+    linear_->Apply(in.data(), static_cast<size_t>(in.shape(0)), out.mutable_data(),
+                   residual ? residual->data() : nullptr);
+    return out;
+  }
+
+  void Select(const std::vector<int64_t>& outputs) { linear_ = linear_->Select(outputs); }
+  py::ssize_t inputs() const { return static_cast<py::ssize_t>(linear_->inputs()); }
+  std::string packing() const { return packer_.Description(); }
+
+ private:
+  const std::shared_ptr<const Weights> weights_;
+  LayerPacker packer_;
+  std::unique_ptr<Linear> linear_;
+};
+
+Array<float> Probe(int64_t inputs) {
+  const auto probe = products::RoundingProbe(inputs);
+  Array<float> rows({products::kProbeRows, inputs});
+  std::copy(probe.begin(), probe.end(), rows.mutable_data());
+  return rows;
+}
 
 std::vector<std::string> KernelNames() {
   std::vector<std::string> names;
@@ -139,6 +205,8 @@ std::vector<std::string> KernelNames() {
 
 void BindProducts(py::module_& module) {
   module.def("kernels", &KernelNames, "Names of the kernels this processor runs, fastest first.");
+  module.def("rounding_probe", &Probe, py::arg("inputs"),
+             "Rows of inputs on which the ways to round differ.");
   py::class_<PyPackedLinear>(module, "PackedLinear", "An int8 linear layer, packed once.")
       .def(py::init<const Array<int8_t>&, const Array<float>&, const std::optional<Array<float>>&,
                     const std::string&>(),
@@ -149,13 +217,29 @@ void BindProducts(py::module_& module) {
            py::arg("residual") = py::none(), py::arg("rounding") = "once", py::arg("repeat") = 1,
            "The layer's outputs, [rows, outputs]. `repeat`: do the product so often, to time it.")
       .def("choose", &PyPackedLinear::Choose, py::arg("inputs"), py::arg("log_totals") = false,
-           py::arg("with_logits") = std::vector<bool>(), py::arg("rounding") = "once",
+           py::arg("with_logits") = std::vector<bool>(),
+           py::arg("forbidden") = std::vector<std::vector<int64_t>>(), py::arg("rounding") = "once",
            py::arg("repeat") = 1,
            "([(output, logit, log total)], [logits or None]): each row's greedy choice.")
       .def("select", &PyPackedLinear::Select, py::arg("outputs"),
            "A layer of some of its outputs, in this order.")
+      .def("find_rounding", &PyPackedLinear::FindRounding, py::arg("expected"),
+           py::arg("activation") = "none",
+           "The rounding that gives these outputs of rounding_probe, or None.")
       .def_property_readonly("bytes", &PyPackedLinear::bytes)
       .def_property_readonly("kernel", &PyPackedLinear::kernel);
+  py::class_<PyModelLayer>(module, "ModelLayer", "A linear layer of a model on disk.")
+      .def(py::init<const std::string&, const std::string&, const std::string&, const std::string&,
+                    bool>(),
+           py::arg("model_directory"), py::arg("compute_type"), py::arg("scope"),
+           py::arg("activation") = "none", py::arg("packed") = true,
+           "packed: as the decode loop makes it; else CTranslate2's layer.")
+      .def("apply", &PyModelLayer::Apply, py::arg("inputs"), py::arg("residual") = py::none(),
+           "The layer's outputs, [rows, outputs].")
+      .def("select", &PyModelLayer::Select, py::arg("outputs"),
+           "Keep these outputs, in this order.")
+      .def_property_readonly("inputs", &PyModelLayer::inputs)
+      .def_property_readonly("packing", &PyModelLayer::packing);
 }
 
 }  // namespace ct2triton

@@ -94,14 +94,18 @@ def test_every_count_of_rows_and_size(
         assert same_bits(answer, expected[:count]), count
 
 
-def test_the_three_roundings_differ(kernel: str) -> None:
-    """Else the test above would not tell them apart."""
-    packed = Layer(64, 512).packed(kernel)
-    rows = random_rows(2000, 512)
-    answers = [packed.apply(rows, rounding=how) for how in ("once", "twice", "signed")]
-    assert not np.array_equal(answers[0], answers[1])
-    assert not np.array_equal(answers[0], answers[2])
-    assert not np.array_equal(answers[1], answers[2])
+@pytest.mark.parametrize("inputs", [8, 64, 515])
+def test_a_trial_tells_the_rounding(kernel: str, inputs: int) -> None:
+    """By the outputs of another maker, here numpy."""
+    layer = Layer(64, inputs)
+    packed = layer.packed(kernel)
+    probe = _core.rounding_probe(inputs)
+    for rounding in ("once", "twice", "signed"):
+        expected = layer.expected(probe, rounding)
+        assert packed.find_rounding(expected) == rounding
+        assert packed.find_rounding(np.maximum(expected, 0), "relu") == rounding
+        expected[1, 1] = np.nextafter(expected[1, 1], np.float32(9))
+        assert packed.find_rounding(expected) is None
 
 
 @pytest.mark.parametrize("inputs", [1024, 8192, 65536])
@@ -228,6 +232,23 @@ def test_logits_are_written_for_the_rows_that_need_them(kernel: str) -> None:
     assert [choice[0] for choice in choices] == expected.argmax(axis=1).tolist()
 
 
+def test_forbidden_outputs_are_not_chosen(kernel: str) -> None:
+    """Nor counted in the total; a row may forbid what another one chooses."""
+    layer = Layer(333, 64)
+    rows = random_rows(20, 64)
+    logits = layer.expected(rows)
+    order = np.argsort(-logits, axis=1, kind="stable")
+    forbidden = [sorted(order[row, : row * 3].tolist()) for row in range(20)]
+    choices, written = layer.packed(kernel).choose(rows, True, [True] * 20, forbidden)
+    assert [choice[0] for choice in choices] == [order[row, row * 3] for row in range(20)]
+    assert same_bits(np.stack(written), logits)
+    totals = [np.log(np.exp(logits[r, order[r, r * 3 :]].astype(float)).sum()) for r in range(20)]
+    assert np.allclose([choice[2] for choice in choices], totals, rtol=1e-6, atol=2e-6)
+    with pytest.raises(_core.Error, match="output 333 of a layer of 333"):
+        layer.packed(kernel).choose(rows[:1], forbidden=[[333]])
+    assert layer.packed(kernel).choose(rows[:1])[0][0][0] == order[0, 0]
+
+
 def test_selected_outputs(kernel: str) -> None:
     layer = Layer(500, 70)
     ids = [499, 0, 3, 64, 65, 17, 3, *range(100, 160)]
@@ -236,7 +257,7 @@ def test_selected_outputs(kernel: str) -> None:
     expected = layer.expected(rows)[:, ids]
     assert same_bits(selected.apply(rows), np.ascontiguousarray(expected))
     assert [c[0] for c in selected.choose(rows)[0]] == expected.argmax(axis=1).tolist()
-    with pytest.raises(_core.Error, match="output 500 selected of 500"):
+    with pytest.raises(_core.Error, match="output 500 of a layer of 500"):
         layer.packed(kernel).select([500])
 
 
@@ -275,6 +296,6 @@ def test_without_a_choice_the_fastest_kernels_run() -> None:
 @pytest.mark.parametrize("name", ["AVX2", "sse"])
 def test_unknown_kernels_are_refused(name: str) -> None:
     process = named(name)
-    assert f'environment variable CT2_TRITON_KERNELS: kernels "{name}"' in process.stderr
-    assert "plain" in process.stderr
+    assert f'environment variable CT2_TRITON_KERNELS is "{name}"' in process.stderr
+    assert "this processor runs plain" in process.stderr
     assert json.loads(named("plain").stdout) == "plain"

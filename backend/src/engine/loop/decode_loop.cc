@@ -68,6 +68,7 @@ DecodeLoop::DecodeLoop(std::shared_ptr<const DecoderModel> model, std::shared_pt
       pool_(std::move(pool)),
       encoder_(*model_),
       step_(*model_),
+      chooser_(*model_),
       rules_(model_->weights()) {}
 
 DecodeLoop::~DecodeLoop() = default;
@@ -176,7 +177,6 @@ void DecodeLoop::ChooseAmong(const std::vector<size_t>& positions,
                              const std::vector<Running*>& rows, const float* hidden,
                              const Linear& projection, std::vector<Outcome>* outcomes) {
   const size_t width = model_->width();
-  const size_t outputs = projection.outputs();
   if (positions.size() < rows.size()) {  // only these
     float* top = top_.Room(positions.size() * width);
     for (size_t k = 0; k < positions.size(); ++k) {
@@ -185,18 +185,18 @@ void DecodeLoop::ChooseAmong(const std::vector<size_t>& positions,
     }
     hidden = top;
   }
-  float* logits = logits_.Room(positions.size() * outputs);
-  projection.Apply(hidden, positions.size(), logits, nullptr);
-  for (const size_t i : positions) {
-    (*outcomes)[i] = ChooseFor(*rows[i], logits, outputs);
-    logits += outputs;
+  std::vector<const GreedySearch*> searches;
+  for (const size_t i : positions) searches.push_back(&rows[i]->search);
+  const std::vector<Choice> choices = chooser_.Choose(searches, hidden, projection);
+  for (size_t k = 0; k < positions.size(); ++k) {
+    (*outcomes)[positions[k]] = OutcomeOf(*rows[positions[k]], choices[k]);
   }
 }
 
-DecodeLoop::Outcome DecodeLoop::ChooseFor(const Running& row, float* logits, size_t outputs) const {
+DecodeLoop::Outcome DecodeLoop::OutcomeOf(const Running& row, const Choice& choice) const {
   const GreedySearch& search = row.search;
   Outcome outcome;
-  outcome.choice = search.Choose(logits, outputs, model_->kernels(), model_->log_softmax());
+  outcome.choice = choice;
   outcome.id = search.rules().Id(outcome.choice.output);
   outcome.answer_id = ByName(outcome.id, model_->weights().target());
   if (!search.EndsWith(outcome.choice)) return outcome;

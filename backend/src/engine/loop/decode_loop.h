@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/loop/cache_pool.h"
+#include "engine/loop/chooser.h"
 #include "engine/loop/decoder_model.h"
 #include "engine/loop/decoder_step.h"
 #include "engine/loop/greedy.h"
@@ -49,7 +50,7 @@ class DecodeLoop final : public LoopEngine {
   std::vector<Outcome> Choose(const std::vector<Running*>& rows, const float* hidden);
   void ChooseAmong(const std::vector<size_t>& positions, const std::vector<Running*>& rows,
                    const float* hidden, const Linear& projection, std::vector<Outcome>* outcomes);
-  Outcome ChooseFor(const Running& row, float* logits, size_t outputs) const;
+  Outcome OutcomeOf(const Running& row, const Choice& choice) const;
   void Commit(std::vector<Outcome> outcomes, LoopListener* listener) noexcept;
   static void ReportGrowth(Running* row, LoopListener* listener) noexcept;
 
@@ -57,9 +58,9 @@ class DecodeLoop final : public LoopEngine {
   const std::shared_ptr<CachePool> pool_;
   SourceEncoder encoder_;
   DecoderStep step_;
+  Chooser chooser_;
   GreedyRulesCache rules_;
   FloatBuffer top_;
-  FloatBuffer logits_;
   std::vector<std::unique_ptr<Running>> rows_;  // in the order they came
   LoopRow next_row_ = 0;
   LoopCounters counters_;

@@ -151,10 +151,7 @@ void DecoderModel::AddPosition(size_t position, float* embedding) const {
 
 void DecoderModel::MakeMappedProjection() {
   const auto& map = weights_->vocabulary_map();
-  if (!map || !map->fixed()) return;
-  mapped_projection_ = std::make_unique<LibraryLinear>(
-      weights_->model(), LinearSpec{"decoder/projection", width(), std::nullopt, false});
-  mapped_projection_->Select(map->numbered());
+  if (map && map->fixed()) mapped_projection_ = projection_->Select(map->numbered());
 }
 
 size_t DecoderModel::EncodedTokens(const CheckedRow& row) const {

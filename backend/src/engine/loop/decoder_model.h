@@ -92,7 +92,7 @@ class DecoderModel {
   std::unique_ptr<Norm> output_norm_;
   std::vector<DecoderLayer> layers_;
   std::unique_ptr<Linear> projection_;
-  std::unique_ptr<LibraryLinear> mapped_projection_;
+  std::unique_ptr<Linear> mapped_projection_;
   const LogSoftmax log_softmax_;
   const float* stored_positions_ = nullptr;  // in the weights
   std::vector<float> computed_positions_;    // the first ones, where none are stored

@@ -70,13 +70,40 @@ Choice GreedySearch::Choose(float* logits, size_t outputs, const Kernels& kernel
 }
 
 void GreedySearch::ApplyOptions(float* logits) const {
-  if (outputs_.size() < rules_->min_length) {
-    for (const int32_t end : rules_->ends) logits[end] = kDisabled;
+  const auto disable = [logits](const std::vector<int64_t>& outputs) {
+    for (const int64_t output : outputs) logits[output] = kDisabled;
+  };
+  std::vector<int64_t> early, others;
+  AddEarlyEnds(&early);
+  disable(early);
+  if (ChangesLogits()) Penalize(logits);
+  AddOthers(&others);
+  disable(others);
+}
+
+std::vector<int64_t> GreedySearch::Disabled() const {
+  std::vector<int64_t> disabled;
+  AddEarlyEnds(&disabled);
+  AddOthers(&disabled);
+  std::sort(disabled.begin(), disabled.end());
+  disabled.erase(std::unique(disabled.begin(), disabled.end()), disabled.end());
+  return disabled;
+}
+
+void GreedySearch::AddEarlyEnds(std::vector<int64_t>* disabled) const {
+  if (outputs_.size() >= rules_->min_length) return;
+  disabled->insert(disabled->end(), rules_->ends.begin(), rules_->ends.end());
+}
+
+void GreedySearch::AddOthers(std::vector<int64_t>* disabled) const {
+  if (rules_->no_repeat_ngram_size > 0) AddRepeatedNgrams(disabled);
+  disabled->insert(disabled->end(), rules_->disabled.begin(), rules_->disabled.end());
+  for (const auto& sequence : rules_->sequences) {
+    const size_t before = sequence.size() - 1;
+    if (outputs_.size() < before) continue;
+    const auto last = outputs_.end() - static_cast<std::ptrdiff_t>(before);
+    if (std::equal(last, outputs_.end(), sequence.begin())) disabled->push_back(sequence.back());
   }
-  if (rules_->repetition_penalty != 1) Penalize(logits);
-  if (rules_->no_repeat_ngram_size > 0) DisableRepeatedNgrams(logits);
-  for (const int32_t output : rules_->disabled) logits[output] = kDisabled;
-  if (!rules_->sequences.empty()) DisableSequences(logits);
 }
 
 // Once per distinct token.
@@ -92,22 +119,13 @@ void GreedySearch::Penalize(float* logits) const {
 }
 
 // What followed the last n - 1 tokens before must not follow them again.
-void GreedySearch::DisableRepeatedNgrams(float* logits) const {
+void GreedySearch::AddRepeatedNgrams(std::vector<int64_t>* disabled) const {
   const size_t size = rules_->no_repeat_ngram_size;
   if (outputs_.size() < size) return;
   const auto known = static_cast<std::ptrdiff_t>(size - 1);
   const auto last = outputs_.end() - known;
   for (auto begin = outputs_.begin(); begin + known < outputs_.end(); ++begin) {
-    if (std::equal(last, outputs_.end(), begin)) logits[begin[known]] = kDisabled;
-  }
-}
-
-void GreedySearch::DisableSequences(float* logits) const {
-  for (const auto& sequence : rules_->sequences) {
-    const size_t before = sequence.size() - 1;
-    if (outputs_.size() < before) continue;
-    const auto last = outputs_.end() - static_cast<std::ptrdiff_t>(before);
-    if (std::equal(last, outputs_.end(), sequence.begin())) logits[sequence.back()] = kDisabled;
+    if (std::equal(last, outputs_.end(), begin)) disabled->push_back(begin[known]);
   }
 }
 

@@ -56,6 +56,10 @@ class GreedySearch {
   // Changes the logits: [outputs].
   Choice Choose(float* logits, size_t outputs, const Kernels& kernels,
                 const LogSoftmax& log_softmax) const;
+  // Whether the next choice takes more than the logits and Disabled().
+  bool ChangesLogits() const { return rules_->repetition_penalty != 1; }
+  // The outputs that must not be chosen next, ascending, each once.
+  std::vector<int64_t> Disabled() const;
   // Whether the row ends with this choice, and the score that it has then.
   bool EndsWith(const Choice& choice) const;
   float ScoreWith(const Choice& choice) const;
@@ -67,8 +71,9 @@ class GreedySearch {
  private:
   void ApplyOptions(float* logits) const;
   void Penalize(float* logits) const;
-  void DisableRepeatedNgrams(float* logits) const;
-  void DisableSequences(float* logits) const;
+  void AddEarlyEnds(std::vector<int64_t>* disabled) const;
+  void AddOthers(std::vector<int64_t>* disabled) const;
+  void AddRepeatedNgrams(std::vector<int64_t>* disabled) const;
 
   std::shared_ptr<const GreedyRules> rules_;
   size_t limit_;

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/kernels.h"
 
-#include <cstdlib>
-
-#include "error.h"
+#include "engine/processor.h"
 
 namespace ct2triton {
 namespace {
 
-// What this processor runs, the fastest last.
-std::vector<const Kernels*> Usable() {
-  std::vector<const Kernels*> usable = {&kPlainKernels};
+struct Entry {
+  Instructions needs;
+  const Kernels* kernels;
+};
+
+// Those that this processor runs, the fastest last.
+std::vector<Entry> Usable() {
+  std::vector<Entry> usable = {{Instructions::kPlain, &kPlainKernels}};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    usable.push_back(&kAvx2Kernels);
+  for (const Entry& entry :
+       {Entry{Instructions::kAvx2, &kAvx2Kernels}, Entry{Instructions::kAvx512, &kAvx512Kernels}}) {
+    if (ProcessorRuns(entry.needs)) usable.push_back(entry);
   }
-  if (__builtin_cpu_supports("avx512f")) usable.push_back(&kAvx512Kernels);
 #endif
   return usable;
 }
@@ -23,7 +26,7 @@ std::vector<const Kernels*> Usable() {
 }  // namespace
 
 const Kernels* FindKernels(const std::string& name) {
-  for (const Kernels* kernels : Usable()) {
+  for (const auto& [needs, kernels] : Usable()) {
     if (name == kernels->name) return kernels;
   }
   return nullptr;
@@ -31,19 +34,17 @@ const Kernels* FindKernels(const std::string& name) {
 
 std::vector<std::string> KernelNames() {
   std::vector<std::string> names;
-  for (const Kernels* kernels : Usable()) names.emplace_back(kernels->name);
+  for (const auto& [needs, kernels] : Usable()) names.emplace_back(kernels->name);
   return names;
 }
 
 const Kernels& ChooseKernels() {
-  const char* wanted = std::getenv("CT2_TRITON_KERNELS");
-  if (wanted == nullptr || *wanted == '\0') return *Usable().back();
-  if (const Kernels* kernels = FindKernels(wanted)) return *kernels;
-  std::string names;
-  for (const auto& name : KernelNames()) names += (names.empty() ? "" : ", ") + name;
-  throw Error(ErrorCode::kInvalidArgument, "environment variable CT2_TRITON_KERNELS is \"" +
-                                               std::string(wanted) +
-                                               "\"; this processor runs: " + names);
+  const Instructions most = MostInstructions();
+  const Kernels* chosen = &kPlainKernels;
+  for (const auto& [needs, kernels] : Usable()) {
+    if (needs <= most) chosen = kernels;
+  }
+  return *chosen;
 }
 
 }  // namespace ct2triton

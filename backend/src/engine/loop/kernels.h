@@ -33,9 +33,8 @@ struct Kernels {
   size_t (*first_maximum)(const float* values, size_t count);
 };
 
-// The fastest that this processor runs, or those that the environment variable CT2_TRITON_KERNELS
-// names, for tests. Throws Error(kInvalidArgument) for a name that is unknown, or not for this
-// processor.
+// The fastest that this processor runs within MostInstructions() (engine/processor.h); throws what
+// that throws.
 const Kernels& ChooseKernels();
 
 // "plain", "avx2", "avx512": null where the name is unknown or the processor lacks what they need.

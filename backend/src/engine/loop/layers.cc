@@ -105,9 +105,9 @@ void RefuseSize(size_t room) {
 }
 
 LibraryLinear::LibraryLinear(const ctranslate2::models::Model& model, const LinearSpec& spec)
-    : inputs_(spec.inputs),
-      activation_(spec.activation),
-      dense_(model, spec.scope, Pointer(activation_), spec.layer_out) {
+    : model_(model),
+      spec_(spec),
+      dense_(model, spec_.scope, Pointer(spec_.activation), spec_.layer_out) {
   if (dense_->output_type() == DataType::FLOAT32) return;
   throw Error(ErrorCode::kUnsupported, "the decode loop computes in float32 between the layers, " +
                                            spec.scope + " does not");
@@ -115,7 +115,7 @@ LibraryLinear::LibraryLinear(const ctranslate2::models::Model& model, const Line
 
 void LibraryLinear::Apply(const float* in, size_t rows, float* out, const float* residual) const {
   const size_t columns = outputs();
-  const TensorView input(in, rows, inputs_);
+  const TensorView input(in, rows, spec_.inputs);
   TensorView output(out, rows, columns);
   if (DenseTakesResidual()) {
     const TensorView added(residual, rows, columns);
@@ -129,10 +129,12 @@ void LibraryLinear::Apply(const float* in, size_t rows, float* out, const float*
   for (size_t i = 0; i < rows * columns; ++i) out[i] += residual[i];
 }
 
-void LibraryLinear::Select(const std::vector<int64_t>& outputs) {
+std::unique_ptr<Linear> LibraryLinear::Select(const std::vector<int64_t>& outputs) const {
+  auto selected = std::make_unique<LibraryLinear>(model_, spec_);
   const std::vector<int32_t> index(outputs.begin(), outputs.end());
   const TensorView view(index.data(), index.size());
-  dense_->select_weights(&*view, nullptr);
+  selected->dense_->select_weights(&*view, nullptr);
+  return selected;
 }
 
 Norm::Norm(const ctranslate2::models::Model& model, const std::string& scope, size_t size)

@@ -31,6 +31,8 @@ class Linear {
   // in: [rows, inputs]; out: [rows, outputs], another place than `in` and `residual`.
   // residual: [rows, outputs]; null: none.
   virtual void Apply(const float* in, size_t rows, float* out, const float* residual) const = 0;
+  // The same product with only these outputs, in this order.
+  virtual std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const = 0;
 };
 
 // Which product of a model.
@@ -47,16 +49,14 @@ using LinearMaker = std::function<std::unique_ptr<Linear>(const ctranslate2::mod
 class LibraryLinear : public Linear {
  public:
   LibraryLinear(const ctranslate2::models::Model& model, const LinearSpec& spec);
-  size_t inputs() const override { return inputs_; }
+  size_t inputs() const override { return spec_.inputs; }
   size_t outputs() const override { return static_cast<size_t>(dense_->output_size()); }
   void Apply(const float* in, size_t rows, float* out, const float* residual) const override;
-
-  // Keeps only these outputs. Before it is shared.
-  void Select(const std::vector<int64_t>& outputs);
+  std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const override;
 
  private:
-  const size_t inputs_;
-  const std::optional<ctranslate2::ops::ActivationType> activation_;  // dense_ points to it
+  const ctranslate2::models::Model& model_;
+  const LinearSpec spec_;  // dense_ points to its activation
   Guarded<ctranslate2::layers::Dense> dense_;
 };
 

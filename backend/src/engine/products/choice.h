@@ -2,10 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/products/kernel.h"
 
 namespace ct2triton::products {
+
+// What a row wants of the product with the vocabulary.
+struct ChoiceRules {
+  bool log_total = false;          // for scores
+  float* logits = nullptr;         // where to write [outputs] logits as well, null for nowhere
+  std::vector<int64_t> forbidden;  // outputs not to choose, ascending; they are in no total either,
+                                   // but their logits are written as they are
+};
 
 // A row's greedy choice among the outputs of a layer.
 struct Choice {
@@ -14,10 +23,10 @@ struct Choice {
   float log_total = 0;  // log of the sum of exp(logit), if asked for: its score is the difference
 };
 
-// What a kernel's `choose` begins with.
-void StartChoice(ChoiceLanes* lanes);
+// What a kernel's `choose` begins with. Keeps pointers into `rules`.
+ChoiceState StartChoice(const ChoiceRules& rules);
 
 // The choice of a row from its lanes, of which a panel has `panel_outputs`.
-Choice FinishChoice(const ChoiceLanes& lanes, int panel_outputs, bool log_totals);
+Choice FinishChoice(const ChoiceState& state, int panel_outputs);
 
 }  // namespace ct2triton::products

@@ -49,19 +49,17 @@ struct WriteTail {
   Activation activation;
 };
 
-// The running choice of one row, by lane: a lane is an output's place in its panel.
-struct ChoiceLanes {
-  static constexpr int kCount = 32;  // at least the outputs of a panel
-  float best[kCount];                // largest logit so far
-  int32_t panel[kCount];             // the first panel that has it
-  float sum[kCount];                 // of exp(logit - best)
-};
-
-// Keeps each row's best output instead of writing its logits.
-struct ChooseTail {
-  ChoiceLanes* lanes;    // [rows], as StartChoice leaves them
-  bool sums;             // keep `sum`, too
-  float* const* logits;  // null, or per row: where to write its logits as well, null for nowhere
+// The running choice of one row, by lane: a lane is an output's place in its panel. Made by
+// StartChoice and read by FinishChoice, see choice.h.
+struct ChoiceState {
+  static constexpr int kLanes = 32;  // at least the outputs of a panel
+  float best[kLanes];                // largest logit so far
+  int32_t panel[kLanes];             // the first panel that has it
+  float sum[kLanes];                 // of exp(logit - best)
+  bool keep_sum;
+  float* logits;             // where to write all logits as well, null for nowhere
+  const int64_t* forbidden;  // outputs not to choose, ascending, up to:
+  const int64_t* forbidden_end;
 };
 
 struct Kernel {
@@ -76,7 +74,8 @@ struct Kernel {
   float (*quantize)(const float* row, int64_t inputs, int64_t padded, Rounding rounding,
                     std::byte* codes);
   void (*write)(const PanelView& panels, const RowView& rows, const WriteTail& tail);
-  void (*choose)(const PanelView& panels, const RowView& rows, const ChooseTail& tail);
+  // Keeps each row's best output instead of writing its logits. states: [rows].
+  void (*choose)(const PanelView& panels, const RowView& rows, ChoiceState* states);
 };
 
 extern const Kernel kPlainKernel;

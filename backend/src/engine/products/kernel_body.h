@@ -27,7 +27,7 @@ class Kernels {
   static float Quantize(const float* row, int64_t inputs, int64_t padded, Rounding rounding,
                         std::byte* codes);
   static void Write(const PanelView& panels, const RowView& rows, const WriteTail& tail);
-  static void Choose(const PanelView& panels, const RowView& rows, const ChooseTail& tail);
+  static void Choose(const PanelView& panels, const RowView& rows, ChoiceState* states);
 
  private:
   using Code = typename Tile::Code;
@@ -206,37 +206,49 @@ void Kernels<Tile>::Write(const PanelView& panels, const RowView& rows, const Wr
   });
 }
 
+// The lowest number, not infinity: differences to it stay numbers, and none is below a first best.
 template <int kOutputs>
-inline void KeepBest(const float* values, int32_t panel, ChoiceLanes* lanes) {
+inline void Forbid(int64_t column, float* values, ChoiceState* state) {
+  const int64_t* next = state->forbidden;
+  while (next != state->forbidden_end && *next < column + kOutputs) {
+    values[*next++ - column] = -__FLT_MAX__;
+  }
+  state->forbidden = next;
+}
+
+template <int kOutputs>
+inline void KeepBest(const float* values, int32_t panel, ChoiceState* state) {
   for (int i = 0; i < kOutputs; ++i) {
-    const bool better = values[i] > lanes->best[i];
-    lanes->best[i] = better ? values[i] : lanes->best[i];
-    lanes->panel[i] = better ? panel : lanes->panel[i];
+    const bool better = values[i] > state->best[i];
+    state->best[i] = better ? values[i] : state->best[i];
+    state->panel[i] = better ? panel : state->panel[i];
   }
 }
 
 // Before KeepBest. One of the two exponents, old and new against the larger, is 0.
 template <int kOutputs>
-inline void KeepSum(const float* values, ChoiceLanes* lanes) {
+inline void KeepSum(const float* values, ChoiceState* state) {
   for (int i = 0; i < kOutputs; ++i) {
-    const float difference = values[i] - lanes->best[i];
+    const float difference = values[i] - state->best[i];
     const float smaller = ExpValue(-__builtin_fabsf(difference));
-    const float sum = lanes->sum[i];
-    lanes->sum[i] = difference > 0.0f ? Fma(sum, smaller, 1.0f) : sum + smaller;
+    const float sum = state->sum[i];
+    state->sum[i] = difference > 0.0f ? Fma(sum, smaller, 1.0f) : sum + smaller;
   }
 }
 
 template <typename Tile>
-void Kernels<Tile>::Choose(const PanelView& panels, const RowView& rows, const ChooseTail& tail) {
-  static_assert(kOutputs <= ChoiceLanes::kCount);
+void Kernels<Tile>::Choose(const PanelView& panels, const RowView& rows, ChoiceState* states) {
+  static_assert(kOutputs <= ChoiceState::kLanes);
   EachTile(panels, rows, [&](const Place& place, const int32_t* sums) {
+    ChoiceState* state = states + place.row;
     alignas(64) float values[kOutputs];
     Rescale<kOutputs>(panels, place.column, sums, rows.inverse[place.row], values);
-    float* logits = tail.logits == nullptr ? nullptr : tail.logits[place.row];
-    if (logits != nullptr) Copy<kOutputs>(values, place.columns, logits + place.column);
-    ChoiceLanes* lanes = tail.lanes + place.row;
-    if (tail.sums) KeepSum<kOutputs>(values, lanes);
-    KeepBest<kOutputs>(values, static_cast<int32_t>(place.column / kOutputs), lanes);
+    if (state->logits != nullptr) {
+      Copy<kOutputs>(values, place.columns, state->logits + place.column);
+    }
+    Forbid<kOutputs>(place.column, values, state);
+    if (state->keep_sum) KeepSum<kOutputs>(values, state);
+    KeepBest<kOutputs>(values, static_cast<int32_t>(place.column / kOutputs), state);
   });
 }
 

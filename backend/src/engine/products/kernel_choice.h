@@ -8,15 +8,13 @@
 
 namespace ct2triton::products {
 
-// The kernels that this processor can run, the fastest first; the plain one is always among them.
+// The kernels that this processor runs, the fastest first; the plain one is always among them.
 std::vector<const Kernel*> UsableKernels();
 
-// The kernel called `name`. Throws Error(kInvalidArgument) for a name that is none, and
-// Error(kUnsupported) for a kernel that this processor (or this build) does not have.
+// The one of them called `name`. Throws Error(kInvalidArgument).
 const Kernel& KernelNamed(const std::string& name);
 
-// The fastest kernel, or the one that the environment variable CT2_TRITON_KERNELS names. Throws as
-// KernelNamed does.
+// The fastest one within MostInstructions(); throws what that throws.
 const Kernel& DefaultKernel();
 
 }  // namespace ct2triton::products

@@ -60,15 +60,18 @@ void PackedLinear::Apply(const QuantizedRows& in, float* out, Activation activat
   kernel_->write(view(), in.view(), {out, residual, activation});
 }
 
-void PackedLinear::Choose(const QuantizedRows& in, bool log_totals, Choice* choices,
-                          float* const* logits) const {
+void PackedLinear::Choose(const QuantizedRows& in, const std::vector<ChoiceRules>& rules,
+                          Choice* choices) const {
   CheckRows(in);
-  std::vector<ChoiceLanes> lanes(static_cast<size_t>(in.rows()));
-  for (auto& row : lanes) StartChoice(&row);
-  kernel_->choose(view(), in.view(), {lanes.data(), log_totals, logits});
-  for (int64_t row = 0; row < in.rows(); ++row) {
-    choices[row] =
-        FinishChoice(lanes[static_cast<size_t>(row)], kernel_->panel_outputs, log_totals);
+  std::vector<ChoiceState> states;
+  states.reserve(rules.size());
+  for (const auto& row : rules) {
+    for (const int64_t output : row.forbidden) CheckOutput(output);
+    states.push_back(StartChoice(row));
+  }
+  kernel_->choose(view(), in.view(), states.data());
+  for (size_t row = 0; row < states.size(); ++row) {
+    choices[row] = FinishChoice(states[row], kernel_->panel_outputs);
   }
 }
 
@@ -76,10 +79,7 @@ PackedLinear PackedLinear::Select(const std::vector<int64_t>& outputs) const {
   PackedLinear selected(*kernel_, static_cast<int64_t>(outputs.size()), inputs_);
   for (size_t to = 0; to < outputs.size(); ++to) {
     const int64_t from = outputs[to];
-    if (from < 0 || from >= outputs_) {
-      throw Error(ErrorCode::kInternal, "packed weights: output " + std::to_string(from) +
-                                            " selected of " + std::to_string(outputs_));
-    }
+    CheckOutput(from);
     for (int64_t group = 0; group < groups_; ++group) {
       std::memcpy(selected.Group(static_cast<int64_t>(to), group), Group(from, group),
                   static_cast<size_t>(kernel_->group));
@@ -107,6 +107,12 @@ void PackedLinear::CheckRows(const QuantizedRows& in) const {
   throw Error(ErrorCode::kInternal, "packed weights: rows of " + std::to_string(in.inputs()) +
                                         " inputs for kernel " + in.kernel().name + ", a layer of " +
                                         std::to_string(inputs_) + " for " + kernel_->name);
+}
+
+void PackedLinear::CheckOutput(int64_t output) const {
+  if (output >= 0 && output < outputs_) return;
+  throw Error(ErrorCode::kInternal, "packed weights: output " + std::to_string(output) +
+                                        " of a layer of " + std::to_string(outputs_));
 }
 
 PanelView PackedLinear::view() const {

@@ -34,14 +34,14 @@ class PackedLinear {
   void Apply(const QuantizedRows& in, float* out, Activation activation = Activation::kNone,
              const float* residual = nullptr) const;
 
-  // Each row's greedy choice, without writing the logits. choices: [rows].
-  // logits: null, or per row where to write [outputs] logits as well; null for nowhere.
-  void Choose(const QuantizedRows& in, bool log_totals, Choice* choices,
-              float* const* logits = nullptr) const;
+  // Each row's greedy choice, without writing the logits. rules, choices: one per row.
+  void Choose(const QuantizedRows& in, const std::vector<ChoiceRules>& rules,
+              Choice* choices) const;
 
   // A layer of these outputs of this one, in this order: the candidates of a vocabulary list.
   PackedLinear Select(const std::vector<int64_t>& outputs) const;
 
+  const Kernel& kernel() const { return *kernel_; }
   int64_t inputs() const { return inputs_; }
   int64_t outputs() const { return outputs_; }
   // Memory of the packed copy.
@@ -53,6 +53,7 @@ class PackedLinear {
   // Where the group of inputs of an output lies in its panel.
   int8_t* Group(int64_t output, int64_t group) const;
   void CheckRows(const QuantizedRows& in) const;
+  void CheckOutput(int64_t output) const;
   PanelView view() const;
 
   const Kernel* kernel_;

@@ -17,17 +17,19 @@ int64_t RowStride(int64_t bytes) {
 
 }  // namespace
 
-void QuantizedRows::Assign(const float* in, int64_t rows, int64_t inputs) {
-  const int64_t padded = RoundUp(inputs, kernel_->group);
+void QuantizedRows::Assign(const Kernel& kernel, Rounding rounding, const float* in, int64_t rows,
+                           int64_t inputs) {
+  const int64_t padded = RoundUp(inputs, kernel.group);
+  kernel_ = &kernel;
   rows_ = rows;
   inputs_ = inputs;
-  stride_ = RowStride(padded * kernel_->code_bytes);
+  stride_ = RowStride(padded * kernel.code_bytes);
   const auto bytes = static_cast<size_t>(rows * stride_);
   if (codes_.size() < bytes) codes_.resize(bytes);
   if (inverse_.size() < static_cast<size_t>(rows)) inverse_.resize(static_cast<size_t>(rows));
   for (int64_t row = 0; row < rows; ++row) {
     inverse_[static_cast<size_t>(row)] =
-        kernel_->quantize(in + row * inputs, inputs, padded, rounding_, &codes_[row * stride_]);
+        kernel.quantize(in + row * inputs, inputs, padded, rounding, &codes_[row * stride_]);
   }
 }
 

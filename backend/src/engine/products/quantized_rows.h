@@ -13,10 +13,9 @@ namespace ct2triton::products {
 // memory, so that one object per thread serves all steps.
 class QuantizedRows {
  public:
-  QuantizedRows(const Kernel& kernel, Rounding rounding) : kernel_(&kernel), rounding_(rounding) {}
-
   // in: [rows, inputs].
-  void Assign(const float* in, int64_t rows, int64_t inputs);
+  void Assign(const Kernel& kernel, Rounding rounding, const float* in, int64_t rows,
+              int64_t inputs);
 
   const Kernel& kernel() const { return *kernel_; }
   int64_t rows() const { return rows_; }
@@ -24,8 +23,7 @@ class QuantizedRows {
   RowView view() const { return {codes_.data(), stride_, rows_, inverse_.data()}; }
 
  private:
-  const Kernel* kernel_;
-  Rounding rounding_;
+  const Kernel* kernel_ = &kPlainKernel;
   int64_t rows_ = 0;
   int64_t inputs_ = 0;
   int64_t stride_ = 0;

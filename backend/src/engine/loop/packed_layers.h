@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/loop/layers.h"
+#include "engine/products/packed_linear.h"
+
+namespace ct2triton {
+
+// A product that can choose among its outputs without writing them.
+class ChoosingLinear : public Linear {
+ public:
+  // Each row's greedy choice. rules, choices: one per row.
+  virtual void Choose(const float* in, const std::vector<products::ChoiceRules>& rules,
+                      products::Choice* choices) const = 0;
+};
+
+// An int8 layer of a model with its weights packed once, see engine/products. Its outputs are those
+// of CTranslate2's layer, bit by bit: a trial at load has shown it.
+class PackedLayer : public ChoosingLinear {
+ public:
+  PackedLayer(products::PackedLinear layer, products::Rounding rounding,
+              products::Activation activation);
+  size_t inputs() const override { return static_cast<size_t>(layer_.inputs()); }
+  size_t outputs() const override { return static_cast<size_t>(layer_.outputs()); }
+  void Apply(const float* in, size_t rows, float* out, const float* residual) const override;
+  std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const override;
+  void Choose(const float* in, const std::vector<products::ChoiceRules>& rules,
+              products::Choice* choices) const override;
+
+ private:
+  products::PackedLinear layer_;
+  products::Rounding rounding_;
+  products::Activation activation_;
+};
+
+// Makes the layers of a model: packed where that gives the bits of the library's layer, and the
+// library's own elsewhere.
+class LayerPacker {
+ public:
+  // Throws what products::DefaultKernel does.
+  LayerPacker();
+  LayerPacker(const LayerPacker&) = delete;
+  LayerPacker& operator=(const LayerPacker&) = delete;
+
+  // For the constructor of a DecoderModel, and not after the packer has gone.
+  LinearMaker Maker();
+
+  // "97 layers packed for avx512vnni, 61 MB", and why a layer was not.
+  std::string Description() const;
+
+ private:
+  std::unique_ptr<Linear> Make(const ctranslate2::models::Model& model, const LinearSpec& spec);
+  std::unique_ptr<Linear> Pack(const ctranslate2::models::Model& model, const LinearSpec& spec,
+                               const Linear& library);
+
+  const products::Kernel& kernel_;
+  size_t packed_ = 0;  // layers
+  size_t kept_ = 0;    // layers that stay the library's
+  size_t bytes_ = 0;   // of the packed copies
+  std::string why_;    // the first of those stays
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packed layers behind the decode loop: the bits of CTranslate2's layers, the loop's answers."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import loop_matrix
+from core.test_products import ACTIVATIONS, NAMES, random_rows, same_bits
+from ct2_triton import _core
+from ct2_triton.prepare.shipped import FOLDER
+from support.tiny import tiny_engine_model
+from tiny_families import FAMILIES
+
+DEMO = FOLDER / "model"
+SCOPES = [
+    "encoder/layer_0/self_attention/linear_0",
+    "encoder/layer_0/ffn/linear_0",
+    "decoder/layer_0/attention/linear_1",
+    "decoder/layer_0/ffn/linear_1",
+    "decoder/projection",
+]
+
+
+@pytest.fixture(params=NAMES)
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param not in _core.kernels():
+        pytest.skip(f"this processor does not have the instructions of {request.param}")
+    monkeypatch.setenv("CT2_TRITON_KERNELS", request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_layer_has_the_librarys_bits(kernel: str, scope: str, activation: str) -> None:
+    """A trained model's, with biases; 1 to 37 rows of several magnitudes."""
+    library = _core.ModelLayer(str(DEMO), "int8", scope, activation, packed=False)
+    packed = _core.ModelLayer(str(DEMO), "int8", scope, activation)
+    assert packed.packing.startswith(f"1 layers packed for {kernel}, ")
+    rows = random_rows(37, packed.inputs) * np.logspace(-3, 3, 37, dtype=np.float32)[:, None]
+    rows[11] = 0
+    expected = library.apply(rows)
+    assert same_bits(packed.apply(rows), expected)
+    for count in (1, 5, 13):
+        assert same_bits(packed.apply(rows[:count]), expected[:count])
+    residual = random_rows(37, expected.shape[1], seed=5)
+    assert same_bits(packed.apply(rows, residual), library.apply(rows, residual))
+
+
+def test_selected_outputs_have_the_librarys_bits(kernel: str) -> None:
+    outputs = [5, 0, 700, *range(100, 237)]
+    library = _core.ModelLayer(str(DEMO), "int8", "decoder/projection", packed=False)
+    packed = _core.ModelLayer(str(DEMO), "int8", "decoder/projection")
+    for layer in (library, packed):
+        layer.select(outputs)
+    rows = random_rows(9, packed.inputs)
+    assert packed.apply(rows).shape == (9, len(outputs))
+    assert same_bits(packed.apply(rows), library.apply(rows))
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return loop_matrix.matrix_models(tiny_engine_model, tmp_path_factory.mktemp("matrix"))
+
+
+def loops_answers(model: loop_matrix.MatrixModel, seed: int) -> list[dict[str, Any]]:
+    """Of random rows with random options, which join at random steps."""
+    rng = random.Random(f"{model.name} {seed}")
+    cases = [model.draw(rng) for _ in range(80)]
+    return loop_matrix.decode(model, cases, rng)
+
+
+@pytest.mark.parametrize("kind", [*sorted(FAMILIES), "vocabulary-map", "t5-narrow-heads"])
+def test_the_loop_answers_as_with_the_librarys_layers(models: dict[str, Path], kind: str) -> None:
+    """Every family's activations, gates and norms; every option of the loop."""
+    model = loop_matrix.MatrixModel(kind, models[kind], "int8")
+    assert "CTranslate2's" not in model.loop_model.packing
+    packed = loops_answers(model, 21)
+    model.loop_model = _core.LoopModel(str(models[kind]), {"compute_type": "int8"}, packed=False)
+    library = loops_answers(model, 21)
+    assert [row["ids"] for row in packed] == [row["ids"] for row in library]
+    assert any(row["score"] for row in library)
+    for ours, theirs in zip(packed, library, strict=True):
+        assert ours["score"] == pytest.approx(theirs["score"], rel=1e-5, abs=1e-5)
+
+
+def test_each_kernel_gives_the_loops_answers(models: dict[str, Path], kernel: str) -> None:
+    model = loop_matrix.MatrixModel("nllb", models["nllb"], "int8")
+    assert f"layers packed for {kernel}, " in model.loop_model.packing
+    packed = [row["ids"] for row in loops_answers(model, 22)]
+    model.loop_model = _core.LoopModel(str(models["nllb"]), {"compute_type": "int8"}, packed=False)
+    assert packed == [row["ids"] for row in loops_answers(model, 22)]
+
+
+def test_other_weights_stay_the_librarys() -> None:
+    packing = _core.LoopModel(str(DEMO), {"compute_type": "float32"}).packing
+    assert packing.startswith("0 layers packed for ")
+    assert "has no plain int8 weights" in packing
+
+
+SHOW_PACKING = """
+import sys
+from ct2_triton import _core
+print(_core.LoopModel(sys.argv[1], {"compute_type": "int8"}).packing)
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "text"),
+    [
+        ({"CT2_USE_MKL": "1"}, "are CTranslate2's: decoder/"),
+        ({"CT2_USE_MKL": "1", "CT2_PACKED_GEMM": "0"}, "15 layers packed for "),
+        ({"CT2_FORCE_CPU_ISA": "AVX"}, "15 layers packed for "),
+    ],
+    ids=str,
+)
+def test_other_ways_of_the_library(environment: dict[str, str], text: str) -> None:
+    """Its library of products by Intel replaces the weights, unless told not to; and its kernels
+    without fused multiply-add round twice.
+    """
+    process = subprocess.run(
+        [sys.executable, "-c", SHOW_PACKING, str(DEMO)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert text in process.stdout
