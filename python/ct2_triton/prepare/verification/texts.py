@@ -28,8 +28,8 @@ class TextProof:
         """
         self._subject = subject
         self._rules = subject.rules
-        self._pieces = read_pieces(subject.tokenizer_folder, subject.rules)
-        self._reference = conversion.load_tokenizer(subject.tokenizer_folder)
+        self._pieces = read_pieces(subject.stored.tokenizer_folder, subject.rules)
+        self._reference = conversion.load_tokenizer(subject.stored.tokenizer_folder)
         self.decoded_rows = 0
 
     def probe_rows(self) -> list[Row]:
