@@ -59,28 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="with --install-backend: replace the one there"
     )
-    ports = Ports()
-    parser.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="address to listen on; 0.0.0.0 for all, without any protection (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--http-host", metavar="HOST", help="another address for HTTP (default: that of --host)"
-    )
-    for name, port in ports._asdict().items():
-        parser.add_argument(
-            f"--{name}-port",
-            type=_port,
-            default=port,
-            metavar="PORT",
-            help="(default: %(default)s)",
-        )
-    parser.add_argument(
-        "--free-ports",
-        action="store_true",
-        help="take any three free ports instead and print them",
-    )
+    _add_address_arguments(parser)
     parser.add_argument(
         "--log-file",
         type=Path,
@@ -104,6 +83,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="-- ARGUMENT",
         help="passed on to tritonserver, such as -- --model-control-mode=poll",
+    )
+
+
+def _add_address_arguments(parser: argparse.ArgumentParser) -> None:
+    ports = Ports()
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on; 0.0.0.0 for all, without any protection (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--http-host", metavar="HOST", help="another address for HTTP (default: that of --host)"
+    )
+    for name, port in ports._asdict().items():
+        parser.add_argument(
+            f"--{name}-port",
+            type=_port,
+            default=port,
+            metavar="PORT",
+            help="(default: %(default)s)",
+        )
+    parser.add_argument(
+        "--free-ports",
+        action="store_true",
+        help="take any three free ports instead and print them",
     )
 
 
