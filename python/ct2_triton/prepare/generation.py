@@ -98,6 +98,10 @@ _NEUTRAL = {
     "use_cache",
 }
 
+# What CTranslate2 does anyway: end when beam_size answers have ended, and apply penalties before the
+# softmax.
+_ALWAYS_HERE = ("early_stopping", "renormalize_logits")
+
 # Of `generate` to the backend where the name or nothing else differs, with the backend's range.
 _NUMBERS = (
     ("length_penalty", "length_penalty", -5, 5),
@@ -140,10 +144,12 @@ class OwnSearch:
 
     Attributes:
         parameters: What the backend has of it, ready for config.pbtxt.
+        always_here: What needs no parameter, because CTranslate2 always does so.
         left_out: What it has not.
     """
 
     parameters: tuple[Parameter, ...]
+    always_here: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
 
     def value(self, name: str, default: float) -> float:
@@ -156,6 +162,7 @@ class OwnSearch:
         """Gives what ct2_model.json says of it."""
         return {
             "carried_over": {entry.name: entry.value for entry in self.parameters},
+            "always_here": list(self.always_here),
             "left_out": {
                 entry.name: {"value": entry.value, "reason": entry.reason}
                 for entry in self.left_out
@@ -175,6 +182,9 @@ def own_search(checkpoint: Checkpoint, rules: TokenRules) -> OwnSearch:
     """
     config = checkpoint.generation_config
     rest = _meaningful(config)
+    always_here = tuple(name for name in _ALWAYS_HERE if rest.get(name) is True)
+    for name in always_here:
+        del rest[name]
     parameters = [_beam_size(rest), _longest(rest, rules), *_numbers(rest), *_shortest(rest)]
     parameters += _suppressed(rest, rules)
     parameters += _ends(config, rules)
@@ -183,7 +193,7 @@ def own_search(checkpoint: Checkpoint, rules: TokenRules) -> OwnSearch:
         LeftOut(name, value, _REASONS.get(name, "the backend has no such option"))
         for name, value in rest.items()
     )
-    return OwnSearch(tuple(parameters), tuple(left_out))
+    return OwnSearch(tuple(parameters), always_here, tuple(left_out))
 
 
 def _meaningful(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,8 +217,6 @@ def _meaningful(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _beam_size(rest: dict[str, Any]) -> Parameter:
     beams = int(rest.pop("num_beams", 1))
-    if rest.get("early_stopping") is True:  # which is what CTranslate2 does
-        del rest["early_stopping"]
     return Parameter(
         "beam_size", str(beams), f"{_SAYS} (greedy where it says nothing). 1 is the fastest."
     )

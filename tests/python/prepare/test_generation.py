@@ -92,7 +92,26 @@ def test_a_search_of_beams_is_carried_over(tmp_path: Path, checkpoint_copy: Copy
     assert model.manifest["generation"]["left_out"] == {}
     proof = model.manifest["verification"]["own_search"]
     assert proof["rows_equal"] == 13
-    assert "CTranslate2 ends a beam search" in proof["reasons"][0]
+    (reason,) = proof["reasons"]
+    assert "at the length limit" in reason
+    assert model.manifest["generation"]["always_here"] == ["early_stopping"]
+
+
+def test_penalties_of_beams_differ_by_the_softmax(tmp_path: Path) -> None:
+    """As OPUS-MT is released: with renormalize_logits, transformers does what CTranslate2 does."""
+    given = {"num_beams": 4, "no_repeat_ngram_size": 3, "max_length": 512}
+    proofs = []
+    for renormalize in (False, True):
+        folder = tmp_path / str(renormalize)
+        checkpoint = Path(shutil.copytree(tiny_checkpoint("marian"), folder / "checkpoint"))
+        config = {**given, "renormalize_logits": renormalize}
+        model, _ = prepare_with(checkpoint, folder / "repository", **config)
+        assert "renormalize_logits" not in model.manifest["generation"]["left_out"]
+        proofs.append(model.manifest["verification"]["own_search"])
+    usual, renormalized = proofs
+    assert any("before the softmax" in reason for reason in usual["reasons"])
+    assert not any("before the softmax" in reason for reason in renormalized["reasons"])
+    assert usual["rows_equal"] < renormalized["rows_equal"] == 13
 
 
 def test_what_the_backend_has_not_is_said_and_recorded(

@@ -149,11 +149,14 @@ def _reasons(search: OwnSearch, options: dict[str, Any], *, has_prefix: bool) ->
         )
     if options["beam_size"] == 1:
         return
-    yield (
-        "CTranslate2 ends a beam search when beam_size answers have ended, as early_stopping true "
-        "does, and at the length limit the two rank unfinished answers differently"
-    )
-    if names := [name for name in _BEFORE_SOFTMAX if name in options]:
+    yield "the two beam searches rank answers differently that have not ended at the length limit"
+    if "early_stopping" not in search.always_here:
+        yield (
+            "CTranslate2 ends a beam search when beam_size answers have ended, as early_stopping "
+            "true does"
+        )
+    names = [name for name in _BEFORE_SOFTMAX if name in options]
+    if names and "renormalize_logits" not in search.always_here:
         yield (
             f"CTranslate2 applies {', '.join(names)} before the softmax, and transformers after "
             "it, which changes the scores of beams"
