@@ -29,6 +29,7 @@ class TinyOptions:
         max_positions: Longest source or target in tokens (T5 has no limit).
         d_kv: Width of a head of T5, whose heads together may be wider than the model; None gives
             `d_model` / 4, its four heads.
+        byte_fallback: Spell characters that the pieces lack in 256 further pieces, one a byte.
         train_steps: Steps of training to copy the input; 0 leaves the weights random. NLLB only.
         seed: Equal options and seeds give equal files.
     """
@@ -39,6 +40,7 @@ class TinyOptions:
     layers: int = 2
     max_positions: int = 512
     d_kv: int | None = None
+    byte_fallback: bool = False
     train_steps: int = 0
     seed: int = 0
 
@@ -82,7 +84,7 @@ def train_pieces(
 
     Args:
         folder: Where to write.
-        options: `pieces` and `seed` are used.
+        options: `pieces`, `byte_fallback` and `seed` are used.
         name: Name of the file, without its suffix `.model`.
         **spm: Further arguments of the SentencePiece trainer.
 
@@ -100,6 +102,7 @@ def train_pieces(
             model_writer=stream,
             minloglevel=2,
             num_threads=1,
+            byte_fallback=options.byte_fallback,
             **{**arguments, **spm},
         )
     return path

@@ -87,6 +87,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     ):
         default = TinyOptions.__dataclass_fields__[name.replace("-", "_")].default
         parser.add_argument(f"--{name}", type=kind, default=default, help=f"default: {default}")
+    parser.add_argument("--byte-fallback", action="store_true", help="pieces for all bytes")
     return parser.parse_args(arguments)
 
 

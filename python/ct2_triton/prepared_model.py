@@ -307,8 +307,9 @@ class PreparedModel:
         source: Where it comes from.
         rules: What a client needs (`tokenizer/languages.json`).
         manifest: The whole `ct2_model.json`: `format`, `name`, `source`, `family`, `conversion`
-            (options), `versions`, `verification` (what was compared), `files` (sha256 by path), and
-            `shortlist` (size, coverage, texts) where it has a vocabulary shortlist.
+            (options), `versions`, `generation` (what of the generation config was carried over),
+            `verification` (what was compared), `files` (sha256 by path), and `shortlist` (size,
+            coverage, texts) where it has a vocabulary shortlist.
     """
 
     directory: Path

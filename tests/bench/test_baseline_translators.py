@@ -121,8 +121,8 @@ def is_near_tie(checkpoint: Path, row: Row, one: list[int], other: list[int]) ->
     """Whether two answers part where the checkpoint has two equally good tokens."""
     prefix = len(row.target_prefix)
     asked = reference.Row(Probe(str(row)), row.input_ids, row.target_prefix)
-    (answer,) = reference.reference_answers(checkpoint, [asked], 256 - prefix, ())
     end = 2
+    answer = reference.ReferenceModel(checkpoint, ()).greedy(asked, 256 - prefix, [end])
     pairs = enumerate(zip([*one, end], [*other, end], strict=False))
     place = next(i for i, (here, there) in pairs if here != there)
     gaps = [answer.gap(place - prefix, [*ids, end][place]) for ids in (one, other)]

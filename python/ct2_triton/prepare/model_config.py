@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ct2_triton.prepare.checkpoint import Checkpoint
+    from ct2_triton.prepare.generation import OwnSearch
     from ct2_triton.prepare.options import PrepareOptions
     from ct2_triton.prepare.shortlist import Shortlist
     from ct2_triton.prepared_model import TokenRules
-
-# CTranslate2's own default limit of an output, in tokens.
-_MAX_DECODING_TOKENS = 256
 
 _OUTPUTS = (
     Tensor("OUTPUT_IDS", "TYPE_INT32"),
@@ -35,6 +33,7 @@ def build_config(
     name: str,
     checkpoint: Checkpoint,
     rules: TokenRules,
+    search: OwnSearch,
     shortlist: Shortlist | None = None,
 ) -> TritonConfig:
     """Builds the configuration, and has the backend's own code check it where that is installed.
@@ -44,6 +43,7 @@ def build_config(
         name: The model's name.
         checkpoint: Where the model comes from.
         rules: Its ids.
+        search: The search that the checkpoint asks for.
         shortlist: What its answers are made of, if it has one.
 
     Returns:
@@ -63,7 +63,7 @@ def build_config(
         ),
         outputs=_OUTPUTS,
         parameters=_parameters(
-            options.settings, checkpoint, rules, shortlist.parameters if shortlist else ()
+            options.settings, rules, search.parameters, shortlist.parameters if shortlist else ()
         ),
         instance_kind=options.instance_kind,
         comment=(
@@ -83,13 +83,11 @@ def _has_prefix(rules: TokenRules) -> bool:
 
 def _parameters(
     settings: Mapping[str, str],
-    checkpoint: Checkpoint,
     rules: TokenRules,
+    of_search: tuple[Parameter, ...],
     of_shortlist: tuple[Parameter, ...],
 ) -> tuple[Parameter, ...]:
     """The defaults, with the caller's settings in their place or after them."""
-    beam_size = int(checkpoint.generation_config.get("num_beams") or 1)
-    longest = min(_MAX_DECODING_TOKENS, rules.max_target_tokens or _MAX_DECODING_TOKENS)
     defaults = (
         Parameter("pad_id", str(rules.pad_id), "The tokenizer's <pad>."),
         Parameter(
@@ -97,18 +95,7 @@ def _parameters(
             json.dumps(rules.special_ids),
             "A row of only these has no text to translate.",
         ),
-        Parameter(
-            "beam_size",
-            str(beam_size),
-            "What the checkpoint's generation config says (greedy where it says nothing). "
-            "1 is the fastest.",
-        ),
-        Parameter(
-            "max_decoding_length",
-            str(longest),
-            "Tokens of an output, its prefix counted: CTranslate2's default, or the model's "
-            "positions where those are fewer.",
-        ),
+        *of_search,
         *of_shortlist,
     )
     kept = tuple(

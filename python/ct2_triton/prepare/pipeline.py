@@ -13,9 +13,13 @@ from ct2_triton.prepare.shortlist_text import check_readable
 from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME, PreparedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    from transformers import PreTrainedTokenizerBase
 
     from ct2_triton.prepare.checkpoint import Checkpoint
+    from ct2_triton.prepare.verification import Proof
+    from ct2_triton.prepare.verification.subject import Subject
     from ct2_triton.prepared_model import TokenRules
 
 _SHOWN = 5
@@ -122,13 +126,13 @@ def _fill(
     """Writes all files of the model; the manifest, with its checksums, last."""
     from ct2_triton.prepare import conversion
     from ct2_triton.prepare.families import recognise
+    from ct2_triton.prepare.generation import own_search
     from ct2_triton.prepare.manifest import write_manifest
     from ct2_triton.prepare.model_config import build_config
     from ct2_triton.prepare.rules import build_rules
     from ct2_triton.prepare.shortlist import build_shortlist
-    from ct2_triton.prepare.verification import prove
     from ct2_triton.prepare.verification.shortlist import add_shortlist
-    from ct2_triton.prepare.verification.subject import Subject
+    from ct2_triton.prepare.verification.subject import Conversion, Subject
 
     family = recognise(checkpoint)
     licence = checkpoint.source.license or "not stated"
@@ -138,18 +142,16 @@ def _fill(
     rules = build_rules(family, checkpoint, tokenizer, vocabulary)
     for line in _added_tokens(rules):
         report(line)
-    tokenizer_folder = folder / TOKENIZER_NAME
-    tokenizer_folder.mkdir()
-    conversion.copy_tokenizer(
-        checkpoint, tokenizer_folder, tokenizer if rules.added_tokens else None
-    )
-    rules.write(tokenizer_folder)
+    tokenizer_folder = _write_tokenizer(folder, checkpoint, tokenizer, rules)
     shortlist = (
         build_shortlist(options.shortlist, rules, vocabulary.tokens, tokenizer_folder, report)
         if options.shortlist
         else None
     )
-    config = build_config(options, folder.name, checkpoint, rules, shortlist)
+    search = own_search(checkpoint, rules)
+    config = build_config(options, folder.name, checkpoint, rules, search, shortlist)
+    for entry in search.left_out:
+        report(str(entry))
     (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
 
     report(f"converting, weights stored in {options.quantization}")
@@ -157,21 +159,43 @@ def _fill(
     model.parent.mkdir()
     conversion.convert(checkpoint.folder, model, options.quantization)
     repairs = conversion.complete_special_tokens(model, tokenizer)
-
-    report("proving: vocabulary, ids, and float32 outputs against transformers")
-    proof = prove(
-        Subject(
-            checkpoint, family, vocabulary, rules, tokenizer_folder, model, options.quantization
-        )
-    )
-    for line in (*proof.vocabulary_differences, *repairs, *map(str, proof.near_ties)):
-        report(line)
-    report(
-        f"equal: {proof.vocabulary_tokens} tokens of the vocabulary, {proof.compared_tokens} "
-        f"output tokens of {proof.probes} sentences; stored in {options.quantization}, "
-        f"{proof.stored_rows_equal} of {proof.probes} sentences come out the same"
-    )
-    results = {"family": family.name, "repairs": repairs, "verification": proof.to_dict()}
+    stored = Conversion(tokenizer_folder, model, options.quantization)
+    proof = _prove(Subject(checkpoint, family, vocabulary, rules, search, stored), repairs, report)
+    results = {
+        "family": family.name,
+        "repairs": repairs,
+        "generation": search.record,
+        "verification": proof.to_dict(),
+    }
     if shortlist:
         results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
     write_manifest(folder, checkpoint.source, options, versions, results)
+
+
+def _write_tokenizer(
+    folder: Path, checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, rules: TokenRules
+) -> Path:
+    from ct2_triton.prepare.conversion import copy_tokenizer
+
+    output = folder / TOKENIZER_NAME
+    output.mkdir()
+    copy_tokenizer(checkpoint, output, tokenizer if rules.added_tokens else None)
+    rules.write(output)
+    return output
+
+
+def _prove(subject: Subject, repairs: Sequence[str], report: Callable[[str], None]) -> Proof:
+    from ct2_triton.prepare.verification import prove
+
+    report("proving: vocabulary, ids, texts, and float32 outputs against transformers")
+    proof = prove(subject)
+    for line in (*proof.vocabulary_differences, *repairs, *map(str, proof.near_ties)):
+        report(line)
+    for line in proof.own_search.lines():
+        report(line)
+    report(
+        f"equal: {proof.vocabulary_tokens} tokens of the vocabulary, {proof.compared_tokens} "
+        f"output tokens of {proof.probes} sentences; stored in {subject.stored.quantization}, "
+        f"{proof.stored_rows_equal} of {proof.probes} sentences come out the same"
+    )
+    return proof

@@ -70,6 +70,7 @@ def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -
         SettingError: A setting is unknown or has an impossible value.
     """
     from ct2_triton.prepare.conversion import copy_tokenizer
+    from ct2_triton.prepare.generation import own_search
     from ct2_triton.prepare.manifest import write_manifest
     from ct2_triton.prepare.model_config import build_config
     from ct2_triton.prepare.shortlist import build_shortlist
@@ -87,7 +88,8 @@ def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -
         if options.shortlist
         else None
     )
-    config = build_config(options, folder.name, source, rules, shortlist)
+    search = own_search(source, rules)
+    config = build_config(options, folder.name, source, rules, search, shortlist)
     (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
     model = folder / "1" / "model"
     model.mkdir(parents=True)
@@ -95,6 +97,7 @@ def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -
         shutil.copyfile(file, model / file.name)
     record = _record()
     results = {name: record[name] for name in ("family", "repairs", "verification")}
+    results["generation"] = search.record
     if shortlist:
         results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
     write_manifest(folder, source.source, options, record["versions"], results)

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="with --install-backend: replace the one there"
     )
-    _add_addresses(parser)
+    _add_address_arguments(parser)
     parser.add_argument(
         "--log-file",
         type=Path,
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_addresses(parser: argparse.ArgumentParser) -> None:
+def _add_address_arguments(parser: argparse.ArgumentParser) -> None:
     ports = Ports()
     parser.add_argument(
         "--host",

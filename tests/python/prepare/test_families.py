@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,14 @@ import torch
 import transformers
 
 from ct2_triton.client.pieces import read_pieces
+from ct2_triton.client.tokenization import Tokenizer
 from ct2_triton.errors import UnsupportedModelError
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepared_model import PreparedModel, TokenRules
 from python.prepare.conftest import Prepared
 from support.tiny import tiny_checkpoint
 from tiny_corpus import sentences
+from tiny_models import TinyOptions
 
 MAX_NEW_TOKENS = 24
 TEXTS = sentences(8, seed=4242)
@@ -188,6 +191,20 @@ def test_legacy_nllb_has_the_source_language_last(
     found = prepared_outputs(model, case, TEXTS)
     assert found == reference_outputs(case, rules, TEXTS, checkpoint)
     assert found != prepared_outputs(prepare_usual(tmp_path), case, TEXTS)
+
+
+def test_characters_that_are_spelled_in_bytes_come_back(tmp_path: Path) -> None:
+    """The decoder of such a tokenizer.json leaves `<0xE2><0x98><0x83>`; clients read a snowman."""
+    source = tiny_checkpoint("nllb", TinyOptions(pieces=1700, byte_fallback=True))
+    checkpoint = Path(shutil.copytree(source, tmp_path / "checkpoint"))
+    path = checkpoint / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    edit_json(path, model={**content["model"], "byte_fallback": True})
+    model = prepare(PrepareOptions(str(checkpoint), tmp_path / "repository"))
+    tokenizer = Tokenizer(model.tokenizer_folder)
+    ids = tokenizer.encode("a snowman: ☃").ids
+    assert len(ids) > len("☃".encode())
+    assert tokenizer.decode(ids) == "a snowman: ☃"
 
 
 def prepare_usual(folder: Path) -> PreparedModel:

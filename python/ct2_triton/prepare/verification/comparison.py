@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import VerificationError
 from ct2_triton.prepare.rules import duplicate_ids
 from ct2_triton.prepare.verification.vocabulary import vocabulary_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ct2_triton.prepare.verification.reference import Answer, Row
@@ -93,6 +94,33 @@ class ConvertedModel:
         )
         return [self._target_ids[token] for token in result[0].hypotheses[0][len(forced) :]]
 
+    def search(self, row: Row, options: Mapping[str, Any]) -> list[int]:
+        """Translates a row with a search of the caller's.
+
+        Args:
+            row: The row.
+            options: Of CTranslate2; tokens in them are ids.
+
+        Returns:
+            The tokens after the row's prefix, with `</s>` when it came before the limit.
+        """
+        named = {**options}
+        for name in ("suppress_sequences", "end_token"):
+            if name in named:
+                named[name] = self._named(named[name])
+        result = self._translator.translate_batch(
+            [[self._source_tokens[i] for i in row.input_ids]],
+            target_prefix=[self._named(row.prefix_ids)],
+            max_input_length=0,
+            return_end_token=True,
+            **named,
+        )
+        tokens = result[0].hypotheses[0][len(row.prefix_ids) :]
+        return [self._target_ids[token] for token in tokens]
+
+    def _named(self, ids: Sequence[Any]) -> list[Any]:
+        return [self._named(i) if isinstance(i, list) else self._target_tokens[i] for i in ids]
+
 
 def compare(model: ConvertedModel, answer: Answer, max_tokens: int) -> list[NearTie]:
     """Compares one answer to its last token, going on after each near tie.
@@ -112,7 +140,7 @@ def compare(model: ConvertedModel, answer: Answer, max_tokens: int) -> list[Near
     done = 0
     while done < len(answer.ids):
         found = model.continue_row(answer.row, answer.ids[:done], max_tokens)
-        position = _first_difference(model, answer.ids[done:], found)
+        position = first_difference(model, answer.ids[done:], found)
         if position is None:
             break
         position += done
@@ -121,9 +149,19 @@ def compare(model: ConvertedModel, answer: Answer, max_tokens: int) -> list[Near
     return ties
 
 
-def _first_difference(
+def first_difference(
     model: ConvertedModel, wanted: Sequence[int], found: Sequence[int]
 ) -> int | None:
+    """Finds the first place where two outputs differ.
+
+    Args:
+        model: Knows which ids are one token.
+        wanted: One output.
+        found: The other.
+
+    Returns:
+        The index, or None.
+    """
     for position, token in enumerate(wanted):
         if position >= len(found) or not model.same_token(token, found[position]):
             return position
@@ -134,7 +172,7 @@ def _judge(answer: Answer, position: int, found: Sequence[int]) -> NearTie:
     """Excuses a difference at a near tie; any other ends the preparation."""
     wanted = answer.ids[position]
     gap = answer.gap(position, found[0]) if found else float("inf")
-    excused = NEAR_TIE * max(map(abs, answer.candidates[position].values()))
+    excused = excused_gap(answer, position)
     if not found or abs(gap) > excused:
         raise VerificationError(
             f"the converted model answers otherwise than the checkpoint: probe {answer.row.probe}, "
@@ -142,6 +180,20 @@ def _judge(answer: Answer, position: int, found: Sequence[int]) -> NearTie:
             f"(logit gap {gap:.4g}, excused up to {excused:.2g})"
         )
     return NearTie(str(answer.row.probe), position, wanted, found[0], gap)
+
+
+def excused_gap(answer: Answer, position: int) -> float:
+    """Tells how far apart two tokens may be where either may win.
+
+    Args:
+        answer: What the checkpoint gives.
+        position: Index into its ids.
+
+    Returns:
+        The difference of their logits.
+    """
+    logits = map(abs, answer.candidates[position].values())
+    return NEAR_TIE * max((logit for logit in logits if logit < math.inf), default=0.0)
 
 
 def _tokens(path: Path) -> list[str]:

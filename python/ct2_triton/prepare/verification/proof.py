@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 from ct2_triton.errors import VerificationError
 from ct2_triton.prepare import conversion
 from ct2_triton.prepare.verification.comparison import ConvertedModel, NearTie, compare
-from ct2_triton.prepare.verification.reference import Answer, reference_answers
+from ct2_triton.prepare.verification.own_search import (
+    OwnSearchProof,
+    compare_own_search,
+    reference_answers,
+)
+from ct2_triton.prepare.verification.reference import Answer, ReferenceModel
 from ct2_triton.prepare.verification.texts import TextProof
 from ct2_triton.prepare.verification.vocabulary import check_vocabulary
 
@@ -36,6 +41,7 @@ class Proof:
         decoded_rows: Rows of ids that a client and transformers read as the same text.
         compared_tokens: Output tokens of the checkpoint that the float32 conversion repeated.
         near_ties: Where they chose differently between equally good tokens.
+        own_search: What the search that the checkpoint asks for gives in both programs.
         stored_rows_equal: Probes that the model as stored answers like the checkpoint; the rest
             differ by the precision of its weights.
     """
@@ -46,6 +52,7 @@ class Proof:
     decoded_rows: int
     compared_tokens: int
     near_ties: tuple[NearTie, ...]
+    own_search: OwnSearchProof
     stored_rows_equal: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,13 +76,16 @@ def prove(subject: Subject) -> Proof:
         VerificationError: Something differs.
         ConversionError: The second conversion failed.
     """
-    check_vocabulary(subject.model, subject.vocabulary)
+    check_vocabulary(subject.stored.model, subject.vocabulary)
     texts = TextProof(subject)
     rows = texts.probe_rows()
     texts.check_added_tokens()
     missing = range(subject.rules.vocabulary_size, subject.checkpoint.config["vocab_size"])
     limit = _MAX_OUTPUT_TOKENS
-    answers = list(reference_answers(subject.checkpoint.folder, rows, limit, missing))
+    reference = ReferenceModel(subject.checkpoint.folder, missing)
+    answers = [reference.greedy(row, limit, subject.rules.end_ids) for row in rows]
+    of_own_search = reference_answers(reference, subject.search, rows)
+    del reference
     for answer in answers:
         texts.check_decoding(answer.ids)
     ties: list[NearTie] = []
@@ -84,6 +94,7 @@ def prove(subject: Subject) -> Proof:
         exact = ConvertedModel(folder, _EXACT)
         for answer in answers:
             ties += compare(exact, answer, limit)
+        own_search = compare_own_search(exact, subject.search, of_own_search)
         del exact
     return Proof(
         vocabulary_tokens=len(subject.vocabulary.tokens),
@@ -92,6 +103,7 @@ def prove(subject: Subject) -> Proof:
         decoded_rows=texts.decoded_rows,
         compared_tokens=sum(len(answer.ids) for answer in answers),
         near_ties=tuple(ties),
+        own_search=own_search,
         stored_rows_equal=_stored_rows_equal(subject, answers),
     )
 
@@ -99,10 +111,10 @@ def prove(subject: Subject) -> Proof:
 @contextmanager
 def _exact_model(subject: Subject) -> Iterator[Path]:
     """Lends a float32 conversion: the model itself, or a temporary one."""
-    if subject.quantization == _EXACT:
-        yield subject.model
+    if subject.stored.quantization == _EXACT:
+        yield subject.stored.model
         return
-    with tempfile.TemporaryDirectory(dir=subject.model.parent) as scratch:
+    with tempfile.TemporaryDirectory(dir=subject.stored.model.parent) as scratch:
         folder = Path(scratch) / "model"
         conversion.convert(subject.checkpoint.folder, folder, _EXACT)
         tokenizer = conversion.load_tokenizer(subject.checkpoint.folder)
@@ -113,7 +125,7 @@ def _exact_model(subject: Subject) -> Iterator[Path]:
 def _stored_rows_equal(subject: Subject, answers: Sequence[Answer]) -> int:
     """Counts the rows that the stored model answers like the checkpoint; it must answer all."""
     try:
-        stored = ConvertedModel(subject.model, "default")
+        stored = ConvertedModel(subject.stored.model, "default")
         found = [stored.continue_row(answer.row, (), _MAX_OUTPUT_TOKENS) for answer in answers]
     except (RuntimeError, ValueError) as error:
         raise VerificationError(f"the model as stored does not translate: {error}") from error

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `transformers` itself answers to the probes: greedy search in float32."""
+"""What `transformers` itself answers to the probes, in float32."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from transformers import GenerationConfig
+    from transformers.generation.utils import GenerateEncoderDecoderOutput
 
     from ct2_triton.prepare.verification.probes import Probe
 
@@ -37,7 +41,8 @@ class Answer:
     Attributes:
         row: The row.
         ids: The output after the prefix, `</s>` included when it came before the limit.
-        candidates: The best tokens at each position of `ids` with their logits.
+        candidates: The best tokens at each position of `ids` with their logits, or with what the
+            search makes of them; empty for a beam search.
     """
 
     row: Row
@@ -60,54 +65,97 @@ class Answer:
         return candidates[self.ids[position]] - candidates[token_id]
 
 
-def reference_answers(
-    checkpoint: Path, rows: Sequence[Row], max_tokens: int, forbidden_ids: Sequence[int]
-) -> Iterator[Answer]:
-    """Loads the checkpoint in float32 and translates row by row.
+class ReferenceModel:
+    """The checkpoint in float32, as `transformers` runs it. Not for concurrent use."""
 
-    Args:
-        checkpoint: Folder of the checkpoint.
-        rows: What to translate.
-        max_tokens: Longest output after the prefix.
-        forbidden_ids: Ids that the converted model does not have.
+    def __init__(self, checkpoint: Path, forbidden_ids: Sequence[int]) -> None:
+        """Loads the checkpoint.
 
-    Yields:
-        The answers, in order.
-    """
-    import torch
-    import transformers
+        Args:
+            checkpoint: Its folder.
+            forbidden_ids: Ids that the converted model does not have.
+        """
+        import torch
+        import transformers
 
-    model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(
-        str(checkpoint), dtype=torch.float32, local_files_only=True
-    ).eval()
-    defaults = model.generation_config
-    start = defaults.decoder_start_token_id
-    make_config: Any = transformers.GenerationConfig
-    for row in rows:
-        first = [model.config.decoder_start_token_id if start is None else start, *row.prefix_ids]
-        # A config of its own: a checkpoint may ask for beams, forced ends or penalties.
-        model.generation_config = make_config(
+        self._torch: Any = torch
+        self._make_config: Any = transformers.GenerationConfig
+        self._model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+            str(checkpoint), dtype=torch.float32, local_files_only=True
+        ).eval()
+        self._own = self._model.generation_config
+        if self._own.decoder_start_token_id is None:
+            self._own.decoder_start_token_id = self._model.config.decoder_start_token_id
+        self._forbidden = list(forbidden_ids)
+
+    def greedy(self, row: Row, max_tokens: int, end_ids: Sequence[int]) -> Answer:
+        """Translates a row with greedy search and nothing else.
+
+        Args:
+            row: What to translate.
+            max_tokens: Longest output after the prefix.
+            end_ids: Tokens that end the output.
+
+        Returns:
+            The answer, with the logits of the best tokens.
+        """
+        own = self._own
+        first = [own.decoder_start_token_id, *row.prefix_ids]
+        config = self._make_config(
             max_new_tokens=max_tokens,
             num_beams=1,
             do_sample=False,
-            eos_token_id=defaults.eos_token_id,
-            pad_token_id=defaults.pad_token_id,
+            eos_token_id=list(end_ids),
+            pad_token_id=own.pad_token_id,
             decoder_start_token_id=first[0],
-            suppress_tokens=list(forbidden_ids) or None,
+            suppress_tokens=self._forbidden or None,
         )
-        source = torch.tensor([row.input_ids])
-        result = model.generate(
+        result = self._generate(row, config, first, output_logits=True)
+        return self._answer(row, result.sequences[0, len(first) :].tolist(), result.logits or ())
+
+    def own_search(self, row: Row, max_tokens: int) -> Answer:
+        """Translates a row with the checkpoint's own generation config, within a limit.
+
+        The target language is forced as the documentation of `transformers` says.
+
+        Args:
+            row: What to translate.
+            max_tokens: Longest output, its prefix counted.
+
+        Returns:
+            The answer after its prefix; with the scores of the best tokens where it is greedy.
+        """
+        config = copy.deepcopy(self._own)
+        config.max_new_tokens, config.max_length = max_tokens, None
+        config.num_return_sequences = 1
+        config.forced_eos_token_id = None  # the limit of the proof is not the model's
+        if row.prefix_ids:
+            config.forced_bos_token_id = row.prefix_ids[0]
+        config.suppress_tokens = [*(config.suppress_tokens or ()), *self._forbidden] or None
+        result = self._generate(row, config, [config.decoder_start_token_id], output_scores=True)
+        scores = (result.scores or ()) if (config.num_beams or 1) == 1 else ()
+        skipped = len(row.prefix_ids)
+        return self._answer(row, result.sequences[0, 1 + skipped :].tolist(), scores[skipped:])
+
+    def _generate(
+        self, row: Row, config: GenerationConfig, first: list[int], **outputs: bool
+    ) -> GenerateEncoderDecoderOutput:
+        # A checkpoint may ask for beams, forced ends or penalties: `generate` takes from its model
+        # what a config that is passed leaves out.
+        self._model.generation_config = config
+        source = self._torch.tensor([row.input_ids])
+        result: GenerateEncoderDecoderOutput = self._model.generate(
             source,
-            attention_mask=torch.ones_like(source),
-            decoder_input_ids=torch.tensor([first]),
+            attention_mask=self._torch.ones_like(source),
+            decoder_input_ids=self._torch.tensor([first]),
             return_dict_in_generate=True,
-            output_logits=True,
+            **outputs,
         )
-        best = [logits[0].topk(min(_CANDIDATES, logits.shape[-1])) for logits in result.logits]
-        yield Answer(
-            row,
-            ids=result.sequences[0, len(first) :].tolist(),
-            candidates=[
-                dict(zip(top.indices.tolist(), top.values.tolist(), strict=True)) for top in best
-            ],
-        )
+        return result
+
+    def _answer(self, row: Row, ids: list[int], steps: Sequence[Any]) -> Answer:
+        best = [scores[0].topk(min(_CANDIDATES, scores.shape[-1])) for scores in steps]
+        candidates = [
+            dict(zip(top.indices.tolist(), top.values.tolist(), strict=True)) for top in best
+        ]
+        return Answer(row, ids, candidates)

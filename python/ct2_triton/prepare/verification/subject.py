@@ -11,7 +11,23 @@ if TYPE_CHECKING:
 
     from ct2_triton.prepare.checkpoint import Checkpoint
     from ct2_triton.prepare.families import ExpectedVocabulary, Family
+    from ct2_triton.prepare.generation import OwnSearch
     from ct2_triton.prepared_model import TokenRules
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was written.
+
+    Attributes:
+        tokenizer_folder: The tokenizer files that clients will read.
+        model: Folder of the converted model.
+        quantization: Type it was stored in.
+    """
+
+    tokenizer_folder: Path
+    model: Path
+    quantization: str
 
 
 @dataclass(frozen=True)
@@ -23,15 +39,13 @@ class Subject:
         family: Its family.
         vocabulary: The vocabulary that the conversion must have.
         rules: What clients will go by.
-        tokenizer_folder: The tokenizer files that clients will read.
-        model: Folder of the converted model.
-        quantization: Type it was stored in.
+        search: The search that the checkpoint asks for.
+        stored: What was written.
     """
 
     checkpoint: Checkpoint
     family: Family
     vocabulary: ExpectedVocabulary
     rules: TokenRules
-    tokenizer_folder: Path
-    model: Path
-    quantization: str
+    search: OwnSearch
+    stored: Conversion
