@@ -6,9 +6,11 @@ namespace {
 
 using D = DecodingOptions;
 using E = EngineOptions;
+using R = RequestOptions;
 
 constexpr Scope kModel = Scope::kModel;
 constexpr Scope kRequest = Scope::kRequest;
+constexpr Scope kRequestOnly = Scope::kRequestOnly;
 
 // Upper bounds stand where CTranslate2 has none and a larger value could overflow, exhaust the
 // memory or never end. They are far above any use; an operator sets lower ones (max_beam_size,
@@ -110,6 +112,15 @@ std::vector<Parameter> TokenParameters() {
   };
 }
 
+std::vector<Parameter> RequestParameters() {
+  return {
+      {"supersede_key", &R::supersede_key, kRequestOnly, FromTo(1, 256),
+       "Name of what is translated, such as one speaker's live caption: a newer request of the "
+       "same model and version with the same key ends this one.",
+       "captions-7/speaker-1"},
+  };
+}
+
 std::vector<Parameter> EngineParameters() {
   return {
       {"compute_type",
@@ -173,7 +184,7 @@ const std::vector<Parameter>& Parameters() {
   static const std::vector<Parameter> table = [] {
     std::vector<Parameter> all;
     for (auto* part : {SearchParameters, SamplingParameters, LengthParameters, TokenParameters,
-                       EngineParameters}) {
+                       RequestParameters, EngineParameters}) {
       for (auto& parameter : part()) all.push_back(std::move(parameter));
     }
     return all;

@@ -35,6 +35,8 @@ class RowQueue {
   // The rows of the next call: the one that has waited longest, and those most like it. Blocks;
   // empty once the queue is closed. An exception leaves the queue as it was.
   std::vector<Job> TakeCall(const CallBounds& bounds);
+  // Fails the waiting rows of one listener; equal rows of others go on waiting.
+  void Withdraw(const RowListener& listener, const Error& error) noexcept;
   // Fails the row that has waited longest.
   void FailOldest(const Error& error) noexcept;
 

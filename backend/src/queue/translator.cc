@@ -63,6 +63,10 @@ void Translator::Submit(std::vector<CheckedRow> rows,
   if (!to_run.empty()) pool_->queue().Add(std::move(to_run), positions, listener, *share_);
 }
 
+void Translator::Withdraw(const RowListener& listener, const Error& error) noexcept {
+  pool_->queue().Withdraw(listener, error);
+}
+
 size_t Translator::waiting() const { return *share_->rows; }
 
 std::string Translator::Description() const {

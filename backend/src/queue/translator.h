@@ -34,6 +34,9 @@ class Translator {
   // answered at once, on this thread.
   void Submit(std::vector<CheckedRow> rows, const std::shared_ptr<RowListener>& listener);
 
+  // Fails those rows of a listener that still wait.
+  void Withdraw(const RowListener& listener, const Error& error) noexcept;
+
   size_t waiting() const;           // rows of this model that no worker has taken
   std::string Description() const;  // one line for the log: model, workers, bounds of a call
 
