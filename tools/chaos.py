@@ -3,6 +3,7 @@
 
     python tools/chaos.py fuzz --long
     python tools/chaos.py storm --actions 20000
+    python tools/chaos.py supersede --minutes 30
     python tools/chaos.py reload --rounds 200
     python tools/chaos.py overload --seconds 180
     python tools/chaos.py queue-policy
@@ -108,6 +109,32 @@ def storm(args: argparse.Namespace) -> bool:
         print(f"asked to end, the server ends with status {server.stop()}")
     counted = report.answered["OK"] <= counts.success
     return not report.wrong and counted and counts.success + counts.failed <= report.requests
+
+
+def supersede(args: argparse.Namespace) -> bool:
+    """Short requests that supersede each other, over gRPC and HTTP, among others."""
+    from reliability import observe
+    from reliability.supersede_storm import SupersedeStorm
+    from server import configs
+    from server.helpers import Reference
+    from support.repository import write_model
+    from support.servers import ServerStack
+    from support.tiny import tiny_engine_model
+
+    print(f"supersede: seed {args.seed}, {args.minutes:g} minutes", flush=True)
+    engine_model = tiny_engine_model("nllb")
+    with tempfile.TemporaryDirectory() as folder, ServerStack() as stack:
+        write_model(Path(folder), "model", engine_model, configs.plain())
+        server = stack.start(Path(folder))
+        storm = SupersedeStorm(server, "model", Reference(engine_model), args.seed)
+        storm.run(5)  # what the first requests cost counts as the server's own
+        print(f"before: {observe.resources(server)}")
+        report = storm.run(60 * args.minutes)
+        print("\n".join(report.wrong[:20]))
+        print(f"requests: {dict(sorted(report.answered.items()))}")
+        alive = server.is_alive()
+        print(f"after: {observe.resources(server) if alive else 'the server has ended'}")
+    return alive and not report.wrong
 
 
 def reload(args: argparse.Namespace) -> bool:
@@ -286,6 +313,7 @@ def main() -> int:
     fuzzer.add_argument("--only", type=int, help="print and send the request of this number")
     fuzzer.add_argument("--limit-s", type=duration, default=1200.0, help="stop then (%(default)s)")
     command("storm", storm).add_argument("--actions", type=count, default=20_000)
+    command("supersede", supersede).add_argument("--minutes", type=duration, default=30.0)
     reloader = command("reload", reload)
     reloader.add_argument("--rounds", type=count, default=200)
     reloader.add_argument("--no-trim", action="store_true", help="without malloc_trim, to compare")

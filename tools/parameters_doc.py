@@ -26,8 +26,8 @@ string, and becomes the model's default:
 parameters { key: "beam_size" value { string_value: "4" } }
 ```
 
-Where the scope says "config.pbtxt and requests", a request may set it for its own rows, as a string
-or as the type itself. Lists are JSON text in both places, because Triton takes no arrays there:
+Where the scope says "requests", a request may set it for its own rows, as a string or as the type
+itself. Lists are JSON text in both places, because Triton takes no arrays there:
 
 ```python
 client.infer(model, inputs, parameters={"beam_size": 4, "end_token": '["</s>"]'})
@@ -62,7 +62,11 @@ of each keeps a key and a value per decoder layer: 98 kB for NLLB-200 600M at fl
 What is not listed follows CTranslate2: defaults are its own.
 """
 
-_SCOPES = {"model": "config.pbtxt", "request": "config.pbtxt and requests"}
+_SCOPES = {
+    "model": "config.pbtxt",
+    "request": "config.pbtxt and requests",
+    "request only": "requests",
+}
 
 
 def page(rows: list[dict[str, Any]]) -> str:
@@ -74,7 +78,7 @@ def page(rows: list[dict[str, Any]]) -> str:
     Returns:
         Markdown text.
     """
-    sections = {"decoding": "## Decoding", "engine": "## Engine"}
+    sections = {"decoding": "## Decoding", "request": "## Of one request", "engine": "## Engine"}
     parts = [_HEAD]
     for kind, title in sections.items():
         parts += [title, ""]
@@ -83,25 +87,34 @@ def page(rows: list[dict[str, Any]]) -> str:
 
 
 def _entry(row: dict[str, Any]) -> str:
-    value = row["example"].replace("\\", "\\\\").replace('"', '\\"')
     return f"""\
 ### `{row["name"]}`
 
 {row["help"]}
 
 - Type: {row["type"]}
-- Default: {_default(row["default"])}
+- Default: {_default(row)}
 - Allowed: {row["allowed"]}
 - Scope: {_SCOPES[row["scope"]]}
 
-```protobuf
-parameters {{ key: "{row["name"]}" value {{ string_value: "{value}" }} }}
-```
+{_example(row)}
 """
 
 
-def _default(value: object) -> str:
-    if value is None:
+def _example(row: dict[str, Any]) -> str:
+    name, value = row["name"], row["example"]
+    if row["scope"] == "request only":
+        return (
+            f"```python\nclient.infer(model, inputs, parameters={json.dumps({name: value})})\n```"
+        )
+    value = value.replace("\\", "\\\\").replace('"', '\\"')
+    entry = f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}'
+    return f"```protobuf\n{entry}\n```"
+
+
+def _default(row: dict[str, Any]) -> str:
+    value = row["default"]
+    if value is None or row["scope"] == "request only":
         return "none"
     if isinstance(value, str):
         return f'`"{value}"`'

@@ -34,22 +34,33 @@ constexpr bool HasRange() {
          std::is_same_v<Value, std::optional<std::int64_t>>;
 }
 
-template <class Value>
-const Value& Field(const DecodingOptions& decoding, const EngineOptions&,
-                   Value DecodingOptions::*member) {
-  return decoding.*member;
+const char* ScopeName(Scope scope) {
+  switch (scope) {
+    case Scope::kModel:
+      return "model";
+    case Scope::kRequest:
+      return "request";
+    case Scope::kRequestOnly:
+      break;
+  }
+  return "request only";
 }
 
-template <class Value>
-const Value& Field(const DecodingOptions&, const EngineOptions& engine,
-                   Value EngineOptions::*member) {
-  return engine.*member;
+// Where the parameters of one struct stand in the documentation.
+const char* KindName(const DecodingOptions&) { return "decoding"; }
+const char* KindName(const EngineOptions&) { return "engine"; }
+const char* KindName(const RequestOptions&) { return "request"; }
+
+// The struct that the member is of, with its defaults.
+template <class Value, class Owner>
+Owner DefaultsOf(Value Owner::*) {
+  return Owner();
 }
 
 py::dict DescribeParameter(const Parameter& parameter) {
   py::dict row;
   row["name"] = parameter.name;
-  row["scope"] = parameter.scope == Scope::kModel ? "model" : "request";
+  row["scope"] = ScopeName(parameter.scope);
   row["help"] = parameter.help;
   row["allowed"] = Allowed(parameter);
   row["example"] = parameter.example;
@@ -58,13 +69,11 @@ py::dict DescribeParameter(const Parameter& parameter) {
   row["max"] = py::none();
   std::visit(
       [&](auto member) {
-        const DecodingOptions decoding;
-        const EngineOptions engine;
-        const auto& value = Field(decoding, engine, member);
+        const auto owner = DefaultsOf(member);
+        const auto& value = owner.*member;
         using Value = std::decay_t<decltype(value)>;
         row["type"] = TypeName<Value>();
-        row["kind"] =
-            std::is_invocable_v<decltype(member), DecodingOptions> ? "decoding" : "engine";
+        row["kind"] = KindName(owner);
         row["default"] = value;
         if constexpr (HasRange<Value>()) {
           using Number = std::conditional_t<std::is_floating_point_v<Value>, double, std::int64_t>;
@@ -130,14 +139,18 @@ py::dict ParseModelConfigToDict(std::string_view json) {
 py::dict CheckDecodingOptions(const py::dict& request, const py::dict& model) {
   DecodingOptions decoding;
   EngineOptions engine;
+  RequestOptions of_request;
   for (const auto& [name, value] : model) {
     SetModelParameter(name.cast<std::string>(), ToParameterValue(value), &decoding, &engine);
   }
   for (const auto& [name, value] : request) {
-    SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine, &decoding);
+    SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine, &decoding,
+                        &of_request);
   }
   ValidateCombination(decoding, engine);
-  return Values(decoding);
+  py::dict values = Values(decoding);
+  for (const auto& [name, value] : Values(of_request)) values[name] = value;
+  return values;
 }
 
 bool EqualDecodingOptions(const py::dict& first, const py::dict& second) {

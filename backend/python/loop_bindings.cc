@@ -99,8 +99,10 @@ class PyModel {
 
   CheckedRow Check(const Ids& source, const Ids& prefix, const py::dict& parameters) const {
     DecodingOptions options = loaded_->defaults();
+    RequestOptions of_request;
     for (const auto& [name, value] : parameters) {
-      SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine_, &options);
+      SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine_, &options,
+                          &of_request);
     }
     auto rows = loaded_->Check({{source, prefix}}, &options);
     if (const auto reason = WhyNotLoop(*rows[0].search, *loaded_->weights())) {

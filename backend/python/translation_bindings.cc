@@ -15,6 +15,7 @@
 #include "engine/device.h"
 #include "engine/library_check.h"
 #include "queue/call_plan.h"
+#include "queue/supersede_keys.h"
 #include "queue/translator.h"
 #include "rows/row_tensors.h"
 
@@ -23,33 +24,57 @@ namespace py = pybind11;
 namespace ct2triton {
 namespace {
 
+struct Answers {
+  std::vector<RowResult> rows;
+  std::vector<Ids> grown;
+};
+
 // Waits for the rows of one `translate`.
-class Collector : public RowListener {
+class Collector : public RowListener, public Supersedable {
  public:
-  Collector(size_t rows, CallObserver* observer, std::optional<size_t> cancel_after)
+  Collector(size_t rows, CallObserver* observer, Translator* translator,
+            std::optional<size_t> cancel_after)
       : results_(rows),
         grown_(rows),
         open_(rows),
         observer_(observer),
+        translator_(translator),
         cancel_after_(cancel_after) {}
 
   CallObserver* observer() const noexcept override { return observer_; }
-  bool Cancelled() const noexcept override { return cancel_after_ && asked_++ >= *cancel_after_; }
+  bool Cancelled() const noexcept override {
+    return superseded_ || (cancel_after_ && asked_++ >= *cancel_after_);
+  }
+  bool Superseded() const noexcept override { return superseded_; }
+  bool Supersede() noexcept override {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (open_ == 0) return false;
+      failure_ = SupersededError();
+    }
+    superseded_ = true;
+    translator_->Withdraw(*this, SupersededError());
+    return true;
+  }
   void RowGrew(size_t row, int64_t id) noexcept override { grown_[row].push_back(id); }
   void RowDone(size_t row, RowResult result, const CallTimes&) noexcept override {
     Close([&] { results_[row] = std::move(result); });
   }
   void RowFailed(size_t, const Error& error, const CallTimes&) noexcept override {
-    Close([&] { failure_ = error; });
+    Close([&] {
+      if (!failure_) failure_ = error;
+    });
   }
 
-  std::vector<RowResult> Wait() {
+  void Wait() {
     std::unique_lock<std::mutex> lock(mutex_);
     done_.wait(lock, [&] { return open_ == 0; });
-    if (failure_) throw *failure_;
-    return std::move(results_);
   }
-  std::vector<Ids> grown() const { return grown_; }  // once all rows are answered
+  // Once all rows are answered. Throws what a row failed with.
+  Answers Take() {
+    if (failure_) throw *failure_;
+    return {std::move(results_), std::move(grown_)};
+  }
 
  private:
   template <typename Action>
@@ -65,9 +90,32 @@ class Collector : public RowListener {
   std::vector<Ids> grown_;  // of each row, by the one thread that runs it
   std::optional<Error> failure_;
   size_t open_;
+  std::atomic<bool> superseded_{false};
   CallObserver* const observer_;
+  Translator* const translator_;
   const std::optional<size_t> cancel_after_;
   mutable std::atomic<size_t> asked_ = 0;
+};
+
+// A row that is a request of its own to the queue, and one of several to whoever collects it.
+class OneOf : public RowListener {
+ public:
+  OneOf(std::shared_ptr<RowListener> all, size_t position)
+      : all_(std::move(all)), position_(position) {}
+
+  CallObserver* observer() const noexcept override { return all_->observer(); }
+  bool Cancelled() const noexcept override { return all_->Cancelled(); }
+  void RowGrew(size_t, int64_t id) noexcept override { all_->RowGrew(position_, id); }
+  void RowDone(size_t, RowResult result, const CallTimes& times) noexcept override {
+    all_->RowDone(position_, std::move(result), times);
+  }
+  void RowFailed(size_t, const Error& error, const CallTimes& times) noexcept override {
+    all_->RowFailed(position_, error, times);
+  }
+
+ private:
+  const std::shared_ptr<RowListener> all_;
+  const size_t position_;
 };
 
 // A Translator with a blocking front, and a record of the calls it made.
@@ -89,14 +137,10 @@ class PyTranslator : public CallObserver {
     translator_.reset();
   }
 
-  struct Answers {
-    std::vector<RowResult> rows;
-    std::vector<Ids> grown;
-  };
-
   // `parameters`: one dict for all rows, or a list of one for each.
   Answers Translate(const std::vector<Ids>& source, const std::optional<std::vector<Ids>>& prefix,
-                    const py::object& parameters, std::optional<size_t> cancel_after) {
+                    const py::object& parameters, std::optional<size_t> cancel_after,
+                    const std::string& supersede_key, bool one_by_one) {
     std::vector<DecodingOptions> options;
     if (py::isinstance<py::dict>(parameters)) {
       options.push_back(ToOptions(parameters));
@@ -110,14 +154,25 @@ class PyTranslator : public CallObserver {
     }
     const py::gil_scoped_release release;
     auto checked = Check(rows, options);
-    const auto listener = std::make_shared<Collector>(checked.size(), this, cancel_after);
-    translator_->Submit(std::move(checked), listener);
-    auto results = listener->Wait();
-    return {std::move(results), listener->grown()};
+    const auto listener =
+        std::make_shared<Collector>(checked.size(), this, translator_.get(), cancel_after);
+    if (!supersede_key.empty()) keys_.Enter(supersede_key, listener);
+    if (one_by_one) {
+      for (size_t i = 0; i < checked.size(); ++i) {
+        translator_->Submit({std::move(checked[i])}, std::make_shared<OneOf>(listener, i));
+      }
+    } else {
+      translator_->Submit(std::move(checked), listener);
+    }
+    if (listener->Superseded()) translator_->Withdraw(*listener, SupersededError());
+    listener->Wait();
+    if (!supersede_key.empty()) keys_.Leave(supersede_key, *listener);
+    return listener->Take();
   }
 
   size_t waiting() const { return translator_->waiting(); }
   std::vector<LoopCounters> loops() const { return translator_->loop_counters(); }
+  const SupersedeKeys& keys() const { return keys_; }
   std::vector<CallReport> reports() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return reports_;
@@ -128,8 +183,10 @@ class PyTranslator : public CallObserver {
  private:
   DecodingOptions ToOptions(const py::dict& parameters) const {
     DecodingOptions options = translator_->model().defaults();
+    RequestOptions of_request;
     for (const auto& [name, value] : parameters) {
-      SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine_, &options);
+      SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine_, &options,
+                          &of_request);
     }
     return options;
   }
@@ -150,6 +207,7 @@ class PyTranslator : public CallObserver {
   EngineOptions engine_;
   mutable std::mutex mutex_;
   std::vector<CallReport> reports_;
+  SupersedeKeys keys_;
   std::unique_ptr<Translator> translator_;
 };
 
@@ -163,8 +221,10 @@ py::dict Describe(const Hypothesis& hypothesis) {
 
 py::list TranslateRows(PyTranslator& translator, const std::vector<Ids>& source,
                        const std::optional<std::vector<Ids>>& prefix, const py::object& parameters,
-                       std::optional<size_t> cancel_after) {
-  const auto answers = translator.Translate(source, prefix, parameters, cancel_after);
+                       std::optional<size_t> cancel_after, const std::string& supersede_key,
+                       bool one_by_one) {
+  const auto answers =
+      translator.Translate(source, prefix, parameters, cancel_after, supersede_key, one_by_one);
   py::list rows;
   for (size_t i = 0; i < answers.rows.size(); ++i) {
     py::list hypotheses;
@@ -306,14 +366,21 @@ void BindTranslation(py::module_& module) {
            py::arg("parameters") = py::dict(), py::arg("gpu") = false, py::arg("device_index") = 0)
       .def("translate", &TranslateRows, py::arg("source"), py::arg("prefix") = py::none(),
            py::arg("parameters") = py::dict(), py::arg("cancel_after") = py::none(),
+           py::arg("supersede_key") = "", py::arg("one_by_one") = false,
            "Translate rows of ids; per row its hypotheses, best first. Threads may call at once. "
            "`grown` of the first: the ids that the row reported while it ran. `parameters`: of all "
            "rows, or a list with those of each. "
-           "`cancel_after`: the client has gone once the workers have asked so often.")
+           "`cancel_after`: the client has gone once the workers have asked so often. "
+           "`supersede_key`: a newer call with the same one ends this one. "
+           "`one_by_one`: each row is a request to the queue.")
       .def_property_readonly("calls", &CallRows,
                              "Rows of each CTranslate2 call so far, as its waiters count them.")
       .def_property_readonly("waiting", &PyTranslator::waiting, "Rows that wait for a worker.")
       .def_property_readonly("loops", &DescribeLoops, "What each decode loop has done.")
+      .def_property_readonly("supersede_keys",
+                             [](const PyTranslator& self) { return self.keys().size(); })
+      .def_property_readonly("superseded",
+                             [](const PyTranslator& self) { return self.keys().superseded(); })
       .def_property_readonly("reports", &DescribeReports, "What each of these calls did.")
       .def_property_readonly("description", &PyTranslator::description)
       .def_property_readonly("pad_id", &PyTranslator::pad_id);

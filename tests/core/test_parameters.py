@@ -15,6 +15,10 @@ from support.model_config import config_json
 TABLE: dict[str, dict[str, Any]] = {row["name"]: row for row in _core.parameters()}
 REQUEST = [name for name, row in TABLE.items() if row["scope"] == "request"]
 MODEL_ONLY = [name for name, row in TABLE.items() if row["scope"] == "model"]
+REQUEST_ONLY = [name for name, row in TABLE.items() if row["scope"] == "request only"]
+# As each of the two may set them.
+OF_REQUESTS = [name for name in TABLE if name not in MODEL_ONLY]
+OF_CONFIGS = [name for name in TABLE if name not in REQUEST_ONLY]
 
 # Options that must be set too, for a value to be allowed in combination with the rest.
 NEEDS: dict[str, dict[str, str]] = {
@@ -55,6 +59,7 @@ GOOD: dict[str, list[tuple[Any, Any]]] = {
     "return_end_token": [("true", True)],
     "replace_unknowns": [("true", True)],
     "use_vmap": [("true", True)],
+    "supersede_key": [("x", "x"), ("captions-7/1", "captions-7/1"), ("x" * 256, "x" * 256)],
     "compute_type": [("int8", "int8"), ("float", "float")],
     "inter_threads": [("2", 2)],
     "intra_threads": [("2", 2)],
@@ -62,6 +67,7 @@ GOOD: dict[str, list[tuple[Any, Any]]] = {
     "max_batch_tokens": [("4096", 4096)],
     "max_search_tokens": [("0", 0), (65536, 65536)],
     "decoding": [("loop", "loop"), ("calls", "calls")],
+    "packed_weights": [("off", "off"), ("auto", "auto")],
     "max_cache_bytes": [("0", 0), ("1000000000", 1000000000)],
     "max_queued_rows": [("64", 64)],
     "wait_for_batch": [("true", True)],
@@ -81,7 +87,7 @@ BAD: dict[str, list[Any]] = {
     "integer": ["", " 4", "4 ", "+4", "4.0", "4a", "0x4", "four", "1e3", 4.0, True, "9" * 30],
     "number": ["", " 1", "1 ", "+1", "1,5", "1x", "nan", "inf", "-inf", "1e999", "0x1p3", True],
     "boolean": ["", "yes", "on", "2", " true", 2, -1, 1.0],
-    "string": [],  # each of the two has its own rule, in TestMessages
+    "string": [],  # each has its own rule, in TestMessages and test_supersede
     "list of tokens": ["", "</s>", "2", "{}", "[1.5]", "[null]", "[true]", '[""]', "[-1]", "[[1]]"],
     "list of token lists": ["", "[1]", '["a"]', "[[]]", "[[1], []]", "[[[1]]]", "[[-1]]", '[[""]]'],
     "list of ids": ["", "1", '["a"]', "[1.0]", "[-1]", "[2147483648]", "{}", 1],
@@ -95,7 +101,7 @@ BAD["list of tokens"] += [f"[{'1,' * 40000}1]", "[" * 30000 + "]" * 30000]  # lo
 def read(name: str, value: Any) -> Any:
     """Sets one parameter where its scope allows and gives back what was kept."""
     row, others = TABLE[name], NEEDS.get(name, {})
-    if row["scope"] == "request":
+    if row["scope"] != "model":
         return _core.check_decoding_options({name: value}, others)[name]
     return _core.parse_model_config(config_json(parameters=others | {name: value}))[row["kind"]][
         name
@@ -122,7 +128,7 @@ def test_every_row_is_tested_and_has_one_sentence() -> None:
         assert ". " not in row["help"], row
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", OF_CONFIGS)
 def test_the_default_is_what_a_config_without_the_parameter_gives(name: str) -> None:
     row = TABLE[name]
     config = _core.parse_model_config(config_json())
@@ -133,11 +139,11 @@ def test_the_default_is_what_a_config_without_the_parameter_gives(name: str) -> 
 
 @pytest.mark.parametrize(("name", "given", "kept"), [(n, *pair) for n in GOOD for pair in GOOD[n]])
 def test_good_values_are_kept(name: str, given: Any, kept: Any) -> None:
-    if TABLE[name]["scope"] == "request":
+    if name in OF_REQUESTS:
         result = read(name, given)
         assert result == kept
         assert type(result) is type(TABLE[name]["default"])
-    if isinstance(given, str):
+    if name in OF_CONFIGS and isinstance(given, str):
         assert read_as_model(name, given) == kept
 
 
@@ -196,7 +202,19 @@ def test_a_request_cannot_set_what_belongs_to_the_model(name: str) -> None:
     assert caught.value.code == "invalid_argument"
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", REQUEST_ONLY)
+def test_a_config_cannot_set_what_belongs_to_a_request(name: str) -> None:
+    with pytest.raises(_core.Error) as caught:
+        _core.parse_model_config(config_json(parameters={name: TABLE[name]["example"]}))
+    assert str(caught.value) == (
+        f'model "m": parameter "{name}" cannot be set in config.pbtxt; '
+        "each request sets it for itself"
+    )
+    example = TABLE[name]["example"]
+    assert _core.check_decoding_options({name: example})[name] == example
+
+
+@pytest.mark.parametrize("name", OF_CONFIGS)
 def test_the_example_of_the_documentation_is_allowed(name: str) -> None:
     others = {"coverage_penalty": {"beam_size": "2"}}.get(name, {}) | NEEDS.get(name, {})
     config = config_json(parameters=others | {name: TABLE[name]["example"]})
@@ -257,9 +275,9 @@ class TestUnknownNames:
         with pytest.raises(_core.Error) as caught:
             _core.check_decoding_options({name: "1"})
         assert str(caught.value).startswith("unknown parameter ")
-        assert str(caught.value).endswith(f"; known are {', '.join(REQUEST)}")
+        assert str(caught.value).endswith(f"; known are {', '.join(OF_REQUESTS)}")
         assert len(str(caught.value)) < 1000
-        with pytest.raises(_core.Error, match=re.escape(f"; known are {', '.join(TABLE)}")):
+        with pytest.raises(_core.Error, match=re.escape(f"; known are {', '.join(OF_CONFIGS)}")):
             _core.parse_model_config(config_json(parameters={name: "1"}))
 
     def test_a_request_is_not_pointed_to_a_parameter_it_cannot_set(self) -> None:

@@ -38,11 +38,16 @@ def test_every_example_is_protobuf_text_with_the_tables_value() -> None:
     for block in re.findall(r"```protobuf\n(.*?)```", text, flags=re.DOTALL):
         config = text_format.Parse(block, model_config_pb2.ModelConfig())
         shown |= {name: value.string_value for name, value in config.parameters.items()}
-    assert shown == {row["name"]: row["example"] for row in _core.parameters()}
+    rows = [row for row in _core.parameters() if row["scope"] != "request only"]
+    assert shown == {row["name"]: row["example"] for row in rows}
 
 
-def test_the_request_of_the_page_is_accepted() -> None:
+def test_the_requests_of_the_page_are_accepted() -> None:
     text = parameters_doc.PAGE.read_text(encoding="utf-8")
-    (shown,) = re.findall(r"parameters=(\{.*\})\)", text)
-    kept = _core.check_decoding_options(ast.literal_eval(shown))
+    first, *others = map(ast.literal_eval, re.findall(r"parameters=(\{.*\})\)", text))
+    kept = _core.check_decoding_options(first)
     assert (kept["beam_size"], kept["end_token"]) == (4, ["</s>"])
+    rows = [row for row in _core.parameters() if row["scope"] == "request only"]
+    assert others == [{row["name"]: row["example"]} for row in rows]
+    for parameters in others:
+        _core.check_decoding_options(parameters)

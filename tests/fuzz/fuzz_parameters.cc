@@ -80,19 +80,25 @@ void CheckValue(const Value& value, const Range& range) {
       Require(!sequence.empty(), "an empty sequence");
       for (const Token& token : sequence) CheckToken(token, range);
     }
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    const bool set = range.max > 0 && !value.empty();
+    if (set) Require(Inside(static_cast<double>(value.size()), range), "a string too long");
   } else if constexpr (std::is_same_v<Value, std::vector<int64_t>>) {
     for (const int64_t id : value) Require(Inside(static_cast<double>(id), range), "an id outside");
   }
 }
 
-void CheckAll(const DecodingOptions& decoding, const EngineOptions& engine) {
+void CheckAll(const DecodingOptions& decoding, const EngineOptions& engine,
+              const RequestOptions& request) {
   for (const Parameter& parameter : Parameters()) {
     std::visit(
         [&](auto member) {
           if constexpr (std::is_invocable_v<decltype(member), const DecodingOptions&>) {
             CheckValue(decoding.*member, parameter.range);
-          } else {
+          } else if constexpr (std::is_invocable_v<decltype(member), const EngineOptions&>) {
             CheckValue(engine.*member, parameter.range);
+          } else {
+            CheckValue(request.*member, parameter.range);
           }
         },
         parameter.member);
@@ -116,6 +122,7 @@ void CheckSafe(const DecodingOptions& o, const EngineOptions& engine) {
 struct Settings {
   DecodingOptions decoding;
   EngineOptions engine;
+  RequestOptions request;
 };
 
 void Set(bool of_model, const std::string& name, const ParameterValue& value, Settings* settings) {
@@ -124,11 +131,11 @@ void Set(bool of_model, const std::string& name, const ParameterValue& value, Se
     if (of_model) {
       SetModelParameter(name, value, &settings->decoding, &settings->engine);
     } else {
-      SetRequestParameter(name, value, settings->engine, &settings->decoding);
+      SetRequestParameter(name, value, settings->engine, &settings->decoding, &settings->request);
     }
   });
   if (!accepted) Require(settings->decoding == before, "a refused value changed the options");
-  CheckAll(settings->decoding, settings->engine);
+  CheckAll(settings->decoding, settings->engine, settings->request);
 }
 
 }  // namespace

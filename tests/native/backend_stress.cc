@@ -98,12 +98,13 @@ struct Sent {
   size_t options = 0;
   bool bad = false;
   bool cancelled = false;
+  bool keyed = false;  // a newer request may supersede it
 };
 
 struct World {
   std::string folder;
   std::vector<Case> cases;
-  std::atomic<size_t> good{0}, refused{0}, cancelled{0}, loads{0}, refused_loads{0};
+  std::atomic<size_t> good{0}, refused{0}, cancelled{0}, superseded{0}, loads{0}, refused_loads{0};
   Clock::time_point end;
 };
 
@@ -196,6 +197,10 @@ Sent SomeRequest(World* world, Random* random, std::vector<TRITONBACKEND_Request
   }
   if (count == 1) sent.only = rows[0];
   auto content = Content(rows, sent.options, random);
+  sent.keyed = Draw(random, 0, 3) == 0;
+  if (sent.keyed) {
+    content.parameters.emplace_back("supersede_key", "key " + std::to_string(Draw(random, 0, 2)));
+  }
   sent.bad = Draw(random, 0, 5) == 0;
   if (sent.bad) Spoil(&content, random);
   batch->push_back(stand_in::NewRequest(std::move(content), sent.call));
@@ -205,8 +210,9 @@ Sent SomeRequest(World* world, Random* random, std::vector<TRITONBACKEND_Request
 void CheckAnswer(World* world, const Sent& sent) {
   const Answer& answer = sent.call->Wait();
   if (answer.error == TRITONSERVER_ERROR_CANCELLED) {
-    Require(sent.cancelled, "cancelled by nobody");
-    ++world->cancelled;
+    const bool superseded = answer.message.rfind("superseded", 0) == 0;
+    Require(superseded ? sent.keyed : sent.cancelled, "cancelled by nobody");
+    ++(superseded ? world->superseded : world->cancelled);
   } else if (sent.bad) {
     Require(answer.error == TRITONSERVER_ERROR_INVALID_ARG,
             "a bad request was not refused as the client's: " + answer.message);
@@ -311,9 +317,9 @@ int main(int count, char** arguments) {
   fs::remove_all(folder);
   Require(stand_in::LiveHandles() == 0, "handles were not freed");
   std::printf(
-      "seed %llu: %zu good, %zu refused, %zu cancelled requests, %zu loads, "
+      "seed %llu: %zu good, %zu refused, %zu cancelled, %zu superseded requests, %zu loads, "
       "%zu loads refused, every handle freed\n",
-      seed, world.good.load(), world.refused.load(), world.cancelled.load(), world.loads.load(),
-      world.refused_loads.load());
+      seed, world.good.load(), world.refused.load(), world.cancelled.load(),
+      world.superseded.load(), world.loads.load(), world.refused_loads.load());
   return 0;
 }

@@ -6,9 +6,11 @@ namespace {
 
 using D = DecodingOptions;
 using E = EngineOptions;
+using R = RequestOptions;
 
 constexpr Scope kModel = Scope::kModel;
 constexpr Scope kRequest = Scope::kRequest;
+constexpr Scope kRequestOnly = Scope::kRequestOnly;
 
 // Upper bounds stand where CTranslate2 has none and a larger value could overflow, exhaust the
 // memory or never end. They are far above any use; an operator sets lower ones (max_beam_size,
@@ -110,6 +112,15 @@ std::vector<Parameter> TokenParameters() {
   };
 }
 
+std::vector<Parameter> RequestParameters() {
+  return {
+      {"supersede_key", &R::supersede_key, kRequestOnly, FromTo(1, 256),
+       "Name of what is translated, such as one speaker's live caption: a newer request of the "
+       "same model and version with the same key ends this one.",
+       "captions-7/speaker-1"},
+  };
+}
+
 std::vector<Parameter> EngineParameters() {
   return {
       {"compute_type",
@@ -129,6 +140,14 @@ std::vector<Parameter> EngineParameters() {
        "load; with calls, all rows run as calls; auto is calls.",
        "loop",
        {"auto", "loop", "calls"}},
+      {"packed_weights",
+       &E::packed_weights,
+       kModel,
+       kNone,
+       "Pack int8 weights once for decode loops, which is faster and takes as much memory again "
+       "for those of the decoder; answers are the same; off keeps CTranslate2's own products.",
+       "off",
+       {"auto", "off"}},
       {"max_cache_bytes", &E::max_cache_bytes, kModel, FromTo(0, 1e15),
        "Most bytes of keys and values that the running rows of decode loops may hold, each counted "
        "up to its length limit; one row runs whatever it needs; 0 is 4 GiB.",
@@ -193,7 +212,7 @@ const std::vector<Parameter>& Parameters() {
   static const std::vector<Parameter> table = [] {
     std::vector<Parameter> all;
     for (auto* part : {SearchParameters, SamplingParameters, LengthParameters, TokenParameters,
-                       EngineParameters, ModelParameters}) {
+                       RequestParameters, EngineParameters, ModelParameters}) {
       for (auto& parameter : part()) all.push_back(std::move(parameter));
     }
     return all;

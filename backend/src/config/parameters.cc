@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <tuple>
 #include <type_traits>
 
 #include "config/nearest_name.h"
@@ -43,14 +44,21 @@ std::string Joined(const std::vector<std::string_view>& names) {
 }
 
 std::string AllowedString(const Parameter& parameter) {
-  if (parameter.choices.empty()) return "a string";
-  return "one of " + Joined(parameter.choices);
+  if (!parameter.choices.empty()) return "one of " + Joined(parameter.choices);
+  if (parameter.range.max == 0) return "a string";
+  return "a string of " + Show(parameter.range.min) + " to " + Show(parameter.range.max) + " bytes";
+}
+
+// Whether a config (kModel) or a request (kRequest) may set the parameter.
+bool Takes(Scope from, const Parameter& parameter) {
+  return parameter.scope == from ||
+         parameter.scope == (from == Scope::kModel ? Scope::kRequest : Scope::kRequestOnly);
 }
 
 [[noreturn]] void ThrowUnknown(std::string_view name, Scope scope) {
   std::vector<std::string_view> known;
   for (const Parameter& parameter : Parameters()) {
-    if (scope == Scope::kModel || parameter.scope == scope) known.push_back(parameter.name);
+    if (Takes(scope, parameter)) known.push_back(parameter.name);
   }
   std::string text = "unknown parameter " + Quote(name) + "; ";
   if (const auto nearest = NearestName(name, known)) {
@@ -68,25 +76,19 @@ bool IsAllowedChoice(const Parameter& parameter, const ParameterValue& value) {
                                  parameter.choices.end());
 }
 
-template <class Value>
-Value& Field(DecodingOptions* decoding, EngineOptions*, Value DecodingOptions::*member) {
-  return decoding->*member;
+// The structs that values are kept in. Null: none of the parameter's scope is kept there.
+using Owners = std::tuple<DecodingOptions*, EngineOptions*, RequestOptions*>;
+
+template <class Value, class Owner>
+Value& Field(const Owners& owners, Value Owner::*member) {
+  return std::get<Owner*>(owners)->*member;
 }
 
-template <class Value>
-Value& Field(DecodingOptions*, EngineOptions* engine, Value EngineOptions::*member) {
-  return engine->*member;
-}
-
-// `engine` may be null for a parameter that is kept in the decoding options.
-void Assign(const Parameter& parameter, const ParameterValue& value, DecodingOptions* decoding,
-            EngineOptions* engine) {
+void Assign(const Parameter& parameter, const ParameterValue& value, const Owners& owners) {
   const bool good =
       IsAllowedChoice(parameter, value) &&
       std::visit(
-          [&](auto member) {
-            return ParseValue(value, parameter.range, &Field(decoding, engine, member));
-          },
+          [&](auto member) { return ParseValue(value, parameter.range, &Field(owners, member)); },
           parameter.member);
   if (good) return;
   throw Error(ErrorCode::kInvalidArgument, "parameter " + Quote(parameter.name) + ": the value " +
@@ -99,9 +101,7 @@ void Assign(const Parameter& parameter, const ParameterValue& value, DecodingOpt
 std::string Allowed(const Parameter& parameter) {
   return std::visit(
       [&](auto member) -> std::string {
-        DecodingOptions decoding;
-        EngineOptions engine;
-        using Value = std::decay_t<decltype(Field(&decoding, &engine, member))>;
+        using Value = std::decay_t<decltype(Field(Owners(), member))>;
         if constexpr (std::is_same_v<Value, bool>) {
           return "true or false";
         } else if constexpr (std::is_floating_point_v<Value>) {
@@ -125,18 +125,26 @@ std::string Allowed(const Parameter& parameter) {
 
 void SetModelParameter(std::string_view name, const ParameterValue& value,
                        DecodingOptions* decoding, EngineOptions* engine) {
-  if (const Parameter* parameter = Find(name)) {
-    Assign(*parameter, value, decoding, engine);
-  } else if (!IsIgnoredParameter(name, *engine)) {
+  const Parameter* parameter = Find(name);
+  if (parameter != nullptr && Takes(Scope::kModel, *parameter)) {
+    Assign(*parameter, value, {decoding, engine, nullptr});
+  } else if (IsIgnoredParameter(name, *engine)) {
+    return;
+  } else if (parameter != nullptr) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "parameter " + Quote(name) +
+                    " cannot be set in config.pbtxt; each request sets it for itself");
+  } else {
     ThrowUnknown(name, Scope::kModel);
   }
 }
 
 void SetRequestParameter(std::string_view name, const ParameterValue& value,
-                         const EngineOptions& engine, DecodingOptions* decoding) {
+                         const EngineOptions& engine, DecodingOptions* decoding,
+                         RequestOptions* request) {
   const Parameter* parameter = Find(name);
-  if (parameter != nullptr && parameter->scope == Scope::kRequest) {
-    Assign(*parameter, value, decoding, nullptr);
+  if (parameter != nullptr && Takes(Scope::kRequest, *parameter)) {
+    Assign(*parameter, value, {decoding, nullptr, request});
   } else if (IsIgnoredParameter(name, engine)) {
     return;
   } else if (parameter != nullptr) {

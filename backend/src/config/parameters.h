@@ -11,12 +11,14 @@
 #include "config/decoding_options.h"
 #include "config/engine_options.h"
 #include "config/parse_value.h"
+#include "config/request_options.h"
 
 namespace ct2triton {
 
 enum class Scope {
-  kModel,    // config.pbtxt only
-  kRequest,  // config.pbtxt sets the model's default, a request its own value
+  kModel,        // config.pbtxt only
+  kRequest,      // config.pbtxt sets the model's default, a request its own value
+  kRequestOnly,  // requests only
 };
 
 // Where a parameter's value is kept. Its type and default follow from it.
@@ -27,15 +29,15 @@ using ParameterMember =
                  std::int64_t EngineOptions::*, bool EngineOptions::*, std::string EngineOptions::*,
                  std::optional<std::int64_t> EngineOptions::*,
                  std::vector<std::int64_t> EngineOptions::*,
-                 std::vector<std::string> EngineOptions::*>;
+                 std::vector<std::string> EngineOptions::*, std::string RequestOptions::*>;
 
 // One row of the table.
 struct Parameter {
   std::string_view name;
   ParameterMember member;
   Scope scope;
-  Range range;                                 // numbers, and the ids in lists
-  std::string_view help;                       // one sentence
+  Range range;            // of numbers, of the ids in lists, of the bytes of a string (none: any)
+  std::string_view help;  // one sentence
   std::string_view example;                    // a value as config.pbtxt writes it
   std::vector<std::string_view> choices = {};  // strings only; empty = any
 };
@@ -55,7 +57,8 @@ void SetModelParameter(std::string_view name, const ParameterValue& value,
 // Sets one parameter of a request, likewise; a parameter of model scope is refused.
 // `engine` is the model's: its allowed_parameters are ignored.
 void SetRequestParameter(std::string_view name, const ParameterValue& value,
-                         const EngineOptions& engine, DecodingOptions* decoding);
+                         const EngineOptions& engine, DecodingOptions* decoding,
+                         RequestOptions* request);
 
 // Whether a parameter that is not ours passes without a word: it is one of allowed_parameters
 // (no case, a trailing * stands for any ending) or carries Triton's own prefix "triton_".

@@ -136,9 +136,10 @@ bool ParseValue(const ParameterValue& value, const Range&, bool* out) {
   return true;
 }
 
-bool ParseValue(const ParameterValue& value, const Range&, std::string* out) {
+bool ParseValue(const ParameterValue& value, const Range& range, std::string* out) {
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr) return false;
+  if (range.max > 0 && !Inside(static_cast<double>(text->size()), range)) return false;
   *out = *text;
   return true;
 }

@@ -15,7 +15,8 @@ namespace ct2triton {
 // A value as config.pbtxt (strings only) or a request (all four) carries it.
 using ParameterValue = std::variant<std::string, std::int64_t, bool, double>;
 
-// The numbers allowed, bounds included unless said. For lists of ids: the ids in them.
+// The numbers allowed, bounds included unless said. For lists of ids: the ids in them. For strings:
+// how many bytes; 0 to 0 is any number.
 struct Range {
   double min = 0;
   double max = 0;

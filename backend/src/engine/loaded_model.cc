@@ -64,7 +64,7 @@ LoadedModel::LoadedModel(const std::string& directory, const Device& device,
 
 void LoadedModel::TryLoop() {
   try {
-    loop_ = LoopModel::Get(weights_);
+    loop_ = LoopModel::Get(weights_, engine_.packed_weights == "auto");
   } catch (const Error& error) {
     loop_refusal_ = error.what();
     if (engine_.decoding == "loop") {

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <string_view>
+#include <utility>
 
 #include "error.h"
 
@@ -38,6 +40,14 @@ class CallAtEnd {
  private:
   const std::function<void()>& call_;
 };
+void TakeWaiters(const RowListener& listener, Job* job, std::vector<Waiter>* to) {
+  for (size_t i = job->waiters.size(); i-- > 0;) {
+    if (job->waiters[i].listener.get() != &listener) continue;
+    std::swap(job->waiters[i], job->waiters.back());
+    to->push_back(std::move(job->waiters.back()));
+    job->waiters.pop_back();
+  }
+}
 
 }  // namespace
 
@@ -167,6 +177,27 @@ void RowQueue::ForgetHash(Jobs::iterator job) noexcept {
   const auto known =
       std::find_if(begin, end, [job](const auto& entry) { return entry.second == job; });
   if (known != end) by_hash_.erase(known);
+}
+
+// Where there is no memory to collect them in, rows stay until a worker would take them.
+void RowQueue::Withdraw(const RowListener& listener, const Error& error) noexcept {
+  std::vector<Waiter> withdrawn;
+  try {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto it = jobs_.begin(); it != jobs_.end();) {
+      const auto job = it++;
+      TakeWaiters(listener, &*job, &withdrawn);
+      if (!job->waiters.empty()) continue;
+      ForgetHash(job);
+      jobs_.erase(job);
+    }
+  } catch (const std::bad_alloc&) {
+  }
+  for (Waiter& waiter : withdrawn) {
+    waiter.waiting = Counted();
+    waiter.listener->RowFailed(waiter.position, error, NoTime());
+  }
+  space_.notify_all();
 }
 
 void RowQueue::FailFirst(const Error& error) noexcept {

@@ -50,6 +50,8 @@ class RowQueue {
   std::vector<Job> TakeCall(const CallBounds& bounds, size_t lanes);
   // Rows for a loop, in turn. Likewise.
   std::vector<Job> TakeRows(const AdmissionBounds& bounds);
+  // Fails the waiting rows of one listener; equal rows of others go on waiting.
+  void Withdraw(const RowListener& listener, const Error& error) noexcept;
   // Fails the row whose turn it is.
   void FailFirst(const Error& error) noexcept;
 

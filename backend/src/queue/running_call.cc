@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "queue/supersede_keys.h"
 #include "steady_clock.h"
 
 namespace ct2triton {
@@ -62,7 +63,21 @@ void RunningCall::CountShares() noexcept {
   }
 }
 
-bool RunningCall::Cancelled(size_t position) const { return IsCancelled(jobs_[position]); }
+bool RunningCall::Cancelled(size_t position) {
+  FailSuperseded(&jobs_[position]);
+  return IsCancelled(jobs_[position]);
+}
+
+void RunningCall::FailSuperseded(Job* job) noexcept {
+  for (size_t i = job->waiters.size(); i-- > 0;) {
+    if (!job->waiters[i].listener->Superseded()) continue;
+    std::swap(job->waiters[i], job->waiters.back());
+    times_.compute_end_ns = times_.end_ns = SteadyNow_ns();
+    if (job->waiters.size() == 1) job->running = Counted();
+    const Waiter waiter = TakeCounted(job, nullptr);
+    waiter.listener->RowFailed(waiter.position, SupersededError(), times_);
+  }
+}
 
 void RunningCall::RowGrew(size_t position, int64_t id) {
   Job& job = jobs_[position];

@@ -22,7 +22,7 @@ class RunningCall : public CallWatcher {
   const std::vector<const CheckedRow*>& rows() const { return rows_; }
   CallTimes* times() { return &times_; }
 
-  bool Cancelled(size_t position) const override;
+  bool Cancelled(size_t position) override;
   void RowGrew(size_t position, int64_t id) override;
   void RowEnded(size_t position, RowResult result) override;
 
@@ -43,6 +43,7 @@ class RunningCall : public CallWatcher {
 
   void CountShares() noexcept;
   void Deliver(Job* job, RowResult result);
+  void FailSuperseded(Job* job) noexcept;
   // Takes one who waits for the job's row, with its part in the report. `result` null: it failed.
   Waiter TakeCounted(Job* job, const RowResult* result) noexcept;
   void Report(CallObserver* observer, Share* share) const noexcept;

@@ -73,16 +73,22 @@ void Translator::Submit(std::vector<CheckedRow> rows,
 
 std::vector<LoopCounters> Translator::loop_counters() const { return pool_->loop_counters(); }
 
+void Translator::Withdraw(const RowListener& listener, const Error& error) noexcept {
+  pool_->Withdraw(listener, error);
+}
+
 size_t Translator::waiting() const { return *share_->rows; }
 
 std::string Translator::Description() const {
   const PoolSettings& settings = pool_->settings();
   return model_.Description() + ", " +
-         (model_.loop() ? "decode loops for greedy rows, calls for others" : "calls") + ", " +
-         std::to_string(settings.workers) + " of " + std::to_string(settings.threads_per_worker) +
-         " thread(s) at a time, calls of up to " + std::to_string(settings.bounds.max_rows) +
-         " rows and " + std::to_string(settings.bounds.max_tokens) + " tokens" +
-         model_.MapDescription();
+         (model_.loop() ? "decode loops for greedy rows (" + model_.loop()->description() +
+                              "), calls for others"
+                        : "calls") +
+         ", " + std::to_string(settings.workers) + " of " +
+         std::to_string(settings.threads_per_worker) + " thread(s) at a time, calls of up to " +
+         std::to_string(settings.bounds.max_rows) + " rows and " +
+         std::to_string(settings.bounds.max_tokens) + " tokens" + model_.MapDescription();
 }
 
 }  // namespace ct2triton

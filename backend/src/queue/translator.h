@@ -37,6 +37,9 @@ class Translator {
 
   std::vector<LoopCounters> loop_counters() const;  // of each decode loop
   size_t waiting() const;                           // rows of this model that no worker has taken
+  // Fails those rows of a listener that still wait.
+  void Withdraw(const RowListener& listener, const Error& error) noexcept;
+
   std::string Description() const;  // one line for the log: model, workers, bounds of a call
 
  private:

@@ -58,6 +58,12 @@ void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& po
   if (!of_calls.empty()) calls_->queue().Add(std::move(of_calls), call_positions, listener, share);
 }
 
+void WorkerPool::Withdraw(const RowListener& listener, const Error& error) noexcept {
+  if (gpu_) gpu_->queue().Withdraw(listener, error);
+  if (calls_) calls_->queue().Withdraw(listener, error);
+  if (loops_) loops_->queue().Withdraw(listener, error);
+}
+
 std::vector<LoopCounters> WorkerPool::loop_counters() const {
   return loops_ ? loops_->counters() : std::vector<LoopCounters>();
 }

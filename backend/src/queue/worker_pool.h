@@ -25,6 +25,9 @@ class WorkerPool {
   void Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
            const std::shared_ptr<RowListener>& listener, const QueueShare& share);
 
+  // Fails those rows of a listener that still wait.
+  void Withdraw(const RowListener& listener, const Error& error) noexcept;
+
   const PoolSettings& settings() const { return settings_; }
   std::vector<LoopCounters> loop_counters() const;  // of each loop that has run
 

@@ -28,6 +28,9 @@ class RowListener {
   virtual CallObserver* observer() const noexcept = 0;
   // True once the client has gone; rows that wait are then failed with kCancelled.
   virtual bool Cancelled() const noexcept = 0;
+  // True once a newer request has taken this one's place. Its rows are then failed between two
+  // steps, while their call goes on.
+  virtual bool Superseded() const noexcept;
   // The answer of this row has grown by one id, which will not change. Reported of greedy rows;
   // the ids so reported are the answer, or what was reported when the row failed.
   virtual void RowGrew(size_t row, int64_t id) noexcept;
@@ -35,6 +38,7 @@ class RowListener {
   virtual void RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept = 0;
 };
 
+inline bool RowListener::Superseded() const noexcept { return false; }
 inline void RowListener::RowGrew(size_t, int64_t) noexcept {}
 
 }  // namespace ct2triton

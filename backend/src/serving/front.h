@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "config/request_options.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
 #include "triton/request.h"
@@ -23,6 +24,7 @@ class AnswerEncoder {
 };
 
 struct DecodedRequest {
+  RequestOptions options;
   std::vector<CheckedRow> rows;
   std::unique_ptr<const AnswerEncoder> encoder;
 };

@@ -45,15 +45,16 @@ RequestTensors ReadTensors(const RequestHandle& request, const ModelConfig& conf
   return tensors;
 }
 
-// The options of a request that sets any; nothing where the model's defaults hold unchanged.
+// The decoding options of a request that sets any; nothing where the model's defaults hold. What
+// else it sets goes into `of_request`.
 std::optional<DecodingOptions> ReadOptions(const RequestHandle& request, bool scores_wanted,
-                                           const ModelConfig& config) {
+                                           const ModelConfig& config, RequestOptions* of_request) {
   const auto parameters = request.Parameters();
   const bool turn_scores_on = scores_wanted && !config.decoding.return_scores;
   if (parameters.empty() && !turn_scores_on) return std::nullopt;
   DecodingOptions options = config.decoding;
   for (const auto& [name, value] : parameters) {
-    SetRequestParameter(name, value, config.engine, &options);
+    SetRequestParameter(name, value, config.engine, &options, of_request);
   }
   if (scores_wanted) options.return_scores = true;
   return options;
@@ -66,8 +67,8 @@ DecodedRequest IdsFront::Decode(const RequestHandle& request) const {
   const bool scores = std::find(wanted.begin(), wanted.end(), tensor::kScores) != wanted.end();
   const RequestTensors tensors = ReadTensors(request, config_);
   const bool batched = tensors.input_ids.shape.size() > 1;
-  const auto options = ReadOptions(request, scores, config_);
   DecodedRequest decoded;
+  const auto options = ReadOptions(request, scores, config_, &decoded.options);
   decoded.rows =
       model_.Check(SplitRows(tensors, model_.padding_to_strip()), options ? &*options : nullptr);
   decoded.encoder =

@@ -35,7 +35,12 @@ InstanceState::InstanceState(TRITONBACKEND_ModelInstance* instance)
       model_(ModelState::Of(InstanceModel(instance))),
       translator_(model_.TranslatorOn(InstanceDevice(instance))),
       front_(model_.config(), translator_->model()),
-      context_{instance, this, &front_, translator_.get(), std::make_shared<InFlight>()} {}
+      context_{instance,
+               this,
+               &front_,
+               translator_.get(),
+               model_.supersede_keys(),
+               std::make_shared<InFlight>()} {}
 
 InstanceState::~InstanceState() { context_.in_flight->WaitUntilNone(); }
 

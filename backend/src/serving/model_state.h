@@ -10,6 +10,7 @@
 
 #include "config/model_config.h"
 #include "engine/device.h"
+#include "queue/supersede_keys.h"
 #include "queue/translator.h"
 #include "rows/call_report.h"
 #include "triton/map_counters.h"
@@ -37,6 +38,9 @@ class ModelState {
   // The translator on `device`, loaded at the first call. May be called from several threads.
   std::shared_ptr<Translator> TranslatorOn(const Device& device);
 
+  // Of all instances.
+  SupersedeKeys* supersede_keys() { return &supersede_keys_; }
+
   // Feeds the metrics of this model.
   void Count(const CallReport& report) noexcept;
 
@@ -46,6 +50,7 @@ class ModelState {
   const std::string label_;  // "model 'name' version 1"
   const ModelConfig config_;
   const std::string directory_;  // the files of CTranslate2
+  SupersedeKeys supersede_keys_;
 
   std::mutex mutex_;
   std::vector<std::pair<Device, std::shared_ptr<Translator>>> translators_;

@@ -42,26 +42,46 @@ void PendingRequest::Decode() noexcept {
     LogVerboseLazily([&] {
       return "request '" + request_.Id() + "': " + std::to_string(unanswered_) + " rows";
     });
-    if (unanswered_ > 0) return;
+    Enter();
+    if (!results_.empty()) return;
   } catch (...) {
     failure_ = CurrentError();
+    unanswered_ = 0;
     decoded_.rows.clear();
   }
   Finish();
 }
 
+// The last thing that may fail: a request that is refused ends no other one.
+void PendingRequest::Enter() {
+  const std::string& key = decoded_.options.supersede_key;
+  if (!key.empty()) context_.supersede_keys->Enter(key, shared_from_this());
+}
+
 void PendingRequest::Submit() noexcept {
   if (decoded_.rows.empty()) return;
+  if (superseded_) return Finish();
   try {
     context_.translator->Submit(std::move(decoded_.rows), shared_from_this());
   } catch (...) {
     Fail(CurrentError());
   }
+  // Meanwhile, perhaps, before the rows were there to be withdrawn.
+  if (superseded_) context_.translator->Withdraw(*this, SupersededError());
 }
 
-void PendingRequest::Fail(const Error& error) noexcept {
+bool PendingRequest::Fail(const Error& error) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (unanswered_ > 0 && !failure_) failure_ = error;
+  if (unanswered_ == 0 || failure_) return false;
+  failure_ = error;
+  return true;
+}
+
+bool PendingRequest::Supersede() noexcept {
+  if (!Fail(SupersededError())) return false;
+  superseded_ = true;
+  context_.translator->Withdraw(*this, SupersededError());
+  return true;
 }
 
 bool PendingRequest::Cancelled() const noexcept {
@@ -91,6 +111,8 @@ void PendingRequest::CountAnswered(const CallTimes& times) noexcept {
 // Nothing of the instance may be used once the request is released: its model may be gone.
 void PendingRequest::Finish() noexcept {
   // Its rows may have ended half-way: such an answer must not pass for a whole one.
+  const std::string& key = decoded_.options.supersede_key;
+  if (!key.empty()) context_.supersede_keys->Leave(key, *this);
   if (!failure_ && request_.IsCancelled()) failure_ = client_cancelled;
   if (!failure_) SendAnswer();
   if (failure_) SendFailure();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "error.h"
+#include "queue/supersede_keys.h"
 #include "queue/translator.h"
 #include "rows/row_listener.h"
 #include "serving/front.h"
@@ -24,13 +26,16 @@ struct RequestContext {
   CallObserver* observer = nullptr;
   const Front* front = nullptr;
   Translator* translator = nullptr;
+  SupersedeKeys* supersede_keys = nullptr;
   std::shared_ptr<InFlight> in_flight;
 };
 
 // One request from the moment it is ours until it is answered and given back. It answers exactly
 // once and releases exactly once on every path, at the latest in its destructor. What its tensors
 // mean, the front knows.
-class PendingRequest : public RowListener, public std::enable_shared_from_this<PendingRequest> {
+class PendingRequest : public RowListener,
+                       public Supersedable,
+                       public std::enable_shared_from_this<PendingRequest> {
  public:
   explicit PendingRequest(const RequestContext& context) : context_(context) {}
   ~PendingRequest() override;
@@ -45,11 +50,14 @@ class PendingRequest : public RowListener, public std::enable_shared_from_this<P
   CallObserver* observer() const noexcept override { return context_.observer; }
   // Also once a row has failed: the other rows would be computed for nothing.
   bool Cancelled() const noexcept override;
+  bool Superseded() const noexcept override { return superseded_; }
+  bool Supersede() noexcept override;
   void RowDone(size_t row, RowResult result, const CallTimes& times) noexcept override;
   void RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept override;
 
  private:
-  void Fail(const Error& error) noexcept;
+  bool Fail(const Error& error) noexcept;
+  void Enter();
   void CountAnswered(const CallTimes& times) noexcept;
   void Finish() noexcept;
   void SendAnswer() noexcept;
@@ -64,6 +72,7 @@ class PendingRequest : public RowListener, public std::enable_shared_from_this<P
   std::vector<RowResult> results_;
   std::optional<Error> failure_;  // the first one
   RequestTimes times_;
+  std::atomic<bool> superseded_{false};
 };
 
 }  // namespace ct2triton

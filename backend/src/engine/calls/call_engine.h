@@ -20,7 +20,7 @@ class CallWatcher {
   virtual ~CallWatcher() = default;
   // True to end the row at this position of the call; asked between the steps of a search that can
   // end rows alone.
-  virtual bool Cancelled(size_t position) const = 0;
+  virtual bool Cancelled(size_t position) = 0;
   // The answer of the row at this position has grown by an id that will not change.
   virtual void RowGrew(size_t position, int64_t id) = 0;
   // The row at this position has ended, others may not have: of searches that report rows.

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/loop_engine.h"
 
+#include <iomanip>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <utility>
 
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_support.h"
+#include "engine/loop/packed_layers.h"
+#include "engine/loop/trial.h"
+#include "engine/thread_scope.h"
 
 namespace ct2triton {
 namespace {
@@ -14,26 +19,43 @@ namespace {
 // Caches that nobody uses and that are kept for the next rows.
 constexpr size_t kKeptCacheBytes = size_t{64} << 20;
 
+std::string Describe(const TrialReport& trial) {
+  std::ostringstream text;
+  text << "trial of " << trial.tokens << " tokens: logits within " << std::setprecision(2)
+       << trial.largest_error << " (allowed " << trial.tolerance << "), " << trial.ns / 1'000'000
+       << " ms";
+  return text.str();
+}
+
 }  // namespace
 
-std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights) {
+std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights,
+                                          bool packed) {
   static std::mutex mutex;  // a second model on the same weights waits for the first one's trial
-  static std::map<const Weights*, std::weak_ptr<LoopModel>> models;
+  static std::map<std::pair<const Weights*, bool>, std::weak_ptr<LoopModel>> models;
   const std::lock_guard<std::mutex> lock(mutex);
   for (auto it = models.begin(); it != models.end();) {
     it = it->second.expired() ? models.erase(it) : std::next(it);
   }
-  if (const auto known = models.find(weights.get()); known != models.end()) {
-    if (auto model = known->second.lock()) return model;
-  }
-  auto model = std::make_shared<LoopModel>(std::make_shared<const DecoderModel>(weights),
-                                           std::make_shared<CachePool>(kKeptCacheBytes));
-  models[weights.get()] = model;
+  auto& known = models[{weights.get(), packed}];
+  auto model = known.lock();
+  if (!model) known = model = std::make_shared<LoopModel>(weights, packed);
   return model;
 }
 
-LoopModel::LoopModel(std::shared_ptr<const DecoderModel> model, std::shared_ptr<CachePool> pool)
-    : model_(std::move(model)), pool_(std::move(pool)) {}
+LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
+    : pool_(std::make_shared<CachePool>(kKeptCacheBytes)) {
+  RunInThreadScope(weights->device(), /*threads=*/1, [&] {
+    if (packed) {
+      LayerPacker packer;
+      model_ = std::make_shared<const DecoderModel>(weights, packer.Maker());
+      description_ = packer.Description() + ", ";
+    } else {
+      model_ = std::make_shared<const DecoderModel>(weights);
+    }
+    description_ += Describe(TryDecoder(*model_));
+  });
+}
 
 std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {
   return std::make_unique<DecodeLoop>(model_, pool_);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "rows/checked_row.h"
@@ -73,10 +74,11 @@ class LoopEngine {
 class LoopModel {
  public:
   // The one of these weights, made at the first call, when a trial holds the loop against calls of
-  // CTranslate2. Throws Error(kUnsupported), with the reason, where the loop cannot run the model.
-  static std::shared_ptr<LoopModel> Get(const std::shared_ptr<const Weights>& weights);
+  // CTranslate2. `packed`: int8 weights are packed once, where that gives the same bits.
+  // Throws Error(kUnsupported), with the reason, where the loop cannot run the model.
+  static std::shared_ptr<LoopModel> Get(const std::shared_ptr<const Weights>& weights, bool packed);
 
-  LoopModel(std::shared_ptr<const DecoderModel> model, std::shared_ptr<CachePool> pool);
+  LoopModel(const std::shared_ptr<const Weights>& weights, bool packed);
 
   std::unique_ptr<LoopEngine> NewLoop() const;
   // Whether loops can run this row; a call of CTranslate2 can run every row.
@@ -84,9 +86,12 @@ class LoopModel {
   // Memory for keys and values that the row holds while it runs.
   size_t CacheBytes(const CheckedRow& row) const;
   size_t cache_bytes_in_use() const;
+  // For the log: what was packed, what the trial found and how long it took.
+  const std::string& description() const { return description_; }
 
  private:
-  const std::shared_ptr<const DecoderModel> model_;
+  std::string description_;
+  std::shared_ptr<const DecoderModel> model_;
   const std::shared_ptr<CachePool> pool_;
 };
 

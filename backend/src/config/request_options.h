@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace ct2triton {
+
+// What a request may say about itself, beside how its rows are decoded. Ranges and documentation:
+// the table in parameter_table.cc.
+struct RequestOptions {
+  std::string supersede_key;  // a newer request with the same key ends this one; empty = none does
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A newer request with the same supersede_key ends the older one; its neighbours notice nothing."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tritonclient.utils import InferenceServerException
+
+from ct2_triton.serve import TritonServer
+from reliability import observe
+from reliability.supersede_storm import SUPERSEDED, SupersedeStorm, http_infer
+from server import configs
+from server.conftest import LoadModel
+from server.helpers import Connection, Ids, Pending, Reference, sentences, wait_until
+from support.repository import write_model
+from support.servers import MakeServer
+
+pytestmark = pytest.mark.server
+
+LIMIT = {"beam_size": 1, "max_decoding_length": 8}
+# One worker and one row in a call, so that all others wait while a row runs.
+ONE_BY_ONE = {"inter_threads": 1, "intra_threads": 1, "max_batch_rows": 1}
+STORM_SECONDS = 5
+
+
+class Busy:
+    """A model whose one worker runs long rows; what comes next waits."""
+
+    def __init__(self, connection: Connection, model: str, reference: Reference) -> None:
+        rows = sentences(reference, 8, seed=5)
+        self._connection = connection
+        self._model = model
+        self._sent = [
+            connection.start(model, [row], [prefix], beam_size=8, max_decoding_length=500)
+            for row, prefix in rows
+        ]
+        wait_until(lambda: connection.statistics(model).inference_stats.success.count > 0)
+
+    def settle(self) -> None:
+        """Waits until all sent before is in the backend: a refusal comes from there."""
+        self._connection.refusal(self._model, [[-1]], [[5]])
+
+    def wait(self) -> None:
+        for pending in self._sent:
+            pending.get_result()
+
+
+def superseded(pending: Pending) -> bool:
+    """Waits for the end of a request."""
+    try:
+        pending.get_result()
+    except InferenceServerException as error:
+        if (error.status(), error.message()) == ("StatusCode.CANCELLED", SUPERSEDED):
+            return True
+        raise
+    return False
+
+
+def answer(pending: Pending) -> Any:
+    return pending.get_result().as_numpy("OUTPUT_IDS").tolist()
+
+
+def test_older_requests_that_wait_are_answered_so(
+    load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
+) -> None:
+    model = load(configs.plain(**ONE_BY_ONE), "superseding")
+    busy = Busy(connection, model, reference)
+    rows = sentences(reference, 8)
+    newest, *others = (
+        connection.start(model, [row], [prefix], **LIMIT, **key)
+        for (row, prefix), key in zip(
+            rows, [{"supersede_key": "a"}, {"supersede_key": "b"}, {}], strict=False
+        )
+    )
+    for row, prefix in rows[3:]:
+        busy.settle()
+        older = newest
+        newest = connection.start(model, [row], [prefix], **LIMIT, supersede_key="a")
+        assert superseded(older)
+    expected = [reference.translate(row, prefix, **LIMIT) for row, prefix in rows]
+    assert answer(newest) == [expected[-1]]
+    assert [answer(other) for other in others] == [[expected[1]], [expected[2]]]
+    busy.wait()
+    # Triton has no reason of its own for it.
+    failed = observe.settled(server, model).failures
+    assert failed["BACKEND"] == 5 + 5  # superseded, and refused by settle()
+    assert connection.translate(model, *rows[0], **LIMIT) == expected[0]
+
+
+def test_a_request_may_supersede_one_of_the_same_batch(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    """Triton holds both back until they are a whole batch; no row of the older one is run."""
+    batching = "max_batch_size: 2\ndynamic_batching { max_queue_delay_microseconds: 60000000 }\n"
+    model = load(configs.plain(batching=batching, **ONE_BY_ONE), "one_batch")
+    (row, prefix), (other, other_prefix) = sentences(reference, 2)
+    older = connection.start(model, [row], [prefix], **LIMIT, supersede_key="a")
+    newer = connection.start(model, [other], [other_prefix], **LIMIT, supersede_key="a")
+    ends = [older, newer]
+    outcomes = [superseded(pending) for pending in ends]
+    assert sorted(outcomes) == [False, True]  # which came first, Triton's threads decide
+    cases = [(row, prefix), (other, other_prefix)]
+    winner = outcomes.index(False)
+    pair = cases[winner]
+    again = [connection.start(model, [pair[0]], [pair[1]], **LIMIT) for _ in range(2)]
+    for pending in again:
+        assert answer(pending) == [reference.translate(*pair, **LIMIT)]
+    assert connection.statistics(model).inference_stats.fail.count == 1
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_older_requests_that_run_are_answered_so(
+    load: LoadModel, connection: Connection, reference: Reference, beams: int
+) -> None:
+    model = load(configs.plain(**ONE_BY_ONE), f"running_{beams}")
+    (row, prefix), (other, other_prefix) = sentences(reference, 2)
+    long = {"beam_size": beams, "min_decoding_length": 500, "max_decoding_length": 500}
+    expected = [reference.translate(other, other_prefix, **LIMIT)]
+    for _ in range(30):
+        older = connection.start(model, [row], [prefix], **long, supersede_key="a")
+        connection.refusal(model, [[-1]], [[5]])  # so the older one is in the backend
+        newer = connection.start(model, [other], [other_prefix], **LIMIT, supersede_key="a")
+        was_superseded = superseded(older)
+        assert answer(newer) == expected
+        if was_superseded:
+            return
+    pytest.fail("never superseded")
+
+
+def test_http_requests_supersede_and_are_superseded(
+    load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
+) -> None:
+    model = load(configs.plain(**ONE_BY_ONE), "over_http")
+    busy = Busy(connection, model, reference)
+    (row, prefix), (other, other_prefix) = sentences(reference, 2)
+    replies: list[tuple[int, Any]] = []
+
+    def send(ids: Ids, target: Ids) -> threading.Thread:
+        thread = threading.Thread(
+            target=lambda: replies.append(
+                http_infer(server, model, ids, target, **LIMIT, supersede_key="a")
+            )
+        )
+        thread.start()
+        return thread
+
+    older = connection.start(model, [row], [prefix], **LIMIT, supersede_key="a")
+    busy.settle()
+    over_http = send(other, other_prefix)
+    assert superseded(older)  # by the one over HTTP
+    newer = connection.start(model, [row], [prefix], **LIMIT, supersede_key="a")
+    over_http.join()
+    assert replies == [(replies[0][0], {"error": SUPERSEDED})]
+    assert replies[0][0] in {400, 499}  # Triton 2.51 says 400, later ones 499
+    assert answer(newer) == [reference.translate(row, prefix, **LIMIT)]
+    busy.wait()
+    status, reply = http_infer(server, model, row, prefix, **LIMIT, supersede_key="a")
+    assert status == 200
+    assert reply["outputs"][0]["data"] == reference.translate(row, prefix, **LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"), [("", '""'), ("x" * 257, '"' + "x" * 80 + '"...'), (7, "7"), (True, "true")]
+)
+def test_a_bad_key_is_refused_and_ends_nothing(
+    connection: Connection, reference: Reference, key: Any, shown: str
+) -> None:
+    ((row, prefix),) = sentences(reference, 1)
+    text = connection.refusal("nllb", [row], [prefix], **LIMIT, supersede_key=key)
+    assert text == (
+        f'parameter "supersede_key": the value {shown} is not allowed; '
+        "give a string of 1 to 256 bytes"
+    )
+    good = connection.translate("nllb", row, prefix, **LIMIT, supersede_key="a")
+    assert good == reference.translate(row, prefix, **LIMIT)
+
+
+def test_a_request_that_is_refused_supersedes_nothing(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    model = load(configs.plain(**ONE_BY_ONE), "refused")
+    busy = Busy(connection, model, reference)
+    ((row, prefix),) = sentences(reference, 1)
+    older = connection.start(model, [row], [prefix], **LIMIT, supersede_key="a")
+    busy.settle()
+    connection.refusal(model, [[-1]], [[5]], supersede_key="a")
+    assert answer(older) == [reference.translate(row, prefix, **LIMIT)]
+    busy.wait()
+
+
+def test_a_storm_of_superseding_requests_leaves_the_server_well(
+    make_server: MakeServer, tmp_path: Path, nllb_engine_model: Path, reference: Reference
+) -> None:
+    """The long form is `python tools/chaos.py supersede --minutes 30`."""
+    write_model(tmp_path, "nllb", nllb_engine_model, configs.plain())
+    server = make_server(tmp_path)
+    seed = random.SystemRandom().randrange(10**6)
+    report = SupersedeStorm(server, "nllb", reference, seed).run(STORM_SECONDS)
+    assert not report.wrong, f"seed {seed}: {report.wrong[:5]}"
+    assert server.is_alive()
+    for outcome in ("grpc answered", "grpc superseded", "http answered", "neighbour answered"):
+        assert report.answered[outcome] > 0, report.answered
+    assert observe.settled(server, "nllb").failed == sum(
+        count for outcome, count in report.answered.items() if outcome.endswith("superseded")
+    )
+    connection = Connection(server.grpc_url)
+    ((row, prefix),) = sentences(reference, 1)
+    assert connection.translate("nllb", row, prefix, **LIMIT) == reference.translate(
+        row, prefix, **LIMIT
+    )
+    connection.close()
