@@ -108,4 +108,4 @@ def test_an_unknown_name_is_refused_with_the_known_ones(engine_model: Any) -> No
         env={"CT2_TRITON_KERNELS": "sse", "PATH": ""}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.returncode != 0
-    assert 'CT2_TRITON_KERNELS is "sse"; this processor runs: plain' in result.stderr
+    assert 'CT2_TRITON_KERNELS is "sse"; this processor runs plain' in result.stderr

@@ -7,6 +7,7 @@
 
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_support.h"
+#include "engine/thread_scope.h"
 
 namespace ct2triton {
 namespace {
@@ -28,6 +29,8 @@ std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& 
   }
   auto model = std::make_shared<LoopModel>(std::make_shared<const DecoderModel>(weights),
                                            std::make_shared<CachePool>(kKeptCacheBytes));
+  // One thread: more would wait for each other where the cores have other work.
+  RunInThreadScope(weights->device(), 1, [&] { model->trial_ = TryDecoder(*model->model_); });
   models[weights.get()] = model;
   return model;
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/loop/trial.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
 
@@ -84,10 +85,12 @@ class LoopModel {
   // Memory for keys and values that the row holds while it runs.
   size_t CacheBytes(const CheckedRow& row) const;
   size_t cache_bytes_in_use() const;
+  const TrialReport& trial() const { return trial_; }
 
  private:
   const std::shared_ptr<const DecoderModel> model_;
   const std::shared_ptr<CachePool> pool_;
+  TrialReport trial_;
 };
 
 }  // namespace ct2triton
