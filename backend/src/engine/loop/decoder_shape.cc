@@ -18,41 +18,74 @@ using ctranslate2::models::Model;
               "the decode loop does not know this kind of decoder: " + what);
 }
 
-// The decoders that decoder_step.cc computes have these variables and no others.
-void RequireKnownNames(const std::set<std::string>& names) {
-  static const std::string linear = "/(weight|weight_scale|bias)";
-  static const std::string norm = "layer_norm/(beta|gamma)";
-  static const std::string attention =
-      "(" + norm + "|linear_[012]" + linear +
-      "|queries_scale|relative_attention_bias|relative_attention_max_distance)";
-  static const std::regex known(
-      "decoder/("
-      "activation|alibi|alibi_use_positive_positions|scale_alibi|alignment_heads|alignment_layer|"
-      "num_heads|pre_norm|scale_embeddings|scale_outputs|start_from_zero_embedding|"
-      "embeddings/(weight|weight_scale|multiply_by_sqrt_depth)|position_encodings/encodings|"
-      "projection" +
-      linear + "|" + norm +
-      "|layernorm_embedding/(beta|gamma)|"
-      "layer_[0-9]+/(self_attention|attention)/" +
-      attention +
-      "|"
-      "layer_[0-9]+/ffn/(" +
-      norm + "|linear_[01]" + linear + "|linear_0_noact" + linear + "))");
-  for (auto name = names.lower_bound("decoder/"); name != names.end(); ++name) {
-    if (name->compare(0, 8, "decoder/") != 0) break;
-    if (!std::regex_match(*name, known)) Refuse("it has a variable " + *name);
+using Names = std::set<std::string>;
+
+// What the decoders that decoder_step.cc computes have, and no others: behind "decoder/".
+const Names kAttributes = {"activation",
+                           "alibi",
+                           "alibi_use_positive_positions",
+                           "alignment_heads",
+                           "alignment_layer",
+                           "num_heads",
+                           "pre_norm",
+                           "scale_alibi",
+                           "scale_embeddings",
+                           "scale_outputs",
+                           "start_from_zero_embedding",
+                           "embeddings/multiply_by_sqrt_depth",
+                           "embeddings/weight",
+                           "embeddings/weight_scale",
+                           "position_encodings/encodings"};
+const Names kProducts = {"projection"};
+const Names kNorms = {"layer_norm", "layernorm_embedding"};
+// Behind "decoder/layer_3/".
+const Names kLayerAttributes = {"attention/queries_scale", "self_attention/queries_scale",
+                                "self_attention/relative_attention_bias",
+                                "self_attention/relative_attention_max_distance"};
+const Names kLayerProducts = {"attention/linear_0",      "attention/linear_1",
+                              "attention/linear_2",      "ffn/linear_0",
+                              "ffn/linear_0_noact",      "ffn/linear_1",
+                              "self_attention/linear_0", "self_attention/linear_1"};
+const Names kLayerNorms = {"attention/layer_norm", "ffn/layer_norm", "self_attention/layer_norm"};
+
+bool IsKnown(const std::string& name) {
+  static const std::regex form("decoder/(layer_[0-9]+/)?(.*)");
+  std::smatch parts;
+  if (!std::regex_match(name, parts, form)) return false;
+  const bool in_layer = parts[1].matched;
+  const std::string rest = parts[2];
+  if ((in_layer ? kLayerAttributes : kAttributes).count(rest) != 0) return true;
+  const size_t slash = rest.rfind('/');
+  if (slash == std::string::npos) return false;
+  const std::string scope = rest.substr(0, slash);
+  const std::string last = rest.substr(slash + 1);
+  if (last == "weight" || last == "weight_scale" || last == "bias") {
+    return (in_layer ? kLayerProducts : kProducts).count(scope) != 0;
+  }
+  return (last == "beta" || last == "gamma") && (in_layer ? kLayerNorms : kNorms).count(scope) != 0;
+}
+
+void RequireKnownNames(const Names& names) {
+  const std::string decoder = "decoder/";
+  for (auto name = names.lower_bound(decoder); name != names.end(); ++name) {
+    if (name->compare(0, decoder.size(), decoder) != 0) break;
+    if (!IsKnown(*name)) Refuse("it has a variable " + *name);
   }
 }
 
-void Require(const std::set<std::string>& names, const std::string& name) {
+std::string InLayer(size_t layer, const std::string& name) {
+  return LayerScope(layer) + '/' + name;
+}
+
+void Require(const Names& names, const std::string& name) {
   if (names.count(name) == 0) Refuse("it has no variable " + name);
 }
 
 // The same in every layer, or else nothing that we know.
-bool InAllLayers(const std::set<std::string>& names, size_t layers, const std::string& name) {
+bool InAllLayers(const Names& names, size_t layers, const std::string& name) {
   size_t found = 0;
   for (size_t layer = 0; layer < layers; ++layer) {
-    found += names.count(LayerScope(layer) + "/" + name);
+    found += names.count(InLayer(layer, name));
   }
   if (found != 0 && found != layers) Refuse("only some of its layers have " + name);
   return found != 0;
@@ -101,21 +134,16 @@ DecoderShape::DecoderShape(const Model& model, const std::set<std::string>& name
     return Attribute(model, std::string("decoder/") + name, otherwise);
   };
   if (attribute("alibi", 0) != 0) Refuse("decoder/alibi is set");
-  while (names.count(LayerScope(layers) + "/self_attention/linear_0/weight") != 0) ++layers;
+  while (names.count(InLayer(layers, "self_attention/linear_0/weight")) != 0) ++layers;
   if (layers == 0) Refuse("it has no variable decoder/layer_0/self_attention/linear_0/weight");
   for (size_t layer = 0; layer < layers; ++layer) {
-    for (const char* part : {"/self_attention", "/attention", "/ffn"}) {
-      Require(names, LayerScope(layer) + part + "/layer_norm/gamma");
-    }
+    for (const std::string& norm : kLayerNorms) Require(names, InLayer(layer, norm + "/gamma"));
   }
   heads = static_cast<size_t>(attribute("num_heads", 8));
   if (heads == 0) Refuse("decoder/num_heads is 0");
   pre_norm = attribute("pre_norm", 1) != 0;
   gated = InAllLayers(names, layers, "ffn/linear_0_noact/weight");
   relative_bias = InAllLayers(names, layers, "self_attention/relative_attention_bias");
-  if (InAllLayers(names, layers, "attention/relative_attention_bias")) {
-    Refuse("its attention to the source has a relative_attention_bias");
-  }
   if (relative_bias) {
     const std::string name = "decoder/layer_0/self_attention/relative_attention_max_distance";
     Require(names, name);
@@ -126,8 +154,11 @@ DecoderShape::DecoderShape(const Model& model, const std::set<std::string>& name
   output_norm = names.count("decoder/layer_norm/gamma") != 0;
   embedding_scale = EmbeddingScale(model);
   output_scale = static_cast<float>(attribute("scale_outputs", 1));
-  activation =
-      static_cast<ctranslate2::ops::ActivationType>(static_cast<int>(attribute("activation", 0)));
+  const double number = attribute("activation", 0);
+  if (number < 0 || number > static_cast<int>(ctranslate2::ops::ActivationType::Sigmoid)) {
+    Refuse("decoder/activation is " + std::to_string(static_cast<int>(number)));
+  }
+  activation = static_cast<ctranslate2::ops::ActivationType>(static_cast<int>(number));
 }
 
 }  // namespace ct2triton

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/loop/cache_pool.h"
+#include "engine/loop/decoder_model.h"
 #include "engine/loop/decoder_step.h"
 #include "engine/loop/source_encoder.h"
 #include "error.h"

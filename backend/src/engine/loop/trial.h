@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/loop/decoder_model.h"
-
 namespace ct2triton {
+
+class DecoderModel;
 
 // What a trial found.
 struct TrialReport {
@@ -24,9 +24,9 @@ struct TrialReport {
 // weights, where last bits tip over roundings, within 0.05. The projection of the vocabulary map
 // must agree with the whole one.
 //
-// It computes with as many threads as the calling thread may use (thread_scope.h). It costs one
-// call of CTranslate2 of 3 rows and 5 steps, 3 encodings and 6 steps of the loop. Throws
-// Error(kUnsupported), with the numbers, where they do not agree.
+// It computes with as many threads as the calling thread may use (thread_scope.h), and costs one
+// call of CTranslate2 of 3 rows and 5 steps, 3 encodings and 6 steps of the loop.
+// Throws Error(kUnsupported), with the numbers, where they do not agree.
 TrialReport TryDecoder(const DecoderModel& model);
 
 }  // namespace ct2triton
