@@ -98,8 +98,8 @@ _NEUTRAL = {
     "use_cache",
 }
 
-# What CTranslate2 does anyway: end when beam_size answers have ended, and apply penalties before the
-# softmax.
+# What CTranslate2 does anyway: it ends when beam_size answers have ended, and it applies penalties
+# before the softmax.
 _ALWAYS_HERE = ("early_stopping", "renormalize_logits")
 
 # Of `generate` to the backend where the name or nothing else differs, with the backend's range.
