@@ -170,6 +170,11 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         )
 
 
+    parser.add_argument(
+        "--distinct", action="store_true", help="with --models: each has files of its own"
+    )
+
+
 def _add_workload(parser: argparse.ArgumentParser) -> None:
     """What is translated."""
     text = parser.add_mutually_exclusive_group()
@@ -222,6 +227,7 @@ def _setup(args: argparse.Namespace, folder: Path) -> Setup:
         str(write_shape(shape, folder)) if shape else args.model or "demo",
         folder,
         several if args.models > 1 else (MODEL,),
+        distinct=args.distinct,
         beam_size=args.beam,
         max_decoding_length=args.max_tokens,
     )

@@ -39,6 +39,7 @@ class Setup:
         source: What ct2-prepare takes: `demo`, a checkpoint's folder, or a hub id.
         folder: Where contenders write their files, each in a folder of its own name.
         models: Names to serve the model under; several stand for several models on one server.
+        distinct: Each name has files of its own, so that no two share weights.
         beam_size: Beam of every translation.
         max_decoding_length: Most tokens of an answer, its prefix included.
         cores: Cores that a contender may use.
@@ -47,6 +48,7 @@ class Setup:
     source: str
     folder: Path
     models: tuple[str, ...] = (MODEL,)
+    distinct: bool = False
     beam_size: int = 1
     max_decoding_length: int = 256
     cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))

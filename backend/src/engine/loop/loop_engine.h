@@ -80,7 +80,8 @@ class LoopModel {
 
   LoopModel(const std::shared_ptr<const Weights>& weights, bool packed);
 
-  std::unique_ptr<LoopEngine> NewLoop() const;
+  virtual ~LoopModel() = default;
+  virtual std::unique_ptr<LoopEngine> NewLoop() const;
   // Whether loops can run this row; a call of CTranslate2 can run every row.
   bool CanRun(const CheckedRow& row) const;
   // Memory for keys and values that the row holds while it runs.

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ct2_triton.bench.contenders.backend import BackendContender
+from ct2_triton.bench.contenders.backend import (
+    BackendContender,
+    CallsContender,
+    UnpackedContender,
+)
 from ct2_triton.bench.contenders.base import Contender, ListContender, ServerCounts
 from ct2_triton.bench.contenders.fastapi import FastApiContender, TunedFastApiContender
 from ct2_triton.bench.contenders.in_process import EngineContender, TransformersContender
@@ -36,6 +40,8 @@ KINDS: dict[str, type[Contender]] = {
     contender.kind: contender
     for contender in (
         BackendContender,
+        CallsContender,
+        UnpackedContender,
         EngineContender,
         PythonEngineContender,
         PooledPythonEngineContender,

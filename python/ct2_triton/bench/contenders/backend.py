@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shutil
+from typing import TYPE_CHECKING, ClassVar
 
 from ct2_triton.bench.contenders.triton import TritonContender
 from ct2_triton.bench.setup import MODEL
@@ -17,22 +18,48 @@ class BackendContender(TritonContender):
     """Our backend, with the config that ct2-prepare writes."""
 
     kind = "ct2-triton"
+    parameters: ClassVar[Mapping[str, str]] = {}
+    """Of the model, beside those that ct2-prepare writes."""
 
     def write_repository(self, repository: Path) -> None:
-        """Gives one set of files all the names."""
+        """Gives one set of files all the names, or each name its own."""
         prepared = self.setup.prepared(self.precision)
+        files = (prepared.directory / "1").resolve()
         for model in self.setup.models:
             folder = repository / model
             folder.mkdir()
-            (folder / "1").symlink_to((prepared.directory / "1").resolve())
+            if self.setup.distinct:
+                shutil.copytree(files, folder / "1")
+            else:
+                (folder / "1").symlink_to(files)
             config = prepared.config_file.read_text(encoding="utf-8")
             named = config.replace(f'name: "{MODEL}"', f'name: "{model}"', 1)
-            (folder / prepared.config_file.name).write_text(named, encoding="utf-8")
+            more = "".join(
+                f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n'
+                for key, value in self.parameters.items()
+            )
+            (folder / prepared.config_file.name).write_text(named + more, encoding="utf-8")
 
     def settings(self) -> Mapping[str, str]:
-        """Says that nothing was tuned."""
+        """Says what was set."""
+        more = ", ".join(f"{key} {value}" for key, value in self.parameters.items())
         return {
             "server": "tritonserver, this package's backend",
-            "configuration": "as ct2-prepare writes it",
+            "configuration": "as ct2-prepare writes it" + (f", with {more}" if more else ""),
             "input": "token ids over gRPC",
         }
+
+
+class CallsContender(BackendContender):
+    """Our backend without decode loops: every row runs in a call of CTranslate2."""
+
+    kind = "ct2-triton-calls"
+    parameters: ClassVar[Mapping[str, str]] = {"decoding": "calls"}
+
+
+class UnpackedContender(BackendContender):
+    """Our backend's decode loops on CTranslate2's own products."""
+
+    kind = "ct2-triton-unpacked"
+    precisions = ("int8",)
+    parameters: ClassVar[Mapping[str, str]] = {"packed_weights": "off"}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decode loops that fail when they are told to, under the machine's scheduler: for tests.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.h"
+#include "config/parameters.h"
+#include "engine/loaded_model.h"
+#include "engine/loop/loop_engine.h"
+#include "queue/loop_work.h"
+#include "queue/scheduler.h"
+
+namespace py = pybind11;
+
+namespace ct2triton {
+namespace {
+
+// Which uses of the loops fail, counted from 1 over all loops.
+struct Failures {
+  std::set<size_t> admissions;
+  std::set<size_t> steps;
+  bool memory = false;  // std::bad_alloc instead of an exception of the library
+  std::atomic<size_t> admitted{0};
+  std::atomic<size_t> stepped{0};
+
+  void Count(std::atomic<size_t>* uses, const std::set<size_t>& failing) const {
+    if (failing.count(++*uses) == 0) return;
+    if (memory) throw std::bad_alloc();
+    throw std::runtime_error("a failure made by a test");
+  }
+};
+
+class FailingLoop : public LoopEngine {
+ public:
+  FailingLoop(std::unique_ptr<LoopEngine> loop, std::shared_ptr<Failures> failures)
+      : loop_(std::move(loop)), failures_(std::move(failures)) {}
+
+  std::vector<LoopRow> Admit(const std::vector<const CheckedRow*>& rows) override {
+    failures_->Count(&failures_->admitted, failures_->admissions);
+    return loop_->Admit(rows);
+  }
+  void Step(LoopListener* listener) override {
+    failures_->Count(&failures_->stepped, failures_->steps);
+    loop_->Step(listener);
+  }
+  void Remove(LoopRow row) noexcept override { loop_->Remove(row); }
+  size_t running() const override { return loop_->running(); }
+  const LoopCounters& counters() const override { return loop_->counters(); }
+
+ private:
+  const std::unique_ptr<LoopEngine> loop_;
+  const std::shared_ptr<Failures> failures_;
+};
+
+class FailingModel : public LoopModel {
+ public:
+  FailingModel(const std::shared_ptr<const Weights>& weights, std::shared_ptr<Failures> failures)
+      : LoopModel(weights, /*packed=*/false), failures_(std::move(failures)) {}
+
+  std::unique_ptr<LoopEngine> NewLoop() const override {
+    return std::make_unique<FailingLoop>(LoopModel::NewLoop(), failures_);
+  }
+
+ private:
+  const std::shared_ptr<Failures> failures_;
+};
+
+// What became of the rows of one request.
+class Answers : public RowListener, public CallObserver {
+ public:
+  explicit Answers(size_t rows) : ids_(rows), grown_(rows), times_answered_(rows), open_(rows) {}
+
+  CallObserver* observer() const noexcept override { return const_cast<Answers*>(this); }
+  void CallDone(const CallReport& report) noexcept override { reported_rows_ += report.rows; }
+  bool Cancelled() const noexcept override { return false; }
+  void RowGrew(size_t row, int64_t id) noexcept override { grown_[row].push_back(id); }
+  void RowDone(size_t row, RowResult result, const CallTimes&) noexcept override {
+    Close(row, result.hypotheses.front().ids);
+  }
+  void RowFailed(size_t row, const Error&, const CallTimes&) noexcept override { Close(row, {}); }
+
+  py::dict Wait() {
+    {
+      const py::gil_scoped_release release;
+      std::unique_lock<std::mutex> lock(mutex_);
+      closed_.wait(lock, [this] { return open_ == 0; });
+    }
+    py::dict all;
+    all["ids"] = ids_;
+    all["grown"] = grown_;
+    all["times_answered"] = times_answered_;
+    all["reported_rows"] = reported_rows_.load();
+    return all;
+  }
+
+ private:
+  void Close(size_t row, Ids ids) noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ids_[row] = std::move(ids);
+    ++times_answered_[row];
+    if (--open_ == 0) closed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable closed_;
+  std::vector<Ids> ids_;
+  std::vector<Ids> grown_;
+  std::vector<size_t> times_answered_;
+  size_t open_;
+  std::atomic<size_t> reported_rows_{0};
+};
+
+py::dict RunFailingLoops(const std::string& directory, const std::vector<Ids>& sources,
+                         const py::dict& parameters, std::set<size_t> failing_admissions,
+                         std::set<size_t> failing_steps, bool memory) {
+  EngineOptions engine;
+  engine.decoding = "loop";
+  engine.max_search_tokens = 32768;
+  DecodingOptions options;
+  RequestOptions of_request;
+  for (const auto& [name, value] : parameters) {
+    SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine, &options,
+                        &of_request);
+  }
+  const auto failures = std::make_shared<Failures>();
+  failures->admissions = std::move(failing_admissions);
+  failures->steps = std::move(failing_steps);
+  failures->memory = memory;
+  const auto answers = std::make_shared<Answers>(sources.size());
+  std::unique_ptr<LoopWork> work;
+  {
+    const py::gil_scoped_release release;
+    const LoadedModel model(directory, Device{}, options, engine, 1);
+    std::vector<RowInput> rows;
+    std::vector<size_t> positions;
+    for (const Ids& source : sources) {
+      positions.push_back(rows.size());
+      rows.push_back({source, IdView()});
+    }
+    work = std::make_unique<LoopWork>(
+        model.weights(), std::make_shared<FailingModel>(model.weights(), failures), LoopSettings(),
+        /*loops=*/2, /*threads=*/1, Scheduler::OfMachine());
+    const QueueShare share(sources.size());
+    work->queue().Add(model.Check(rows, nullptr), positions, answers, share);
+  }
+  py::dict all = answers->Wait();
+  const py::gil_scoped_release release;
+  work.reset();
+  return all;
+}
+
+}  // namespace
+
+void BindLoopWork(py::module_& module) {
+  module.def("run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("sources"),
+             py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
+             py::arg("failing_steps") = std::set<size_t>(), py::arg("memory") = false,
+             "Run rows in decode loops of which some admissions and steps fail, counted from 1.");
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decode loops under the scheduler: failures in the middle, turns of models, joins of rows."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.engine_truth import END, EngineTruth, ragged_rows
+from ct2_triton import _core
+
+LIMIT = {"beam_size": 1, "max_decoding_length": 40}
+LOOP = {"compute_type": "float32", "decoding": "loop"}
+
+
+@pytest.mark.parametrize("memory", [False, True], ids=["library", "memory"])
+@pytest.mark.parametrize(
+    "failing",
+    [{"failing_steps": {1}}, {"failing_steps": {7, 8, 20}}, {"failing_admissions": {1, 3}}],
+    ids=repr,
+)
+def test_what_fails_in_company_is_run_alone(
+    engine_model: Path, truth: EngineTruth, failing: dict[str, Any], memory: bool
+) -> None:
+    """Every row is answered once, rightly, and reports no id of its answer twice."""
+    sources = ragged_rows(truth, 40, seed=21)[0]
+    result = _core.run_failing_loops(
+        str(engine_model), sources, LIMIT, memory=memory, **failing
+    )
+    expected = [truth.hypotheses(source, [], **LIMIT)[0] for source in sources]
+    assert result["ids"] == expected
+    assert result["grown"] == expected
+    assert set(result["times_answered"]) == {1}
+    assert result["reported_rows"] == len(sources)
+
+
+def test_a_model_with_one_short_row_is_not_starved(tmp_path: Path, engine_model: Path) -> None:
+    """Turns are fair by time: beside 64 long rows of another model it needs few of their steps."""
+    shutil.copytree(engine_model, tmp_path / "other")
+    many = _core.Translator(str(engine_model), LOOP)
+    few = _core.Translator(str(tmp_path / "other"), LOOP)
+    long = {"beam_size": 1, "min_decoding_length": 120, "max_decoding_length": 120}
+    rows = [[300, 50 + i, 60, END] for i in range(640)]
+    busy = threading.Thread(target=lambda: many.translate(rows, None, long))
+    busy.start()
+    while not many.loops or many.loops[0]["steps"] < 3:
+        assert busy.is_alive()
+
+    def steps() -> int:
+        return sum(loop["steps"] for loop in many.loops)
+
+    before = steps()
+    few.translate([[300, 50, 60, END]], None, {"beam_size": 1, "max_decoding_length": 20})
+    during = steps() - before
+    assert busy.is_alive()
+    # 20 steps of one row take the time of fewer steps of 64 rows; the rest is for a busy machine.
+    assert during < 100
+    busy.join()
+
+
+def test_rows_of_a_model_are_in_one_loop_while_others_want_the_threads(
+    tmp_path: Path, engine_model: Path
+) -> None:
+    """As many models as cores are busy: each row of theirs joins the loop that is there."""
+    models = []
+    for i in range(_core.usable_cores()):
+        shutil.copytree(engine_model, tmp_path / str(i))
+        models.append(_core.Translator(str(tmp_path / str(i)), LOOP))
+    long = {"beam_size": 1, "min_decoding_length": 100, "max_decoding_length": 100}
+    rows = [[300, 50 + i, 60, END] for i in range(200)]
+    threads = [threading.Thread(target=m.translate, args=(rows, None, long)) for m in models]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for model in models:
+        steps = sorted(loop["steps"] for loop in model.loops)
+        # At the beginning and the end of the test a model is alone for a moment.
+        assert sum(steps[:-1]) < steps[-1]
+
+
+def test_rows_join_a_loop_that_runs(engine_model: Path, truth: EngineTruth) -> None:
+    translator = _core.Translator(str(engine_model), {**LOOP, "inter_threads": "1"})
+    sources, prefixes = ragged_rows(truth, 60, seed=5)
+    answers: list[Any] = [None] * 60
+
+    def send(i: int) -> None:
+        answers[i] = translator.translate([sources[i]], [prefixes[i]], LIMIT)
+
+    threads = [threading.Thread(target=send, args=(i,)) for i in range(60)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for answer, source, prefix in zip(answers, sources, prefixes, strict=True):
+        assert [answer[0][0]["ids"]] == truth.hypotheses(source, prefix, **LIMIT)
+    [loop] = translator.loops
+    assert loop["encoded_rows"] == 60
+    assert loop["steps"] < 60 * 20  # they shared steps
+
+
+def test_keys_and_values_are_bounded(engine_model: Path, truth: EngineTruth) -> None:
+    """With room for next to nothing rows run one after the other, and all are answered."""
+    translator = _core.Translator(str(engine_model), {**LOOP, "max_cache_bytes": "1"})
+    sources, prefixes = ragged_rows(truth, 12, seed=6)
+    answers = translator.translate(sources, prefixes, LIMIT)
+    for answer, source, prefix in zip(answers, sources, prefixes, strict=True):
+        assert [answer[0]["ids"]] == truth.hypotheses(source, prefix, **LIMIT)
+    assert all(loop["step_rows"] == loop["steps"] for loop in translator.loops)
