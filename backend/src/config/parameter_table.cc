@@ -137,7 +137,7 @@ std::vector<Parameter> EngineParameters() {
        kNone,
        "Who decodes: with loop, greedy rows join and leave a loop of this backend at every step, "
        "other searches run as calls of CTranslate2, and a model that the loop cannot run fails its "
-       "load; with calls, all rows run as calls; auto is calls.",
+       "load; with calls, all rows run as calls; auto is loop on a CPU for models that it can run.",
        "loop",
        {"auto", "loop", "calls"}},
       {"packed_weights",

@@ -52,7 +52,7 @@ void Scheduler::Drain(Workload* work) noexcept {
 
 void Scheduler::Wake() noexcept {
   { const std::lock_guard<std::mutex> lock(mutex_); }  // no thread is between looking and sleeping
-  work_.notify_all();
+  work_.notify_one();                                  // it wakes another where there is more to do
 }
 
 uint64_t Scheduler::BusyTime_ns(const Workload* work) const {
@@ -78,6 +78,7 @@ void Scheduler::Work() {
     Entry& entry = *claimed.entry;
     const size_t cores = entry.work->threads_per_piece();
     cores_in_use_ += cores;
+    if (idle_threads_ > 0 && entry.work->Waiting()) work_.notify_one();
     lock.unlock();
     scope.SetThreads(cores);
     const uint64_t start_ns = SteadyNow_ns();

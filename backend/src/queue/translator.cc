@@ -71,6 +71,8 @@ void Translator::Submit(std::vector<CheckedRow> rows,
   if (!to_run.empty()) pool_->Add(std::move(to_run), positions, listener, *share_);
 }
 
+uint64_t Translator::BusyTime_ns() const { return pool_->BusyTime_ns(); }
+
 std::vector<LoopCounters> Translator::loop_counters() const { return pool_->loop_counters(); }
 
 void Translator::Withdraw(const RowListener& listener, const Error& error) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ class Translator {
   // answered at once, on this thread.
   void Submit(std::vector<CheckedRow> rows, const std::shared_ptr<RowListener>& listener);
 
+  uint64_t BusyTime_ns() const;  // see WorkerPool; shared with models on the same files
   std::vector<LoopCounters> loop_counters() const;  // of each decode loop
   size_t waiting() const;                           // rows of this model that no worker has taken
   // Fails those rows of a listener that still wait.

@@ -36,11 +36,11 @@ WorkerPool::WorkerPool(const LoadedModel& model, const PoolSettings& settings,
     gpu_ = std::make_unique<GpuWorkers>(weights_, model.device(), settings);
     return;
   }
-  const auto scheduler = Scheduler::OfMachine();
-  calls_ = std::make_unique<CallWork>(weights_, settings, scheduler);
+  scheduler_ = Scheduler::OfMachine();
+  calls_ = std::make_unique<CallWork>(weights_, settings, scheduler_);
   if (!loop_model_) return;
   loops_ = std::make_unique<LoopWork>(weights_, loop_model_, loops, settings.workers,
-                                      settings.threads_per_worker, scheduler);
+                                      settings.threads_per_worker, scheduler_);
 }
 
 void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
@@ -62,6 +62,11 @@ void WorkerPool::Withdraw(const RowListener& listener, const Error& error) noexc
   if (gpu_) gpu_->queue().Withdraw(listener, error);
   if (calls_) calls_->queue().Withdraw(listener, error);
   if (loops_) loops_->queue().Withdraw(listener, error);
+}
+
+uint64_t WorkerPool::BusyTime_ns() const {
+  if (!scheduler_) return 0;
+  return scheduler_->BusyTime_ns(calls_.get()) + scheduler_->BusyTime_ns(loops_.get());
 }
 
 std::vector<LoopCounters> WorkerPool::loop_counters() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "queue/call_work.h"
 #include "queue/gpu_workers.h"
 #include "queue/loop_work.h"
+#include "queue/scheduler.h"
 
 namespace ct2triton {
 
@@ -30,10 +32,12 @@ class WorkerPool {
 
   const PoolSettings& settings() const { return settings_; }
   std::vector<LoopCounters> loop_counters() const;  // of each loop that has run
+  uint64_t BusyTime_ns() const;  // that the machine's threads spent on these rows; 0 on a GPU
 
  private:
   const std::shared_ptr<const Weights> weights_;
   const std::shared_ptr<const LoopModel> loop_model_;
+  std::shared_ptr<Scheduler> scheduler_;  // of a CPU
   const PoolSettings settings_;
   const LoopSettings loop_settings_;
   std::unique_ptr<GpuWorkers> gpu_;  // or the other two

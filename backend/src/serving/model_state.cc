@@ -67,7 +67,12 @@ ModelState::ModelState(TRITONBACKEND_Model* model)
   LogInfo(label_ + ": loading '" + directory_ + "'");
 }
 
-ModelState::~ModelState() { LogInfo(label_ + ": unloaded"); }
+ModelState::~ModelState() {
+  uint64_t busy_ns = 0;
+  for (const auto& [device, translator] : translators_) busy_ns += translator->BusyTime_ns();
+  LogInfo(label_ + ": unloaded; its weights kept decoding threads busy for " +
+          std::to_string(busy_ns / 1'000'000) + " ms");
+}
 
 std::shared_ptr<Translator> ModelState::TranslatorOn(const Device& device) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -80,6 +85,13 @@ std::shared_ptr<Translator> ModelState::TranslatorOn(const Device& device) {
   RequireWideIds(config_.inputs, InputRules(), translator->model().vocabulary_size());
   RequireWideIds(config_.outputs, OutputRules(), translator->model().vocabulary_size());
   LogInfo(label_ + ": " + translator->Description());
+  const std::string& refusal = translator->model().loop_refusal();
+  if (!refusal.empty()) {
+    LogWarning(
+        (label_ +
+         ": its rows run as calls of CTranslate2, since decode loops cannot run it: " + refusal)
+            .c_str());
+  }
   if (translator->model().has_vocabulary_map() && !counters_) counters_.emplace(name_, version_);
   translators_.emplace_back(device, translator);
   return translator;
