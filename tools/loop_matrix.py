@@ -107,11 +107,23 @@ class MatrixModel:
 
     @cached_property
     def choosable(self) -> list[int]:
-        """Targets to draw from: those of the vocabulary map, where the model has one."""
+        """Targets to draw from: those of the vocabulary map, where the model has one.
+
+        No token that stands twice in the vocabulary: as an end token, the backend takes it by name,
+        and CTranslate2 by id.
+        """
         if self.map_options:
             line = (self.directory / "vmap.txt").read_text().strip("\n")
             return [self.target_ids[token] for token in line.split("\t")[1].split()]
-        return list(range(3, len(self.target_tokens)))
+        counts = Counter(self.target_tokens)
+        return [i for i, token in enumerate(self.target_tokens) if i > 2 and counts[token] == 1]
+
+    @cached_property
+    def candidates(self) -> list[int]:
+        """The tokens of the vocabulary map, with those that CTranslate2 adds to them."""
+        config = json.loads((self.directory / "config.json").read_text())
+        own = ("unk_token", "bos_token", "eos_token", "decoder_start_token")
+        return sorted({*self.choosable, *(self.target_ids[config[name]] for name in own)})
 
     def truth(self, case: Case) -> dict[str, Any]:
         """What CTranslate2 answers to the row alone."""
@@ -237,16 +249,24 @@ def compare(model: MatrixModel, cases: list[Case], answers: list[dict[str, Any]]
 
 def _tie(model: MatrixModel, case: Case, truth: Row, answer: Row) -> bool:
     """Whether CTranslate2's logits hardly tell apart the tokens in which answers differ first."""
-    if model.map_options or model.compute_type != "float32":
-        return False  # a map numbers the logits in another way
-    step = next((i for i, (a, b) in enumerate(zip(truth, answer, strict=False)) if a != b), None)
-    if step is None:
+    if model.compute_type != "float32":
         return False
+    step = next(
+        (i for i, (a, b) in enumerate(zip(truth, answer, strict=False)) if a != b),
+        min(len(truth), len(answer)),
+    )
     options = {**case.options, "return_logits_vocab": True, "return_end_token": True}
     logits = model.truth(Case(case.source, case.prefix, options))["logits"]
     values = np.asarray(logits[step]).reshape(-1)
-    first, second = float(values[truth[step]]), float(values[answer[step]])
-    return abs(first - second) <= TIE * max(1.0, abs(first))
+    if model.map_options:  # the logits are those of the candidates, in the order of their ids
+        known, values = values, np.full(len(model.target_tokens), -np.inf)
+        values[model.candidates] = known
+    ends = case.options.get("end_token") or [model.end]
+    # Where an answer has no token any more, it has chosen an end token.
+    first, second = (
+        values[row[step]] if step < len(row) else values[ends].max() for row in (truth, answer)
+    )
+    return bool(abs(first - second) <= TIE * max(1.0, abs(first)))
 
 
 def matrix_models(make: Callable[[str, TinyOptions], Path], folder: Path) -> dict[str, Path]:
