@@ -82,7 +82,7 @@ LinearMaker DamagingMaker(const DamagedLinear::Damage& damage) {
 class PyModel {
  public:
   PyModel(const std::string& directory, const py::dict& parameters, const std::string& damaged,
-          float factor, bool packed) {
+          float factor, bool packed, bool own_encoder) {
     DecodingOptions defaults;
     engine_.max_search_tokens = kAnyTokens;
     for (const auto& [name, value] : parameters) {
@@ -94,7 +94,8 @@ class PyModel {
     loaded_ = std::make_unique<LoadedModel>(directory, cpu, defaults, engine_, /*threads=*/1);
     decoder_ = std::make_shared<const DecoderModel>(
         loaded_->weights(),
-        packed && damaged.empty() ? packer_.Maker() : DamagingMaker({damaged, factor, uses_left_}));
+        packed && damaged.empty() ? packer_.Maker() : DamagingMaker({damaged, factor, uses_left_}),
+        own_encoder);
   }
 
   CheckedRow Check(const Ids& source, const Ids& prefix, const py::dict& parameters) const {
@@ -251,11 +252,14 @@ void BindLoop(py::module_& module) {
       .def_readonly("ns", &TrialReport::ns);
   py::class_<PyModel, std::shared_ptr<PyModel>>(module, "LoopModel",
                                                 "A model as decode loops share it.")
-      .def(py::init<const std::string&, const py::dict&, const std::string&, float, bool>(),
+      .def(py::init<const std::string&, const py::dict&, const std::string&, float, bool, bool>(),
            py::arg("model_directory"), py::arg("parameters") = py::dict(),
            py::arg("damaged") = std::string(), py::arg("factor") = 1.0F, py::arg("packed") = true,
+           py::arg("own_encoder") = true,
            "`damaged`: scope of a product whose results are multiplied by `factor`; no layer is "
-           "packed then.")
+           "packed then. `own_encoder`: where the layers are packed.")
+      .def_property_readonly(
+          "own_encoder", [](const PyModel& model) { return model.decoder()->encoder() != nullptr; })
       .def_property_readonly("packing",
                              [](const PyModel& model) { return model.packer().Description(); })
       .def("fail_after", &PyModel::FailAfter, py::arg("uses"),

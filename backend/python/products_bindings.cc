@@ -160,7 +160,7 @@ class PyModelLayer {
     LinearSpec spec{scope, static_cast<size_t>(weight->dim(1)), std::nullopt, false};
     if (activation != "none") {
       spec.activation =
-          static_cast<ctranslate2::ops::ActivationType>(Named(kActivations, activation));
+          static_cast<decltype(spec.activation)::value_type>(Named(kActivations, activation));
     }
     if (packed) {
       linear_ = packer_.Maker()(weights_->model(), spec);

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/model_variables.h"
@@ -31,19 +30,10 @@ std::unique_ptr<Linear> MakeLibraryLinear(const ctranslate2::models::Model& mode
   return std::make_unique<LibraryLinear>(model, spec);
 }
 
-const float* Floats(const ctranslate2::models::Model& model, const std::string& name) {
-  const auto* variable = model.get_variable_if_exists(name);
-  if (variable == nullptr) return nullptr;
-  try {
-    return variable->data<float>();
-  } catch (const std::invalid_argument&) {
-    Refuse(name + " is not held in float32");
-  }
-}
-
 }  // namespace
 
-DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearMaker& make)
+DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearMaker& make,
+                           bool own_encoder)
     : weights_(std::move(weights)),
       kernels_(ChooseKernels()),
       shape_(ReadShape(*weights_)),
@@ -66,6 +56,7 @@ DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearM
   }
   ReadPositions();
   MakeMappedProjection();
+  if (make && own_encoder) encoder_ = EncoderModel::Make(*weights_, maker);
 }
 
 AttentionLayers DecoderModel::MakeAttention(const std::string& scope, bool to_source,
@@ -116,7 +107,7 @@ void DecoderModel::ReadPositions() {
   const auto& model = weights_->model();
   if (shape_.relative_bias) {
     const std::string name = "decoder/layer_0/self_attention/relative_attention_bias";
-    const float* table = Floats(model, name);
+    const float* table = FloatsOf(model, name);
     const auto* variable = model.get_variable_if_exists(name);
     const auto buckets = static_cast<size_t>(variable->dim(0));
     const bool fits = buckets >= 2 && shape_.bias_max_distance > buckets / 2 &&
@@ -125,28 +116,11 @@ void DecoderModel::ReadPositions() {
     bias_ = BiasByDistance(table, buckets, shape_.heads, shape_.bias_max_distance);
     return;
   }
-  stored_positions_ = Floats(model, "decoder/position_encodings/encodings");
-  if (stored_positions_ != nullptr) return;
-  constexpr size_t kPositions = 512;  // the later ones are computed when they are asked for
-  computed_positions_.resize(kPositions * width());
-  for (size_t position = 0; position < kPositions; ++position) {
-    SinusoidalPosition(position, width(), computed_positions_.data() + position * width());
-  }
+  positions_.emplace(FloatsOf(model, "decoder/position_encodings/encodings"), width());
 }
 
 void DecoderModel::AddPosition(size_t position, float* embedding) const {
-  if (shape_.relative_bias) return;
-  std::vector<float> computed;
-  const float* encoding = stored_positions_ + position * width();
-  if (stored_positions_ == nullptr) {
-    encoding = computed_positions_.data() + position * width();
-    if ((position + 1) * width() > computed_positions_.size()) {
-      computed.resize(width());
-      SinusoidalPosition(position, width(), computed.data());
-      encoding = computed.data();
-    }
-  }
-  for (size_t i = 0; i < width(); ++i) embedding[i] += encoding[i];
+  if (positions_) positions_->Add(position, embedding);
 }
 
 void DecoderModel::MakeMappedProjection() {

@@ -8,21 +8,14 @@
 #include <vector>
 
 #include "engine/loop/decoder_shape.h"
+#include "engine/loop/encoder_model.h"
 #include "engine/loop/kernels.h"
 #include "engine/loop/layers.h"
+#include "engine/loop/positions.h"
 #include "engine/weights.h"
 #include "rows/checked_row.h"
 
 namespace ct2triton {
-
-// One attention of a decoder layer. What is null is not there.
-struct AttentionLayers {
-  std::unique_ptr<Norm> norm;
-  std::unique_ptr<Linear> in;    // to itself: queries, keys and values; to the source: queries
-  std::unique_ptr<Linear> keys;  // to the source: keys and values, of the encoder's output
-  std::unique_ptr<Linear> out;
-  float scale = 1;
-};
 
 struct DecoderLayer {
   AttentionLayers self;
@@ -39,7 +32,9 @@ class DecoderModel {
  public:
   // Throws Error(kUnsupported), with the reason, where the loop cannot run the model with this
   // library; calls of CTranslate2 then can. `make`: the products, CTranslate2's own by default.
-  explicit DecoderModel(std::shared_ptr<const Weights> weights, const LinearMaker& make = nullptr);
+  // `own_encoder`: encode with the same products, see encoder().
+  explicit DecoderModel(std::shared_ptr<const Weights> weights, const LinearMaker& make = nullptr,
+                        bool own_encoder = true);
   DecoderModel(const DecoderModel&) = delete;
   DecoderModel& operator=(const DecoderModel&) = delete;
 
@@ -66,6 +61,8 @@ class DecoderModel {
   const Linear& projection() const { return *projection_; }
   const Linear* mapped_projection() const { return mapped_projection_.get(); }
   const LogSoftmax& log_softmax() const { return log_softmax_; }
+  // The model's encoder, put together from the same products; null: CTranslate2's own serves.
+  const EncoderModel* encoder() const { return encoder_.get(); }
 
   // Floats of the keys and values of one token, in all layers.
   size_t TokenFloats() const { return layers_.size() * 2 * heads_width_; }
@@ -94,8 +91,8 @@ class DecoderModel {
   std::unique_ptr<Linear> projection_;
   std::unique_ptr<Linear> mapped_projection_;
   const LogSoftmax log_softmax_;
-  const float* stored_positions_ = nullptr;  // in the weights
-  std::vector<float> computed_positions_;    // the first ones, where none are stored
+  std::optional<PositionEncodings> positions_;  // none where the attention tells them
+  std::unique_ptr<const EncoderModel> encoder_;
   std::vector<float> bias_;
 };
 

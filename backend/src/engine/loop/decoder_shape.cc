@@ -91,20 +91,6 @@ bool InAllLayers(const Names& names, size_t layers, const std::string& name) {
   return found != 0;
 }
 
-// A flag "multiply by the root of the width", or the factor itself; 0 stands for the root.
-float EmbeddingScale(const Model& model) {
-  const auto* scale = model.get_variable_if_exists("decoder/scale_embeddings");
-  std::string name = "decoder/scale_embeddings";
-  if (scale == nullptr) {
-    name = "decoder/embeddings/multiply_by_sqrt_depth";
-    scale = model.get_variable_if_exists(name);
-  }
-  if (scale == nullptr) return 0;
-  const auto value = static_cast<float>(Attribute(model, name, 1));
-  if (scale->item_size() == 1) return value != 0 ? 0 : 1;
-  return value;
-}
-
 template <typename T>
 std::optional<double> ValueAs(const StorageView& value) {
   try {
@@ -126,6 +112,30 @@ double Attribute(const Model& model, const std::string& name, double otherwise) 
   if (const auto value = ValueAs<short>(*variable)) return *value;
   if (const auto value = ValueAs<signed char>(*variable)) return *value;
   Refuse(name + " is of a type that is not known");
+}
+
+// A flag "multiply by the root of the width", or the factor itself.
+float EmbeddingScale(const Model& model, const std::string& side) {
+  std::string name = side + '/' + "scale_embeddings";
+  const auto* scale = model.get_variable_if_exists(name);
+  if (scale == nullptr) {
+    name = side + '/' + "embeddings/multiply_by_sqrt_depth";
+    scale = model.get_variable_if_exists(name);
+  }
+  if (scale == nullptr) return 0;
+  const auto value = static_cast<float>(Attribute(model, name, 1));
+  if (scale->item_size() == 1) return value != 0 ? 0 : 1;
+  return value;
+}
+
+const float* FloatsOf(const Model& model, const std::string& name) {
+  const auto* variable = model.get_variable_if_exists(name);
+  if (variable == nullptr) return nullptr;
+  try {
+    return variable->data<float>();
+  } catch (const std::invalid_argument&) {
+    Refuse(name + " is not held in float32");
+  }
 }
 
 DecoderShape::DecoderShape(const Model& model, const std::set<std::string>& names) {
@@ -152,7 +162,7 @@ DecoderShape::DecoderShape(const Model& model, const std::set<std::string>& name
   start_from_zero_embedding = attribute("start_from_zero_embedding", 0) != 0;
   embedding_norm = names.count("decoder/layernorm_embedding/gamma") != 0;
   output_norm = names.count("decoder/layer_norm/gamma") != 0;
-  embedding_scale = EmbeddingScale(model);
+  embedding_scale = EmbeddingScale(model, "decoder");
   output_scale = static_cast<float>(attribute("scale_outputs", 1));
   const double number = attribute("activation", 0);
   if (number < 0 || number > static_cast<int>(ctranslate2::ops::ActivationType::Sigmoid)) {

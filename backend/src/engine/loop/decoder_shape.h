@@ -33,6 +33,14 @@ struct DecoderShape {
 // "decoder/layer_3"
 std::string LayerScope(size_t layer);
 
+// What embeddings of a side ("decoder" or "encoder") are multiplied by; 0: the square root of the
+// model's width.
+float EmbeddingScale(const ctranslate2::models::Model& model, const std::string& side);
+
+// The floats of a variable; null where the model has none. Throws Error(kUnsupported) where it is
+// of another type.
+const float* FloatsOf(const ctranslate2::models::Model& model, const std::string& name);
+
 // A number that a model holds as an attribute, of whatever type; `otherwise` where it has none.
 double Attribute(const ctranslate2::models::Model& model, const std::string& name,
                  double otherwise);

@@ -72,6 +72,15 @@ class Norm {
   Guarded<ctranslate2::layers::LayerNorm> norm_;
 };
 
+// One attention of a layer of a decoder or an encoder. What is null is not there.
+struct AttentionLayers {
+  std::unique_ptr<Norm> norm;
+  std::unique_ptr<Linear> in;    // to itself: queries, keys and values; to the source: queries
+  std::unique_ptr<Linear> keys;  // to the source: keys and values, of the encoder's output
+  std::unique_ptr<Linear> out;
+  float scale = 1;
+};
+
 class TokenEmbeddings {
  public:
   TokenEmbeddings(const ctranslate2::models::Model& model, const std::string& scope);

@@ -30,6 +30,30 @@ void SinusoidalPosition(size_t position, size_t width, float* out) {
   }
 }
 
+PositionEncodings::PositionEncodings(const float* stored, size_t width)
+    : stored_(stored), width_(width) {
+  if (stored_ != nullptr) return;
+  constexpr size_t kPositions = 512;  // the later ones are computed when they are asked for
+  computed_.resize(kPositions * width_);
+  for (size_t position = 0; position < kPositions; ++position) {
+    SinusoidalPosition(position, width_, computed_.data() + position * width_);
+  }
+}
+
+void PositionEncodings::Add(size_t position, float* embedding) const {
+  std::vector<float> computed;
+  const float* encoding = stored_ + position * width_;
+  if (stored_ == nullptr) {
+    encoding = computed_.data() + position * width_;
+    if ((position + 1) * width_ > computed_.size()) {
+      computed.resize(width_);
+      SinusoidalPosition(position, width_, computed.data());
+      encoding = computed.data();
+    }
+  }
+  for (size_t i = 0; i < width_; ++i) embedding[i] += encoding[i];
+}
+
 std::vector<float> BiasByDistance(const float* table, size_t buckets, size_t heads,
                                   size_t max_distance) {
   std::vector<float> bias(heads * (max_distance + 1));

@@ -32,25 +32,37 @@ EncoderDecoderReplica* AsEncoder(SequenceToSequenceReplica* replica) {
 }  // namespace
 
 SourceEncoder::SourceEncoder(const DecoderModel& model)
-    : model_(model), replica_(model.weights().NewReplica()), encoder_(AsEncoder(replica_.get())) {}
+    : model_(model),
+      replica_(model.weights().NewReplica()),
+      encoder_(AsEncoder(replica_.get())),
+      memory_(DataType::FLOAT32, ctranslate2::Device::CPU) {
+  if (model.encoder() != nullptr) pass_.emplace(*model.encoder(), model.kernels());
+}
 
-std::vector<std::shared_ptr<const Encoding>> SourceEncoder::Encode(
-    const std::vector<const CheckedRow*>& rows, CachePool* pool, Counts* counts) {
+std::vector<SourceEncoder::Group> SourceEncoder::GroupsOf(
+    const std::vector<const CheckedRow*>& rows) const {
   // More rows together gain nothing, and lose from 16 on, when they leave the processor's caches.
   constexpr size_t kMostRows = 8;
   std::map<size_t, std::vector<Group>> by_length;
   for (size_t i = 0; i < rows.size(); ++i) {
-    auto& groups = by_length[model_.EncodedTokens(*rows[i])];
+    auto& groups = by_length[pass_ ? 0 : model_.EncodedTokens(*rows[i])];
     if (groups.empty() || groups.back().size() == kMostRows) groups.emplace_back();
     groups.back().push_back(i);
   }
+  std::vector<Group> all;
+  for (auto& [length, groups] : by_length) {
+    for (auto& group : groups) all.push_back(std::move(group));
+  }
+  return all;
+}
+
+std::vector<std::shared_ptr<const Encoding>> SourceEncoder::Encode(
+    const std::vector<const CheckedRow*>& rows, CachePool* pool, Counts* counts) {
   std::vector<std::shared_ptr<const Encoding>> encodings(rows.size());
-  for (const auto& [length, groups] : by_length) {
-    for (const Group& group : groups) {
-      EncodeGroup(group, rows, pool, &encodings);
-      ++counts->calls;
-      counts->tokens += group.size() * length;
-    }
+  for (const Group& group : GroupsOf(rows)) {
+    EncodeGroup(group, rows, pool, &encodings);
+    ++counts->calls;
+    for (const size_t i : group) counts->tokens += encodings[i]->tokens();
   }
   return encodings;
 }
@@ -58,41 +70,48 @@ std::vector<std::shared_ptr<const Encoding>> SourceEncoder::Encode(
 void SourceEncoder::EncodeGroup(const Group& group, const std::vector<const CheckedRow*>& rows,
                                 CachePool* pool,
                                 std::vector<std::shared_ptr<const Encoding>>* encodings) {
-  const size_t tokens = model_.EncodedTokens(*rows[group.front()]);
-  const size_t layer_floats = tokens * 2 * model_.inner_width();
   std::vector<std::vector<size_t>> ids;
   std::vector<std::shared_ptr<Encoding>> shares;
   for (const size_t i : group) {
     ids.push_back(SourceIds(*rows[i]));
+    const size_t tokens = ids.back().size();
+    const size_t layer_floats = tokens * 2 * model_.inner_width();
     shares.push_back(std::make_shared<Encoding>(pool->Take(layer_floats * model_.layers().size()),
                                                 tokens, layer_floats));
   }
-  StorageView memory(DataType::FLOAT32, ctranslate2::Device::CPU);
-  StorageView lengths(DataType::INT32, ctranslate2::Device::CPU);
-  encoder_->encode({ids}, memory, lengths);
-  const bool expected =
-      memory.dim(0) == static_cast<long>(group.size()) &&
-      memory.dim(1) == static_cast<long>(tokens) &&
-      memory.dim(2) == static_cast<long>(model_.layers()[0].source.keys->inputs());
-  if (!expected) throw Error(ErrorCode::kInternal, "CTranslate2's encoder gave an unexpected size");
-  const StorageView& encoded = memory;
-  Project(encoded.data<float>(), shares);
+  Project(pass_ ? pass_->Run(ids) : EncodeByLibrary(ids), shares);
   for (size_t k = 0; k < group.size(); ++k) (*encodings)[group[k]] = shares[k];
 }
 
+// ids: rows of one length.
+const float* SourceEncoder::EncodeByLibrary(const std::vector<std::vector<size_t>>& ids) {
+  StorageView lengths(DataType::INT32, ctranslate2::Device::CPU);
+  encoder_->encode({ids}, memory_, lengths);
+  const bool expected =
+      memory_.dim(0) == static_cast<long>(ids.size()) &&
+      memory_.dim(1) == static_cast<long>(ids.front().size()) &&
+      memory_.dim(2) == static_cast<long>(model_.layers()[0].source.keys->inputs());
+  if (!expected) throw Error(ErrorCode::kInternal, "CTranslate2's encoder gave an unexpected size");
+  const StorageView& encoded = memory_;
+  return encoded.data<float>();
+}
+
+// memory: of all tokens of all rows, one behind the other.
 void SourceEncoder::Project(const float* memory,
                             const std::vector<std::shared_ptr<Encoding>>& encodings) {
-  const size_t tokens = encodings.front()->tokens();
-  const size_t floats = tokens * 2 * model_.inner_width();
+  size_t tokens = 0;
+  for (const auto& encoding : encodings) tokens += encoding->tokens();
+  const size_t token_floats = 2 * model_.inner_width();
   for (size_t layer = 0; layer < model_.layers().size(); ++layer) {
     const Linear& project = *model_.layers()[layer].source.keys;
     if (encodings.size() == 1) {
       project.Apply(memory, tokens, encodings.front()->layer(layer), nullptr);
       continue;
     }
-    const float* keys = keys_.Room(encodings.size() * floats);
-    project.Apply(memory, encodings.size() * tokens, keys_.data(), nullptr);
+    const float* keys = keys_.Room(tokens * token_floats);
+    project.Apply(memory, tokens, keys_.data(), nullptr);
     for (const auto& encoding : encodings) {
+      const size_t floats = encoding->tokens() * token_floats;
       std::copy(keys, keys + floats, encoding->layer(layer));
       keys += floats;
     }
