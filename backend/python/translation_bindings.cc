@@ -346,7 +346,8 @@ void BindTranslation(py::module_& module) {
   module.def("check_library", &CheckLibrary,
              "Hold the loaded CTranslate2 library against our declarations of it.");
   module.def("library_version", &LibraryVersion, "Version of the loaded CTranslate2 library.");
-  module.def("usable_cores", &UsableCores, "Cores this process may use.");
+  module.def("usable_cores", &UsableCores, py::arg("control_group") = "/sys/fs/cgroup",
+             "Cores this process may use; `control_group`: the folder that shows its quota.");
   module.def("gpu_count", &GpuCount, "GPUs that CTranslate2 finds.");
   module.def("split_rows", &PySplitRows, py::arg("input_ids"),
              py::arg("target_prefix") = py::none(), py::arg("input_lengths") = py::none(),

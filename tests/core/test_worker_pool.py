@@ -159,6 +159,39 @@ def test_files_overwritten_in_place_are_another_model(tmp_path: Path, engine_mod
     assert new.translate(rows) != before
 
 
+def test_a_load_does_not_wait_for_that_of_other_files(tmp_path: Path, engine_model: Path) -> None:
+    """One load reads from a pipe that nobody fills; meanwhile another model translates."""
+    slow = tmp_path / "slow"
+    shutil.copytree(engine_model, slow)
+    config = slow / "config.json"
+    config.rename(tmp_path / "config.json")
+    os.mkfifo(config)
+    loaded: list[Any] = []
+    other: list[Any] = []
+    row = [[300, 50, 60, END]]
+    first = threading.Thread(target=lambda: loaded.append(_core.Translator(str(slow), ONE_WORKER)))
+    first.start()
+    pipe = config.open("wb", buffering=0)  # opens once the load reads: it is under way
+    try:
+        second = threading.Thread(
+            target=lambda: other.append(
+                _core.Translator(str(engine_model), ONE_WORKER).translate(row)
+            )
+        )
+        second.start()
+        second.join(timeout=120)  # for ever, if it waited for the first
+        assert first.is_alive()
+        assert len(other) == 1
+    finally:
+        shutil.copy(tmp_path / "config.json", slow / "copy.json")
+        (slow / "copy.json").rename(config)  # for the second time that it is read
+        pipe.write(config.read_bytes())
+        pipe.close()
+        first.join()
+        second.join()
+    assert loaded[0].translate(row) == other[0]
+
+
 def test_threads_are_as_many_as_cores_for_all_models(engine_model: Path) -> None:
     """They come with the first model and end with the last, whatever each asks for."""
 

@@ -23,8 +23,8 @@ from support.servers import MakeServer
 pytestmark = pytest.mark.server
 
 LIMIT = {"beam_size": 1, "max_decoding_length": 8}
-# One worker and one row in a call, so that all others wait while a row runs.
-ONE_BY_ONE = {"inter_threads": 1, "intra_threads": 1, "max_batch_rows": 1}
+# One row at a time, whoever decodes it, so that all others wait while a row runs.
+ONE_BY_ONE = {"inter_threads": 1, "intra_threads": 1, "max_batch_rows": 1, "decoding": "calls"}
 STORM_SECONDS = 5
 
 
@@ -113,11 +113,12 @@ def test_a_request_may_supersede_one_of_the_same_batch(
     assert connection.statistics(model).inference_stats.fail.count == 1
 
 
-@pytest.mark.parametrize("beams", [1, 4])
+@pytest.mark.parametrize(("decoding", "beams"), [("calls", 1), ("calls", 4), ("loop", 1)])
 def test_older_requests_that_run_are_answered_so(
-    load: LoadModel, connection: Connection, reference: Reference, beams: int
+    load: LoadModel, connection: Connection, reference: Reference, decoding: str, beams: int
 ) -> None:
-    model = load(configs.plain(**ONE_BY_ONE), f"running_{beams}")
+    config = configs.plain(**(ONE_BY_ONE | {"decoding": decoding}))
+    model = load(config, f"running_{decoding}_{beams}")
     (row, prefix), (other, other_prefix) = sentences(reference, 2)
     long = {"beam_size": beams, "min_decoding_length": 500, "max_decoding_length": 500}
     expected = [reference.translate(other, other_prefix, **LIMIT)]

@@ -21,8 +21,8 @@ int GpuCount();
 // Throws Error(kInvalidArgument), saying what to change, if CTranslate2 cannot use `device` here.
 void RequireDevice(const Device& device);
 
-// Cores this process may use: its affinity mask, and the CPU quota of its control group (version
-// 2).
-size_t UsableCores();
+// Cores this process may use: its affinity mask, and the CPU quota of its control group, of version
+// 2 or 1. `control_group`: the folder that shows it.
+size_t UsableCores(const std::string& control_group = "/sys/fs/cgroup");
 
 }  // namespace ct2triton
