@@ -34,8 +34,8 @@ def _blocks(language: str) -> list[str]:
 
 def _command(start: str) -> str:
     """The line of the README that starts like this."""
-    lines = [line for block in _blocks("sh") for line in block.splitlines()]
-    (found,) = [line for line in lines if line.startswith(start)]
+    (block, *_) = [block for block in _blocks("sh") if re.search(f"^{start}", block, re.MULTILINE)]
+    (found,) = [line for line in block.splitlines() if line.startswith(start)]
     return found
 
 
@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def grpc_url(folder: Path) -> Iterator[str]:
     """The server, started as the README says, on other ports."""
-    line = _command("ct2-serve --model-repository").replace("ct2-serve", "exec ct2-serve")
+    line = _command("ct2-serve").replace("ct2-serve", "exec ct2-serve")
     commands = Path(sys.executable).parent
     process = subprocess.Popen(
         ["bash", "-c", f"{line} --free-ports --log-file server.log"],
@@ -91,7 +91,7 @@ def test_the_python_example_translates_and_streams(folder: Path, grpc_url: str) 
     assert '"localhost:8001"' in code
     script = folder / "example.py"
     script.write_text(code.replace("localhost:8001", grpc_url))
-    output = _shell("python example.py", folder, CT2_MODEL_REPOSITORY="model_repository")
+    output = _shell("python example.py", folder)
     translation, *items = output.splitlines()
     assert translation.strip()
     assert sorted(tuple(item.split()[:2]) for item in items) == [

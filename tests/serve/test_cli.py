@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,9 @@ from support.repository import IDENTITY_CONFIG, write_identity_model
 pytestmark = pytest.mark.server
 
 COMMAND = Path(sys.executable).with_name("ct2-serve")
+PREPARE = COMMAND.with_name("ct2-prepare")
+TRANSLATE = COMMAND.with_name("ct2-translate")
+ROOT = Path(__file__).resolve().parents[2]
 BAD_CONFIG = IDENTITY_CONFIG.replace("python", "nosuch")
 
 
@@ -32,9 +37,9 @@ def repository(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def _serving(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+def _serving(*arguments: str | Path, **place: Any) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **place
     )
     try:
         yield process
@@ -210,10 +215,27 @@ def test_a_model_in_place_of_its_repository_is_told_apart(repository: Path) -> N
     assert errors.startswith(f"ct2-serve: {repository}/identity is a model: name the model repos")
 
 
-def test_the_repository_is_the_one_that_ct2_prepare_writes_by_default(tmp_path: Path) -> None:
-    result = subprocess.run([COMMAND], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert result.stderr.startswith("ct2-serve: model_repository is not a folder")
-    assert result.returncode == 1
+@pytest.mark.parametrize(
+    ("variables", "folder"),
+    [({}, "model_repository"), ({"CT2_MODEL_REPOSITORY": "elsewhere"}, "elsewhere")],
+)
+def test_all_commands_have_one_default_repository(
+    tmp_path: Path, variables: dict[str, str], folder: str
+) -> None:
+    place = {"cwd": tmp_path, "env": {**os.environ, **variables}}
+    before = subprocess.run([COMMAND], **place, capture_output=True, text=True, check=False)
+    assert before.stderr.startswith(f"ct2-serve: {folder} is not a folder")
+    assert before.returncode == 1
+    subprocess.run([PREPARE, "demo"], **place, capture_output=True, check=True)
+    shutil.copy(ROOT / "model_repository" / "README.md", tmp_path / folder)
+    with _serving("--free-ports", **place) as process:
+        ready = _read_ready(process)
+        assert ready["models"] == "demo"
+        translate = [TRANSLATE, "--model=demo", "--from=en", "--to=de", "--url", ready["gRPC"]]
+        sentence = "The ticket office opens at 5:45.\n"
+        answer = subprocess.run(translate, input=sentence, **place, capture_output=True, text=True)
+        assert answer.stdout.startswith("deu_Latn  ")
+        assert "5:45" in answer.stdout
 
 
 def test_the_backend_is_installed_once_without_force(tmp_path: Path) -> None:

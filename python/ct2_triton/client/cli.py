@@ -26,7 +26,7 @@ from ct2_triton.client.blocking import iterate_in_thread, read_lines
 from ct2_triton.client.client import DEFAULT_TIMEOUT_S, DEFAULT_URL, TranslationClient
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.stream import Sentence
-from ct2_triton.client.tokenization import REPOSITORY_VARIABLE
+from ct2_triton.default_repository import DEFAULT_TEXT
 from ct2_triton.errors import (
     ClientError,
     ConnectionLostError,
@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model-repository",
         type=Path,
         metavar="FOLDER",
-        help=f"folder of prepared models, for the tokenizer (default: ${REPOSITORY_VARIABLE})",
+        help=f"folder of prepared models, for the tokenizer ({DEFAULT_TEXT})",
     )
     place.add_argument(
         "--tokenizer", type=Path, metavar="FOLDER", help="a prepared model's tokenizer folder"

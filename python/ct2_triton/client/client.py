@@ -94,7 +94,8 @@ class TranslationClient:
                 resolves to, as far as it can be reached. None: one URL is one connection, to
                 one server.
             repository: Folder that holds the prepared model `<repository>/<model>`, whose
-                tokenizer is used. Default: the variable CT2_MODEL_REPOSITORY.
+                tokenizer is used. Default: the folder that the variable CT2_MODEL_REPOSITORY
+                names, else `./model_repository`.
             tokenizer: A prepared model's tokenizer folder, or a loaded `Tokenizer`, instead.
             timeout_s: Seconds a call may take when it does not say otherwise; None for no limit.
             retry: What to do while the server cannot be reached.

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.client.pieces import read_pieces
+from ct2_triton.default_repository import REPOSITORY_VARIABLE, default_repository
 from ct2_triton.errors import InvalidCallError, TokenizerError
 from ct2_triton.prepared_model import LANGUAGES_NAME, TOKENIZER_NAME, Language, TokenRules
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
-
-REPOSITORY_VARIABLE = "CT2_MODEL_REPOSITORY"
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,8 @@ def find_tokenizer(
 
     Args:
         model: Name of the model on the server.
-        repository: Folder of prepared models; default: the variable CT2_MODEL_REPOSITORY.
+        repository: Folder of prepared models; default: the one that the variable
+            CT2_MODEL_REPOSITORY names, else `./model_repository`.
         tokenizer: The tokenizer folder itself, instead.
 
     Returns:
@@ -152,14 +152,14 @@ def find_tokenizer(
     """
     if tokenizer is not None:
         return Tokenizer(tokenizer)
-    root = repository or os.environ.get(REPOSITORY_VARIABLE)
-    if not root:
+    folder = Path(repository or default_repository()) / model / TOKENIZER_NAME
+    if repository is None and not folder.is_dir():
         raise TokenizerError(
-            f"no tokenizer for model {model!r}: give tokenizer= (a folder), repository= or the "
-            f"variable {REPOSITORY_VARIABLE} (a folder that holds {model}/{TOKENIZER_NAME}); "
-            f"{_HOW_TO_GET_IT}"
+            f"no tokenizer for model {model!r}: there is no folder {folder}; give tokenizer= (a "
+            f"folder), repository= or the variable {REPOSITORY_VARIABLE} (a folder that holds "
+            f"{model}/{TOKENIZER_NAME}); {_HOW_TO_GET_IT}"
         )
-    return Tokenizer(Path(root) / model / TOKENIZER_NAME)
+    return Tokenizer(folder)
 
 
 _HOW_TO_GET_IT = (

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make a Triton model of a Hugging Face translation checkpoint, and prove that it is right.
 
-    ct2-prepare facebook/nllb-200-distilled-600M --model-repository model_repository
+    ct2-prepare facebook/nllb-200-distilled-600M
     ct2-prepare ./my-finetuned-model --name news-de-fr --quantization float16
     ct2-prepare demo
     ct2-prepare ./model --shortlist-from deu_Latn=german.txt,fra_Latn=french.txt
@@ -20,6 +20,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
 from ct2_triton.errors import SettingError
 from ct2_triton.prepare.options import (
     INSTANCE_KINDS,
@@ -52,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model-repository",
         type=Path,
-        default=Path("model_repository"),
-        help="Triton's model repository (default: %(default)s)",
+        default=default_repository(),
+        help=f"Triton's model repository ({DEFAULT_TEXT})",
     )
     parser.add_argument("--name", help="name in Triton (default: the last part of the source)")
     parser.add_argument("--revision", help="branch, tag or commit on the hub (default: main)")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from ct2_triton.arguments import duration
+from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
 from ct2_triton.serve import model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
 from ct2_triton.serve.command import exposure_warnings, http_warnings
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-_REPOSITORY = Path("model_repository")
 _EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="DIR",
         help=f"folder of model folders, as ct2-prepare writes it; may be given again "
-        f"(default: {_REPOSITORY})",
+        f"({DEFAULT_TEXT})",
     )
     task.add_argument(
         "--install-backend",
@@ -130,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
     _check_server_arguments(args.server_arguments)
     with _open_log(args.log_file) as log:
         options = ServerOptions(
-            model_repositories=args.model_repository or [_REPOSITORY],
+            model_repositories=args.model_repository or [default_repository()],
             host=args.host,
             http_host=args.http_host,
             ports=None

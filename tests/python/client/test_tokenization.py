@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ct2_triton import errors
-from ct2_triton.client.tokenization import REPOSITORY_VARIABLE, Tokenizer, find_tokenizer
+from ct2_triton.client.tokenization import Tokenizer, find_tokenizer
+from ct2_triton.default_repository import REPOSITORY_NAME, REPOSITORY_VARIABLE
 from support.odd_texts import NOTHING, SPECIAL_TOKENS
 from support.tiny import tiny_checkpoint
 from tiny_corpus import sentences
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from python.client.conftest import TokenizerFolder
 
 FAMILIES = ("nllb", "m2m100", "mbart50", "marian", "marian-pair", "t5", "madlad")
@@ -140,6 +140,10 @@ def test_the_folder_is_found(
     assert find_tokenizer("nllb").folder == folder
     with pytest.raises(errors.TokenizerError, match="other-name"):
         find_tokenizer("other-name")
+    monkeypatch.delenv(REPOSITORY_VARIABLE)
+    (tmp_path / REPOSITORY_NAME).symlink_to(repository)
+    monkeypatch.chdir(tmp_path)
+    assert find_tokenizer("nllb").folder == Path(REPOSITORY_NAME) / "nllb" / "tokenizer"
 
 
 def test_without_a_folder_the_error_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,6 +241,7 @@ def test_no_server_and_no_tokenizer_say_what_to_do(command: Callable[..., Comman
     del bare[place : place + 2]
     untold = run(bare, "One.\n")
     assert untold.returncode == 1
+    assert "there is no folder model_repository/client-nllb/tokenizer" in untold.stderr
     assert "CT2_MODEL_REPOSITORY" in untold.stderr
     assert "Traceback" not in lost.stderr + untold.stderr
 

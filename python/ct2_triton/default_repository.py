@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model repository of all commands and of the client, where no other one is named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+REPOSITORY_VARIABLE = "CT2_MODEL_REPOSITORY"
+REPOSITORY_NAME = "model_repository"
+DEFAULT_TEXT = f"default: ${REPOSITORY_VARIABLE}, else ./{REPOSITORY_NAME}"  # for --help
+
+
+def default_repository() -> Path:
+    """Find the model repository that is used by default.
+
+    Returns:
+        The folder that the variable CT2_MODEL_REPOSITORY names, else `./model_repository`. It may
+        be missing.
+    """
+    return Path(os.environ.get(REPOSITORY_VARIABLE) or REPOSITORY_NAME)
