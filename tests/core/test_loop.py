@@ -173,6 +173,19 @@ def test_the_cache_of_a_row_is_what_was_said(engine_model: Path) -> None:
     assert 0 < loop.kept_bytes <= 100_000
 
 
+def test_the_caches_of_all_rows_are_kept_for_the_next(engine_model: Path) -> None:
+    loop = new_loop(engine_model)
+    rows = [([5, 6, 7], [], GREEDY)] * 4
+    loop.admit(rows)
+    in_use = loop.cache_bytes
+    run_to_end(loop)
+    assert (loop.cache_bytes, loop.kept_bytes) == (0, in_use)
+    loop.admit(rows[:1])
+    assert (loop.cache_bytes, loop.kept_bytes) == (in_use / 4, in_use * 3 / 4)
+    loop.admit(rows * 2)
+    assert (loop.cache_bytes, loop.kept_bytes) == (in_use * 9 / 4, 0)
+
+
 def test_counters(engine_model: Path) -> None:
     loop = new_loop(engine_model)
     options = {**GREEDY, "min_decoding_length": 5, "max_decoding_length": 5}

@@ -41,31 +41,34 @@ size_t CachePool::BlockBytes(size_t floats) { return RoundUp(floats) * sizeof(fl
 
 CacheBlock CachePool::Take(size_t floats) {
   const size_t size = RoundUp(floats);
+  const size_t bytes = size * sizeof(float);
   FloatArray memory;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    auto& same_size = free_[size];
+    Shelf& shelf = shelves_[size];
     // Room to come back to, made here, where it may fail.
-    same_size.reserve(same_size.size() + 1);
-    if (!same_size.empty()) {
-      memory = std::move(same_size.back());
-      same_size.pop_back();
-      bytes_kept_ -= size * sizeof(float);
+    shelf.free.reserve(shelf.free.size() + shelf.in_use + 1);
+    if (!shelf.free.empty()) {
+      memory = std::move(shelf.free.back());
+      shelf.free.pop_back();
+      bytes_kept_ -= bytes;
     }
+    ++shelf.in_use;
+    bytes_in_use_ += bytes;
   }
-  if (!memory) memory = NewFloats(size);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  bytes_in_use_ += size * sizeof(float);
-  return CacheBlock(this, std::move(memory), size);
+  CacheBlock block(this, std::move(memory), size);  // gives back what was counted if the next fails
+  if (!block.floats_) block.floats_ = NewFloats(size);
+  return block;
 }
 
 void CachePool::Give(FloatArray floats, size_t size) noexcept {
   const size_t bytes = size * sizeof(float);
   const std::lock_guard<std::mutex> lock(mutex_);
+  Shelf& shelf = shelves_[size];  // it is there since Take
+  --shelf.in_use;
   bytes_in_use_ -= bytes;
-  auto& same_size = free_[size];  // it is there since Take
-  if (bytes_kept_ + bytes > keep_bytes_ || same_size.size() == same_size.capacity()) return;
-  same_size.push_back(std::move(floats));
+  if (!floats || bytes_kept_ + bytes > keep_bytes_) return;
+  shelf.free.push_back(std::move(floats));
   bytes_kept_ += bytes;
 }
 

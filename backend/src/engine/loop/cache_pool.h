@@ -53,9 +53,15 @@ class CachePool {
   friend class CacheBlock;
   void Give(FloatArray floats, size_t size) noexcept;
 
+  // The blocks of one size.
+  struct Shelf {
+    std::vector<FloatArray> free;  // has room for those in use, too
+    size_t in_use = 0;
+  };
+
   const size_t keep_bytes_;
   mutable std::mutex mutex_;
-  std::map<size_t, std::vector<FloatArray>> free_;  // by size in floats
+  std::map<size_t, Shelf> shelves_;  // by size in floats
   size_t bytes_in_use_ = 0;
   size_t bytes_kept_ = 0;
 };
