@@ -18,7 +18,7 @@ from server.helpers import Connection, Reference, sentences, wait_until
 pytestmark = pytest.mark.server
 
 LIMIT = {"max_decoding_length": 8}
-ONE_WORKER = {"inter_threads": 1, "intra_threads": 1}
+ONE_WORKER = {"inter_threads": 1, "intra_threads": 1, "decoding": "calls"}
 
 
 def metric(server: TritonServer, start: str) -> int:

@@ -128,7 +128,7 @@ def test_the_log_has_a_line_for_load_device_and_unload(
     loading, device, unloaded = log_lines(server, "model 'logged'")
     assert "loading '" in loading
     assert "on CPU" in device
-    assert "worker" in device
+    assert "thread(s)" in device
     assert "unloaded" in unloaded
 
 

@@ -35,10 +35,12 @@ void ThreadScope::Idle() const noexcept {
 }
 
 void RunInThreadScope(const Device& device, size_t threads, const std::function<void()>& work) {
-  std::async(std::launch::async, [&] {
+  const auto run = [&] {
     const ThreadScope scope(device, threads);
     work();
-  }).get();
+  };
+  if (device.kind == Device::Kind::kCpu) return run();
+  std::async(std::launch::async, run).get();
 }
 
 }  // namespace ct2triton

@@ -27,8 +27,9 @@ class ThreadScope {
   size_t threads_;
 };
 
-// Runs `work` on a thread of its own, so that nothing which CTranslate2 binds to a thread stays
-// with the caller's: its number of threads and, on a GPU, a context. Throws what `work` throws.
+// Runs `work` in a scope of its own. On a GPU that is a thread of its own, so that no CUDA context
+// stays with the caller's; on a CPU it is the caller's: a thread for each load would take a heap of
+// its own from glibc, which keeps the freed memory at its top. Throws what `work` throws.
 void RunInThreadScope(const Device& device, size_t threads, const std::function<void()>& work);
 
 }  // namespace ct2triton
