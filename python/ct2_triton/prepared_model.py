@@ -32,6 +32,9 @@ CONFIG_NAME = "config.pbtxt"
 TOKENIZER_NAME = "tokenizer"
 LANGUAGES_NAME = "languages.json"
 
+NAMED_PIECES = "pieces"
+"""Family of a model whose pieces are looked up by name in its own vocabularies."""
+
 # Of `TokenRules`, what folders that were prepared by an earlier version do not have.
 _LATER_NAMES = {"added_tokens", "other_scripts", "source_last"}
 
@@ -100,10 +103,12 @@ class TokenRules:
     row `[language, </s>]`, for which a model invents words.
 
     Attributes:
-        family: `nllb`, `m2m100`, `mbart50`, `marian` or `t5`.
+        family: `nllb`, `m2m100`, `mbart50`, `marian` or `t5`; `pieces` for a model that was
+            converted already, whose two sides may have a vocabulary each.
         tokenizer_class: Class of the source's tokenizer, for information.
-        tokenizer_size: Ids from here on have no text (rows that pad the embedding table).
-        vocabulary_size: Ids the model takes: 0 .. vocabulary_size - 1.
+        tokenizer_size: Ids of an answer from here on have no text (rows that pad the embedding
+            table).
+        vocabulary_size: Ids a source may have: 0 .. vocabulary_size - 1.
         end_ids: Go last in INPUT_IDS: `</s>`.
         pad_id: Fills rows of requests and answers; may lie outside the vocabulary (OPUS-MT).
         unk_id: What the tokenizer gives for characters it does not know.

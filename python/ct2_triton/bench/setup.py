@@ -94,4 +94,4 @@ class Setup:
         """Gives the folder of the Hugging Face checkpoint."""
         from ct2_triton.prepare.source import find_checkpoint
 
-        return find_checkpoint(self.source, None).folder
+        return find_checkpoint(self.source, None, self.folder).folder

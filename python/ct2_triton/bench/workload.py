@@ -128,7 +128,8 @@ def random_workload(
 def _random_pieces(count: int, seed: int, rules: TokenRules) -> Iterator[tuple[int, ...]]:
     rng = np.random.default_rng(seed)
     special = {*rules.special_ids, *rules.end_ids, *rules.duplicate_ids, rules.unk_id, rules.pad_id}
-    text_ids = np.array([i for i in range(rules.tokenizer_size) if i not in special])
+    known = min(rules.tokenizer_size, rules.vocabulary_size)
+    text_ids = np.array([i for i in range(known) if i not in special])
     seen: set[tuple[int, ...]] = set()
     while len(seen) < count:
         length = round(rng.lognormal(math.log(_MEDIAN_TOKENS), _SIGMA))

@@ -12,6 +12,9 @@ Text is only ever text. transformers turns a literal `</s>` or `fra_Latn` in a s
 special token, so that whoever writes the sentence can end it or change its language; here they are
 spelled in ordinary pieces, as transformers does with `split_special_tokens=True`.
 
+Of a model that came to ct2-prepare converted already, pieces are looked up by name in its own
+vocabularies, which may be one for each side.
+
 Tokens that somebody added to a family's own (`TokenRules.added_tokens`) are single tokens in a
 text, as transformers has them; SentencePiece does not know them, so tokenizer.json is read.
 """
@@ -22,6 +25,7 @@ import json
 from typing import TYPE_CHECKING, Protocol
 
 from ct2_triton.errors import TokenizerError
+from ct2_triton.prepared_model import NAMED_PIECES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,6 +146,8 @@ def read_pieces(folder: Path, rules: TokenRules, *, of_targets: bool = False) ->
         TokenizerError: Files are missing or damaged, or a library for them is not installed.
     """
     try:
+        if rules.family == NAMED_PIECES:
+            return _named_pieces(folder, rules, of_targets)
         if rules.family in ("m2m100", "marian"):
             return _listed_pieces(folder, rules, of_targets)
         if rules.added_tokens:
@@ -188,6 +194,54 @@ def _listed_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> Sentenc
         return SentencePieces(source, target, number, names)
     file = folder / "sentencepiece.bpe.model"
     return SentencePieces(file, file, number, names)
+
+
+def _named_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> Pieces:
+    """Reads a converted model: pieces have the ids of its own vocabularies, one for each side."""
+    if (folder / "tokenizer.json").exists():
+        return JsonPieces(folder / "tokenizer.json")
+    single = folder / "sentencepiece.model"
+    sides = [single if single.exists() else folder / f"{side}.spm" for side in ("source", "target")]
+    shared = folder / "shared_vocabulary.json"
+    files = [
+        shared if shared.exists() else folder / f"{side}_vocabulary.json"
+        for side in ("source", "target")
+    ]
+    of_source, of_target = (json.loads(file.read_text(encoding="utf-8")) for file in files)
+    unknown = of_source[rules.unk_id]
+    split = sides[1] if of_targets else sides[0]
+    tokens = of_target if of_targets else of_source
+    ids = {token: i for i, token in reversed(list(enumerate(tokens)))}  # the first, if repeated
+
+    def number(processor: SentencePieceProcessor) -> list[int]:
+        pieces = [processor.id_to_piece(i) for i in range(len(processor))]
+        return [ids.get(piece, ids.get(unknown, rules.unk_id)) for piece in pieces]
+
+    def names(_: SentencePieceProcessor) -> dict[int, str]:
+        known = {piece for file in set(sides) for piece in text_pieces(file)}
+        return {i: token for i, token in enumerate(of_target) if token in known}
+
+    return SentencePieces(split, sides[1], number, names)
+
+
+def text_pieces(file: Path) -> set[str]:
+    """Lists the pieces that a text can be made of.
+
+    Args:
+        file: A SentencePiece model, or a tokenizer.json.
+
+    Returns:
+        The pieces by name.
+    """
+    if file.suffix == ".json":
+        import tokenizers
+
+        vocabulary = tokenizers.Tokenizer.from_file(str(file)).get_vocab(with_added_tokens=False)
+        return set(vocabulary)
+    processor = _processor(file)
+    return {
+        processor.id_to_piece(i) for i in range(len(processor)) if not _is_special(processor, i)
+    }
 
 
 def _shifted_pieces(file: Path, rules: TokenRules) -> SentencePieces:

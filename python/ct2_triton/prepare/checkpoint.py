@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from ct2_triton.prepare.layout import Layout
     from ct2_triton.prepared_model import ModelSource
 
 CONFIG_FILE = "config.json"
@@ -59,20 +60,31 @@ def needed_files(available: Collection[str]) -> list[str]:
             f"there is no {CONFIG_FILE}: this is no transformers checkpoint"
         )
     plain = {name for name in _PLAIN_FILES if name in available}
-    return sorted(plain | _weight_files(available))
+    weights = weight_files(available)
+    if not weights:
+        wanted = " or ".join(single for single, *_ in _WEIGHT_FORMATS)
+        raise UnsupportedModelError(
+            f"there are no PyTorch weights ({wanted}); TensorFlow, Flax and ONNX are not read"
+        )
+    return sorted(plain | weights)
 
 
-def _weight_files(available: Collection[str]) -> set[str]:
+def weight_files(available: Collection[str]) -> set[str]:
+    """Chooses the files of the weights in one format.
+
+    Args:
+        available: Names of all files of the checkpoint, relative to its root.
+
+    Returns:
+        Their names; none where there are no PyTorch weights.
+    """
     for single, index, begin, end in _WEIGHT_FORMATS:
         if single in available:
             return {single}
         if index in available:
             shards = {name for name in available if name.startswith(begin) and name.endswith(end)}
             return {index, *shards}
-    wanted = " or ".join(single for single, *_ in _WEIGHT_FORMATS)
-    raise UnsupportedModelError(
-        f"there are no PyTorch weights ({wanted}); TensorFlow, Flax and ONNX are not read"
-    )
+    return set()
 
 
 @dataclass(frozen=True)
@@ -107,6 +119,13 @@ class Checkpoint:
         """Name of the tokenizer's class without `Fast`; empty where no file says it."""
         name = self.tokenizer_config.get("tokenizer_class") or self.config.get("tokenizer_class")
         return str(name or "").removesuffix("Fast")
+
+    @cached_property
+    def layout(self) -> Layout:
+        """What kind of model it is, and its files."""
+        from ct2_triton.prepare.layout import files_in, layout_of
+
+        return layout_of(files_in(self.folder))
 
     def has(self, name: str) -> bool:
         """Tells whether a file is there."""

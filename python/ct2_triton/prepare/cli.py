@@ -3,13 +3,15 @@
 
     ct2-prepare facebook/nllb-200-distilled-600M
     ct2-prepare ./my-finetuned-model --name news-de-fr --quantization float16
+    ct2-prepare translate-en_de-1_0.argosmodel
     ct2-prepare demo
     ct2-prepare ./model --shortlist-from deu_Latn=german.txt,fra_Latn=french.txt
     ct2-prepare --verify model_repository/news-de-fr
 
-Families: NLLB-200, M2M100, mBART-50, Marian (OPUS-MT), T5 (mT5, UMT5, MADLAD-400). The result is
-complete: the converted weights, the tokenizer, the language table and a config.pbtxt. `demo` is a
-small model in the package itself, which needs no network (a folder of that name is `./demo`).
+Families: NLLB-200, M2M100, mBART-50, Marian (OPUS-MT), T5 (mT5, UMT5, MADLAD-400). CTranslate2
+folders, Argos packages and OPUS-MT archives need no PyTorch. The result is complete: the converted
+weights, the tokenizer, the language table and a config.pbtxt. `demo` is a small model in the
+package itself, which needs no network (a folder of that name is `./demo`).
 """
 
 from __future__ import annotations
@@ -42,7 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     task = parser.add_mutually_exclusive_group(required=True)
     task.add_argument(
-        "source", nargs="?", help="hub id (owner/name), local directory of the checkpoint, or demo"
+        "source",
+        nargs="?",
+        help="hub id (owner/name), local directory of the model, package (.argosmodel, .zip), or "
+        "demo",
     )
     task.add_argument(
         "--verify",
@@ -85,6 +90,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         dest="settings",
         help="a parameter of the backend, for example beam_size=4 (docs/parameters.md); repeatable",
+    )
+    parser.add_argument(
+        "--language-pair",
+        metavar="FROM:TO",
+        help="what a converted model translates (en:de), where nothing in it says so",
     )
     _add_shortlist_arguments(parser)
     parser.add_argument("--force", action="store_true", help="replace a model of this name")
@@ -144,6 +154,7 @@ def run(args: argparse.Namespace) -> int:
         max_batch_size=args.max_batch_size,
         settings=_settings(args.settings),
         shortlist=_shortlist(args),
+        language_pair=args.language_pair,
         force=args.force,
     )
     with _ended_in_order():

@@ -7,13 +7,20 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import MissingPackageError
+from ct2_triton.prepare.layout import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _INSTALL = "pip install 'ct2-triton[convert]'"
+_INSTALL_PREPARE = "pip install 'ct2-triton[prepare]'"
 _INSTALL_WRITING = "pip install 'ct2-triton[client]'"
+_CPU_BUILD = (
+    "; that brings PyTorch's CUDA build of several GB unless PIP_EXTRA_INDEX_URL names PyTorch's "
+    "CPU index"
+)
 _OLDEST_TRANSFORMERS_4 = 57
+# What every preparation needs, a model that is converted already too.
 _NEEDED = (
     "ctranslate2",
     "filelock",
@@ -23,16 +30,33 @@ _NEEDED = (
     "regex",
     "sentencepiece",
     "tokenizers",
-    "torch",
-    "transformers",
     "tritonclient",
 )
+_NEEDED_TO_CONVERT = {
+    Kind.TRANSFORMERS: ("torch", "transformers"),
+    Kind.OPENNMT_PY: ("torch",),
+}
 _NEEDED_FOR_WRITING = ("filelock", "protobuf", "tritonclient")
 _NEEDED_FOR_SHORTLISTS = ("langcodes", "regex", "sentencepiece")
 
 
 def check_environment() -> dict[str, str]:
-    """Looks the packages up, without importing them.
+    """Looks up the packages that every preparation needs, without importing them.
+
+    Returns:
+        Version of each package.
+
+    Raises:
+        MissingPackageError: One is missing.
+    """
+    return _versions(_NEEDED, _INSTALL_PREPARE)
+
+
+def check_conversion(kind: Kind) -> dict[str, str]:
+    """Looks up what the conversion of a kind of model needs beyond that, without importing it.
+
+    Args:
+        kind: The kind of model.
 
     Returns:
         Version of each package.
@@ -42,15 +66,24 @@ def check_environment() -> dict[str, str]:
             which gives other ids for NLLB and mBART-50 texts that end in a space, and writes
             tokenizer folders that version 4 cannot read.
     """
-    versions = _versions(_NEEDED, _INSTALL)
-    transformers = versions["transformers"]
-    major, minor = map(int, transformers.split(".")[:2])
+    try:
+        versions = _versions(_NEEDED_TO_CONVERT.get(kind, ()), _INSTALL + _CPU_BUILD)
+    except MissingPackageError as error:
+        raise MissingPackageError(
+            f"this is a {kind.value}, whose conversion needs more: {error}"
+        ) from error
+    if "transformers" in versions:
+        _check_transformers(versions["transformers"])
+    return versions
+
+
+def _check_transformers(found: str) -> None:
+    major, minor = map(int, found.split(".")[:2])
     if major != 4 or minor < _OLDEST_TRANSFORMERS_4:
         raise MissingPackageError(
             f"ct2-prepare works with transformers 4.{_OLDEST_TRANSFORMERS_4} and later releases "
-            f"of version 4, and found {transformers}; {_INSTALL}"
+            f"of version 4, and found {found}; {_INSTALL}"
         )
-    return versions
 
 
 def check_writing() -> None:
@@ -68,7 +101,7 @@ def check_shortlist() -> None:
     Raises:
         MissingPackageError: A package is missing.
     """
-    _versions(_NEEDED_FOR_SHORTLISTS, _INSTALL)
+    _versions(_NEEDED_FOR_SHORTLISTS, _INSTALL_PREPARE)
 
 
 def _versions(packages: Iterable[str], install: str) -> dict[str, str]:

@@ -46,7 +46,8 @@ class PrepareOptions:
     """One preparation.
 
     Attributes:
-        source: Hub id (`facebook/nllb-200-distilled-600M`), a local directory, or `demo`.
+        source: Hub id (`facebook/nllb-200-distilled-600M`), a local directory, a package
+            (`.argosmodel`, `.zip`), or `demo`.
         model_repository: Triton's model repository; made when it does not exist.
         name: The model's name in Triton; None derives it from the source.
         revision: Branch, tag or commit on the hub; None is the default branch.
@@ -55,6 +56,7 @@ class PrepareOptions:
         max_batch_size: Rows that Triton may put into one batch; 0 switches batching off.
         settings: Backend parameters by name, in place of the defaults written.
         shortlist: Vocabulary shortlist to make and switch on; None: none.
+        language_pair: `en:de` for a converted model that does not say what it translates.
         force: Replace a model of this name.
     """
 
@@ -67,4 +69,5 @@ class PrepareOptions:
     max_batch_size: int = 256
     settings: Mapping[str, str] = field(default_factory=dict)
     shortlist: ShortlistOptions | None = None
+    language_pair: str | None = None
     force: bool = False

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,11 +43,14 @@ def prepare(
         PrepareError: It failed, with a sentence about what to do; nothing was written.
     """
     from ct2_triton.prepare import shipped
+    from ct2_triton.prepare.converted.pipeline import fill_converted
     from ct2_triton.prepare.environment import (
+        check_conversion,
         check_environment,
         check_shortlist,
         check_writing,
     )
+    from ct2_triton.prepare.layout import Kind
     from ct2_triton.prepare.source import find_checkpoint
     from ct2_triton.prepare.writing import check_output, written_at_once
 
@@ -62,9 +66,13 @@ def prepare(
         return PreparedModel.read(output)
     versions = check_environment()
     check_output(output, force=options.force)
-    checkpoint = find_checkpoint(options.source, options.revision)
-    with written_at_once(output, force=options.force) as folder:
-        _fill(folder, checkpoint, options, versions, report)
+    with tempfile.TemporaryDirectory() as scratch:
+        checkpoint = find_checkpoint(options.source, options.revision, Path(scratch))
+        kind = checkpoint.layout.kind
+        versions |= check_conversion(kind)
+        fill = _fill if kind is Kind.TRANSFORMERS else fill_converted
+        with written_at_once(output, force=options.force) as folder:
+            fill(folder, checkpoint, options, versions, report)
     return PreparedModel.read(output)
 
 
@@ -85,6 +93,8 @@ def model_name(options: PrepareOptions) -> str:
     path = Path(options.source).expanduser()
     is_folder = path.is_dir() and options.source != shipped.NAME
     derived = path.resolve().name if is_folder else options.source.rstrip("/").split("/")[-1]
+    if path.is_file():
+        derived = path.stem
     name = options.name if options.name is not None else derived
     if not _NAME.fullmatch(name):
         raise SettingError(
@@ -134,6 +144,8 @@ def _fill(
     from ct2_triton.prepare.verification.shortlist import add_shortlist
     from ct2_triton.prepare.verification.subject import Conversion, Subject
 
+    if options.language_pair:
+        raise SettingError("--language-pair names the languages of a model that does not say them")
     family = recognise(checkpoint)
     licence = checkpoint.source.license or "not stated"
     report(f"{checkpoint.source.id}: {family.title}, licence {licence}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gets a checkpoint: from a local directory, from the hub, or from the hub's local cache."""
+"""Gets a model: a local directory, an archive, from the hub, or from the hub's local cache."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SourceError, UnsupportedModelError
 from ct2_triton.prepare import shipped
-from ct2_triton.prepare.checkpoint import CARD_FILE, Checkpoint, needed_files
+from ct2_triton.prepare.archive import SUFFIXES, unpack
+from ct2_triton.prepare.checkpoint import CARD_FILE, Checkpoint
+from ct2_triton.prepare.environment import check_conversion
+from ct2_triton.prepare.layout import PACKAGE_SUFFIX, layout_of
 from ct2_triton.prepared_model import ModelSource
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from huggingface_hub.hf_api import ModelInfo
 
 _DOWNLOAD_ATTEMPTS = 3
@@ -26,27 +31,43 @@ _NO_NETWORK = (
 )
 
 
-def find_checkpoint(source: str, revision: str | None = None) -> Checkpoint:
-    """Finds a checkpoint, downloading what is missing of it.
+def find_checkpoint(source: str, revision: str | None, scratch: Path) -> Checkpoint:
+    """Finds a model, downloading what is missing of it.
 
-    `demo` is the model in the package. A path that exists is a local directory; anything else is a
-    hub id. A download that was cut is resumed. Without network, a snapshot that is complete in the
-    hub's cache is used.
+    `demo` is the model in the package. A path that exists is a local directory or an archive;
+    anything else is a hub id. A download that was cut is resumed. Without network, a snapshot that
+    is complete in the hub's cache is used.
 
     Args:
-        source: `demo`, local directory or hub id.
+        source: `demo`, local directory, archive or hub id.
         revision: Branch, tag or commit of a hub id; None is the default branch.
+        scratch: An empty folder, for what an archive holds.
 
     Returns:
-        The checkpoint, in the directory given or in the hub's cache.
+        The model, in the directory given, in the hub's cache or in `scratch`.
 
     Raises:
         SourceError: No such directory, repository or revision; no access; no network.
         UnsupportedModelError: Files are missing in it.
+        MissingPackageError: Its conversion needs a package; nothing was downloaded.
     """
     if source == shipped.NAME:
         return shipped.checkpoint(revision)
+    checkpoint = _find(source, revision)
+    package = checkpoint.folder
+    if package.is_dir():
+        weights = checkpoint.layout.weights
+        if not weights.endswith(PACKAGE_SUFFIX):
+            return checkpoint
+        package /= weights
+    unpack(package, scratch)
+    return _local(scratch, checkpoint.source)
+
+
+def _find(source: str, revision: str | None) -> Checkpoint:
     path = Path(source).expanduser()
+    if path.is_file():
+        return _archive(path, source, revision)
     if path.is_dir():
         if revision is not None:
             raise SourceError(f"{source} is a local directory: it has no revision {revision!r}")
@@ -56,6 +77,16 @@ def find_checkpoint(source: str, revision: str | None = None) -> Checkpoint:
     return _from_hub(source, revision)
 
 
+def _archive(path: Path, source: str, revision: str | None) -> Checkpoint:
+    if revision is not None:
+        raise SourceError(f"{source} is a local file: it has no revision {revision!r}")
+    if path.suffix not in SUFFIXES:
+        raise SourceError(
+            f"{source} is a file; give a directory, or an archive ({', '.join(SUFFIXES)})"
+        )
+    return Checkpoint(path.resolve(), ModelSource(id=source))
+
+
 def _looks_like_path(source: str) -> bool:
     return source.startswith((".", "/", "~", os.sep)) or source.count("/") > 1
 
@@ -63,7 +94,7 @@ def _looks_like_path(source: str) -> bool:
 def _local(folder: Path, source: ModelSource) -> Checkpoint:
     checkpoint = Checkpoint(folder, source)
     try:
-        needed_files({entry.name for entry in folder.iterdir()})
+        check_conversion(checkpoint.layout.kind)
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{source.id} cannot be prepared: {error}") from error
     if missing := checkpoint.missing_shards():
@@ -95,11 +126,12 @@ def _from_hub(hub_id: str, revision: str | None) -> Checkpoint:
 
 def _download(hub_id: str, revision: str | None, info: ModelInfo) -> Checkpoint:
     try:
-        names = needed_files({entry.rfilename for entry in info.siblings or ()})
+        layout = layout_of({entry.rfilename for entry in info.siblings or ()})
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{hub_id} cannot be prepared: {error}") from error
-    folder = _download_with_retries(hub_id, revision, names)
-    absent = [name for name in names if not (folder / name).is_file()]
+    check_conversion(layout.kind)
+    folder = _download_with_retries(hub_id, revision, layout.files)
+    absent = [name for name in layout.files if not (folder / name).is_file()]
     if absent:
         raise SourceError(
             f"the download of {hub_id} is not complete ({', '.join(absent)} missing): run the "
@@ -110,7 +142,7 @@ def _download(hub_id: str, revision: str | None, info: ModelInfo) -> Checkpoint:
     return _local(folder, source)
 
 
-def _download_with_retries(hub_id: str, revision: str | None, names: list[str]) -> Path:
+def _download_with_retries(hub_id: str, revision: str | None, names: Sequence[str]) -> Path:
     """Downloads into the cache; what came before a connection broke is kept and gone on with."""
     import huggingface_hub
 
@@ -121,7 +153,7 @@ def _download_with_retries(hub_id: str, revision: str | None, names: list[str]) 
             # By the name of the revision, which the cache then keeps: a later run without network
             # finds the snapshot by it.
             folder = huggingface_hub.snapshot_download(
-                hub_id, revision=revision, allow_patterns=names, max_workers=_DOWNLOAD_WORKERS
+                hub_id, revision=revision, allow_patterns=list(names), max_workers=_DOWNLOAD_WORKERS
             )
             return Path(folder)
         except OSError as error:

@@ -33,7 +33,7 @@ def test_a_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     [
         (["./no-such-folder"], "no directory ./no-such-folder"),
         (["a/b/c"], "no directory a/b/c"),
-        (["{empty}"], "there is no config.json"),
+        (["{empty}"], "there is no model: neither config.json"),
         (["{empty}", "--revision", "v1"], "no revision 'v1'"),
         (["{checkpoint}", "--set", "beam_size"], "not of the form name=value"),
         (["{checkpoint}", "--set", "beem_size=1"], "beam_size"),

@@ -14,8 +14,10 @@ import pytest
 
 from ct2_triton.prepared_model import PreparedModel
 from support.hub_server import HubServer, running_hub
-from support.tiny import tiny_checkpoint
+from support.no_pytorch import prepare_without_pytorch
+from support.tiny import tiny_checkpoint, tiny_engine_model
 from tiny_models import TinyOptions
+from tiny_packages import make_ctranslate2
 
 HUB_ID = "test-org/tiny-nllb"
 CARD = "---\nlanguage: multilingual\nlicense: cc-by-nc-4.0\n---\n# A model card\n"
@@ -100,6 +102,32 @@ def test_prepares_from_the_hub(workplace: Workplace) -> None:
     assert "model.safetensors" in fetched
     unneeded = {"tf_model.h5", "flax_model.msgpack", "rust_model.ot", "pytorch_model.bin"}
     assert not fetched & unneeded
+
+
+def test_a_converted_repository(workplace: Workplace) -> None:
+    source, converted = tiny_checkpoint("nllb"), tiny_engine_model("nllb", quantization="int8")
+    folder = make_ctranslate2(source, converted, workplace.folder / "published")
+    (folder / "README.md").write_text(CARD, encoding="utf-8")
+    (folder / "shortlist.onnx").write_bytes(b"not needed")
+    repository = workplace.hub.add(HUB_ID, folder)
+    result = workplace.run(HUB_ID)
+    assert result.returncode == 0, result.stderr
+    assert f"{HUB_ID}: CTranslate2 model, licence cc-by-nc-4.0" in result.stderr
+    assert PreparedModel.read(workplace.model).source.commit == repository.revisions["main"]
+    assert not workplace.hub.downloads("shortlist.onnx")
+    offline = workplace.run(HUB_ID, "--force", endpoint="http://127.0.0.1:9")
+    assert offline.returncode == 0, offline.stderr
+
+
+def test_nothing_is_downloaded_that_cannot_be_converted(workplace: Workplace) -> None:
+    workplace.hub.add(HUB_ID, serve_checkpoint(workplace))
+    variables = {"HF_ENDPOINT": workplace.hub.url, "HF_HOME": str(workplace.folder / "cache")}
+    arguments = [HUB_ID, "--model-repository", str(workplace.model.parent)]
+    result = prepare_without_pytorch(workplace.folder, arguments, **variables)
+    message = assert_failed(result, workplace)
+    assert "needs more: not installed: torch, transformers; pip install" in message
+    assert "PIP_EXTRA_INDEX_URL names PyTorch's CPU index" in message
+    assert [r.path for r in workplace.hub.requests] == [f"/api/models/{HUB_ID}"]
 
 
 def test_a_revision_is_asked_for_and_recorded(workplace: Workplace) -> None:

@@ -112,12 +112,12 @@ def test_versions_options_and_proof_are_recorded(prepared: Prepared) -> None:
     ],
 )
 def test_the_licence_comes_from_the_model_card(
-    checkpoint_copy: Callable[[str], Path], front_matter: str, expected: str | None
+    checkpoint_copy: Callable[[str], Path], tmp_path: Path, front_matter: str, expected: str | None
 ) -> None:
     checkpoint = checkpoint_copy("nllb")
     card = f"---\n{front_matter}\n---\n# Card\n"
     (checkpoint / "README.md").write_text(card, encoding="utf-8")
-    assert find_checkpoint(str(checkpoint)).source.license == expected
+    assert find_checkpoint(str(checkpoint), None, tmp_path).source.license == expected
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         environment, "_version", lambda name: "" if name == "langcodes" else original(name)
     )
     with pytest.raises(
-        MissingPackageError, match=r"langcodes; pip install 'ct2-triton\[convert\]'"
+        MissingPackageError, match=r"langcodes; pip install 'ct2-triton\[prepare\]'"
     ):
         prepare_tiny(tmp_path)
 

@@ -127,7 +127,7 @@ def test_a_folder_called_demo_is_named_with_its_path(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "demo").symlink_to("other")
-    with pytest.raises(UnsupportedModelError, match=r"no config\.json"):
+    with pytest.raises(UnsupportedModelError, match=r"there is no model: neither config\.json"):
         prepare(PrepareOptions("./demo", tmp_path / "repository"))
     assert prepare(PrepareOptions("demo", tmp_path / "repository")).directory.name == "demo"
 

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be checked of a model whose source is not at hand, and what cannot."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.client.pieces import read_pieces, text_pieces
+from ct2_triton.errors import UnsupportedModelError, VerificationError
+from ct2_triton.prepare.verification.probes import choose_probes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ct2_triton.prepare.converted.model_header import ModelHeader
+    from ct2_triton.prepare.converted.vocabularies import Vocabularies
+    from ct2_triton.prepared_model import TokenRules
+
+_LEAST_KNOWN_PERCENT = 50
+_MAX_OUTPUT_TOKENS = 48
+_EMBEDDINGS = (
+    ("source", "encoder/embeddings_0/weight"),
+    ("source", "encoder/embeddings/weight"),
+    ("target", "decoder/embeddings/weight"),
+)
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What was checked, and what stays unproved.
+
+    Attributes:
+        source_tokens: Tokens of the source vocabulary, as many as the model has rows.
+        target_tokens: Tokens of the target vocabulary, likewise.
+        files_compared: Files of a tokenizer whose numbers are those of the vocabulary.
+        known_percent: Part of the tokenizer's pieces that the source vocabulary has.
+        round_trips: Sentences that came back from ids as they went in.
+        with_unknown: Sentences left out of that: the vocabulary lacks some of their characters.
+        translated: Probes that the model as stored answered with some text.
+        probes: Of so many.
+        example: One of them: text and answer, to be judged by a reader.
+        not_proved: What nothing here can show, one sentence each.
+    """
+
+    source_tokens: int
+    target_tokens: int
+    files_compared: tuple[str, ...]
+    known_percent: float
+    round_trips: int
+    with_unknown: int
+    translated: int
+    probes: int
+    example: tuple[str, str]
+    not_proved: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Gives the checks for the manifest."""
+        return {"proved": False, **asdict(self)}
+
+    def lines(self) -> list[str]:
+        """Says it for a report."""
+        text, answer = self.example
+        return [
+            f"checked: {self.source_tokens} and {self.target_tokens} tokens of both vocabularies, "
+            f"{self.known_percent:.1f} % of the tokenizer's pieces known, {self.round_trips} "
+            f"sentences to ids and back, {self.translated} of {self.probes} translated",
+            f"for example: {text!r} is {answer!r}",
+            *(f"not proved: {line}" for line in self.not_proved),
+        ]
+
+
+def check_rows(header: ModelHeader, vocabularies: Vocabularies) -> None:
+    """Holds the vocabularies against the rows of the embedding tables.
+
+    Args:
+        header: What model.bin says.
+        vocabularies: Those of the model.
+
+    Raises:
+        VerificationError: They differ.
+    """
+    sizes = {"source": len(vocabularies.source), "target": len(vocabularies.target)}
+    for side, name in _EMBEDDINGS:
+        rows = header.rows(name)
+        if rows not in (None, sizes[side]):
+            raise VerificationError(
+                f"the {side} vocabulary has {sizes[side]} tokens, and the model {rows} rows"
+            )
+
+
+def known_percent(file: Path, vocabularies: Vocabularies) -> float:
+    """Tells how much of a tokenizer the model knows.
+
+    Args:
+        file: What splits texts, a SentencePiece model or a tokenizer.json.
+        vocabularies: Those of the model.
+
+    Returns:
+        Percentage of its pieces that are tokens of the model.
+
+    Raises:
+        UnsupportedModelError: The file is damaged.
+        VerificationError: It is so low that the tokenizer is another model's.
+    """
+    try:
+        pieces = text_pieces(file)
+    except Exception as error:  # both libraries raise bare exceptions of their own
+        raise UnsupportedModelError(f"cannot read {file.name}: {error}") from error
+    tokens = {*vocabularies.source, *vocabularies.target}
+    known = 100 * sum(piece in tokens for piece in pieces) / max(1, len(pieces))
+    if known < _LEAST_KNOWN_PERCENT:
+        raise VerificationError(
+            f"the model has {known:.1f} % of the pieces of {file.name}, which must be another "
+            "model's"
+        )
+    return known
+
+
+def check_round_trips(
+    folder: Path, rules: TokenRules, vocabularies: Vocabularies
+) -> tuple[int, int]:
+    """Splits and joins sentences as a client reads answers.
+
+    Args:
+        folder: The tokenizer folder that clients get.
+        rules: The model's rules.
+        vocabularies: Those of the model.
+
+    Returns:
+        Sentences whose text gives the same ids again, and sentences that were left out, because
+        the vocabulary lacks some of their characters.
+
+    Raises:
+        VerificationError: Not even half of the sentences come back.
+    """
+    pieces = read_pieces(folder, rules, of_targets=True)
+    token = vocabularies.source[rules.unk_id]
+    unknown = vocabularies.target.index(token) if token in vocabularies.target else -1
+    rows = [pieces.encode(" ".join(probe.text.split())) for probe in choose_probes(rules)]
+    able = [ids for ids in rows if unknown not in ids]
+    equal = sum(pieces.encode(pieces.decode(ids)) == ids for ids in able)
+    if 2 * equal < len(able):
+        raise VerificationError(
+            f"{len(able) - equal} of {len(able)} sentences do not come back from their ids: the "
+            "tokenizer does not join what it splits"
+        )
+    return equal, len(rows) - len(able)
+
+
+def translate_probes(
+    model: Path, folder: Path, rules: TokenRules, vocabularies: Vocabularies
+) -> list[tuple[str, str]]:
+    """Translates the probes with CTranslate2, greedy, as stored.
+
+    Args:
+        model: Folder of the CTranslate2 model.
+        folder: The tokenizer folder that clients get.
+        rules: The model's rules.
+        vocabularies: Those of the model.
+
+    Returns:
+        Text and answer of each probe.
+
+    Raises:
+        UnsupportedModelError: CTranslate2 does not load the model.
+        VerificationError: It fails on a sentence, or every answer is empty.
+    """
+    import ctranslate2
+
+    try:
+        translator = ctranslate2.Translator(str(model), device="cpu", intra_threads=1)
+    except (RuntimeError, ValueError) as error:
+        raise UnsupportedModelError(f"CTranslate2 cannot load the model: {error}") from error
+    first_ids = {token: i for i, token in reversed(list(enumerate(vocabularies.target)))}
+
+    def translate(row: Sequence[int], prefix: Sequence[int]) -> list[int]:
+        [result] = translator.translate_batch(
+            [[vocabularies.source[i] for i in row]],
+            target_prefix=[[vocabularies.target[i] for i in prefix]] if prefix else None,
+            beam_size=1,
+            max_decoding_length=_MAX_OUTPUT_TOKENS,
+        )
+        return [first_ids[token] for token in result.hypotheses[0]]
+
+    pieces = read_pieces(folder, rules)
+    answers = []
+    for probe in choose_probes(rules):
+        row = rules.input_ids(pieces.encode(probe.text), probe.source, probe.target)
+        if rules.max_source_tokens is not None and len(row) > rules.max_source_tokens:
+            continue
+        try:
+            found = translate(row, rules.target_prefix(probe.target))
+        except (RuntimeError, ValueError) as error:
+            raise VerificationError(f"the model does not translate {probe}: {error}") from error
+        answers.append((probe.text, pieces.decode(rules.without_prefix(found, probe.target))))
+    if not any(answer for _, answer in answers):
+        raise VerificationError(
+            f"the model answers none of {len(answers)} sentences with any text: the tokenizer or "
+            "the vocabulary is another model's"
+        )
+    return answers

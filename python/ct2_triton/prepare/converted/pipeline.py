@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of a preparation without a checkpoint to prove against, in order."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.errors import SettingError, UnsupportedModelError
+from ct2_triton.prepare.checkpoint import CONFIG_FILE, Checkpoint
+from ct2_triton.prepare.converted import checks, engines, tokenizer_files
+from ct2_triton.prepare.converted.languages import find_languages
+from ct2_triton.prepare.converted.model_header import read_header
+from ct2_triton.prepare.converted.rules import build_rules, ends_source
+from ct2_triton.prepare.converted.vocabularies import Vocabularies, read_vocabularies
+from ct2_triton.prepare.layout import MODEL_FILE, Kind
+from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from ct2_triton.prepare.converted.languages import Languages
+    from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepared_model import TokenRules
+
+_CONVERTED_ALREADY = (Kind.CTRANSLATE2, Kind.ARGOS)
+
+
+class _WithoutConfig(Checkpoint):
+    """A model whose config.json is CTranslate2's, and says nothing of generation."""
+
+    @cached_property
+    def generation_config(self) -> Mapping[str, Any]:
+        return self._json("generation_config.json", required=False)
+
+
+def fill_converted(
+    folder: Path,
+    checkpoint: Checkpoint,
+    options: PrepareOptions,
+    versions: dict[str, str],
+    report: Callable[[str], None],
+) -> None:
+    """Writes all files of the model; the manifest, with its checksums, last.
+
+    Args:
+        folder: The model's folder, empty.
+        checkpoint: The files that there are.
+        options: The caller's choices.
+        versions: Version of each package that takes part.
+        report: Gets a line of text for each step.
+
+    Raises:
+        PrepareError: It failed.
+    """
+    try:
+        _fill(folder, checkpoint, options, versions, report)
+    except UnsupportedModelError as error:
+        raise UnsupportedModelError(
+            f"{checkpoint.source.id} cannot be prepared: {error}"
+        ) from error
+
+
+def _fill(
+    folder: Path,
+    checkpoint: Checkpoint,
+    options: PrepareOptions,
+    versions: dict[str, str],
+    report: Callable[[str], None],
+) -> None:
+    from ct2_triton.prepare.generation import own_search
+    from ct2_triton.prepare.manifest import write_manifest
+    from ct2_triton.prepare.model_config import build_config
+
+    if options.shortlist:
+        raise SettingError("--shortlist-from is for checkpoints; this model is not made from one")
+    kind = checkpoint.layout.kind
+    licence = checkpoint.source.license or "not stated"
+    report(f"{checkpoint.source.id}: {kind.value}, licence {licence}")
+    files = tokenizer_files.find_tokenizer_files(checkpoint.folder)
+    model = folder / "1" / "model"
+    model.parent.mkdir()
+    vocabularies = _write_model(checkpoint, model, options, report)
+    header = read_header(model / MODEL_FILE)
+    checks.check_rows(header, vocabularies)
+    config = tokenizer_files.read_config(model)
+    known = find_languages(checkpoint.folder, vocabularies, options.language_pair)
+    rules = build_rules(files[0].name, vocabularies, config, header, known)
+    tokenizer = folder / TOKENIZER_NAME
+    tokenizer.mkdir()
+    tokenizer_files.write_tokenizer(files, vocabularies, tokenizer)
+    rules.write(tokenizer)
+    search = own_search(_WithoutConfig(checkpoint.folder, checkpoint.source), rules)
+    triton = build_config(options, folder.name, checkpoint, rules, search)
+    (folder / CONFIG_NAME).write_text(triton.to_text(), encoding="utf-8")
+    for entry in search.left_out:
+        report(str(entry))
+
+    not_proved = _not_proved(kind, config, known)
+    found = _check(checkpoint.folder, folder, rules, vocabularies, not_proved)
+    for line in found.lines():
+        report(line)
+    results = {
+        "family": kind.value,
+        "stored": header.quantization,
+        "generation": search.record,
+        "verification": found.to_dict(),
+    }
+    write_manifest(folder, checkpoint.source, options, versions, results)
+
+
+def _write_model(
+    checkpoint: Checkpoint,
+    output: Path,
+    options: PrepareOptions,
+    report: Callable[[str], None],
+) -> Vocabularies:
+    """Writes the CTranslate2 model: a copy, or what its converter makes."""
+    layout = checkpoint.layout
+    if layout.kind in _CONVERTED_ALREADY:
+        root = checkpoint.folder / layout.root
+        vocabularies = read_vocabularies(root)
+        stored = read_header(root / MODEL_FILE).quantization
+        report(f"the weights stay as they are stored, in {stored}")
+        output.mkdir()
+        shutil.copyfile(root / MODEL_FILE, output / MODEL_FILE)
+        config = json.dumps(tokenizer_files.read_config(root), indent=2)
+        (output / CONFIG_FILE).write_text(config + "\n", encoding="utf-8")
+        vocabularies.write(output)
+        return vocabularies
+    report(f"converting, weights stored in {options.quantization}")
+    if layout.kind is Kind.OPUS_MT:
+        engines.convert_opus_mt(checkpoint.folder, output, options.quantization)
+    else:
+        weights = checkpoint.folder / layout.weights
+        engines.convert_opennmt_py(weights, output, options.quantization)
+    return read_vocabularies(output)
+
+
+def _check(
+    source: Path,
+    folder: Path,
+    rules: TokenRules,
+    vocabularies: Vocabularies,
+    not_proved: tuple[str, ...],
+) -> checks.Checks:
+    tokenizer = folder / TOKENIZER_NAME
+    splitting, _ = tokenizer_files.find_tokenizer_files(source)
+    round_trips, with_unknown = checks.check_round_trips(tokenizer, rules, vocabularies)
+    known = checks.known_percent(splitting, vocabularies)
+    compared = tokenizer_files.check_ids(source, vocabularies)
+    answers = checks.translate_probes(folder / "1" / "model", tokenizer, rules, vocabularies)
+    return checks.Checks(
+        source_tokens=len(vocabularies.source),
+        target_tokens=len(vocabularies.target),
+        files_compared=tuple(compared),
+        known_percent=round(known, 1),
+        round_trips=round_trips,
+        with_unknown=with_unknown,
+        translated=sum(bool(answer) for _, answer in answers),
+        probes=len(answers),
+        example=next(pair for pair in answers if pair[1]),
+        not_proved=not_proved,
+    )
+
+
+def _not_proved(kind: Kind, config: Mapping[str, object], known: Languages) -> tuple[str, ...]:
+    """Says what only the program that trained the model could show."""
+    end = "end" if ends_source(config, known) or config.get("add_source_eos") else "do not end"
+    lines = [
+        "that the weights answer as the model they come from: there is nothing to compare with",
+        f"that sources {end} with the end token, which is told from config.json and the vocabulary",
+    ]
+    if known.entries:
+        lines.append(f"that the languages are right, which are known from {known.origin}")
+    else:
+        lines.append("which languages it translates: nothing names them; --language-pair can")
+    if kind is not Kind.ARGOS:
+        lines.append("that texts were split for training by these tokenizer files alone")
+    return tuple(lines)

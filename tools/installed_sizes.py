@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each extra of the package takes on disk, as it is installed in this environment.
+
+An extra's size is that of its packages and of all that they need, without this package itself.
+PyTorch counts as the build that is installed here: the CPU build after `make install`.
+
+    python tools/installed_sizes.py
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import cache
+from importlib import metadata
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PACKAGE = "ct2-triton"
+SERVER = "nvidia-pytriton"
+ROWS = (
+    ("", "the engine alone"),
+    ("server", "serve"),
+    ("client", "translate"),
+    ("server,client", "serve and translate"),
+    ("prepare", "prepare converted models"),
+    ("convert", "convert checkpoints"),
+    ("server,client,convert", "all of these"),
+)
+
+
+def needed(package: str, extras: frozenset[str] = frozenset()) -> set[str]:
+    """Lists the packages that one needs, of those that are installed.
+
+    Args:
+        package: Its name.
+        extras: Extras of it that are wanted.
+
+    Returns:
+        Names in their canonical form, without its own.
+    """
+    found: set[tuple[str, frozenset[str]]] = set()
+    waiting = [(package, extras)]
+    while waiting:
+        name, wanted = waiting.pop()
+        for text in metadata.requires(name) or ():
+            requirement = Requirement(text)
+            chosen = any(
+                requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+                for extra in (wanted or {""})
+            )
+            key = (canonicalize_name(requirement.name), frozenset(requirement.extras))
+            if chosen and key not in found and _is_installed(key[0]):
+                found.add(key)
+                waiting.append(key)
+    return {name for name, _ in found} - {canonicalize_name(package)}
+
+
+@cache
+def size_of(package: str) -> int:
+    """Sums up the files of an installed package, in bytes."""
+    files = metadata.files(package) or ()
+    paths = (file.locate() for file in files)
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def table() -> str:
+    """Writes the table in Markdown."""
+    lines = ["| extra | for | MB | largest |", "|---|---|---:|---|"]
+    for extra, meaning in ROWS:
+        packages = needed(PACKAGE, frozenset(filter(None, extra.split(","))))
+        largest = sorted(packages, key=size_of, reverse=True)[:3]
+        shown = ", ".join(f"{name} {size_of(name) / 1e6:.0f}" for name in largest)
+        total = sum(map(size_of, packages)) / 1e6
+        lines.append(
+            f"| {f'`{extra}`' if extra else '(none)'} | {meaning} | {total:.0f} | {shown} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    print(table())
