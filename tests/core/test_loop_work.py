@@ -28,9 +28,7 @@ def test_what_fails_in_company_is_run_alone(
 ) -> None:
     """Every row is answered once, rightly, and reports no id of its answer twice."""
     sources = ragged_rows(truth, 40, seed=21)[0]
-    result = _core.run_failing_loops(
-        str(engine_model), sources, LIMIT, memory=memory, **failing
-    )
+    result = _core.run_failing_loops(str(engine_model), sources, LIMIT, memory=memory, **failing)
     expected = [truth.hypotheses(source, [], **LIMIT)[0] for source in sources]
     assert result["ids"] == expected
     assert result["grown"] == expected

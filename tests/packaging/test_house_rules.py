@@ -69,7 +69,11 @@ def test_the_core_knows_nothing_of_triton(layer: str) -> None:
 
 # What each folder of backend/src may include: folders, and single files of folders that it knows
 # a part of only. Each folder may include its own files and those in COMMON.
-TEST_BINDINGS = {"loop_bindings.cc", "loop_work_bindings.cc", "products_bindings.cc"}  # of parts of the engine
+TEST_BINDINGS = {
+    "loop_bindings.cc",
+    "loop_work_bindings.cc",
+    "products_bindings.cc",
+}  # of parts of the engine
 COMMON = {"error.h", "steady_clock.h"}
 LAYERS: dict[str, set[str]] = {
     "config": set(),

@@ -169,7 +169,6 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
             name, type=count, default=value, metavar="N", help=f"{what} (default: %(default)s)"
         )
 
-
     parser.add_argument(
         "--distinct", action="store_true", help="with --models: each has files of its own"
     )
