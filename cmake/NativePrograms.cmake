@@ -16,7 +16,8 @@ function(ct2triton_link_wheel target)
     BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${ct2triton_engine_dir}")
   target_link_libraries(${target} PRIVATE ct2triton_core)
   target_link_options(${target} PRIVATE
-    "LINKER:--disable-new-dtags" "LINKER:--allow-shlib-undefined" "${ct2triton_engine_library}")
+    "LINKER:--disable-new-dtags" "LINKER:--allow-shlib-undefined"
+    "LINKER:--no-as-needed" "${ct2triton_engine_library}")
 endfunction()
 
 # The sources of the backend and of the stand-in for Triton, to be one program with them.

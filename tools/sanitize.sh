@@ -93,12 +93,13 @@ run_canary() {
 
 run_native() {
   keep_reports
-  build pool_stress backend_stress out_of_memory
+  build pool_stress backend_stress out_of_memory exhausted_backend
   local directories
   mapfile -t directories < <(models)
   timeout 1800 nice "$build/tests/native/pool_stress" "${1:-60}" "$seed" "${directories[@]}"
   timeout 1800 nice "$build/tests/native/backend_stress" "${1:-60}" "$seed" "${directories[0]}"
   timeout 1800 nice "$build/tests/native/out_of_memory" "${directories[0]}"
+  timeout 1800 nice "$build/tests/native/exhausted_backend" "${directories[0]}"
 }
 
 run_core() {

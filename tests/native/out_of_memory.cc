@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Single allocations fail at the worst moments. On a worker's thread: every row is answered all the
-// same, and the worker goes on. On a thread that hands rows over: nothing of them stays behind.
+// Allocations fail, one at the worst moments, or all from any one on until a row is answered. On a
+// worker's thread: every row is answered all the same, and the worker goes on. On a thread that
+// hands rows over: nothing of them stays behind.
 //
 // out_of_memory <model directory>
 #include <atomic>
@@ -17,33 +18,8 @@
 #include <vector>
 
 #include "error.h"
+#include "failing_memory.h"
 #include "queue/translator.h"
-
-namespace {
-
-thread_local size_t fails_in = 0;  // allocations, that one included; 0: none fails
-std::atomic<size_t> failed{0};
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-  if (fails_in > 0 && --fails_in == 0) {
-    ++failed;
-    throw std::bad_alloc();
-  }
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  try {
-    return operator new(size);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-// Inlined, they look to GCC as if the wrong function freed what new gave.
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -74,30 +50,34 @@ class Observer : public CallObserver {
 // One row and its answer.
 class Client : public RowListener {
  public:
-  // `allocation`: which one fails from that moment on.
-  Client(Moment moment, Observer* observer, size_t allocation)
-      : moment_(moment), observer_(observer), allocation_(allocation) {}
+  // `allocation`: which one fails, counted from that moment on. `lasting`: and all after it.
+  Client(Moment moment, Observer* observer, size_t allocation, bool lasting)
+      : moment_(moment), observer_(observer), allocation_(allocation), lasting_(lasting) {}
 
   CallObserver* observer() const noexcept override {
     const bool first = std::exchange(uncounted_, false);
-    if (first && moment_ == Moment::kCounting) fails_in = allocation_;
+    if (first && moment_ == Moment::kCounting) Exhaust();
     return observer_;
   }
   // Asked before the call, and before each token: for the last time before it is answered.
   bool Cancelled() const noexcept override {
-    if (moment_ == Moment::kCopying && ++asked_ == 1 + kAnswerTokens) fails_in = allocation_;
+    if (moment_ == Moment::kCopying && ++asked_ == 1 + kAnswerTokens) Exhaust();
     return false;
   }
   void RowDone(size_t, RowResult result, const CallTimes&) noexcept override {
-    fails_in = 0;
+    never_failed_ = failing_memory::Restore();
     answer_.set_value(result.hypotheses.at(0).ids);
-    if (moment_ == Moment::kChoosing) fails_in = allocation_;
+    if (moment_ == Moment::kChoosing) Exhaust();
   }
   void RowFailed(size_t, const Error& error, const CallTimes&) noexcept override {
+    failing_memory::Restore();
     answer_.set_exception(std::make_exception_ptr(error));
   }
 
   Ids Wait() { return answer_.get_future().get(); }
+
+  // No allocation failed before its answer, though one was to; once it is answered.
+  bool never_failed() const { return never_failed_; }
 
   bool IsOutOfMemory() {
     try {
@@ -109,44 +89,51 @@ class Client : public RowListener {
   }
 
  private:
+  void Exhaust() const noexcept {
+    failing_memory::FailFrom(allocation_, lasting_ ? failing_memory::kForEver : 1);
+  }
+
   const Moment moment_;
   Observer* const observer_;
   const size_t allocation_;
+  const bool lasting_;
+  bool never_failed_ = false;
   mutable bool uncounted_ = true;
   mutable size_t asked_ = 0;
   std::promise<Ids> answer_;
 };
 
 struct World {
-  explicit World(const std::string& directory)
-      : translator(directory, Device{}, Decoding(), Engine()) {}
+  World(const std::string& directory, const std::string& decoding, int64_t beams = 1)
+      : translator(directory, Device{}, Decoding(beams), Engine(decoding)) {}
 
-  static DecodingOptions Decoding() {
+  static DecodingOptions Decoding(int64_t beams) {
     DecodingOptions options;
-    options.beam_size = 1;
+    options.beam_size = beams;
     options.max_decoding_length = kAnswerTokens;
     return options;
   }
-  static EngineOptions Engine() {
+  static EngineOptions Engine(const std::string& decoding) {
     EngineOptions engine;
+    engine.decoding = decoding;
     engine.inter_threads = 1;
     engine.max_batch_rows = 1;
     return engine;
   }
 
-  std::shared_ptr<Client> NewClient(Moment moment, size_t allocation = 1) {
-    return std::make_shared<Client>(moment, &observer, allocation);
+  std::shared_ptr<Client> NewClient(Moment moment, size_t allocation = 1, bool lasting = false) {
+    return std::make_shared<Client>(moment, &observer, allocation, lasting);
   }
 
   std::vector<CheckedRow> NewRows(const Ids& source, int64_t min_length = 0) const {
-    DecodingOptions options = Decoding();
+    DecodingOptions options = translator.model().defaults();
     if (min_length > 0) options.min_decoding_length = options.max_decoding_length = min_length;
     return translator.model().Check({RowInput{source, {}}}, &options);
   }
 
   std::shared_ptr<Client> Send(const Ids& source, Moment moment, int64_t min_length = 0,
-                               size_t allocation = 1) {
-    auto client = NewClient(moment, allocation);
+                               size_t allocation = 1, bool lasting = false) {
+    auto client = NewClient(moment, allocation, lasting);
     translator.Submit(NewRows(source, min_length), client);
     return client;
   }
@@ -157,7 +144,19 @@ struct World {
 
 const Ids kRow = {50, 60, 70, 2};
 const Ids kOtherRow = {80, 90, 2};
+constexpr int64_t kBusy = 10;   // tokens of a row that the worker is busy with
 constexpr int64_t kLong = 100;  // keeps the one worker busy while more rows come
+
+// False for a client that was told of the lack of memory. There is no third way.
+bool Answered(const std::shared_ptr<Client>& client, const Ids& truth) {
+  try {
+    Require(client->Wait() == truth, "a wrong answer");
+    return true;
+  } catch (const Error& error) {
+    Require(std::string(error.what()) == OutOfMemory().what(), error.what());
+    return false;
+  }
+}
 
 // The rows of a call cannot be counted: they are answered.
 void FailCounting(World* world, const Ids& truth) {
@@ -166,8 +165,8 @@ void FailCounting(World* world, const Ids& truth) {
   Require(world->observer.counted == before, "nothing failed");
 }
 
-// The result of two equal rows cannot be made, or not be copied, while the call goes on: both
-// clients are told.
+// The result of two equal rows cannot be made, or not be copied, while the call goes on: who is not
+// answered is told so.
 void FailCopying(World* world, const Ids& truth) {
   Require(truth.size() == kAnswerTokens, "the row ended before its limit");
   for (size_t allocation = 1;; ++allocation) {
@@ -175,9 +174,7 @@ void FailCopying(World* world, const Ids& truth) {
     const auto first = world->Send(kRow, Moment::kCopying, 0, allocation);
     const auto second = world->Send(kRow, Moment::kNever);
     busy->Wait();
-    const bool told = first->IsOutOfMemory();
-    Require(told == second->IsOutOfMemory(), "a client was not told");
-    if (told) continue;
+    if (!Answered(first, truth) | !Answered(second, truth)) continue;
     Require(allocation > 3, "nothing failed");
     return;
   }
@@ -208,23 +205,50 @@ void WaitUntilForgotten(const std::shared_ptr<Client>& client) {
 
 // A row cannot be handed over, whichever of the allocations fails: while nothing else comes that
 // would wake the worker, no part of it stays behind.
-void FailSubmitting(World* world, const Ids& truth) {
+void FailSubmitting(World* world, const Ids& truth, bool lasting) {
   for (size_t allocation = 1;; ++allocation) {
     const auto client = world->NewClient(Moment::kNever);
     auto rows = world->NewRows(kRow);
-    fails_in = allocation;
+    failing_memory::FailFrom(allocation, lasting ? failing_memory::kForEver : 1);
     try {
       world->translator.Submit(std::move(rows), client);
     } catch (const std::bad_alloc&) {
+      failing_memory::Restore();
       WaitUntilForgotten(client);
       continue;
     }
-    const bool all_succeeded = std::exchange(fails_in, 0) > 0;
+    const bool all_succeeded = failing_memory::Restore();
     Require(all_succeeded, "an allocation failed, and nobody was told");
     Require(allocation > 3, "nothing failed");
     Require(client->Wait() == truth, "the answer was lost");
     return;
   }
+}
+
+// From any allocation of the worker's on, all fail until a row is answered, which two clients wait
+// for. Those that come later go on well.
+void Exhaust(World* world, const Ids& truth, Moment moment) {
+  for (size_t allocation = 1;; ++allocation) {
+    const bool before = moment == Moment::kChoosing;
+    const auto busy = world->Send(kOtherRow, before ? moment : Moment::kNever, kBusy, allocation,
+                                  /*lasting=*/true);
+    const auto first = world->Send(kRow, before ? Moment::kNever : moment, 0, allocation, true);
+    const auto second = world->Send(kRow, Moment::kNever);
+    busy->Wait();
+    const bool answered = Answered(first, truth);
+    Answered(second, truth);
+    if (!answered || !first->never_failed()) continue;
+    Require(allocation > 3, "nothing failed");
+    return;
+  }
+}
+
+void Run(const std::string& directory, const std::string& decoding, int64_t beams) {
+  World world(directory, decoding, beams);
+  const Ids truth = world.Send(kRow, Moment::kNever)->Wait();
+  for (const Moment moment : {Moment::kCounting, Moment::kChoosing}) Exhaust(&world, truth, moment);
+  FailSubmitting(&world, truth, /*lasting=*/true);
+  Require(world.Send(kRow, Moment::kNever)->Wait() == truth, "the worker is not well");
 }
 
 }  // namespace
@@ -234,17 +258,24 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "usage: out_of_memory <model directory>\n");
     return 2;
   }
-  World world(arguments[1]);
-  const Ids truth = world.Send(kRow, Moment::kNever)->Wait();
+  failing_memory::UseOneCore();
+  const std::string directory = arguments[1];
   constexpr size_t kRounds = 20;
-  for (size_t round = 0; round < kRounds; ++round) {
-    FailCounting(&world, truth);
-    FailCopying(&world, truth);
-    FailChoosing(&world, truth);
-    FailSubmitting(&world, truth);
-    Require(world.Send(kRow, Moment::kNever)->Wait() == truth, "the worker is not well");
+  {
+    World world(directory, "calls");
+    const Ids truth = world.Send(kRow, Moment::kNever)->Wait();
+    for (size_t round = 0; round < kRounds; ++round) {
+      FailCounting(&world, truth);
+      FailCopying(&world, truth);
+      FailChoosing(&world, truth);
+      FailSubmitting(&world, truth, /*lasting=*/false);
+      Require(world.Send(kRow, Moment::kNever)->Wait() == truth, "the worker is not well");
+    }
   }
-  Require(failed > 6 * kRounds, "an allocation did not fail");
-  std::printf("%zu allocations failed, every row answered\n", failed.load());
+  Require(failing_memory::Failed() > 6 * kRounds, "an allocation did not fail");
+  Run(directory, "calls", 1);
+  Run(directory, "calls", 2);
+  Run(directory, "loop", 1);
+  std::printf("%zu allocations failed, every row answered\n", failing_memory::Failed());
   return 0;
 }

@@ -3,7 +3,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
 #include "triton_stand_in_handles.h"
 
@@ -13,13 +16,18 @@ std::atomic<long> Counted::live{0};
 
 long LiveHandles() { return Counted::live; }
 
-void Require(bool holds, const std::string& what) {
+void UseMemory() { ::operator delete(::operator new(1)); }
+
+void Require(bool holds, std::string_view what) {
   if (holds) return;
-  std::fprintf(stderr, "the backend broke its contract: %s\n", what.c_str());
+  std::fprintf(stderr, "the backend broke its contract: %.*s\n", static_cast<int>(what.size()),
+               what.data());
   std::abort();
 }
 
 namespace {
+
+constexpr std::string_view kOutOfMemory = "the server ran out of memory";
 
 void ThrowIf(TRITONSERVER_Error* error) {
   if (error == nullptr) return;
@@ -59,9 +67,19 @@ void Model::Unload() noexcept {
 }
 
 void Model::Execute(size_t instance, std::vector<TRITONBACKEND_Request*> requests) {
-  TRITONSERVER_Error* error = TRITONBACKEND_ModelInstanceExecute(
-      instances_[instance].get(), requests.data(), static_cast<uint32_t>(requests.size()));
-  Require(error == nullptr, "Execute failed after it took the requests");
+  const std::unique_ptr<TRITONSERVER_Error> error(TRITONBACKEND_ModelInstanceExecute(
+      instances_[instance].get(), requests.data(), static_cast<uint32_t>(requests.size())));
+  if (!error) return;
+  Require(error->text == kOutOfMemory, "Execute failed");
+  for (TRITONBACKEND_Request* request : requests) {
+    const auto call = request->call;
+    delete request;
+    Answer answer;
+    answer.error = error->code;
+    answer.message = error->text;
+    call->TakeAnswer(std::move(answer));
+    call->TakeBack();
+  }
 }
 
 }  // namespace stand_in
@@ -69,10 +87,10 @@ void Model::Execute(size_t instance, std::vector<TRITONBACKEND_Request*> request
 using stand_in::Require;
 
 TRITONSERVER_Error* TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char* text) {
-  auto* error = new TRITONSERVER_Error;
+  auto error = std::make_unique<TRITONSERVER_Error>();
   error->code = code;
   error->text = text;
-  return error;
+  return error.release();
 }
 
 void TRITONSERVER_ErrorDelete(TRITONSERVER_Error* error) { delete error; }
@@ -83,10 +101,11 @@ bool TRITONSERVER_LogIsEnabled(TRITONSERVER_LogLevel level) {
   return level != TRITONSERVER_LOG_VERBOSE;
 }
 
-// An error is a bug of ours: the backend logs no client's mistake as one.
+// An error is a bug of ours, or a lack of memory: the backend logs no client's mistake as one.
 TRITONSERVER_Error* TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const char*, const int,
                                             const char* text) {
-  Require(level != TRITONSERVER_LOG_ERROR, text);
+  Require(level != TRITONSERVER_LOG_ERROR || text == stand_in::kOutOfMemory, text);
+  stand_in::UseMemory();
   return nullptr;
 }
 
@@ -140,6 +159,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricDelete(TRITONSERVER_Metric* metric) {
 TRITONSERVER_Error* TRITONSERVER_MetricIncrement(TRITONSERVER_Metric* metric, double value) {
   Require(value > 0, "a counter that does not grow");
   metric->value = metric->value + value;
+  stand_in::UseMemory();
   return nullptr;
 }
 
@@ -245,6 +265,7 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceReportStatistics(
               compute_start_ns <= compute_end_ns && compute_end_ns <= exec_end_ns,
           "times of a request out of order");
   ++instance->reported_requests;
+  stand_in::UseMemory();
   return nullptr;
 }
 
@@ -254,5 +275,6 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceReportBatchStatistics(TRITONBACKE
                                                                      const uint64_t, const uint64_t,
                                                                      const uint64_t exec_end_ns) {
   Require(batch_size > 0 && exec_start_ns <= exec_end_ns, "bad statistics of a batch");
+  stand_in::UseMemory();
   return nullptr;
 }

@@ -10,11 +10,13 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -24,7 +26,7 @@
 namespace stand_in {
 
 // Ends the program with a sentence unless `holds`.
-void Require(bool holds, const std::string& what);
+void Require(bool holds, std::string_view what);
 
 struct Tensor {
   std::string name;
@@ -46,6 +48,11 @@ class Call {
   // The client's end.
   void Cancel() noexcept;
   const Answer& Wait();  // until the request is answered and given back
+
+  // Called on the thread that asks whether the request is cancelled, and on the one that gives it
+  // back. Set before the request is handed over.
+  std::function<void()> when_asked;
+  std::function<void()> when_taken_back;
 
   // The server's end.
   bool Cancelled() const noexcept;
@@ -83,7 +90,8 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  // Hands a batch to the backend, on the calling thread; one thread per instance at a time.
+  // Hands a batch to the backend, on the calling thread; one thread per instance at a time. Answers
+  // it where the backend had no memory to take it over.
   void Execute(size_t instance, std::vector<TRITONBACKEND_Request*> requests);
 
  private:
@@ -92,6 +100,9 @@ class Model {
   std::unique_ptr<TRITONBACKEND_Model> model_;
   std::vector<std::unique_ptr<TRITONBACKEND_ModelInstance>> instances_;
 };
+
+// Needs some memory, as Triton may at any call: throws where there is none.
+void UseMemory();
 
 // Errors, messages, requests and responses that are not freed; 0 when nothing is going on.
 long LiveHandles();

@@ -60,6 +60,7 @@ void Call::Cancel() noexcept {
 }
 
 bool Call::Cancelled() const noexcept {
+  if (when_asked) when_asked();
   const std::lock_guard<std::mutex> lock(mutex_);
   return cancelled_;
 }
@@ -72,6 +73,7 @@ void Call::TakeAnswer(Answer answer) {
 }
 
 void Call::TakeBack() {
+  if (when_taken_back) when_taken_back();
   const std::lock_guard<std::mutex> lock(mutex_);
   Require(answered_, "a request was given back unanswered");
   Require(!taken_back_, "a request was given back twice");

@@ -42,6 +42,7 @@ def test_the_core_and_the_backend_under_load() -> None:
     assert "rows answered" in output
     assert "every handle freed" in output
     assert "every row answered" in output
+    assert "every one given back" in output
 
 
 def test_the_tests_of_the_core() -> None:

@@ -31,17 +31,17 @@ std::vector<Job> LoopLane::Turn(std::vector<Job> admitted) noexcept {
 // An exception leaves the jobs with the caller.
 void LoopLane::Admit(std::vector<Job>* admitted) {
   places_.reserve(places_.size() + admitted->size());
-  groups_.emplace_back(std::move(*admitted));
-  admitted->clear();
-  const auto group = std::prev(groups_.end());
-  if (group->jobs.empty()) {  // all had been cancelled
-    groups_.erase(group);
-    return;
-  }
+  const auto group = groups_.emplace(groups_.end());
+  group->jobs.swap(*admitted);
   std::vector<LoopRow> names;
   try {
-    group->call.times()->compute_start_ns = SteadyNow_ns();
-    names = loop_->Admit(group->call.rows());
+    group->call.emplace(&group->jobs, /*padded=*/false);
+    if (group->jobs.empty()) {  // all had been cancelled
+      groups_.erase(group);
+      return;
+    }
+    group->call->times()->compute_start_ns = SteadyNow_ns();
+    names = loop_->Admit(group->call->rows());
     for (size_t i = 0; i < names.size(); ++i) places_.emplace(names[i], Place{group, i});
     group->running = names.size();
   } catch (...) {
@@ -49,7 +49,7 @@ void LoopLane::Admit(std::vector<Job>* admitted) {
       loop_->Remove(name);
       places_.erase(name);
     }
-    *admitted = std::move(group->jobs);
+    admitted->swap(group->jobs);
     groups_.erase(group);
     throw;
   }
@@ -59,21 +59,21 @@ void LoopLane::DropCancelled() noexcept {
   for (auto it = places_.begin(); it != places_.end();) {
     const auto place = it++;
     const auto& [group, position] = place->second;
-    if (!group->call.Cancelled(position)) continue;
+    if (!group->call->Cancelled(position)) continue;
     loop_->Remove(place->first);
-    group->call.FailRow(position, CancelledWhileRunning());
+    group->call->FailRow(position, CancelledWhileRunning());
     Leave(place);
   }
 }
 
 void LoopLane::RowGrew(LoopRow row, int64_t id) noexcept {
   const Place& place = places_.find(row)->second;
-  place.group->call.RowGrew(place.position, id);
+  place.group->call->RowGrew(place.position, id);
 }
 
 void LoopLane::RowEnded(LoopRow row, RowResult result) noexcept {
   const auto place = places_.find(row);
-  place->second.group->call.RowEnded(place->second.position, std::move(result));
+  place->second.group->call->RowEnded(place->second.position, std::move(result));
   Leave(place);
 }
 
@@ -88,7 +88,7 @@ std::vector<Job> LoopLane::TakeAll() noexcept {
   for (const auto& [row, place] : places_) loop_->Remove(row);
   places_.clear();
   for (Group& group : groups_) {
-    group.call.KeepUnanswered();
+    group.call->KeepUnanswered();
     for (Job& job : group.jobs) {
       try {
         jobs.push_back(std::move(job));

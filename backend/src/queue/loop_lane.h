@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -28,9 +29,8 @@ class LoopLane : private LoopListener {
 
  private:
   struct Group {
-    explicit Group(std::vector<Job> admitted) : jobs(std::move(admitted)), call(&jobs, false) {}
     std::vector<Job> jobs;
-    RunningCall call;
+    std::optional<RunningCall> call;  // of the jobs; set once it could be made
     size_t running = 0;
   };
   struct Place {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "queue/supersede_keys.h"
@@ -39,6 +40,14 @@ void AddRow(const CheckedRow& row, size_t padded_tokens, const RowResult* result
   report->generated_tokens += static_cast<int64_t>(best.ids.size());
   report->steps = std::max(report->steps, result->steps);
   ++report->finished[static_cast<size_t>(best.finish)];
+}
+
+std::optional<RowResult> Copy(const RowResult& result) noexcept {
+  try {
+    return result;
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -98,12 +107,17 @@ void RunningCall::Deliver(std::vector<RowResult> results) {
   for (size_t i = 0; i < jobs_.size(); ++i) Deliver(&jobs_[i], std::move(results[i]));
 }
 
-void RunningCall::Deliver(Job* job, RowResult result) {
+// Where there is no memory for a copy, one of those who wait goes without.
+void RunningCall::Deliver(Job* job, RowResult result) noexcept {
   job->running = Counted();
   while (!job->waiters.empty()) {
-    RowResult answer = job->waiters.size() > 1 ? result : std::move(result);
-    const Waiter waiter = TakeCounted(job, &answer);
-    waiter.listener->RowDone(waiter.position, std::move(answer), times_);
+    std::optional<RowResult> answer = job->waiters.size() > 1 ? Copy(result) : std::move(result);
+    const Waiter waiter = TakeCounted(job, answer ? &*answer : nullptr);
+    if (answer) {
+      waiter.listener->RowDone(waiter.position, std::move(*answer), times_);
+    } else {
+      waiter.listener->RowFailed(waiter.position, OutOfMemory(), times_);
+    }
   }
 }
 

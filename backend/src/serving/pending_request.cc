@@ -17,8 +17,8 @@ namespace {
 const Error client_cancelled(ErrorCode::kCancelled, "the client cancelled the request");
 const Error rows_lost(ErrorCode::kInternal, "the request was dropped, its rows are lost");
 
-constexpr std::chrono::milliseconds kMemoryWait(10);
-constexpr int kMostMemoryWaits = 1000;
+constexpr std::chrono::milliseconds kMemoryWait(1);
+constexpr int kMostMemoryWaits = 10'000;
 
 }  // namespace
 

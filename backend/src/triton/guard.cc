@@ -49,25 +49,18 @@ TRITONSERVER_Error_Code ToTriton(ErrorCode code) {
 
 void ThrowIfError(TRITONSERVER_Error* error, const char* doing) {
   if (error == nullptr) return;
-  const ErrorCode code = FromTriton(TRITONSERVER_ErrorCode(error));
+  const OwnedError owned(error);
   const std::string text = std::string(doing) + ": " + TRITONSERVER_ErrorMessage(error);
-  TRITONSERVER_ErrorDelete(error);
-  throw Error(code, text);
+  throw Error(FromTriton(TRITONSERVER_ErrorCode(error)), text);
 }
 
-void LogIfError(TRITONSERVER_Error* error, const char* doing) noexcept {
-  try {
-    ThrowIfError(error, doing);
-  } catch (...) {
-    LogError(CurrentError().what());
-  }
-}
+void LogCurrentError() noexcept { LogError(CurrentError().what()); }
 
 TRITONSERVER_Error* ToTritonError(const Error& error) noexcept {
   while (true) {
     try {
       return TRITONSERVER_ErrorNew(ToTriton(error.code()), error.what());
-    } catch (const std::bad_alloc&) {  // Triton's own: without an error object it would see success
+    } catch (const std::bad_alloc&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }

@@ -3,7 +3,7 @@
 // The boundary between C++ exceptions and Triton's error objects, in both directions.
 #pragma once
 
-#include <string>
+#include <memory>
 #include <utility>
 
 #include "error.h"
@@ -11,13 +11,30 @@
 
 namespace ct2triton {
 
+struct DeleteError {
+  void operator()(TRITONSERVER_Error* error) const noexcept { TRITONSERVER_ErrorDelete(error); }
+};
+using OwnedError = std::unique_ptr<TRITONSERVER_Error, DeleteError>;
+
 // Throws what a C call reported, and frees it; nothing if it succeeded. `doing` leads the text.
 void ThrowIfError(TRITONSERVER_Error* error, const char* doing);
 
-// The same for calls whose failure cannot be answered: it goes to the log.
-void LogIfError(TRITONSERVER_Error* error, const char* doing) noexcept;
+// Writes the exception that is being handled into the log. Call it inside a catch block only.
+void LogCurrentError() noexcept;
 
-// A new object, owned by the caller. Waits for memory while there is none.
+// Makes a call of Triton whose failure cannot be answered: it goes to the log. So does what Triton
+// throws where it has no memory.
+template <typename Call>
+void LogIfError(const char* doing, Call&& call) noexcept {
+  try {
+    ThrowIfError(std::forward<Call>(call)(), doing);
+  } catch (...) {
+    LogCurrentError();
+  }
+}
+
+// A new object, owned by the caller. Waits for memory while there is none: without an object,
+// Triton would take the failure for a success, and its client would wait for ever.
 TRITONSERVER_Error* ToTritonError(const Error& error) noexcept;
 
 // Runs one entry point. No exception leaves it: Triton would end the process.

@@ -36,13 +36,14 @@ Label NewLabel(const char* name, const std::string& value) {
 
 void Increment(TRITONSERVER_Metric* counter, size_t rows) noexcept {
   if (counter == nullptr || rows == 0) return;
-  LogIfError(TRITONSERVER_MetricIncrement(counter, static_cast<double>(rows)), kDoing);
+  LogIfError(kDoing,
+             [&] { return TRITONSERVER_MetricIncrement(counter, static_cast<double>(rows)); });
 }
 
 }  // namespace
 
 void MapCounters::Delete::operator()(TRITONSERVER_Metric* metric) const noexcept {
-  LogIfError(TRITONSERVER_MetricDelete(metric), "deleting a metric");
+  LogIfError("deleting a metric", [&] { return TRITONSERVER_MetricDelete(metric); });
 }
 
 MapCounters::Counter MapCounters::NewCounter(const std::string& model, uint64_t version,

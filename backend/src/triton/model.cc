@@ -12,7 +12,7 @@ constexpr uint32_t kConfigVersion = 1;
 
 struct MessageDeleter {
   void operator()(TRITONSERVER_Message* message) const noexcept {
-    LogIfError(TRITONSERVER_MessageDelete(message), "freeing a message");
+    LogIfError("freeing a message", [&] { return TRITONSERVER_MessageDelete(message); });
   }
 };
 using OwnedMessage = std::unique_ptr<TRITONSERVER_Message, MessageDeleter>;

@@ -31,8 +31,9 @@ ParameterValue ReadParameterValue(TRITONSERVER_ParameterType type, const void* v
 void RequestHandle::Release() noexcept {
   TRITONBACKEND_Request* handle = std::exchange(handle_, nullptr);
   if (handle == nullptr) return;
-  LogIfError(TRITONBACKEND_RequestRelease(handle, TRITONSERVER_REQUEST_RELEASE_ALL),
-             "releasing a request");
+  LogIfError("releasing a request", [&] {
+    return TRITONBACKEND_RequestRelease(handle, TRITONSERVER_REQUEST_RELEASE_ALL);
+  });
 }
 
 std::string RequestHandle::Id() const {
@@ -44,7 +45,8 @@ std::string RequestHandle::Id() const {
 bool RequestHandle::IsCancelled() const noexcept {
   if (&TRITONBACKEND_RequestIsCancelled == nullptr) return false;
   bool cancelled = false;
-  LogIfError(TRITONBACKEND_RequestIsCancelled(handle_, &cancelled), "asking for cancellation");
+  LogIfError("asking for cancellation",
+             [&] { return TRITONBACKEND_RequestIsCancelled(handle_, &cancelled); });
   return cancelled;
 }
 

@@ -12,7 +12,8 @@ Response::Response(const RequestHandle& request) {
 }
 
 Response::~Response() {
-  if (handle_ != nullptr) LogIfError(TRITONBACKEND_ResponseDelete(handle_), "dropping a response");
+  if (handle_ == nullptr) return;
+  LogIfError("dropping a response", [&] { return TRITONBACKEND_ResponseDelete(handle_); });
 }
 
 void* Response::AddOutput(const std::string& name, TRITONSERVER_DataType type,
@@ -35,11 +36,10 @@ void* Response::AddOutput(const std::string& name, TRITONSERVER_DataType type,
 }
 
 void Response::Send(const Error* error) {
-  TRITONSERVER_Error* status = error == nullptr ? nullptr : ToTritonError(*error);
-  TRITONSERVER_Error* failure = TRITONBACKEND_ResponseSend(
-      std::exchange(handle_, nullptr), TRITONSERVER_RESPONSE_COMPLETE_FINAL, status);
-  if (status != nullptr) TRITONSERVER_ErrorDelete(status);
-  ThrowIfError(failure, "sending a response");
+  const OwnedError status(error == nullptr ? nullptr : ToTritonError(*error));
+  ThrowIfError(TRITONBACKEND_ResponseSend(std::exchange(handle_, nullptr),
+                                          TRITONSERVER_RESPONSE_COMPLETE_FINAL, status.get()),
+               "sending a response");
 }
 
 }  // namespace ct2triton

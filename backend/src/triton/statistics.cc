@@ -23,18 +23,20 @@ CallTimes RequestTimes::Span() const noexcept { return span_.start_ns != 0 ? spa
 
 void ReportRequest(TRITONBACKEND_ModelInstance* instance, const RequestHandle& request,
                    bool success, const CallTimes& times) noexcept {
-  LogIfError(TRITONBACKEND_ModelInstanceReportStatistics(instance, request.handle(), success,
-                                                         times.start_ns, times.compute_start_ns,
-                                                         times.compute_end_ns, times.end_ns),
-             "reporting request statistics");
+  LogIfError("reporting request statistics", [&] {
+    return TRITONBACKEND_ModelInstanceReportStatistics(instance, request.handle(), success,
+                                                       times.start_ns, times.compute_start_ns,
+                                                       times.compute_end_ns, times.end_ns);
+  });
 }
 
 void ReportCall(TRITONBACKEND_ModelInstance* instance, const CallReport& report) noexcept {
   const CallTimes& times = report.times;
-  LogIfError(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, report.rows, times.start_ns,
-                                                              times.compute_start_ns,
-                                                              times.compute_end_ns, times.end_ns),
-             "reporting batch statistics");
+  LogIfError("reporting batch statistics", [&] {
+    return TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, report.rows, times.start_ns,
+                                                            times.compute_start_ns,
+                                                            times.compute_end_ns, times.end_ns);
+  });
 }
 
 }  // namespace ct2triton
