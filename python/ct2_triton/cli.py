@@ -3,7 +3,8 @@
 
 A command is a module ``ct2_triton.<area>.cli`` with ``add_arguments(parser)`` and
 ``run(args) -> int``; its docstring is the command's description. ``run`` raises; this module
-catches, prints one line and picks the exit code: 0 done, 1 failed, 2 misuse.
+catches, prints one line and picks the exit code: 0 done, 1 failed, 2 misuse. A module that sets
+``PASSES_ON`` gets what stands after ``--`` as ``args.passed_on``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import ct2_triton
@@ -21,54 +23,6 @@ if TYPE_CHECKING:
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
-
-
-def prepare(argv: Sequence[str] | None = None) -> int:
-    """Run ct2-prepare.
-
-    Args:
-        argv: Arguments after the command's name; None for those of the process.
-
-    Returns:
-        The exit code.
-    """
-    return main("ct2-prepare", "ct2_triton.prepare.cli", argv)
-
-
-def serve(argv: Sequence[str] | None = None) -> int:
-    """Run ct2-serve.
-
-    Args:
-        argv: Arguments after the command's name; None for those of the process.
-
-    Returns:
-        The exit code.
-    """
-    return main("ct2-serve", "ct2_triton.serve.cli", argv)
-
-
-def translate(argv: Sequence[str] | None = None) -> int:
-    """Run ct2-translate.
-
-    Args:
-        argv: Arguments after the command's name; None for those of the process.
-
-    Returns:
-        The exit code.
-    """
-    return main("ct2-translate", "ct2_triton.client.cli", argv)
-
-
-def bench(argv: Sequence[str] | None = None) -> int:
-    """Run ct2-bench.
-
-    Args:
-        argv: Arguments after the command's name; None for those of the process.
-
-    Returns:
-        The exit code.
-    """
-    return main("ct2-bench", "ct2_triton.bench.cli", argv)
 
 
 def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> int:
@@ -92,7 +46,12 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
         "--version", action="version", version=f"{program} {ct2_triton.__version__}"
     )
     module.add_arguments(parser)
-    args = parser.parse_args(argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    passed_on: list[str] = []
+    if getattr(module, "PASSES_ON", False) and "--" in arguments:
+        mark = arguments.index("--")
+        arguments, passed_on = arguments[:mark], arguments[mark + 1 :]
+    args = parser.parse_args(arguments, argparse.Namespace(passed_on=passed_on))
     try:
         return int(module.run(args))
     except Ct2TritonError as error:
@@ -100,3 +59,9 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
         return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+
+
+prepare = partial(main, "ct2-prepare", "ct2_triton.prepare.cli")
+serve = partial(main, "ct2-serve", "ct2_triton.serve.cli")
+translate = partial(main, "ct2-translate", "ct2_triton.client.cli")
+bench = partial(main, "ct2-bench", "ct2_triton.bench.cli")

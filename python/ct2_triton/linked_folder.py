@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of links in the user's cache, for libraries that must find each other side by side.
+"""Folders of links in the user's cache: libraries, or models, that must stand side by side.
 
 A wheel cannot carry links, and CTranslate2's library has another file name in every release; what
 depends on it asks the loader for one fixed name beside itself. So a folder that has the files under

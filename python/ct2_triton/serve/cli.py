@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a tritonserver with the CTranslate2 backend, or install the backend into one of your own.
+"""Serve translation models with a tritonserver, or install the backend into one of your own.
+
+  ct2-serve demo                               a small model of the package, without a download
+  ct2-serve facebook/nllb-200-distilled-600M   prepares it first where it is missing
+  ct2-serve                                    all models of the model repository
+  ct2-serve demo -- --log-verbose=1            what stands after '--' goes to tritonserver
 
 The server is the one that TRITONSERVER names, else that on PATH, in /opt/tritonserver or in the
-wheel nvidia-pytriton (extra 'server'). Arguments after '--' go to tritonserver as they are:
-
-  ct2-serve --model-repository model_repository -- --log-verbose=1
+wheel nvidia-pytriton (extra 'server').
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from ct2_triton.arguments import duration
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
 from ct2_triton.serve import model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
+from ct2_triton.serve.chosen_models import choose_models, repository_of
 from ct2_triton.serve.command import exposure_warnings, http_warnings
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
 from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
+PASSES_ON = True  # what stands after "--" are arguments of another program
 _EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
@@ -41,13 +46,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     Args:
         parser: Receives them.
     """
+    parser.add_argument(
+        "models",
+        nargs="*",
+        metavar="MODEL",
+        help="serve these only: names in the repository, hub ids (owner/name), folders, or demo; "
+        "what is missing is prepared as ct2-prepare does (default: the whole repository)",
+    )
     task = parser.add_mutually_exclusive_group()
     task.add_argument(
         "--model-repository",
         type=Path,
         action="append",
         metavar="DIR",
-        help=f"folder of model folders, as ct2-prepare writes it; may be given again "
+        help="folder of model folders, as ct2-prepare writes it; may be given again "
         f"({DEFAULT_TEXT})",
     )
     task.add_argument(
@@ -77,12 +89,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=300.0,
         metavar="SECONDS",
         help="how long loading the models may take (default: %(default)s)",
-    )
-    parser.add_argument(
-        "server_arguments",
-        nargs="*",
-        metavar="-- ARGUMENT",
-        help="passed on to tritonserver, such as -- --model-control-mode=poll",
     )
 
 
@@ -127,16 +133,17 @@ def run(args: argparse.Namespace) -> int:
         target = install_backend(args.install_backend, find_backend_files(), replace=args.force)
         print(f"installed the backend in {target}")
         return 0
-    _check_server_arguments(args.server_arguments)
+    _check_server_arguments(args.passed_on)
+    signal.signal(signal.SIGTERM, _exit_on_signal)
     with _open_log(args.log_file) as log:
         options = ServerOptions(
-            model_repositories=args.model_repository or [default_repository()],
+            model_repositories=_repositories(args),
             host=args.host,
             http_host=args.http_host,
             ports=None
             if args.free_ports
             else Ports(args.http_port, args.grpc_port, args.metrics_port),
-            server_arguments=args.server_arguments,
+            server_arguments=args.passed_on,
             log=log,
         )
         for warning in exposure_warnings(options):
@@ -150,7 +157,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _serve(server: TritonServer, start_timeout_s: float) -> int:
     try:
-        signal.signal(signal.SIGTERM, _exit_on_signal)
         server.start(start_timeout_s)
         received = _forward_signals(server)
         for warning in http_warnings(server.options, server.version()):
@@ -174,8 +180,25 @@ def _check_server_arguments(arguments: list[str]) -> None:
     # tritonserver has options only, and answers anything else with 400 lines of usage.
     if arguments and not arguments[0].startswith("-"):
         raise ServerStartError(
-            f"unexpected argument {arguments[0]!r}; folders are named with --model-repository"
+            f"unexpected argument {arguments[0]!r} after '--'; models are named before it"
         )
+
+
+def _repositories(args: argparse.Namespace) -> list[Path]:
+    """Gives what the server is to load: whole repositories, or the models named of them."""
+    repositories = args.model_repository or [default_repository()]
+    if args.models:
+        return [repository_of(choose_models(args.models, repositories, _tell))]
+    if all(map(_is_empty, repositories)) and "--model-control-mode" not in " ".join(args.passed_on):
+        raise ModelRepositoryError(
+            f"{', '.join(map(str, repositories))} has no model: name one that is to be prepared, "
+            "as in ct2-serve demo"
+        )
+    return repositories
+
+
+def _is_empty(repository: Path) -> bool:
+    return repository.is_dir() and not any(entry.is_dir() for entry in repository.iterdir())
 
 
 def _check_model_configs(options: ServerOptions) -> None:
@@ -254,6 +277,10 @@ def _open_log(path: Path | None) -> Iterator[TextIO]:
     finally:
         with contextlib.suppress(OSError):  # a full disk: what is left in the buffer is lost
             log.close()
+
+
+def _tell(line: str) -> None:
+    print(f"ct2-serve: {line}", file=sys.stderr, flush=True)
 
 
 def _warn(text: str) -> None:

@@ -108,7 +108,8 @@ def warnings(configs: Sequence[ModelConfig]) -> list[str]:
 def _configs_of(repository: Path) -> Iterator[ModelConfig]:
     if not repository.is_dir():
         raise ModelRepositoryError(
-            f"{repository} is not a folder: name a model repository, a folder of model folders"
+            f"{repository} is not a folder: name a model repository, a folder of model folders, or "
+            "a model that is to be prepared, as in ct2-serve demo"
         )
     if (repository / "config.pbtxt").is_file():
         raise ModelRepositoryError(
@@ -119,7 +120,9 @@ def _configs_of(repository: Path) -> Iterator[ModelConfig]:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ModelRepositoryError(f"cannot read {path}: {error}") from error
-        yield ModelConfig(path.parent.name, path, _without_comments(text))
+        # The folder of models that ct2-serve was told by name holds links.
+        place = path.resolve() if path.parent.is_symlink() else path
+        yield ModelConfig(path.parent.name, place, _without_comments(text))
 
 
 def _without_comments(text: str) -> str:

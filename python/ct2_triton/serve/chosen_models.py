@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The models that a command line names: found, prepared where they are missing, put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.linked_folder import linked_folder, user_cache
+from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, PreparedModel
+from ct2_triton.serve.errors import ModelRepositoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def choose_models(
+    sources: Sequence[str], repositories: Sequence[Path], report: Callable[[str], None]
+) -> list[Path]:
+    """Find the folder of each model, and prepare what has none.
+
+    Args:
+        sources: Each a model's name in a repository, its folder, a hub id, the folder of a
+            checkpoint, or `demo`.
+        repositories: Where models are looked for; the first receives what is prepared.
+        report: Gets a line of text for each step of a preparation.
+
+    Returns:
+        The folders, each once, in order.
+
+    Raises:
+        ModelRepositoryError: If a name stands for two models, or a source for a repository.
+        PrepareError: If a preparation failed.
+    """
+    chosen: dict[str, Path] = {}
+    for source in sources:
+        folder = _existing(source, repositories) or _prepare(source, repositories[0], report)
+        if chosen.setdefault(folder.name, folder).resolve() != folder.resolve():
+            raise ModelRepositoryError(
+                f"{chosen[folder.name]} and {folder} are both the model '{folder.name}': a server "
+                "can have one of them"
+            )
+    return list(chosen.values())
+
+
+def repository_of(models: Sequence[Path]) -> Path:
+    """Make a model repository that has these models and no others.
+
+    Args:
+        models: Their folders.
+
+    Returns:
+        A folder of links in the user's cache.
+
+    Raises:
+        ModelRepositoryError: If it cannot be written.
+    """
+    try:
+        links = {folder.name: folder.resolve() for folder in models}
+        return linked_folder(user_cache() / "repositories", links)
+    except OSError as error:
+        raise ModelRepositoryError(f"cannot put the models together: {error}") from error
+
+
+def _existing(source: str, repositories: Sequence[Path]) -> Path | None:
+    """Finds a model that is there already; None for one that must be prepared."""
+    folder = Path(source).expanduser()
+    if (folder / CONFIG_NAME).is_file():
+        return folder.resolve()  # its name also where it is given as "."
+    if folder.is_dir() and any(folder.glob(f"*/{CONFIG_NAME}")):
+        raise ModelRepositoryError(
+            f"{source} is a model repository: name it with --model-repository, or name its models"
+        )
+    name = _name(source, repositories[0])
+    found = (repository / name for repository in repositories)
+    model = next((one for one in found if (one / CONFIG_NAME).is_file()), None)
+    if model is not None and "/" in source and not folder.is_dir():
+        _check_origin(model, source)
+    return model
+
+
+def _check_origin(model: Path, hub_id: str) -> None:
+    """Refuses a model of the same name that was made of something else."""
+    origin = PreparedModel.read(model).source.id if (model / MANIFEST_NAME).is_file() else None
+    if origin != hub_id:
+        raise ModelRepositoryError(
+            f"{model} is not {hub_id}: it was prepared from {origin or 'something unknown'}; serve "
+            f"it as {model.name}, or prepare {hub_id} with ct2-prepare --name"
+        )
+
+
+def _name(source: str, repository: Path) -> str:
+    from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepare.pipeline import model_name
+
+    return model_name(PrepareOptions(source, repository))
+
+
+def _prepare(source: str, repository: Path, report: Callable[[str], None]) -> Path:
+    from ct2_triton.prepare.options import PrepareOptions
+    from ct2_triton.prepare.pipeline import prepare
+
+    report(f"{source} is not in {repository}: preparing it")
+    return prepare(PrepareOptions(source, repository), report).directory

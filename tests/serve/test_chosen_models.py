@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ct2-serve MODEL...: what is missing is prepared, and these models alone are served."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.client import SyncTranslationClient
+from support.prepared import prepare_tiny
+from support.repository import write_identity_model
+from support.tiny import tiny_checkpoint
+
+pytestmark = pytest.mark.server
+
+COMMAND = Path(sys.executable).with_name("ct2-serve")
+SENTENCE = "The ticket office opens at 5:45."
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the command runs: nothing is there."""
+    return tmp_path
+
+
+@contextmanager
+def _serving(
+    folder: Path, *arguments: str, after: Sequence[str] = ()
+) -> Iterator[tuple[dict[str, str], Path]]:
+    """A server in a folder: what it says when it is ready, and its standard error."""
+    log = folder / "stderr.txt"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    with log.open("w") as stderr:
+        process = subprocess.Popen(
+            [COMMAND, *arguments, "--free-ports", "--log-file", "server.log", *after],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+    try:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        assert first.startswith("ready; models: "), log.read_text()
+        addresses = dict(process.stdout.readline().split() for _ in range(2))
+        yield {"models": first.removeprefix("ready; models: ").strip(), **addresses}, log
+        process.terminate()
+        assert process.wait() == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _refused(folder: Path, *arguments: str | Path) -> str:
+    result = subprocess.run(
+        [COMMAND, *arguments, "--free-ports"],
+        cwd=folder,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+def test_the_demo_needs_nothing_on_disk_and_is_prepared_once(folder: Path) -> None:
+    with _serving(folder, "demo") as (ready, log):
+        assert ready["models"] == "demo"
+        assert "ct2-serve: demo is not in model_repository: preparing it" in log.read_text()
+        repository = folder / "model_repository"
+        with SyncTranslationClient(ready["gRPC"], "demo", repository=repository) as client:
+            [german] = client.translate(SENTENCE, source="en", targets="de")
+        assert "5:45" in german.text
+    written = (folder / "model_repository" / "demo" / "ct2_model.json").stat().st_mtime_ns
+    with _serving(folder, "demo") as (ready, log):
+        assert ready["models"] == "demo"
+        assert log.read_text() == ""
+    assert (folder / "model_repository" / "demo" / "ct2_model.json").stat().st_mtime_ns == written
+
+
+def test_several_models_are_served_and_the_others_of_the_repository_are_not(folder: Path) -> None:
+    """One is prepared, one lies in the repository, one in a folder elsewhere, one is not named."""
+    shutil.copytree(tiny_checkpoint("nllb"), folder / "owner" / "tiny-nllb")
+    write_identity_model(folder / "model_repository", "identity")
+    write_identity_model(folder / "model_repository", "not-named")
+    write_identity_model(folder / "elsewhere", "own")
+    with _serving(folder, "owner/tiny-nllb", "identity", "elsewhere/own") as (ready, log):
+        assert ready["models"] == "identity, own, tiny-nllb"
+        steps = log.read_text().splitlines()
+        assert steps[0] == "ct2-serve: owner/tiny-nllb is not in model_repository: preparing it"
+        assert any("ct2-serve: proving" in step for step in steps)
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            urllib.request.urlopen(f"{ready['HTTP']}/v2/models/not-named/ready")  # noqa: S310
+        with urllib.request.urlopen(f"{ready['HTTP']}/v2/models/own/ready") as answer:  # noqa: S310
+            assert answer.status == 200
+    assert {path.name for path in (folder / "model_repository").iterdir()} >= {"tiny-nllb"}
+
+
+def test_arguments_after_two_dashes_are_the_servers(folder: Path) -> None:
+    with _serving(folder, "demo", "--model-repository", "models", after=["--", "--log-verbose=1"]):
+        assert "HTTP request: " in (folder / "server.log").read_text()
+    errors = _refused(folder, "demo", "--model-repository", "models", "--", "--no-such")
+    assert "unrecognized option '--no-such'" in errors
+    assert "unexpected argument 'demo' after '--'" in _refused(folder, "--", "demo")
+
+
+def test_a_model_of_another_origin_is_not_taken_for_the_one_named(folder: Path) -> None:
+    prepare_tiny("nllb", folder / "model_repository", "nllb")
+    errors = _refused(folder, "facebook/nllb")
+    assert re.match(
+        r"ct2-serve: model_repository/nllb is not facebook/nllb: it was prepared ", errors
+    )
+    write_identity_model(folder / "model_repository", "plain")
+    assert "something unknown" in _refused(folder, "owner/plain")
+
+
+def test_what_cannot_be_served_is_named(folder: Path) -> None:
+    write_identity_model(folder / "a", "one")
+    write_identity_model(folder / "b", "one")
+    assert "are both the model 'one'" in _refused(folder, "a/one", "b/one")
+    assert "ct2-serve: a is a model repository: name it with --model-re" in _refused(folder, "a")
+    errors = _refused(folder, "owner/no-such-model")
+    assert "owner/no-such-model is not in model_repository: preparing it" in errors
+    assert "owner/no-such-model is not in the local cache" in errors
+    assert "ct2-serve demo" in _refused(folder)
+    (folder / "model_repository").mkdir()
+    assert "model_repository has no model" in _refused(folder)
+    with _serving(folder, after=["--", "--model-control-mode=poll"]) as (ready, _):
+        assert ready["models"] == "none"
