@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 import ct2_triton
+from ct2_triton.environment import add_variables
 from ct2_triton.errors import Ct2TritonError
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
         "--version", action="version", version=f"{program} {ct2_triton.__version__}"
     )
     module.add_arguments(parser)
+    add_variables(parser, os.environ)
     arguments = list(sys.argv[1:] if argv is None else argv)
     passed_on: list[str] = []
     if getattr(module, "PASSES_ON", False) and "--" in arguments:

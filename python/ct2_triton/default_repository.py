@@ -8,7 +8,7 @@ from pathlib import Path
 
 REPOSITORY_VARIABLE = "CT2_MODEL_REPOSITORY"
 REPOSITORY_NAME = "model_repository"
-DEFAULT_TEXT = f"default: ${REPOSITORY_VARIABLE}, else ./{REPOSITORY_NAME}"  # for --help
+DEFAULT_TEXT = f"default: ./{REPOSITORY_NAME}"  # for --help
 
 
 def default_repository() -> Path:

@@ -62,7 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, help="name of the model on the server")
     parser.add_argument("--from", dest="source", metavar="LANGUAGE", help="language of the text")
     parser.add_argument(
-        "--to", dest="targets", metavar="LANGUAGES", type=_names, help="targets, by commas"
+        "--to",
+        dest="targets",
+        metavar="LANGUAGES",
+        type=_names,
+        help="target languages, comma-separated",
     )
     parser.add_argument(
         "--url",

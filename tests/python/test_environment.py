@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every flag of every command has an environment variable, by one rule."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ct2_triton.environment import add_variables
+
+COMMANDS = ("ct2-serve", "ct2-translate", "ct2-prepare", "ct2-bench")
+
+
+def _parse(variables: dict[str, str], *arguments: str) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(prog="ct2-x")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--url", type=lambda text: text.split(","), default=["localhost"])
+    parser.add_argument("--grpc-port", type=int, default=8001)
+    parser.add_argument("--kind", choices=["cpu", "gpu"], default="cpu")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--option", action="append", default=[])
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--model-repository", action="append", type=Path)
+    place.add_argument("--install")
+    add_variables(parser, variables)
+    return vars(parser.parse_args(arguments))
+
+
+def test_a_variable_is_the_default_of_its_flag() -> None:
+    variables = {
+        "CT2_X_MODEL": "nllb", "CT2_URL": "a,b", "CT2_X_GRPC_PORT": "9", "CT2_X_KIND": "gpu",
+        "CT2_X_FULL": "yes", "CT2_X_OPTION": "a=1 'b=2 3'", "CT2_MODEL_REPOSITORY": "my models",
+    }  # fmt: skip
+    assert _parse(variables) == {
+        "names": [], "model": "nllb", "url": ["a", "b"], "grpc_port": 9, "kind": "gpu",
+        "full": True, "option": ["a=1", "b=2 3"], "model_repository": [Path("my models")],
+        "install": None,
+    }  # fmt: skip
+
+
+def test_a_flag_counts_more_than_its_variable() -> None:
+    variables = {"CT2_X_MODEL": "nllb", "CT2_X_OPTION": "a=1", "CT2_MODEL_REPOSITORY": "models"}
+    given = _parse(variables, "--model=m", "--option=b=2", "--option=c=3", "--install=there")
+    assert (given["model"], given["option"]) == ("m", ["b=2", "c=3"])
+    assert given["install"] == "there"  # though a flag of its group has a variable
+
+
+def test_an_empty_variable_is_none_and_false_is_false(capsys: pytest.CaptureFixture[str]) -> None:
+    given = _parse({"CT2_X_GRPC_PORT": "", "CT2_X_FULL": "0"}, "--model=m")
+    assert (given["grpc_port"], given["full"]) == (8001, False)
+    with pytest.raises(SystemExit, match="2"):
+        _parse({"CT2_X_MODEL": ""})
+    assert "--model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("CT2_X_GRPC_PORT", "many", "CT2_X_GRPC_PORT is 'many': invalid int value: 'many'"),
+        ("CT2_X_KIND", "tpu", "CT2_X_KIND is 'tpu': invalid choice: 'tpu'"),
+        ("CT2_X_FULL", "maybe", "CT2_X_FULL is 'maybe'; it must be one of 1, true, yes, 0"),
+        ("CT2_X_OPTION", "'a", 'CT2_X_OPTION is "\'a": No closing quotation'),
+    ],
+)
+def test_a_wrong_variable_is_named(
+    name: str, text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        _parse({name: text}, "--model=m")
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_names_a_variable_for_every_flag(command: str) -> None:
+    binary = Path(sys.executable).with_name(command)
+    environment = {**os.environ, "COLUMNS": "1000"}
+    text = subprocess.run(
+        [binary, "--help"], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    rows = re.findall(r"^  (?:-\w(?: \S+)?, )?(--[a-z-]+)(.*(?:\n {10,}.*)?)$", text, re.MULTILINE)
+    rows = [(flag, rest) for flag, rest in rows if flag not in {"--help", "--version"}]
+    assert len(rows) > 5
+    for flag, rest in rows:
+        own = f"{command}-{flag[2:]}".upper().replace("-", "_")
+        shared = f"CT2_{flag[2:]}".upper().replace("-", "_")
+        assert f"[${own}]" in rest or f"[${shared}]" in rest, flag
+
+
+def test_a_command_reads_its_variables() -> None:
+    binary = Path(sys.executable).with_name("ct2-translate")
+    variables = {"CT2_TRANSLATE_MODEL": "nowhere", "CT2_MODEL_REPOSITORY": "no-such-folder"}
+    result = subprocess.run(
+        [binary], env={**os.environ, **variables}, input="", capture_output=True, text=True
+    )
+    assert result.returncode == 1
+    assert "no-such-folder/nowhere" in result.stderr
