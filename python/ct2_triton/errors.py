@@ -36,6 +36,10 @@ class ServerBusyError(ClientError):
     """The server is reachable but takes no request now: send more slowly, or try later."""
 
 
+class AccessDeniedError(ClientError):
+    """The server keeps this client out: send the header or the certificate that it asks for."""
+
+
 class SupersededError(ClientError):
     """A newer request with the same key took this one's place: use the answer of that one."""
 

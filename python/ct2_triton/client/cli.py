@@ -23,7 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ct2_triton.client.blocking import iterate_in_thread, read_lines
-from ct2_triton.client.client import DEFAULT_TIMEOUT_S, DEFAULT_URL, TranslationClient
+from ct2_triton.client.client import DEFAULT_TIMEOUT_S, TranslationClient
+from ct2_triton.client.connection_arguments import (
+    add_connection_arguments,
+    credentials,
+    names,
+)
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.stream import Sentence
 from ct2_triton.default_repository import DEFAULT_TEXT
@@ -65,20 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         dest="targets",
         metavar="LANGUAGES",
-        type=_names,
+        type=names,
         help="target languages, comma-separated",
-    )
-    parser.add_argument(
-        "--url",
-        default=[DEFAULT_URL],
-        type=_names,
-        metavar="HOST:PORT",
-        help="gRPC endpoint; several, by commas, share the load (default: localhost:8001)",
-    )
-    parser.add_argument(
-        "--load-balancing",
-        choices=["round_robin"],
-        help="share the load of all servers that the URL's name has",
     )
     place = parser.add_mutually_exclusive_group()
     place.add_argument(
@@ -108,20 +101,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for one line (default: %(default)g)",
     )
     parser.add_argument(
-        "--patience",
-        type=float,
-        default=300.0,
-        metavar="SECONDS",
-        help="how long an outage of the server may last once it has answered; what was lost is "
-        "sent again (default: %(default)g)",
-    )
-    parser.add_argument(
         "--max-in-flight",
         type=int,
         default=64,
         metavar="N",
         help="lines under way at once (default: %(default)s)",
     )
+    add_connection_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -159,11 +145,15 @@ async def _translate(args: argparse.Namespace) -> int:
         tokenizer=args.tokenizer,
         timeout_s=args.timeout,
         retry=RetryPolicy(outage_s=args.patience),
+        credentials=credentials(args),
+        metadata=dict(args.header),
     )
     targets = client.tokenizer.targets(args.targets)
     order = [None if target is None else target.code for target in targets]
     printer = _Printer(order, as_json=args.json)
     async with client:
+        if args.retry_for > 0:
+            await client.wait_until_ready(args.retry_for)
         items = client.stream(
             iterate_in_thread(_lines(args.files)),
             source=args.source,
@@ -291,13 +281,6 @@ def _lines_of(file: Path | None, descriptor: int) -> Iterator[_Line]:
     except OSError as error:  # a folder, say
         name = file or "standard input"
         raise ClientError(f"cannot read {name}: {error.strerror}") from error
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise argparse.ArgumentTypeError("name at least one")
-    return names
 
 
 def _option(text: str) -> tuple[str, Any]:

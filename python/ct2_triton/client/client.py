@@ -10,12 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, overload
 
 from ct2_triton.client.link import Link, Servers, open_link
+from ct2_triton.client.readiness import wait_until_ready
 from ct2_triton.client.results import Translation, empty_translation
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.stream import Sentence, StreamItem, StreamOptions, TranslationStream
 from ct2_triton.client.supersede import row_key
 from ct2_triton.client.tasks import map_bounded, run_all
 from ct2_triton.client.tokenization import Tokenizer, find_tokenizer
+from ct2_triton.client.urls import DEFAULT_URL
 from ct2_triton.errors import ClientError, InvalidCallError
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from ct2_triton.client.tokenization import EncodedText
     from ct2_triton.prepared_model import Language
 
-DEFAULT_URL = "localhost:8001"
 DEFAULT_TIMEOUT_S = 60.0
 
 
@@ -87,7 +88,8 @@ class TranslationClient:
         """Reads the tokenizer; connects with the first call.
 
         Args:
-            url: Host and port of the server's gRPC endpoint; or several of them, over which the
+            url: The server's gRPC endpoint, as `grpc://host:port`, `grpcs://host:port` (TLS) or
+                `host:port`, where 8001 is the default port; or several of them, over which the
                 requests are balanced.
             model: Name of the model on the server.
             load_balancing: "round_robin": requests go in turn to every server that a URL's name
@@ -100,7 +102,8 @@ class TranslationClient:
             timeout_s: Seconds a call may take when it does not say otherwise; None for no limit.
             retry: What to do while the server cannot be reached.
             max_in_flight: Requests (a sentence in a language) that one call may have on their way.
-            credentials: gRPC channel credentials for TLS; None sends in the clear.
+            credentials: gRPC channel credentials for TLS; None trusts the usual authorities where
+                the URL is `grpcs://`, else sends in the clear.
             metadata: Headers for every request, such as an authorization.
             version: Version of the model; "" leaves the choice to the server.
 
@@ -124,7 +127,7 @@ class TranslationClient:
         self._version = version
         self._open = partial(
             open_link,
-            Servers.of(url, load_balancing),
+            Servers.of(url, load_balancing, has_credentials=credentials is not None),
             retry or RetryPolicy(),
             credentials=credentials,
             metadata=metadata,
@@ -151,6 +154,18 @@ class TranslationClient:
         self._closed = True
         if self._link is not None and self._link.loop is asyncio.get_running_loop():
             await self._link.connection.close()
+
+    async def wait_until_ready(self, timeout_s: float | None = 300.0) -> None:
+        """Waits until the server answers and can translate with the model.
+
+        Args:
+            timeout_s: Seconds to wait; None for no limit.
+
+        Raises:
+            AccessDeniedError: The server keeps this client out.
+            ClientError: The time is over; the error says what was missing last.
+        """
+        await wait_until_ready(self._ask_for_model, timeout_s)
 
     @overload
     async def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] to typing
@@ -345,14 +360,14 @@ class TranslationClient:
 
     async def _model_tensors(self, deadline: Deadline) -> ModelTensors:
         """Asks the server for the model's tensors, until it has said it once."""
+        return self._tensors or await self._ask_for_model(deadline)
+
+    async def _ask_for_model(self, deadline: Deadline) -> ModelTensors:
         from ct2_triton.client.requests import ModelTensors
 
-        if self._tensors is None:
-            version = self._version
-            metadata = await self._connect().connection.model_metadata(
-                self.model, version, deadline
-            )
-            self._tensors = ModelTensors.from_metadata(metadata, version)
+        connection = self._connect().connection
+        metadata = await connection.model_metadata(self.model, self._version, deadline)
+        self._tensors = ModelTensors.from_metadata(metadata, self._version)
         return self._tensors
 
     def _connect(self) -> Link:

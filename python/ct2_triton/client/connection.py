@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MAX_MESSAGE_BYTES = 2**31 - 1
 _READY = grpc.ChannelConnectivity.READY
 _STATE_LAG_S = 0.25
+_RESTRICTED = "This protocol is restricted"  # how Triton begins when a secret header is missing
 _SUPERSEDED = "superseded"  # how the backend begins the only text it sends with CANCELLED
 _LONGEST_S = 1e9  # 30 years; more does not fit into gRPC's and Triton's microseconds
 
@@ -38,6 +39,8 @@ _ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
     grpc.StatusCode.UNAVAILABLE: errors.ServerBusyError,
     grpc.StatusCode.RESOURCE_EXHAUSTED: errors.ServerBusyError,
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.DeadlineExceededError,
+    grpc.StatusCode.UNAUTHENTICATED: errors.AccessDeniedError,
+    grpc.StatusCode.PERMISSION_DENIED: errors.AccessDeniedError,
 }
 
 
@@ -199,7 +202,7 @@ class Connection:
             reason = error.details() or error.code().name
             raise errors.ServerUnreachableError(
                 f"no connection to {self._url}: {reason}; check the URL (the gRPC port, usually "
-                "8001) and that the server runs"
+                "8001), whether it has TLS (grpcs://), and that the server runs"
             ) from error
 
     def _is_alive(self, timeout_s: float) -> grpc.aio.UnaryUnaryCall:
@@ -231,6 +234,8 @@ class Connection:
             return deadline.expired_error()
         if status is grpc.StatusCode.CANCELLED and (details or "").startswith(_SUPERSEDED):
             return errors.SupersededError(str(details))
+        if (details or "").startswith(_RESTRICTED):  # Triton says UNAVAILABLE
+            return errors.AccessDeniedError(f"{details}; give it as a header of every request")
         if status is grpc.StatusCode.UNAVAILABLE and await self._is_broken():
             return errors.ConnectionLostError(
                 f"the connection to {self._url} broke while a request was under way: {details}; "

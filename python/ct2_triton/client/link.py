@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ct2_triton.client.balancing import RoundRobin, split
 from ct2_triton.client.outage import Outage
+from ct2_triton.client.urls import parse_url
 from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:
@@ -28,19 +29,33 @@ class Servers:
     """Where requests go.
 
     Attributes:
-        urls: At least one.
+        urls: Each `host:port`, or a name that gRPC resolves; at least one.
         is_balanced: Whether they go in turn to all servers behind the URLs.
+        has_tls: Whether the URLs ask for TLS; None where they say nothing.
     """
 
     urls: tuple[str, ...]
     is_balanced: bool
+    has_tls: bool | None = None
 
     @classmethod
-    def of(cls, url: str | Sequence[str], load_balancing: LoadBalancing | None) -> Servers:
+    def of(
+        cls,
+        url: str | Sequence[str],
+        load_balancing: LoadBalancing | None,
+        *,
+        has_credentials: bool,
+    ) -> Servers:
         """Reads a client's arguments.
 
+        Args:
+            url: One URL or several.
+            load_balancing: How the load is shared.
+            has_credentials: Whether the caller gives credentials for TLS.
+
         Raises:
-            InvalidCallError: There is no URL, one is no host and port, or the way is unknown.
+            InvalidCallError: There is no URL, one cannot be read, the way is unknown, or it is not
+                clear whether TLS is meant.
         """
         urls = (url,) if isinstance(url, str) else tuple(url)
         if not all(urls) or not urls:
@@ -49,11 +64,21 @@ class Servers:
             raise InvalidCallError(
                 f"load_balancing is {load_balancing!r}; it must be 'round_robin' or None"
             )
+        servers = [parse_url(one) for one in urls]
         is_balanced = load_balancing is not None or len(urls) > 1
         if is_balanced:
-            for one in urls:
-                split(one)
-        return cls(urls, is_balanced)
+            for server in servers:
+                split(server.target)
+        security = {server.has_tls for server in servers}
+        if len(security) > 1:
+            raise InvalidCallError(
+                f"url is {', '.join(urls)}; all must be grpc://, or all grpcs://, or none of them"
+            )
+        if has_credentials and False in security:
+            raise InvalidCallError(
+                f"url is {', '.join(urls)}, in the clear, and certificates are given: say grpcs://"
+            )
+        return cls(tuple(server.target for server in servers), is_balanced, security.pop())
 
 
 @dataclass(frozen=True)
@@ -84,13 +109,18 @@ def open_link(
         servers: Where requests go.
         retry: What to do while no server can be reached.
         loop: The running loop.
-        credentials: For TLS; None sends in the clear.
+        credentials: For TLS; None trusts the usual authorities where the URLs ask for TLS.
         metadata: Headers for every request.
 
     Returns:
         The way; its connection must be closed.
     """
+    import grpc
+
     from ct2_triton.client.connection import Connection
+
+    if credentials is None and servers.has_tls:
+        credentials = grpc.ssl_channel_credentials()
 
     def connect(address: Address) -> Connection:
         names = [("grpc.default_authority", address.url)]

@@ -10,8 +10,9 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ct2_triton.client.blocking import iterate_in_thread
-from ct2_triton.client.client import DEFAULT_URL, TranslationClient
+from ct2_triton.client.client import TranslationClient
 from ct2_triton.client.tasks import cancel_all
+from ct2_triton.client.urls import DEFAULT_URL
 from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class SyncTranslationClient:
         """Starts the thread; connects with the first call.
 
         Args:
-            url: Host and port of the server's gRPC endpoint; or several of them.
+            url: The server's gRPC endpoint, as for `TranslationClient`; or several of them.
             model: Name of the model on the server.
             **settings: The further arguments of `TranslationClient`, which raises what is wrong.
         """
@@ -79,6 +80,10 @@ class SyncTranslationClient:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    def wait_until_ready(self, timeout_s: float | None = 300.0) -> None:
+        """Waits as `TranslationClient.wait_until_ready` does."""
+        self._run(self._client.wait_until_ready(timeout_s))
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] to typing

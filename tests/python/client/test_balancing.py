@@ -252,9 +252,9 @@ def tokenizer(tokenizer_folder: TokenizerFolder) -> Tokenizer:
     [
         ([], {}),
         ("", {}),
-        (["a:1", "b"], {}),
+        (["a:1", "b:x"], {}),
         (["a:1", "dns:///b:1"], {}),
-        ("a", {"load_balancing": "round_robin"}),
+        ("a:0", {"load_balancing": "round_robin"}),
         ("a:1", {"load_balancing": "least"}),
     ],
 )

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The flags that say how ct2-translate reaches its server."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.client.urls import DEFAULT_PORT, DEFAULT_URL
+from ct2_triton.errors import InvalidCallError
+
+if TYPE_CHECKING:
+    import grpc
+
+_HEADER = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*:\s*([\x20-\x7e]*?)\s*")
+
+
+def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares them, as a group of their own."""
+    group = parser.add_argument_group("server")
+    group.add_argument(
+        "--url",
+        default=[DEFAULT_URL],
+        type=names,
+        metavar="URL",
+        help="grpc://host:port, grpcs://host:port (TLS) or host:port; several, comma-separated, "
+        f"share the load (default: {DEFAULT_URL}; default port: {DEFAULT_PORT})",
+    )
+    group.add_argument(
+        "--load-balancing",
+        choices=["round_robin"],
+        help="share the load of all servers that the URL's name has",
+    )
+    group.add_argument(
+        "--header",
+        action="append",
+        default=[],
+        type=header,
+        metavar="'NAME: VALUE'",
+        help="send this with every request, such as a secret that the server asks for; may be "
+        "repeated (who lists processes sees it: prefer the variable)",
+    )
+    for flag, text in (
+        ("--ca", "certificates (PEM) of the authorities to trust (default: the usual ones); "),
+        ("--cert", "this client's certificate (PEM), for a server that asks for one; "),
+        ("--key", "the private key (PEM) of --cert; "),
+    ):
+        group.add_argument(flag, type=Path, metavar="FILE", help=f"{text}turns TLS on")
+    group.add_argument(
+        "--retry-for",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="before the first line, wait so long for the server and the model (default: 0)",
+    )
+    group.add_argument(
+        "--patience",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="how long an outage of the server may last once it has answered; what was lost is "
+        "sent again (default: %(default)g)",
+    )
+
+
+def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
+    """Makes the credentials that `--ca`, `--cert` and `--key` name.
+
+    Args:
+        args: What `add_connection_arguments` declares.
+
+    Returns:
+        Credentials for TLS; None if no file is named.
+
+    Raises:
+        InvalidCallError: A file cannot be read, or one of a pair is missing.
+    """
+    import grpc
+
+    if (args.cert is None) != (args.key is None):
+        raise InvalidCallError("--cert and --key belong together: name both")
+    if args.ca is None and args.cert is None:
+        return None
+    ca, key, cert = (_read(path) for path in (args.ca, args.key, args.cert))
+    return grpc.ssl_channel_credentials(ca, key, cert)
+
+
+def names(text: str) -> list[str]:
+    """Reads a comma-separated list.
+
+    Raises:
+        ArgumentTypeError: It is empty.
+    """
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError("name at least one")
+    return found
+
+
+def header(text: str) -> tuple[str, str]:
+    """Reads `NAME: VALUE`.
+
+    Raises:
+        ArgumentTypeError: It is something else, or gRPC could not send it.
+    """
+    match = _HEADER.fullmatch(text)
+    if match is None or match[1].lower().startswith("grpc-") or match[1].lower().endswith("-bin"):
+        # The value may be a secret, and this ends in a log.
+        raise argparse.ArgumentTypeError(
+            "a header is 'NAME: VALUE': a name of letters, digits, '-', '_' and '.', which neither "
+            "begins with 'grpc-' nor ends with '-bin', and a value of printable ASCII"
+        )
+    return match[1].lower(), match[2]
+
+
+def _read(path: Path | None) -> bytes | None:
+    try:
+        return None if path is None else path.read_bytes()
+    except OSError as error:
+        raise InvalidCallError(f"cannot read {path}: {error.strerror}") from error
