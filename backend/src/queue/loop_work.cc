@@ -18,7 +18,8 @@ LoopWork::LoopWork(std::shared_ptr<const Weights> weights, std::shared_ptr<const
       threads_(threads),
       scheduler_(std::move(scheduler)),
       queue_([this] { scheduler_->Wake(); }),
-      lanes_(loops) {
+      lanes_(loops),
+      counters_(loops) {
   lanes_.front().loop =
       std::make_unique<LoopLane>(model_->NewLoop());  // what fails, fails the load
   scheduler_->Add(this);
@@ -30,11 +31,12 @@ LoopWork::~LoopWork() {
 }
 
 std::vector<LoopCounters> LoopWork::counters() const {
-  std::vector<LoopCounters> counters;
-  for (const Lane& lane : lanes_) {
-    if (lane.loop) counters.push_back(lane.loop->counters());
+  const std::lock_guard<std::mutex> lock(counters_mutex_);
+  std::vector<LoopCounters> used;
+  for (const LoopCounters& counters : counters_) {
+    if (used.empty() || counters.steps > 0) used.push_back(counters);
   }
-  return counters;
+  return used;
 }
 
 // The loop that has waited longest for its turn; else another one for the waiting rows.
@@ -86,6 +88,10 @@ void LoopWork::Run(int piece) noexcept {
     const size_t before = lane.loop->running();
     auto failed = lane.loop->Turn(TakeRows(&lane));
     running_ += lane.loop->running() - before;
+    {
+      const std::lock_guard<std::mutex> lock(counters_mutex_);
+      counters_[static_cast<size_t>(piece)] = lane.loop->counters();
+    }
     if (!failed.empty()) RunAlone(&lane, std::move(failed));
   } catch (...) {  // no memory to choose rows: the queue becomes one row shorter
     queue_.FailFirst(CurrentError());

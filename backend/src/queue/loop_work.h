@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "engine/calls/call_engine.h"
@@ -27,7 +28,7 @@ class LoopWork : public Workload {
   ~LoopWork() override;  // when every row is answered
 
   RowQueue& queue() { return queue_; }
-  std::vector<LoopCounters> counters() const;  // exact while nothing runs
+  std::vector<LoopCounters> counters() const;  // of each loop, as of its last turn
 
   int Claim(size_t lanes, bool spare) noexcept override;
   void Run(int piece) noexcept override;
@@ -62,6 +63,8 @@ class LoopWork : public Workload {
   RowQueue queue_;
   std::vector<Lane> lanes_;
   std::atomic<size_t> running_{0};  // rows in all loops
+  mutable std::mutex counters_mutex_;
+  std::vector<LoopCounters> counters_;  // of each lane
   uint64_t turns_ = 0;
 };
 
