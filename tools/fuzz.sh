@@ -65,6 +65,12 @@ CT2_TRITON_FUZZ_MODEL=$(PYTHONPATH=tests:tools "$bin/python" -c '
 from support.tiny import tiny_engine_model
 print(tiny_engine_model("nllb"))')
 export CT2_TRITON_FUZZ_MODEL
+{
+  cat tests/fuzz/config.dict
+  "$bin/python" -c '
+from ct2_triton import _core
+for parameter in _core.parameters(): print("\"\\\"" + parameter["name"] + "\\\"\"")'
+} >"$build/config.dict"
 mkdir -p "$artifacts"
 
 for target in "${targets[@]}"; do
@@ -72,7 +78,7 @@ for target in "${targets[@]}"; do
   options=(-artifact_prefix="$artifacts/" -timeout=60 -print_final_stats=1 -verbosity=0 -print_funcs=0)
   if [[ $target == fuzz_config ]]; then
     seeds+=(tests/core/data)
-    options+=(-dict=tests/fuzz/config.dict)
+    options+=(-dict="$build/config.dict")
   fi
   mkdir -p "$found/$target" "$kept/$target"
   if $merge; then

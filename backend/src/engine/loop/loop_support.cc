@@ -3,6 +3,37 @@
 
 namespace ct2triton {
 
+namespace {
+
+// What is left of the options of a greedy search without those that the loop obeys, or that change
+// nothing in it. An option that is new to the loop stays.
+DecodingOptions WithoutKnown(DecodingOptions options) {
+  const DecodingOptions defaults;
+  options.beam_size = defaults.beam_size;
+  options.patience = defaults.patience;
+  options.length_penalty = defaults.length_penalty;
+  options.repetition_penalty = defaults.repetition_penalty;
+  options.no_repeat_ngram_size = defaults.no_repeat_ngram_size;
+  options.disable_unk = defaults.disable_unk;
+  options.suppress_sequences = defaults.suppress_sequences;
+  options.end_token = defaults.end_token;
+  options.return_end_token = defaults.return_end_token;
+  options.max_input_length = defaults.max_input_length;
+  options.truncate_input = defaults.truncate_input;
+  options.max_decoding_length = defaults.max_decoding_length;
+  options.max_decoding_length_multiple = defaults.max_decoding_length_multiple;
+  options.min_decoding_length = defaults.min_decoding_length;
+  options.sampling_topk = defaults.sampling_topk;
+  options.sampling_topp = defaults.sampling_topp;
+  options.sampling_temperature = defaults.sampling_temperature;
+  options.use_vmap = defaults.use_vmap;
+  options.return_scores = defaults.return_scores;
+  options.min_alternative_expansion_prob = defaults.min_alternative_expansion_prob;
+  return options;
+}
+
+}  // namespace
+
 std::optional<std::string> WhyNotLoop(const Search& search, const Weights& weights) {
   const DecodingOptions& options = search.options();
   if (options.beam_size != 1) return "beam_size is not 1";
@@ -15,6 +46,7 @@ std::optional<std::string> WhyNotLoop(const Search& search, const Weights& weigh
   if (search.UsesMap() && !weights.vocabulary_map()->fixed()) {
     return "vmap.txt has lines for n-grams";
   }
+  if (WithoutKnown(options) != DecodingOptions()) return "it has an option that the loop lacks";
   return std::nullopt;
 }
 
