@@ -133,10 +133,10 @@ class PyModel {
 
 class PyLoop {
  public:
-  PyLoop(std::shared_ptr<PyModel> model, size_t keep_bytes)
+  PyLoop(std::shared_ptr<PyModel> model, size_t keep_bytes, const PyLoop* beside)
       : model_(std::move(model)),
-        pool_(std::make_shared<CachePool>(keep_bytes)),
-        loop_(model_->decoder(), pool_) {}
+        caches_(beside != nullptr ? beside->caches_ : std::make_shared<LoopCaches>(keep_bytes)),
+        loop_(model_->decoder(), caches_) {}
 
   using Row = std::tuple<Ids, Ids, py::dict>;  // source, prefix, parameters
 
@@ -177,8 +177,9 @@ class PyLoop {
   }
 
   size_t running() const { return loop_.running(); }
-  size_t cache_bytes() const { return pool_->bytes_in_use(); }
-  size_t kept_bytes() const { return pool_->bytes_kept(); }
+  size_t cache_bytes() const { return caches_->pool.bytes_in_use(); }
+  size_t kept_bytes() const { return caches_->pool.bytes_kept(); }
+  size_t encodings() const { return caches_->encodings.size(); }
   py::dict counters() const {
     const LoopCounters& counters = loop_.counters();
     py::dict result;
@@ -186,6 +187,7 @@ class PyLoop {
     result["encoded_rows"] = counters.encoded_rows;
     result["encoded_tokens"] = counters.encoded_tokens;
     result["encode_ns"] = counters.encode_ns;
+    result["shared_encodings"] = counters.shared_encodings;
     result["steps"] = counters.steps;
     result["step_rows"] = counters.step_rows;
     result["step_tokens"] = counters.step_tokens;
@@ -195,7 +197,7 @@ class PyLoop {
 
  private:
   const std::shared_ptr<PyModel> model_;
-  const std::shared_ptr<CachePool> pool_;
+  const std::shared_ptr<LoopCaches> caches_;
   std::map<LoopRow, std::unique_ptr<const CheckedRow>> rows_;
   DecodeLoop loop_;  // last: it refers to the rows
 };
@@ -269,13 +271,17 @@ void BindLoop(py::module_& module) {
           "cache_bytes",
           [](const PyModel& model, const Ids& source, const Ids& prefix,
              const py::dict& parameters) {
-            return model.decoder()->CacheBytes(model.Check(source, prefix, parameters));
+            const CheckedRow row = model.Check(source, prefix, parameters);
+            return py::make_tuple(model.decoder()->CacheBytes(row),
+                                  model.decoder()->SourceCacheBytes(row));
           },
           py::arg("source"), py::arg("prefix"), py::arg("parameters"),
-          "Bytes that a row takes from the pool when it is admitted.");
+          "Bytes that a row takes from the pool when it is admitted: of its own tokens, and of its "
+          "source where no other row has it.");
   py::class_<PyLoop>(module, "DecodeLoop", "Greedy rows that join and leave at every step.")
-      .def(py::init<std::shared_ptr<PyModel>, size_t>(), py::arg("model"),
-           py::arg("keep_bytes") = size_t{1} << 26)
+      .def(py::init<std::shared_ptr<PyModel>, size_t, const PyLoop*>(), py::arg("model"),
+           py::arg("keep_bytes") = size_t{1} << 26, py::arg("beside") = py::none(),
+           "`beside`: a loop of the same model whose caches and encodings it shares.")
       .def("admit", &PyLoop::Admit, py::arg("rows"),
            "Take rows in, (source, prefix, parameters) each; their names, in order.")
       .def("step", &PyLoop::Step,
@@ -285,6 +291,7 @@ void BindLoop(py::module_& module) {
       .def_property_readonly("running", &PyLoop::running)
       .def_property_readonly("cache_bytes", &PyLoop::cache_bytes)
       .def_property_readonly("kept_bytes", &PyLoop::kept_bytes)
+      .def_property_readonly("encodings", &PyLoop::encodings, "Encodings that live.")
       .def_property_readonly("counters", &PyLoop::counters);
 }
 

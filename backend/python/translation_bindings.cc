@@ -252,6 +252,7 @@ py::list DescribeLoops(const PyTranslator& translator) {
     one["encoded_rows"] = counters.encoded_rows;
     one["encoded_tokens"] = counters.encoded_tokens;
     one["encode_ns"] = counters.encode_ns;
+    one["shared_encodings"] = counters.shared_encodings;
     one["steps"] = counters.steps;
     one["step_rows"] = counters.step_rows;
     one["step_tokens"] = counters.step_tokens;

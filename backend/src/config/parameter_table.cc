@@ -150,7 +150,8 @@ std::vector<Parameter> EngineParameters() {
        {"auto", "off"}},
       {"max_cache_bytes", &E::max_cache_bytes, kModel, FromTo(0, 1e15),
        "Most bytes of keys and values that the running rows of decode loops may hold, each counted "
-       "up to its length limit; one row runs whatever it needs; 0 is 4 GiB.",
+       "up to its length limit, a source that several translate once; one row runs whatever it "
+       "needs; 0 is 4 GiB.",
        "8589934592"},
       {"inter_threads", &E::inter_threads, kModel, kThreads,
        "Calls and steps of this model at the same time, at most; on a CPU all models share as many "

@@ -93,7 +93,9 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
     checked.push_back(CheckRow(rows[i], i, covered ? search : unmapped, *weights_, engine_));
     CheckedRow& row = checked.back();
     row.in_loop = loop_ != nullptr && !row.empty && loop_->CanRun(row);
-    if (row.in_loop) row.cache_bytes = loop_->CacheBytes(row);
+    if (!row.in_loop) continue;
+    row.cache_bytes = loop_->CacheBytes(row);
+    row.source_cache_bytes = loop_->SourceCacheBytes(row);
   }
   return checked;
 }

@@ -110,6 +110,7 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   bounds.cache_bytes =
       settings_.max_cache_bytes - std::min(settings_.max_cache_bytes, model_->cache_bytes_in_use());
   bounds.anyway = state.running_all == 0 ? 1 : 0;
+  bounds.encoded = [this](const CheckedRow& row) { return model_->HasEncoding(row); };
   return queue_.TakeRows(bounds);
 }
 

@@ -40,6 +40,12 @@ class CallAtEnd {
  private:
   const std::function<void()>& call_;
 };
+
+bool HasSource(const std::vector<Job>& jobs, const Ids& source) {
+  return std::any_of(jobs.begin(), jobs.end(),
+                     [&source](const Job& job) { return job.row.source == source; });
+}
+
 void TakeWaiters(const RowListener& listener, Job* job, std::vector<Waiter>* to) {
   for (size_t i = job->waiters.size(); i-- > 0;) {
     if (job->waiters[i].listener.get() != &listener) continue;
@@ -132,8 +138,12 @@ std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds) {
   size_t cache_bytes = 0;
   while (!jobs_.empty() && rows.size() < bounds.rows) {
     const CheckedRow& first = jobs_.front().row;
-    tokens += first.source.size() + first.prefix.size();
+    tokens += first.prefix.size();
     cache_bytes += first.cache_bytes;
+    if (!HasSource(rows, first.source) && !bounds.encoded(first)) {
+      tokens += first.source.size();
+      cache_bytes += first.source_cache_bytes;
+    }
     if (!rows.empty() && tokens > bounds.tokens) break;
     if (rows.size() >= bounds.anyway && cache_bytes > bounds.cache_bytes) break;
     rows.push_back(Take(jobs_.begin()));
@@ -224,7 +234,9 @@ size_t RowQueue::size() const {
 
 size_t RowQueue::first_cache_bytes() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return jobs_.empty() ? 0 : jobs_.front().row.cache_bytes;
+  if (jobs_.empty()) return 0;
+  const CheckedRow& first = jobs_.front().row;
+  return first.cache_bytes + first.source_cache_bytes;
 }
 
 bool RowQueue::closed() const {

@@ -27,9 +27,11 @@ struct QueueShare {
 // What a loop may take at once.
 struct AdmissionBounds {
   size_t rows = 1;
-  size_t tokens = 1;       // of sources and prefixes; one row is taken whatever it has
+  size_t tokens = 1;       // of sources to encode and prefixes; one row is taken whatever it has
   size_t cache_bytes = 0;  // that are free; the rows of `anyway` need not fit
   size_t anyway = 0;
+  // Whether the row's source need not be encoded any more; called under the queue's lock.
+  std::function<bool(const CheckedRow&)> encoded;
 };
 
 // Rows that wait, each request's in order of arrival; a request of many rows takes turns with those
@@ -48,7 +50,7 @@ class RowQueue {
   // is fair where `lanes` calls may run side by side. Empty if none waits. An exception leaves the
   // queue as it was.
   std::vector<Job> TakeCall(const CallBounds& bounds, size_t lanes);
-  // Rows for a loop, in turn. Likewise.
+  // Rows for a loop, in turn; a source that several have is counted once. Likewise.
   std::vector<Job> TakeRows(const AdmissionBounds& bounds);
   // Fails the waiting rows of one listener; equal rows of others go on waiting.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
@@ -59,7 +61,7 @@ class RowQueue {
   void CountLimit(const CheckedRow& row, bool reached_limit);
 
   size_t size() const;               // jobs that wait
-  size_t first_cache_bytes() const;  // of the row whose turn it is; 0: none waits
+  size_t first_cache_bytes() const;  // of the row whose turn it is, and its source; 0: none waits
   // No row comes any more; those that wait are still handed out.
   void Close() noexcept;
   bool closed() const;

@@ -31,7 +31,9 @@ struct CheckedRow {
   bool may_overrun = false;   // may run beyond its limit beside rows of larger limits
   bool repeatable = true;     // equal rows have equal answers: one run serves them all
   bool in_loop = false;       // runs in a decode loop, not in a call
-  size_t cache_bytes = 0;     // of keys and values, in a loop
+  // Of keys and values, in a loop: its own tokens', and its source's, which equal sources share.
+  size_t cache_bytes = 0;
+  size_t source_cache_bytes = 0;
 };
 
 // Whether one run can answer both. Both are repeatable.

@@ -63,9 +63,10 @@ struct DecodeLoop::Outcome {
   std::optional<RowResult> result;  // the row ends with it
 };
 
-DecodeLoop::DecodeLoop(std::shared_ptr<const DecoderModel> model, std::shared_ptr<CachePool> pool)
+DecodeLoop::DecodeLoop(std::shared_ptr<const DecoderModel> model,
+                       std::shared_ptr<LoopCaches> caches)
     : model_(std::move(model)),
-      pool_(std::move(pool)),
+      caches_(std::move(caches)),
       encoder_(*model_),
       step_(*model_),
       chooser_(*model_),
@@ -100,7 +101,7 @@ std::unique_ptr<DecodeLoop::Running> DecodeLoop::Begin(const CheckedRow& row) {
   }
   running->feed.assign(ids.begin(), ids.end());
   running->capacity = limit;
-  running->cache = pool_->Take(limit * model_->TokenFloats());
+  running->cache = caches_->pool.Take(limit * model_->TokenFloats());
   return running;
 }
 
@@ -115,7 +116,7 @@ std::vector<LoopRow> DecodeLoop::Admit(const std::vector<const CheckedRow*>& row
     if (!admitted.back()->result) to_encode.push_back(row);
   }
   SourceEncoder::Counts counts;
-  auto encodings = OfLibrary([&] { return encoder_.Encode(to_encode, pool_.get(), &counts); });
+  auto encodings = OfLibrary([&] { return encoder_.Encode(to_encode, caches_.get(), &counts); });
   rows_.reserve(rows_.size() + admitted.size());
   auto encoding = encodings.begin();
   for (auto& row : admitted) {
@@ -123,7 +124,8 @@ std::vector<LoopRow> DecodeLoop::Admit(const std::vector<const CheckedRow*>& row
     rows_.push_back(std::move(row));
   }
   counters_.encodes += counts.calls;
-  counters_.encoded_rows += to_encode.size();
+  counters_.encoded_rows += counts.rows;
+  counters_.shared_encodings += counts.shared;
   counters_.encoded_tokens += counts.tokens;
   counters_.encode_ns += SteadyNow_ns() - start_ns;
   return names;

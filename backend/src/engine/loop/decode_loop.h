@@ -6,12 +6,12 @@
 #include <memory>
 #include <vector>
 
-#include "engine/loop/cache_pool.h"
 #include "engine/loop/chooser.h"
 #include "engine/loop/decoder_model.h"
 #include "engine/loop/decoder_step.h"
 #include "engine/loop/greedy.h"
 #include "engine/loop/loop_engine.h"
+#include "engine/loop/shared_encodings.h"
 #include "engine/loop/source_encoder.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
@@ -26,8 +26,8 @@ class DecodeLoop final : public LoopEngine {
   // up the other rows.
   static constexpr size_t kForcedTokensPerStep = 128;
 
-  // `pool`: where caches come from and go back to; loops of one model may share it.
-  DecodeLoop(std::shared_ptr<const DecoderModel> model, std::shared_ptr<CachePool> pool);
+  // `caches`: loops of one model may share them.
+  DecodeLoop(std::shared_ptr<const DecoderModel> model, std::shared_ptr<LoopCaches> caches);
   ~DecodeLoop() override;
   DecodeLoop(const DecodeLoop&) = delete;
   DecodeLoop& operator=(const DecodeLoop&) = delete;
@@ -55,7 +55,7 @@ class DecodeLoop final : public LoopEngine {
   static void ReportGrowth(Running* row, LoopListener* listener) noexcept;
 
   const std::shared_ptr<const DecoderModel> model_;
-  const std::shared_ptr<CachePool> pool_;
+  const std::shared_ptr<LoopCaches> caches_;
   SourceEncoder encoder_;
   DecoderStep step_;
   Chooser chooser_;

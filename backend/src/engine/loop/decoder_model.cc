@@ -133,8 +133,11 @@ size_t DecoderModel::EncodedTokens(const CheckedRow& row) const {
 }
 
 size_t DecoderModel::CacheBytes(const CheckedRow& row) const {
-  return CachePool::BlockBytes(static_cast<size_t>(row.limit_tokens) * TokenFloats()) +
-         CachePool::BlockBytes(EncodedTokens(row) * TokenFloats());
+  return CachePool::BlockBytes(static_cast<size_t>(row.limit_tokens) * TokenFloats());
+}
+
+size_t DecoderModel::SourceCacheBytes(const CheckedRow& row) const {
+  return CachePool::BlockBytes(EncodedTokens(row) * TokenFloats());
 }
 
 }  // namespace ct2triton

@@ -67,8 +67,9 @@ class DecoderModel {
   // Floats of the keys and values of one token, in all layers.
   size_t TokenFloats() const { return layers_.size() * 2 * heads_width_; }
   // What DecodeLoop::Admit takes from its pool for a row: for its own tokens up to its limit, and
-  // for its source.
+  // for its source where no other row has it.
   size_t CacheBytes(const CheckedRow& row) const;
+  size_t SourceCacheBytes(const CheckedRow& row) const;
   // Tokens of a source row as the encoder sees it.
   size_t EncodedTokens(const CheckedRow& row) const;
 

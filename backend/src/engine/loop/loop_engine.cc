@@ -44,7 +44,7 @@ std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& 
 }
 
 LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
-    : pool_(std::make_shared<CachePool>(kKeptCacheBytes)) {
+    : caches_(std::make_shared<LoopCaches>(kKeptCacheBytes)) {
   RunInThreadScope(weights->device(), /*threads=*/1, [&] {
     if (packed) {
       LayerPacker packer;
@@ -58,7 +58,7 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
 }
 
 std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {
-  return std::make_unique<DecodeLoop>(model_, pool_);
+  return std::make_unique<DecodeLoop>(model_, caches_);
 }
 
 bool LoopModel::CanRun(const CheckedRow& row) const {
@@ -67,6 +67,14 @@ bool LoopModel::CanRun(const CheckedRow& row) const {
 
 size_t LoopModel::CacheBytes(const CheckedRow& row) const { return model_->CacheBytes(row); }
 
-size_t LoopModel::cache_bytes_in_use() const { return pool_->bytes_in_use(); }
+size_t LoopModel::SourceCacheBytes(const CheckedRow& row) const {
+  return model_->SourceCacheBytes(row);
+}
+
+bool LoopModel::HasEncoding(const CheckedRow& row) const {
+  return caches_->encodings.Has(row.source);
+}
+
+size_t LoopModel::cache_bytes_in_use() const { return caches_->pool.bytes_in_use(); }
 
 }  // namespace ct2triton

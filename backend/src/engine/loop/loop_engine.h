@@ -14,8 +14,8 @@
 
 namespace ct2triton {
 
-class CachePool;
 class DecoderModel;
+struct LoopCaches;
 class Weights;
 
 // Names one row of one loop, from Admit until it has ended or was removed; never used again.
@@ -35,8 +35,9 @@ class LoopListener {
 struct LoopCounters {
   uint64_t encodes = 0;  // calls of the encoder
   uint64_t encoded_rows = 0;
-  uint64_t encoded_tokens = 0;  // source tokens
-  uint64_t encode_ns = 0;       // keys and values of the sources included
+  uint64_t encoded_tokens = 0;    // source tokens
+  uint64_t encode_ns = 0;         // keys and values of the sources included
+  uint64_t shared_encodings = 0;  // rows that took the encoding of another row
   uint64_t steps = 0;
   uint64_t step_rows = 0;    // sum over the steps of the rows that took part
   uint64_t step_tokens = 0;  // tokens fed, forced ones included
@@ -70,7 +71,7 @@ class LoopEngine {
   virtual const LoopCounters& counters() const = 0;
 };
 
-// What all loops on one set of weights share: the decoder's layers and the memory of caches.
+// What all loops on one set of weights share: the decoder's layers and their memory.
 class LoopModel {
  public:
   // The one of these weights, made at the first call, when a trial holds the loop against calls of
@@ -84,8 +85,12 @@ class LoopModel {
   virtual std::unique_ptr<LoopEngine> NewLoop() const;
   // Whether loops can run this row; a call of CTranslate2 can run every row.
   bool CanRun(const CheckedRow& row) const;
-  // Memory for keys and values that the row holds while it runs.
+  // Memory for keys and values that the row holds while it runs: of its own tokens, and of its
+  // source, which rows of the same source share.
   size_t CacheBytes(const CheckedRow& row) const;
+  size_t SourceCacheBytes(const CheckedRow& row) const;
+  // Whether the row's source is encoded, or is being so.
+  bool HasEncoding(const CheckedRow& row) const;
   size_t cache_bytes_in_use() const;
   // For the log: what was packed, what the trial found and how long it took.
   const std::string& description() const { return description_; }
@@ -93,7 +98,7 @@ class LoopModel {
  private:
   std::string description_;
   std::shared_ptr<const DecoderModel> model_;
-  const std::shared_ptr<CachePool> pool_;
+  const std::shared_ptr<LoopCaches> caches_;
 };
 
 }  // namespace ct2triton

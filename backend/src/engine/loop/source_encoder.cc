@@ -39,15 +39,14 @@ SourceEncoder::SourceEncoder(const DecoderModel& model)
   if (model.encoder() != nullptr) pass_.emplace(*model.encoder(), model.kernels());
 }
 
-std::vector<SourceEncoder::Group> SourceEncoder::GroupsOf(
-    const std::vector<const CheckedRow*>& rows) const {
+std::vector<SourceEncoder::Group> SourceEncoder::GroupsOf(std::vector<Task> tasks) const {
   // More rows together gain nothing, and lose from 16 on, when they leave the processor's caches.
   constexpr size_t kMostRows = 8;
   std::map<size_t, std::vector<Group>> by_length;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    auto& groups = by_length[pass_ ? 0 : model_.EncodedTokens(*rows[i])];
+  for (Task& task : tasks) {
+    auto& groups = by_length[pass_ ? 0 : model_.EncodedTokens(*task.row)];
     if (groups.empty() || groups.back().size() == kMostRows) groups.emplace_back();
-    groups.back().push_back(i);
+    groups.back().push_back(std::move(task));
   }
   std::vector<Group> all;
   for (auto& [length, groups] : by_length) {
@@ -57,30 +56,55 @@ std::vector<SourceEncoder::Group> SourceEncoder::GroupsOf(
 }
 
 std::vector<std::shared_ptr<const Encoding>> SourceEncoder::Encode(
-    const std::vector<const CheckedRow*>& rows, CachePool* pool, Counts* counts) {
-  std::vector<std::shared_ptr<const Encoding>> encodings(rows.size());
-  for (const Group& group : GroupsOf(rows)) {
-    EncodeGroup(group, rows, pool, &encodings);
-    ++counts->calls;
-    for (const size_t i : group) counts->tokens += encodings[i]->tokens();
+    const std::vector<const CheckedRow*>& rows, LoopCaches* caches, Counts* counts) {
+  Encodings encodings(rows.size());
+  std::vector<Task> tasks;
+  std::vector<size_t> later;  // made by another thread, or here for an earlier row
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto answer = caches->encodings.Find(rows[i]->source);
+    encodings[i] = std::move(answer.encoding);
+    if (answer.place) {
+      tasks.push_back({rows[i], i, std::move(*answer.place)});
+    } else if (!encodings[i]) {
+      later.push_back(i);
+    }
   }
+  for (Group& group : GroupsOf(std::move(tasks))) {
+    EncodeGroup(std::move(group), caches, &encodings, counts);
+  }
+  // To wait for another thread takes no longer than to encode the same source beside it.
+  for (const size_t i : later) {
+    auto answer = caches->encodings.Await(rows[i]->source);
+    encodings[i] = std::move(answer.encoding);
+    if (!answer.place) continue;
+    Group alone;  // what the other thread made has failed or ended
+    alone.push_back({rows[i], i, std::move(*answer.place)});
+    EncodeGroup(std::move(alone), caches, &encodings, counts);
+  }
+  counts->shared += rows.size() - counts->rows;
   return encodings;
 }
 
-void SourceEncoder::EncodeGroup(const Group& group, const std::vector<const CheckedRow*>& rows,
-                                CachePool* pool,
-                                std::vector<std::shared_ptr<const Encoding>>* encodings) {
+void SourceEncoder::EncodeGroup(Group group, LoopCaches* caches, Encodings* encodings,
+                                Counts* counts) {
   std::vector<std::vector<size_t>> ids;
-  std::vector<std::shared_ptr<Encoding>> shares;
-  for (const size_t i : group) {
-    ids.push_back(SourceIds(*rows[i]));
+  std::vector<std::shared_ptr<Encoding>> made;
+  for (Task& task : group) {
+    ids.push_back(SourceIds(*task.row));
     const size_t tokens = ids.back().size();
     const size_t layer_floats = tokens * 2 * model_.inner_width();
-    shares.push_back(std::make_shared<Encoding>(pool->Take(layer_floats * model_.layers().size()),
-                                                tokens, layer_floats));
+    CacheBlock block = caches->pool.Take(layer_floats * model_.layers().size());
+    made.push_back(
+        std::make_shared<Encoding>(std::move(task.place), std::move(block), tokens, layer_floats));
+    counts->tokens += tokens;
   }
-  Project(pass_ ? pass_->Run(ids) : EncodeByLibrary(ids), shares);
-  for (size_t k = 0; k < group.size(); ++k) (*encodings)[group[k]] = shares[k];
+  Project(pass_ ? pass_->Run(ids) : EncodeByLibrary(ids), made);
+  ++counts->calls;
+  counts->rows += group.size();
+  for (size_t k = 0; k < group.size(); ++k) {
+    caches->encodings.Publish(made[k]);
+    (*encodings)[group[k].position] = std::move(made[k]);
+  }
 }
 
 // ids: rows of one length.

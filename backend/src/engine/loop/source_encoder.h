@@ -7,28 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include "engine/loop/cache_pool.h"
 #include "engine/loop/decoder_model.h"
 #include "engine/loop/encoder_pass.h"
+#include "engine/loop/shared_encodings.h"
 #include "rows/checked_row.h"
 
 namespace ct2triton {
-
-// Keys and values of an encoded source, for every layer of the decoder. Rows may share it.
-class Encoding {
- public:
-  Encoding(CacheBlock block, size_t tokens, size_t layer_floats)
-      : block_(std::move(block)), tokens_(tokens), layer_floats_(layer_floats) {}
-
-  size_t tokens() const { return tokens_; }
-  // [tokens, keys and values]
-  float* layer(size_t layer) const { return block_.data() + layer * layer_floats_; }
-
- private:
-  CacheBlock block_;
-  size_t tokens_;
-  size_t layer_floats_;
-};
 
 // Encodes sources with the model's own encoder (encoder_pass.h), or else with CTranslate2's; for
 // one thread at a time, as its replica is.
@@ -43,17 +27,27 @@ class SourceEncoder {
 
   struct Counts {
     uint64_t calls = 0;
-    uint64_t tokens = 0;
+    uint64_t rows = 0;    // that were encoded
+    uint64_t tokens = 0;  // of these
+    uint64_t shared = 0;  // rows that took an encoding that was there
   };
-  // One encoding per row, in order. Throws Error(kInternal) or std::bad_alloc.
+  // One encoding per row, in order; an equal source is encoded once, by whichever thread comes
+  // first. Throws Error(kInternal) or std::bad_alloc.
   std::vector<std::shared_ptr<const Encoding>> Encode(const std::vector<const CheckedRow*>& rows,
-                                                      CachePool* pool, Counts* counts);
+                                                      LoopCaches* caches, Counts* counts);
 
  private:
-  using Group = std::vector<size_t>;  // positions of rows
-  std::vector<Group> GroupsOf(const std::vector<const CheckedRow*>& rows) const;
-  void EncodeGroup(const Group& group, const std::vector<const CheckedRow*>& rows, CachePool* pool,
-                   std::vector<std::shared_ptr<const Encoding>>* encodings);
+  // A source to encode, and its place among the encodings.
+  struct Task {
+    const CheckedRow* row;
+    size_t position;  // of the row
+    SharedEncodings::Place place;
+  };
+  using Group = std::vector<Task>;
+  using Encodings = std::vector<std::shared_ptr<const Encoding>>;
+
+  std::vector<Group> GroupsOf(std::vector<Task> tasks) const;
+  void EncodeGroup(Group group, LoopCaches* caches, Encodings* encodings, Counts* counts);
   void Project(const float* memory, const std::vector<std::shared_ptr<Encoding>>& encodings);
   const float* EncodeByLibrary(const std::vector<std::vector<size_t>>& ids);
   std::vector<size_t> SourceIds(const CheckedRow& row) const;

@@ -40,7 +40,7 @@ struct TrialRow {
 class Trial {
  public:
   explicit Trial(const DecoderModel& model)
-      : model_(model), pool_(/*keep_bytes=*/0), encoder_(model), step_(model) {}
+      : model_(model), caches_(/*keep_bytes=*/0), encoder_(model), step_(model) {}
 
   TrialReport Run() {
     const uint64_t start_ns = SteadyNow_ns();
@@ -65,7 +65,7 @@ class Trial {
   void RequireWithin(const char* what, double error) const;
 
   const DecoderModel& model_;
-  CachePool pool_;
+  LoopCaches caches_;
   SourceEncoder encoder_;
   DecoderStep step_;
   std::vector<TrialRow> rows_;
@@ -165,8 +165,8 @@ void Trial::Step(size_t step) {
     if (step < row.joins_at || row.fed + 1 >= tokens) continue;
     if (!row.encoding) {
       SourceEncoder::Counts counts;
-      row.encoding = encoder_.Encode({&row.row}, &pool_, &counts).front();
-      row.cache = pool_.Take(tokens * model_.TokenFloats());
+      row.encoding = encoder_.Encode({&row.row}, &caches_, &counts).front();
+      row.cache = caches_.pool.Take(tokens * model_.TokenFloats());
     }
     const bool joins = row.fed == 0;
     const int32_t* next =
