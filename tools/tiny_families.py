@@ -182,6 +182,32 @@ def make_mbart50(folder: Path, options: TinyOptions) -> Checkpoint:
     return Checkpoint(model, [tokenizer, fast])
 
 
+def make_mbart25(folder: Path, options: TinyOptions) -> Checkpoint:
+    """mBART-25 as released: 25 codes, and the language of an answer starts the decoder."""
+    from transformers import (
+        MBartConfig,
+        MBartForConditionalGeneration,
+        MBartTokenizer,
+        MBartTokenizerFast,
+    )
+
+    pieces = train_pieces(folder, options, "sentencepiece.bpe")
+    tokenizer = MBartTokenizer(str(pieces), src_lang="en_XX", tgt_lang="ro_RO")
+    tokenizer.save_pretrained(folder)
+    fast = MBartTokenizerFast.from_pretrained(folder)
+    config = MBartConfig(
+        vocab_size=options.vocab_size or len(tokenizer),
+        scale_embedding=True,
+        decoder_start_token_id=tokenizer.convert_tokens_to_ids("ro_RO"),
+        normalize_before=True,
+        normalize_embedding=True,
+        add_final_layer_norm=True,
+        **_bart_shape(options),
+    )
+    model = _random_model(MBartForConditionalGeneration, config, options, _Scales(4, 60, 14, 20))
+    return Checkpoint(model, [tokenizer, fast])
+
+
 def make_marian(folder: Path, options: TinyOptions) -> Checkpoint:
     """OPUS-MT as released, with the target tokens `>>deu<<`, `>>fra<<` and `>>spa<<`."""
     return _marian(folder, options, "mul", (">>deu<<", ">>fra<<", ">>spa<<"))
@@ -353,6 +379,7 @@ FAMILIES: dict[str, Callable[[Path, TinyOptions], Checkpoint]] = {
     "nllb": make_nllb,
     "m2m100": make_m2m100,
     "mbart50": make_mbart50,
+    "mbart25": make_mbart25,
     "marian": make_marian,
     "marian-pair": make_marian_pair,
     "t5": make_t5,

@@ -36,7 +36,7 @@ NAMED_PIECES = "pieces"
 """Family of a model whose pieces are looked up by name in its own vocabularies."""
 
 # Of `TokenRules`, what folders that were prepared by an earlier version do not have.
-_LATER_NAMES = {"added_tokens", "other_scripts", "source_last"}
+_LATER_NAMES = {"added_tokens", "other_scripts", "prefix_starts", "source_last"}
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,15 @@ class TokenRules:
                         `source_last` is true)
         TARGET_PREFIX = target.target_prefix_ids          (`[]` where the model takes none)
         pieces out    = OUTPUT_IDS without its first len(TARGET_PREFIX) ids
+                        (one less where `prefix_starts` is true)
 
     and the pieces out, decoded without special tokens, are the translation. `input_ids`,
     `target_prefix` and `without_prefix` do this. An empty text is not sent at all: it would be the
     row `[language, </s>]`, for which a model invents words.
 
     Attributes:
-        family: `nllb`, `m2m100`, `mbart50`, `marian` or `t5`; `pieces` for a model that was
-            converted already, whose two sides may have a vocabulary each.
+        family: `nllb`, `m2m100`, `mbart50`, `mbart25`, `marian` or `t5`; `pieces` for a model that
+            was converted already, whose two sides may have a vocabulary each.
         tokenizer_class: Class of the source's tokenizer, for information.
         tokenizer_size: Ids of an answer from here on have no text (rows that pad the embedding
             table).
@@ -125,7 +126,9 @@ class TokenRules:
             texts are split with `tokenizer.json`.
         other_scripts: Script by name, for names whose region chooses a script that the model does
             not have (`zh-TW` for a model of Simplified Chinese alone); they are refused.
-        source_last: `source_ids` go behind `end_ids` (NLLB with `legacy_behaviour`).
+        source_last: `source_ids` go behind `end_ids` (NLLB with `legacy_behaviour`, mBART-25).
+        prefix_starts: The first id of TARGET_PREFIX starts the decoder, and is not part of the
+            answer (mBART-25).
     """
 
     family: str
@@ -145,6 +148,7 @@ class TokenRules:
     added_tokens: tuple[AddedToken, ...] = ()
     other_scripts: Mapping[str, str] = field(default_factory=dict)
     source_last: bool = False
+    prefix_starts: bool = False
 
     @classmethod
     def read(cls, tokenizer_folder: Path) -> TokenRules:
@@ -230,6 +234,11 @@ class TokenRules:
         """Gives one row of TARGET_PREFIX; empty where the model takes none."""
         return list(target.target_prefix_ids) if target else []
 
+    def prefix_length(self, target: Language | None) -> int:
+        """Counts the ids of a target's prefix that its rows of OUTPUT_IDS start with."""
+        length = len(self.target_prefix(target))
+        return length - 1 if self.prefix_starts and length else length
+
     def without_prefix(self, output_ids: Sequence[int], target: Language | None) -> list[int]:
         """Takes the echoed prefix and the ids without text off one row of OUTPUT_IDS.
 
@@ -240,7 +249,7 @@ class TokenRules:
         Returns:
             Ids that the tokenizer can decode.
         """
-        rest = output_ids[len(self.target_prefix(target)) :]
+        rest = output_ids[self.prefix_length(target) :]
         return [token for token in rest if token < self.tokenizer_size]
 
     def _find(self, name: str | None, side: str, required: bool) -> Language | None:

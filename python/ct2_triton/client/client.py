@@ -355,7 +355,8 @@ class TranslationClient:
             response = await link.outage.outlast(send, call.start_clock)
         else:
             response = await send(call.start_clock())  # sent again, it might end a newer one
-        hypotheses = read_response(response, len(prefix), self.tokenizer.decode)
+        echoed = self.tokenizer.rules.prefix_length(target)
+        hypotheses = read_response(response, echoed, self.tokenizer.decode)
         return Translation(text, source, wanted, hypotheses, encoded.unknown_tokens)
 
     async def _model_tensors(self, deadline: Deadline) -> ModelTensors:

@@ -172,6 +172,7 @@ def read_pieces(folder: Path, rules: TokenRules, *, of_targets: bool = False) ->
 _SENTENCEPIECE_FILES = {
     "nllb": "sentencepiece.bpe.model",
     "mbart50": "sentencepiece.bpe.model",
+    "mbart25": "sentencepiece.bpe.model",
     "t5": "spiece.model",
 }
 

@@ -141,7 +141,7 @@ def read_response(
 
     Args:
         response: The ModelInferResponse.
-        prefix_length: How many ids were forced; exactly so many are stripped from the front.
+        prefix_length: How many forced ids come back; exactly so many are stripped from the front.
         decode: Makes text from ids.
 
     Returns:

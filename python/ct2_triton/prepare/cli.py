@@ -8,10 +8,10 @@
     ct2-prepare ./model --shortlist-from deu_Latn=german.txt,fra_Latn=french.txt
     ct2-prepare --verify model_repository/news-de-fr
 
-Families: NLLB-200, M2M100, mBART-50, Marian (OPUS-MT), T5 (mT5, UMT5, MADLAD-400). CTranslate2
-folders, Argos packages and OPUS-MT archives need no PyTorch. The result is complete: the converted
-weights, the tokenizer, the language table and a config.pbtxt. `demo` is a small model in the
-package itself, which needs no network (a folder of that name is `./demo`).
+Families: NLLB-200, M2M100, mBART-50, mBART-25, Marian (OPUS-MT), T5 (mT5, UMT5, MADLAD-400).
+CTranslate2 folders, Argos packages and OPUS-MT archives need no PyTorch. The result is complete:
+the converted weights, the tokenizer, the language table and a config.pbtxt. `demo` is a small model
+in the package itself, which needs no network (a folder of that name is `./demo`).
 """
 
 from __future__ import annotations

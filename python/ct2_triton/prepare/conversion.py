@@ -83,7 +83,9 @@ def convert(checkpoint: Path, output: Path, quantization: str) -> None:
         raise ConversionError(f"CTranslate2 cannot convert {checkpoint}: {error}") from error
 
 
-def complete_special_tokens(model: Path, tokenizer: PreTrainedTokenizerBase) -> list[str]:
+def complete_special_tokens(
+    model: Path, tokenizer: PreTrainedTokenizerBase, *, prefix_starts: bool
+) -> list[str]:
     """Fills in special tokens that the converter wrote as null, which CTranslate2 does not load.
 
     The tokenizer of mBART-50 names no `bos_token`, and the converter takes a checkpoint whose
@@ -92,16 +94,19 @@ def complete_special_tokens(model: Path, tokenizer: PreTrainedTokenizerBase) -> 
     Args:
         model: Folder of the converted model.
         tokenizer: The checkpoint's tokenizer.
+        prefix_starts: The model has no token that starts its decoder, as mBART-25.
 
     Returns:
         What was filled in, one sentence each.
     """
     path = model / CONFIG_FILE
     config = json.loads(path.read_text(encoding="utf-8"))
-    fallbacks = {
-        "bos_token": tokenizer.bos_token or tokenizer.cls_token or tokenizer.eos_token,
-        "decoder_start_token": tokenizer.eos_token,
-    }
+    fallbacks = {"bos_token": tokenizer.bos_token or tokenizer.cls_token or tokenizer.eos_token}
+    if not prefix_starts:
+        fallbacks["decoder_start_token"] = tokenizer.eos_token
+    elif config.get("decoder_start_token") is not None:
+        path.write_text(json.dumps({**config, "decoder_start_token": None}, indent=2), "utf-8")
+        config = json.loads(path.read_text(encoding="utf-8"))
     repaired = {
         key: token for key, token in fallbacks.items() if key in config and config[key] is None
     }

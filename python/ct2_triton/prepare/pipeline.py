@@ -170,7 +170,9 @@ def _fill(
     model = folder / "1" / "model"
     model.parent.mkdir()
     conversion.convert(checkpoint.folder, model, options.quantization)
-    repairs = conversion.complete_special_tokens(model, tokenizer)
+    repairs = conversion.complete_special_tokens(
+        model, tokenizer, prefix_starts=rules.prefix_starts
+    )
     stored = Conversion(tokenizer_folder, model, options.quantization)
     proof = _prove(Subject(checkpoint, family, vocabulary, rules, search, stored), repairs, report)
     results = {

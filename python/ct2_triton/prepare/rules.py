@@ -68,6 +68,7 @@ def build_rules(
         added_tokens=added,
         other_scripts=names_of_other_scripts(languages, tags),
         source_last=family.source_last(tokenizer),
+        prefix_starts=family.prefix_starts(),
     )
 
 

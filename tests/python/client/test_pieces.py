@@ -22,7 +22,7 @@ from tiny_corpus import sentences
 if TYPE_CHECKING:
     from ct2_triton.client.pieces import Pieces
 
-WITH_JSON = ("nllb", "mbart50", "t5", "madlad")
+WITH_JSON = ("nllb", "mbart50", "mbart25", "t5", "madlad")
 READERS = [(family, JsonPieces) for family in WITH_JSON]
 READERS += [(family, SentencePieces) for family in (*WITH_JSON, "m2m100", "marian", "marian-pair")]
 CORPUS = (*sentences(400, seed=5), *ODD_TEXTS)
@@ -67,7 +67,7 @@ def comparable(family: str) -> list[str]:
     Its Marian tokenizer takes `>>fra<<` off the front whatever it is told, and its two T5
     tokenizers differ on sentinels and `</s>`.
     """
-    as_text = ("nllb", "m2m100", "mbart50")
+    as_text = ("nllb", "m2m100", "mbart50", "mbart25")
     return [text for text in CORPUS if family in as_text or text not in SPECIAL_TOKENS]
 
 

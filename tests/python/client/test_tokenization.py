@@ -20,7 +20,7 @@ from tiny_corpus import sentences
 if TYPE_CHECKING:
     from python.client.conftest import TokenizerFolder
 
-FAMILIES = ("nllb", "m2m100", "mbart50", "marian", "marian-pair", "t5", "madlad")
+FAMILIES = ("nllb", "m2m100", "mbart50", "mbart25", "marian", "marian-pair", "t5", "madlad")
 CORPUS = sentences(100, seed=8)
 
 

@@ -74,7 +74,7 @@ def test_what_is_not_proved_is_printed_and_recorded(folder: Callable[..., Path])
     assert "the weights stay as they are stored, in int8" in lines
 
 
-@pytest.mark.parametrize("family", ["nllb", "m2m100", "mbart50", "marian", "madlad"])
+@pytest.mark.parametrize("family", ["nllb", "m2m100", "mbart50", "mbart25", "marian", "madlad"])
 def test_the_rules_are_those_of_the_checkpoint(
     family: str, folder: Callable[..., Path], prepared: Callable[[str], PreparedModel]
 ) -> None:

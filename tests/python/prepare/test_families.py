@@ -46,6 +46,7 @@ CASES = [
     Case("nllb", "zho_Hant", "ary_Arab", src_lang="zho_Hant", forced="ary_Arab"),
     Case("m2m100", "en", "fr", src_lang="en", forced="__fr__"),
     Case("mbart50", "de_DE", "gl_ES", src_lang="de_DE", forced="gl_ES"),
+    Case("mbart25", "de_DE", "ro_RO", src_lang="de_DE", forced="ro_RO"),
     Case("marian", "en", "fra", marked=">>fra<< {}"),
     Case("marian-pair", "en", "de"),
     Case("t5", "en", "de", marked="translate English to German: {}"),
@@ -70,7 +71,7 @@ def prepared_outputs(model: PreparedModel, case: Case, texts: Sequence[str]) -> 
         [[vocabulary[i] for i in row] for row in rows],
         target_prefix=[[vocabulary[i] for i in prefix]] * len(rows),
         beam_size=1,
-        max_decoding_length=len(prefix) + MAX_NEW_TOKENS,
+        max_decoding_length=rules.prefix_length(target) + MAX_NEW_TOKENS,
     )
     return [
         rules.without_prefix([ids[token] for token in result.hypotheses[0]], target)
@@ -94,9 +95,11 @@ def reference_outputs(
         tokenizer.src_lang = case.src_lang
     arguments: dict[str, Any] = {}
     if case.forced:
-        arguments["forced_bos_token_id"] = tokenizer.convert_tokens_to_ids(case.forced)
+        name = "decoder_start_token_id" if rules.prefix_starts else "forced_bos_token_id"
+        arguments[name] = tokenizer.convert_tokens_to_ids(case.forced)
     if case.family.startswith("marian"):
         arguments["bad_words_ids"] = [[tokenizer.pad_token_id]]
+    forced = int(bool(case.forced) and not rules.prefix_starts)
     outputs = []
     for text in texts:
         encoded = tokenizer(case.marked.format(text), return_tensors="pt")
@@ -105,12 +108,13 @@ def reference_outputs(
                 **encoded,
                 num_beams=1,
                 do_sample=False,
-                max_new_tokens=MAX_NEW_TOKENS + bool(case.forced),
+                max_new_tokens=MAX_NEW_TOKENS + forced,
                 forced_eos_token_id=None,
                 **arguments,
             )[0].tolist()
-        first = 2 if case.forced else 1
-        ids = [rules.duplicate_ids.get(i, i) for i in ids[first:] if i != tokenizer.eos_token_id]
+        ids = [
+            rules.duplicate_ids.get(i, i) for i in ids[1 + forced :] if i != tokenizer.eos_token_id
+        ]
         outputs.append([i for i in ids if i < rules.tokenizer_size])
     return outputs
 
@@ -138,6 +142,7 @@ EXPECTED_DIFFERENCES = {
     "nllb": ["added: madeupword0 .. madeupword1 (ids 1404 .. 1405), rows without text"],
     "m2m100": ["added: madeupword0 .. madeupword7 (ids 1301 .. 1308), rows without text"],
     "mbart50": [],
+    "mbart25": [],
     "marian": ["removed: <pad> (id 1992), which must not be generated"],
     "t5": ["added: <extra_id_0> .. <extra_id_27> (ids 1300 .. 1327), rows past the tokenizer"],
     "madlad": [],
@@ -323,8 +328,7 @@ def test_a_missing_shard_is_named(checkpoint_copy: Callable[[str], Path], tmp_pa
     ("family", "changes", "named"),
     [
         ("nllb", {"model_type": "bert"}, "'bert'"),
-        ("nllb", {"model_type": "nllb-moe"}, "'nllb-moe'"),
-        ("mbart50", {"tokenizer_class": "MBartTokenizer"}, "'MBartTokenizer'"),
+        ("mbart50", {"tokenizer_class": "BartTokenizer"}, "'BartTokenizer'"),
     ],
 )
 def test_other_families_are_refused(
@@ -339,10 +343,30 @@ def test_other_families_are_refused(
         edit_json(checkpoint / name, **changes)
     with pytest.raises(UnsupportedModelError, match=named) as failure:
         prepare(PrepareOptions(str(checkpoint), tmp_path / "repository"))
-    assert "NLLB-200, M2M100, mBART-50, Marian (OPUS-MT), T5" in str(failure.value)
+    assert "NLLB-200, M2M100, mBART-50, mBART-25, Marian (OPUS-MT), T5" in str(failure.value)
     assert not (tmp_path / "repository").exists()
 
 
 def edit_json(path: Path, **changes: object) -> None:
     content = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**content, **changes}), encoding="utf-8")
+
+
+def test_nllb_moe_is_refused_with_what_stands_in_the_way(
+    checkpoint_copy: Callable[[str], Path], tmp_path: Path
+) -> None:
+    checkpoint = checkpoint_copy("nllb")
+    edit_json(checkpoint / "config.json", model_type="nllb-moe")
+    with pytest.raises(UnsupportedModelError, match="CTranslate2 has no layers of experts"):
+        prepare(PrepareOptions(str(checkpoint), tmp_path / "repository"))
+
+
+def test_mbart25_whose_config_names_its_fast_tokenizer(
+    checkpoint_copy: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """The converter takes it for mBART-50, which has a decoder start token."""
+    checkpoint = checkpoint_copy("mbart25")
+    edit_json(checkpoint / "config.json", tokenizer_class="MBartTokenizerFast")
+    model = prepare(PrepareOptions(str(checkpoint), tmp_path / "repository"))
+    config = json.loads((model.model_folder / "config.json").read_text(encoding="utf-8"))
+    assert config["decoder_start_token"] is None

@@ -191,7 +191,7 @@ def test_a_near_tie_is_excused_and_reported(
 
 def answer_with_gap(gap: float) -> Answer:
     """An answer whose second token beats another by `gap`, with logits of about 10."""
-    row = Row(Probe("text", None, None), input_ids=[5, 2], prefix_ids=[])
+    row = Row(Probe("text", None, None), input_ids=[5, 2], prefix_ids=[], echoed=0)
     return Answer(row, ids=[7, 8, 2], candidates=[{7: 9.0}, {8: 10.0, 9: 10.0 - gap}, {2: 9.0}])
 
 

@@ -32,6 +32,7 @@ FAMILIES: dict[str, tuple[str | None, str | None]] = {
     "nllb": ("eng_Latn", "deu_Latn"),
     "m2m100": ("en", "fr"),
     "mbart50": ("en_XX", "de_DE"),
+    "mbart25": ("en_XX", "de_DE"),
     "marian": (None, "fra"),
     "marian-pair": ("en", "de"),
     "t5": (None, None),

@@ -26,6 +26,7 @@ DIRECTIONS: dict[str, tuple[str | None, list[str] | None]] = {
     "nllb": ("eng_Latn", ["deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn"]),
     "m2m100": ("en", ["de", "fr", "es", "it"]),
     "mbart50": ("en_XX", ["de_DE", "fr_XX", "es_XX", "it_IT"]),
+    "mbart25": ("en_XX", ["de_DE", "fr_XX", "es_XX", "it_IT"]),
     "marian": (None, ["deu", "fra", "spa"]),
     "marian-pair": (None, None),
     "t5": ("en", ["de", "fr"]),
@@ -62,7 +63,8 @@ def generated(
     if target is not None and not named:
         tokenizer.src_lang = source
         token = f"__{target}__" if family == "m2m100" else target
-        options["forced_bos_token_id"] = tokenizer.convert_tokens_to_ids(token)
+        name = "decoder_start_token_id" if family == "mbart25" else "forced_bos_token_id"
+        options[name] = tokenizer.convert_tokens_to_ids(token)
     [row] = model.generate(
         **tokenizer(named + text, return_tensors="pt"),
         num_beams=1,

@@ -46,6 +46,7 @@ def build_rules(
     """
     source = {token: i for i, token in reversed(list(enumerate(vocabularies.source)))}
     unknown, end = (str(config.get(key) or usual) for key, usual in _USUAL.items())
+    starts = config.get("decoder_start_token", _START_OF_OPENNMT) is None  # mBART-25
     languages = with_aliases(known.entries, known.tags)
     special = [source.get(token) for token in (end, *_marks(config))]
     special += [i for entry in languages for i in (*entry.source_ids, *entry.target_source_ids)]
@@ -66,6 +67,8 @@ def build_rules(
         max_target_tokens=header.rows("decoder/position_encodings/encodings"),
         languages=languages,
         other_scripts=names_of_other_scripts(languages, known.tags),
+        source_last=starts,
+        prefix_starts=starts,
     )
 
 

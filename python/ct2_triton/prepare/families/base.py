@@ -132,6 +132,10 @@ class Family(ABC):
         """Tells whether the source language's ids go behind the end token, not first."""
         return False
 
+    def prefix_starts(self) -> bool:
+        """Tells whether the target's prefix starts the decoder, in place of a token of its own."""
+        return False
+
     def target_required(self, languages: Sequence[Language]) -> bool:
         """Tells whether a target language must be named: where one is asked for by ids."""
         return any(entry.target_prefix_ids or entry.target_source_ids for entry in languages)

@@ -126,7 +126,7 @@ class M2M100(_Prefixed):
 
 
 class MBart50(_Prefixed):
-    """mBART-50: language tokens such as `de_DE`. mBART-25 puts them elsewhere."""
+    """mBART-50: language tokens such as `de_DE`."""
 
     name = "mbart50"
     title = "mBART-50"
@@ -140,3 +140,23 @@ class MBart50(_Prefixed):
     def language_tag(self, code: str) -> str | None:
         """Leaves out the region XX, which means none."""
         return code.removesuffix("_XX").replace("_", "-")
+
+
+class MBart25(MBart50):
+    """mBART-25: `pieces </s> [language]` in the source, `[language]` to start the target."""
+
+    name = "mbart25"
+    title = "mBART-25"
+
+    def recognises(self, checkpoint: Checkpoint) -> bool:
+        """Takes the architecture with the tokenizer of mBART-25."""
+        is_mbart = checkpoint.config.get("model_type") == "mbart"
+        return is_mbart and checkpoint.tokenizer_class == "MBartTokenizer"
+
+    def source_last(self, tokenizer: PreTrainedTokenizerBase) -> bool:
+        """Is always so."""
+        return True
+
+    def prefix_starts(self) -> bool:
+        """Is always so."""
+        return True

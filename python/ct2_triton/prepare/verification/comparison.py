@@ -88,11 +88,13 @@ class ConvertedModel:
             [[self._source_tokens[i] for i in row.input_ids]],
             target_prefix=[[self._target_tokens[i] for i in forced]],
             beam_size=1,
-            max_decoding_length=len(row.prefix_ids) + max_tokens,
+            max_decoding_length=row.echoed + max_tokens,
             max_input_length=0,
             return_end_token=True,
         )
-        return [self._target_ids[token] for token in result[0].hypotheses[0][len(forced) :]]
+        return [
+            self._target_ids[token] for token in result[0].hypotheses[0][row.echoed + len(so_far) :]
+        ]
 
     def search(self, row: Row, options: Mapping[str, Any]) -> list[int]:
         """Translates a row with a search of the caller's.
@@ -115,7 +117,7 @@ class ConvertedModel:
             return_end_token=True,
             **named,
         )
-        tokens = result[0].hypotheses[0][len(row.prefix_ids) :]
+        tokens = result[0].hypotheses[0][row.echoed :]
         return [self._target_ids[token] for token in tokens]
 
     def _named(self, ids: Sequence[Any]) -> list[Any]:

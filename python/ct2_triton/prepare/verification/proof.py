@@ -118,7 +118,9 @@ def _exact_model(subject: Subject) -> Iterator[Path]:
         folder = Path(scratch) / "model"
         conversion.convert(subject.checkpoint.folder, folder, _EXACT)
         tokenizer = conversion.load_tokenizer(subject.checkpoint.folder)
-        conversion.complete_special_tokens(folder, tokenizer)
+        conversion.complete_special_tokens(
+            folder, tokenizer, prefix_starts=subject.rules.prefix_starts
+        )
         yield folder
 
 

@@ -27,11 +27,18 @@ class Row:
         probe: The probe.
         input_ids: The source, complete.
         prefix_ids: What the output is forced to start with.
+        echoed: How many of them are part of the output; the others start the decoder.
     """
 
     probe: Probe
     input_ids: Sequence[int]
     prefix_ids: Sequence[int]
+    echoed: int
+
+    @property
+    def starts(self) -> bool:
+        """Whether the prefix starts the decoder, in place of the model's own token."""
+        return self.echoed < len(self.prefix_ids)
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,8 @@ class ReferenceModel:
             The answer, with the logits of the best tokens.
         """
         own = self._own
-        first = [own.decoder_start_token_id, *row.prefix_ids]
+        start = () if row.starts else (own.decoder_start_token_id,)
+        first = [*start, *row.prefix_ids]
         config = self._make_config(
             max_new_tokens=max_tokens,
             num_beams=1,
@@ -129,12 +137,14 @@ class ReferenceModel:
         config.max_new_tokens, config.max_length = max_tokens, None
         config.num_return_sequences = 1
         config.forced_eos_token_id = None  # the limit of the proof is not the model's
-        if row.prefix_ids:
+        if row.starts:
+            config.decoder_start_token_id = row.prefix_ids[0]
+        elif row.prefix_ids:
             config.forced_bos_token_id = row.prefix_ids[0]
         config.suppress_tokens = [*(config.suppress_tokens or ()), *self._forbidden] or None
         result = self._generate(row, config, [config.decoder_start_token_id], output_scores=True)
         scores = (result.scores or ()) if (config.num_beams or 1) == 1 else ()
-        skipped = len(row.prefix_ids)
+        skipped = row.echoed
         return self._answer(row, result.sequences[0, 1 + skipped :].tolist(), scores[skipped:])
 
     def _generate(

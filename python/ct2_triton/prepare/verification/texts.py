@@ -94,7 +94,8 @@ class TextProof:
                 f"a client would send {ids} for {probe}, and transformers gives {wanted}"
             )
         self.check_decoding(pieces)
-        return Row(probe, ids, self._rules.target_prefix(probe.target))
+        prefix = self._rules.target_prefix(probe.target)
+        return Row(probe, ids, prefix, self._rules.prefix_length(probe.target))
 
 
 def _with_characters(text: str) -> str:
