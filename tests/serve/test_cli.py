@@ -234,7 +234,6 @@ def test_all_commands_have_one_default_repository(
         translate = [TRANSLATE, "--model=demo", "--from=en", "--to=de", "--url", ready["gRPC"]]
         sentence = "The ticket office opens at 5:45.\n"
         answer = subprocess.run(translate, input=sentence, **place, capture_output=True, text=True)
-        assert answer.stdout.startswith("deu_Latn  ")
         assert "5:45" in answer.stdout
 
 

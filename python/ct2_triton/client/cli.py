@@ -2,11 +2,13 @@
 """Translate lines of text with a model that Triton serves.
 
 Each line is one sentence. A line is translated when it arrives, not at the end of the input, so
-the command can stand behind a live source. Results come in the order of the lines:
+the command can stand behind a live source. Results come in the order of the lines, with their
+language where there are several. Files are translated with -i and -o:
 
     echo "Good morning." | ct2-translate --model nllb --from eng_Latn --to deu_Latn,fra_Latn
     deu_Latn  Guten Morgen.
     fra_Latn  Bonjour.
+    ct2-translate --model nllb --from en --to de -i book.txt -o book.de.txt
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ import os
 import sys
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,6 +33,7 @@ from ct2_triton.client.connection_arguments import (
     credentials,
     names,
 )
+from ct2_triton.client.files import Job, Progress, count_lines, partial_file, plan
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.stream import Sentence
 from ct2_triton.default_repository import DEFAULT_TEXT
@@ -40,7 +45,7 @@ from ct2_triton.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
     from ct2_triton.client.results import Hypothesis, Translation
     from ct2_triton.client.stream import StreamItem
@@ -64,6 +69,17 @@ class _Line(Sentence):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     parser.add_argument("files", nargs="*", type=Path, help="read these files (default: stdin)")
+    parser.add_argument(
+        "-i", "--input", action="append", default=[], type=Path, metavar="FILE", help="one more"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the translation to this file, or those of several files into this folder; a "
+        "line for each line; run again, it goes on where it was interrupted",
+    )
     parser.add_argument("--model", required=True, help="name of the model on the server")
     parser.add_argument("--from", dest="source", metavar="LANGUAGE", help="language of the text")
     parser.add_argument(
@@ -150,35 +166,88 @@ async def _translate(args: argparse.Namespace) -> int:
     )
     targets = client.tokenizer.targets(args.targets)
     order = [None if target is None else target.code for target in targets]
-    printer = _Printer(order, as_json=args.json)
+    files = [*args.files, *args.input]
+    jobs = [] if args.output is None else plan(files, args.output)
+    if jobs and len(order) > 1 and not args.json:
+        raise ClientError("--output with several target languages needs --json: a line for each")
+    stream = partial(
+        client.stream,
+        source=args.source,
+        targets=args.targets,
+        max_in_flight=args.max_in_flight,
+        on_error="yield",
+        **options,
+    )
     async with client:
         if args.retry_for > 0:
             await client.wait_until_ready(args.retry_for)
-        items = client.stream(
-            iterate_in_thread(_lines(args.files)),
-            source=args.source,
-            targets=args.targets,
-            max_in_flight=args.max_in_flight,
-            on_error="yield",
-            **options,
+        if args.output is None:
+            printer = _Printer(order, _write, as_json=args.json)
+            return 1 if await _print_all(stream, _lines(files), printer) else 0
+        settings = {
+            "model": args.model,
+            "source": args.source,
+            "targets": order,
+            "options": options,
+            "json": args.json,
+        }
+        failed = 0
+        for job in jobs:
+            failed += await _translate_file(stream, job, settings)
+    return 1 if failed else 0
+
+
+async def _translate_file(
+    stream: Callable[..., AsyncGenerator[StreamItem, None]], job: Job, settings: dict[str, Any]
+) -> int:
+    """Translates what is not translated yet; returns how many lines failed."""
+    if job.is_done():
+        print(f"ct2-translate: {job.output} is there: kept", file=sys.stderr)
+        return 0
+    with partial_file(job, settings) as output:
+        progress = Progress(count_lines(job.source), output.done)
+        printer = _Printer(
+            settings["targets"], output.write, as_json=settings["json"], progress=progress
         )
-        async with aclosing(items):
-            async for item in items:
-                printer.add(item)
+        lines = islice(_lines([job.source]), output.done, None)
+        failed = await _print_all(stream, lines, printer)
+        output.finish()
+    return failed
+
+
+async def _print_all(
+    stream: Callable[..., AsyncGenerator[StreamItem, None]],
+    lines: Iterator[_Line],
+    printer: _Printer,
+) -> int:
+    """Translates lines and prints them; returns how many failed."""
+    async with aclosing(stream(iterate_in_thread(lines))) as items:
+        async for item in items:
+            printer.add(item)
     printer.finish()
-    return 1 if printer.failed else 0
+    return printer.failed
 
 
 class _Printer:
     """Collects the languages of a line, prints it when it is complete, and shows progress."""
 
-    def __init__(self, order: list[str | None], *, as_json: bool) -> None:
+    def __init__(
+        self,
+        order: list[str | None],
+        write: Callable[[str], None],
+        *,
+        as_json: bool,
+        progress: Progress | None = None,
+    ) -> None:
         self.failed = 0
+        self._write = write
+        self._progress = progress
         self._order = order
         self._as_json = as_json
         self._lines: dict[int, list[StreamItem]] = {}
         self._done = 0
-        self._shows_progress = sys.stderr.isatty() and not sys.stdout.isatty()
+        is_free = progress is not None or not sys.stdout.isatty()
+        self._shows_progress = sys.stderr.isatty() and is_free
 
     def add(self, item: StreamItem) -> None:
         """Takes one item; the stream keeps the order of the lines in each language."""
@@ -207,12 +276,18 @@ class _Printer:
 
     def _print(self, items: list[StreamItem]) -> None:
         if self._as_json:
-            _write(json.dumps(_as_json(items), ensure_ascii=False))
+            self._write(json.dumps(_as_json(items), ensure_ascii=False))
+        elif len(items) == 1:
+            self._write(_text_of(items[0]))
         else:
-            _write("\n".join(map(_as_text, items)))
+            self._write("\n".join(f"{item.target}  {_text_of(item)}" for item in items))
         self._done += 1
+        if self._progress is not None:
+            self._progress.done += 1
         if self._shows_progress:
-            print(f"\r{self._done} lines", end="", file=sys.stderr, flush=True)
+            # The time left may get shorter by a letter.
+            text = f"{self._done} lines" if self._progress is None else f"{self._progress} "
+            print(f"\r{text}", end="", file=sys.stderr, flush=True)
 
 
 def _write(text: str) -> None:
@@ -226,10 +301,9 @@ def _write(text: str) -> None:
         raise ClientError(f"cannot write the translations: {error.strerror}") from error
 
 
-def _as_text(item: StreamItem) -> str:
+def _text_of(item: StreamItem) -> str:
     failed = isinstance(item.outcome, ClientError)
-    text = "" if failed else " ".join(item.translation.text.splitlines())
-    return text if item.target is None else f"{item.target}  {text}"
+    return "" if failed else " ".join(item.translation.text.splitlines())
 
 
 def _as_json(items: list[StreamItem]) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def test_an_outage_loses_no_line(
         assert process.wait(60) == 0
         assert process.stderr
         assert "the server answers again" in process.stderr.read()
-    assert answers == [f"deu_Latn  {expected(text, 'deu_Latn')}\n" for text in texts]
+    assert answers == [f"{expected(text, 'deu_Latn')}\n" for text in texts]
 
 
 def test_an_outage_that_does_not_end_names_the_first_line_that_is_missing(

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ct2-translate -i ... -o ...: a line for each line, whatever happens on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.client import SyncTranslationClient
+from ct2_triton.serve import TritonServer
+from server.client.conftest import Prepared
+from tiny_corpus import sentences
+
+Command = Callable[..., list[str]]
+
+
+@pytest.fixture
+def command(server: TritonServer, server_repository: Path, prepared: Prepared) -> Command:
+    """The command line that translates into German with the tiny NLLB model."""
+
+    def line(*arguments: str | Path) -> list[str]:
+        start = [str(Path(sys.executable).with_name("ct2-translate")), "--url", server.grpc_url]
+        place = ["--model-repository", str(server_repository), "--model", prepared("nllb").name]
+        what = ["--from=en", "--to=de", "--option", "max_decoding_length=8"]
+        return [*start, *place, *what, *map(str, arguments)]
+
+    return line
+
+
+@pytest.fixture
+def expected(
+    server: TritonServer, server_repository: Path, prepared: Prepared
+) -> Callable[[list[str]], list[str]]:
+    """A function that gives the translations of lines."""
+
+    def texts(lines: list[str]) -> list[str]:
+        with SyncTranslationClient(
+            server.grpc_url, prepared("nllb").name, repository=server_repository
+        ) as client:
+            answers = client.translate(lines, source="en", targets="de", max_decoding_length=8)
+        return [" ".join(answer.text.splitlines()) for [answer] in answers]
+
+    return texts
+
+
+def _run(command: list[str], code: int = 0) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr
+    return result
+
+
+def test_each_line_has_one_line(
+    command: Command, expected: Callable[[list[str]], list[str]], tmp_path: Path
+) -> None:
+    lines = ["One.", "", "Two\u2028halves.", "  ", "\x0c", "The last has no end."]
+    (tmp_path / "in.txt").write_text("\n".join(lines), encoding="utf-8")
+    result = _run(command("-i", tmp_path / "in.txt", "-o", tmp_path / "new" / "out.txt"))
+    assert (result.stdout, result.stderr) == ("", "")
+    output = (tmp_path / "new" / "out.txt").read_bytes().decode()
+    assert output.split("\n") == [*expected(lines), ""]
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out.txt"]
+
+
+def test_a_killed_run_is_gone_on_with_and_nothing_is_twice_or_lost(
+    command: Command, expected: Callable[[list[str]], list[str]], tmp_path: Path
+) -> None:
+    lines = [f"{number} {text}" for number, text in enumerate(sentences(1500, seed=3))]
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    part = tmp_path / "out.txt.partial"
+    slow = command("-i", source, "-o", output, "--max-in-flight", "4")
+    kills = 0
+    for wanted in (1, 200, 500):
+        with subprocess.Popen(slow, stderr=subprocess.PIPE) as process:
+            while process.poll() is None and _lines_in(part) < wanted:
+                time.sleep(0.002)
+            kills += process.poll() is None
+            process.kill()
+    assert kills == 3
+    assert not output.exists()
+    done = _lines_in(part)
+    assert 500 <= done < 1500
+    with part.open("ab") as file:
+        file.write("ein zerrissenes W\u00f6".encode()[:-1])  # as a full disk leaves it
+    _run(command("-i", source, "-o", output))
+    assert output.read_text(encoding="utf-8").split("\n") == [*expected(lines), ""]
+    assert not part.exists()
+
+
+def _lines_in(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_several_files_go_to_a_folder_and_those_that_are_there_are_kept(
+    command: Command, expected: Callable[[list[str]], list[str]], tmp_path: Path
+) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(f"File {name}.\n", encoding="utf-8")
+    both = command("-i", tmp_path / "a.txt", "-i", tmp_path / "b.txt", "-o", tmp_path / "german")
+    _run(both)
+    for name in ("a.txt", "b.txt"):
+        [text] = expected([f"File {name}."])
+        assert (tmp_path / "german" / name).read_text(encoding="utf-8") == f"{text}\n"
+    (tmp_path / "german" / "b.txt").unlink()
+    again = _run(both)
+    assert again.stderr == f"ct2-translate: {tmp_path}/german/a.txt is there: kept\n"
+    assert (tmp_path / "german" / "b.txt").exists()
+
+
+def test_a_line_that_fails_is_empty_and_named(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text(f"One.\n{'word ' * 3000}\nTwo.\n", encoding="utf-8")
+    result = _run(command("-i", tmp_path / "in.txt", "-o", tmp_path / "out.txt"), code=1)
+    assert result.stderr.startswith(f"ct2-translate: {tmp_path}/in.txt:2, deu_Latn: ")
+    first, second, third, end = (tmp_path / "out.txt").read_text(encoding="utf-8").split("\n")
+    assert (bool(first), second, bool(third), end) == (True, "", True, "")
+
+
+def test_several_languages_are_written_as_json(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("One.\nTwo.\n", encoding="utf-8")
+    line = command("-i", tmp_path / "in.txt", "-o", tmp_path / "out.jsonl", "--to=de,fr")
+    assert "needs --json" in _run(line, code=1).stderr
+    _run([*line, "--json"])
+    rows = [json.loads(row) for row in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(row["line"], row["text"], len(row["translations"])) for row in rows] == [
+        (1, "One.", 2), (2, "Two.", 2),
+    ]  # fmt: skip
+
+
+def test_what_does_not_fit_together_is_refused(command: Command, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("One.\nTwo.\n", encoding="utf-8")
+    (tmp_path / "out.txt.partial").write_text("Eins.\n", encoding="utf-8")
+    assert "another text or other settings" in _run(command("-i", source, "-o", output), 1).stderr
+    (tmp_path / "out.txt.partial").unlink()
+    (tmp_path / "out.txt.partial.json").write_text("of a run that was killed at its end")
+    assert "would be written over" in _run(command("-i", source, "-o", source), 1).stderr
+    assert "would both become" in _run(command("-i", source, source, "-o", tmp_path), 1).stderr
+    assert "name them with --input" in _run(command("-o", output), 1).stderr
+    assert "no such file" in _run(command("-i", tmp_path / "none", "-o", output), 1).stderr
+    _run(command("-i", source, "-o", output))
+    os.utime(output, (1, 1))
+    assert "is older than" in _run(command("-i", source, "-o", output), 1).stderr
+
+
+def test_progress_has_percent_and_the_time_left(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("One.\nTwo.\nThree.\n", encoding="utf-8")
+    terminal, side = pty.openpty()
+    line = command("-i", tmp_path / "in.txt", "-o", tmp_path / "out.txt")
+    subprocess.run(line, stderr=side, check=True)
+    os.close(side)
+    shown = os.read(terminal, 10_000).decode()
+    os.close(terminal)
+    assert "33 %, 1 of 3 lines, " in shown
+    assert shown.rstrip().endswith("100 %, 3 of 3 lines, 0:00 left")
