@@ -45,12 +45,13 @@ def make_ctranslate2(checkpoint: Path, converted: Path, output: Path) -> Path:
     return output
 
 
-def make_opus_mt(checkpoint: Path, output: Path) -> Path:
+def make_opus_mt(checkpoint: Path, output: Path, *, two_vocabularies: bool = False) -> Path:
     """Writes a Marian checkpoint of transformers as the archive that OPUS-MT would publish.
 
     Args:
         checkpoint: Folder of the checkpoint.
         output: Folder to write, which must not exist.
+        two_vocabularies: Number the tokens of the answers in another order.
 
     Returns:
         `output`.
@@ -63,12 +64,23 @@ def make_opus_mt(checkpoint: Path, output: Path) -> Path:
     vocabulary = json.loads((checkpoint / "vocab.json").read_text(encoding="utf-8"))
     del vocabulary["<pad>"]  # transformers adds it as the last
     weights = dict(_marian_weights(load_file(checkpoint / "model.safetensors"), len(vocabulary)))
+    tokens = list(vocabulary)
+    order = [0, 1, *range(len(tokens) - 1, 1, -1)] if two_vocabularies else range(len(tokens))
+    if two_vocabularies:
+        weights["encoder_Wemb"] = weights.pop("Wemb")
+        weights["decoder_Wemb"] = weights["encoder_Wemb"][order]
+        weights["decoder_ff_logit_out_b"] = weights["decoder_ff_logit_out_b"][:, order]
     text = json.dumps(_marian_config(config)) + "\0"
     weights["special:model.yml"] = np.frombuffer(text.encode(), dtype=np.int8)
     np.savez(output / "opus.model1.npz", **weights)
-    lines = (f"{json.dumps(token, ensure_ascii=False)}: {i}\n" for token, i in vocabulary.items())
-    (output / "opus.vocab.yml").write_text("".join(lines), encoding="utf-8")
-    decoder = "models:\n  - opus.model1.npz\nvocabs:\n  - opus.vocab.yml\n  - opus.vocab.yml\n"
+    names = (
+        "opus.src.vocab.yml",
+        "opus.trg.vocab.yml" if two_vocabularies else "opus.src.vocab.yml",
+    )
+    for name, numbered in zip(names, (tokens, [tokens[i] for i in order]), strict=True):
+        lines = (f"{json.dumps(one, ensure_ascii=False)}: {i}\n" for i, one in enumerate(numbered))
+        (output / name).write_text("".join(lines), encoding="utf-8")
+    decoder = f"models:\n  - opus.model1.npz\nvocabs:\n  - {names[0]}\n  - {names[1]}\n"
     (output / "decoder.yml").write_text(decoder, encoding="utf-8")
     for name in ("source.spm", "target.spm"):
         shutil.copyfile(checkpoint / name, output / name)

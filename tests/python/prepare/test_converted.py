@@ -255,8 +255,8 @@ def test_an_ensemble_of_opus_mt_and_names_outside_it(tmp_path: Path) -> None:
     text = decoder.read_text(encoding="utf-8")
     decoder.write_text(text.replace("models:\n", "models:\n  - opus.model2.npz\n"))
     assert "decoder.yml names 2 models, which vote" in refusal(source)
-    decoder.write_text(text.replace("- opus.vocab.yml", "- ../opus.vocab.yml"))
-    assert "'../opus.vocab.yml', which is not beside it" in refusal(source)
+    decoder.write_text(text.replace("- opus.src.vocab.yml", "- ../opus.src.vocab.yml"))
+    assert "'../opus.src.vocab.yml', which is not beside it" in refusal(source)
     decoder.write_text("- no mapping\n")
     assert "decoder.yml does not name models and vocabs" in refusal(source)
 

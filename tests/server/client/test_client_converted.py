@@ -97,12 +97,17 @@ def test_a_converted_folder_answers_as_its_checkpoint_prepared(
     assert len(set(wanted)) > 2
 
 
+@pytest.mark.parametrize("two_vocabularies", [False, True])
 def test_an_opus_mt_archive(
-    server: TritonServer, prepared: Prepared, load: Load, tmp_path: Path
+    two_vocabularies: bool, server: TritonServer, prepared: Prepared, load: Load, tmp_path: Path
 ) -> None:
-    archive = tiny_packages.make_opus_mt(tiny_checkpoint("marian"), tmp_path / "opus")
+    archive = tiny_packages.make_opus_mt(
+        tiny_checkpoint("marian"), tmp_path / "opus", two_vocabularies=two_vocabularies
+    )
     wanted = translated(server, prepared("marian"), None, "fra")
-    assert translated(server, load(archive), None, "fra") == wanted
+    model = load(archive)
+    assert (model.model_folder / "target_vocabulary.json").exists() == two_vocabularies
+    assert translated(server, model, None, "fra") == wanted
 
 
 def test_a_checkpoint_of_opennmt_py(server: TritonServer, load: Load, tmp_path: Path) -> None:
