@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import psutil
+if TYPE_CHECKING:
+    import psutil
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ def tree(pid: int) -> list[int]:
 
 def cpu_s(pid: int) -> float:
     """Sums the CPU time of a process, its descendants, and their ended children."""
+    import psutil
+
     seconds = 0.0
     for process in _processes(pid):
         with contextlib.suppress(psutil.Error):  # it has ended meanwhile
@@ -39,6 +43,8 @@ def cpu_s(pid: int) -> float:
 
 def memory(pid: int) -> Memory:
     """Sums the memory of a process and its descendants."""
+    import psutil
+
     rss = pss = 0
     for process in _processes(pid):
         with contextlib.suppress(psutil.Error):
@@ -50,11 +56,15 @@ def memory(pid: int) -> Memory:
 
 def machine_cpu_s() -> float:
     """Gives the CPU time that the whole machine has been busy, since it was started."""
+    import psutil
+
     times = psutil.cpu_times()
     return float(times.user + times.nice + times.system + times.irq + times.softirq)
 
 
 def _processes(pid: int) -> list[psutil.Process]:
+    import psutil
+
     try:
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]
