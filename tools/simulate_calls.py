@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ct2_triton.bench.figures import percentile
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -80,8 +82,7 @@ class Outcome:
 
     def percentile_ms(self, percent: float) -> float:
         """Nearest rank."""
-        ordered = sorted(self.latencies_ms)
-        return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
+        return percentile(self.latencies_ms, percent / 100)
 
 
 class _Simulation:

@@ -127,6 +127,14 @@ def test_a_model_of_another_origin_is_not_taken_for_the_one_named(folder: Path) 
     assert "something unknown" in _refused(folder, "owner/plain")
 
 
+def test_nothing_is_prepared_where_no_server_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITONSERVER", "/nowhere/tritonserver")
+    assert "/nowhere/tritonserver" in _refused(folder, "demo")
+    assert list(folder.iterdir()) == []
+
+
 def test_what_cannot_be_served_is_named(folder: Path) -> None:
     write_identity_model(folder / "a", "one")
     write_identity_model(folder / "b", "one")

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,9 +42,7 @@ def percentile(values: Iterable[float], share: float) -> float:
     Returns:
         One of the values.
     """
-    ordered = sorted(values)
-    # The product may lie a rounding error above a whole number: 0.95 * 20.
-    return ordered[max(0, math.ceil(share * len(ordered) - 1e-9) - 1)]
+    return float(np.percentile(list(values), 100 * share, method="inverted_cdf"))
 
 
 def latencies_s(samples: Iterable[Sample]) -> list[float]:

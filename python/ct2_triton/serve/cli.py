@@ -27,6 +27,7 @@ from ct2_triton.serve.chosen_models import choose_models, repository_of
 from ct2_triton.serve.command import exposure_warnings, http_warnings
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
 from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
+from ct2_triton.serve.installation import find_server
 from ct2_triton.serve.model_files import verify_models
 from ct2_triton.serve.options import ServerOptions
 from ct2_triton.serve.ports import Ports
@@ -134,6 +135,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"installed the backend in {target}")
         return 0
     _check_server_arguments(args.passed_on)
+    find_server()  # before hours of preparing for a server that is not there
+    find_backend_files()
     signal.signal(signal.SIGTERM, _exit_on_signal)
     with _open_log(args.log_file) as log:
         options = ServerOptions(
