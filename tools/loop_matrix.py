@@ -106,6 +106,12 @@ class MatrixModel:
         ]
 
     @cached_property
+    def least_prefix(self) -> int:
+        """Ids that a prefix has at least: without a start token the first one starts the decoder."""
+        config = json.loads((self.directory / "config.json").read_text())
+        return 0 if config["decoder_start_token"] else 1
+
+    @cached_property
     def choosable(self) -> list[int]:
         """Targets to draw from: those of the vocabulary map, where the model has one.
 
@@ -146,7 +152,7 @@ class MatrixModel:
         """Makes a row: most with few options, so that each shows alone too."""
         tokens = range(3, len(self.source_tokens))
         source = [rng.choice(tokens) for _ in range(rng.choice([1, 2, rng.randint(3, 25)]))]
-        length = rng.choice([0, 1, 1, 1, 2, rng.randint(0, 12)])
+        length = max(self.least_prefix, rng.choice([0, 1, 1, 1, 2, rng.randint(0, 12)]))
         prefix = [rng.choice([*self.choosable[:400], self.end]) for _ in range(length)]
         options: dict[str, Any] = {
             "beam_size": 1,

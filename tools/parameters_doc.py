@@ -38,8 +38,8 @@ not load, or that request alone is answered INVALID_ARGUMENT, and the message sa
 Names that begin with `triton_` are Triton's own and pass. Other tools' names (forwarded headers,
 parameters meant for another member of an ensemble) pass when `allowed_parameters` lists them.
 
-On a CPU, greedy rows (`beam_size` 1) run in decode loops, in which rows of any options share every step
-(`decoding`). These run as calls of CTranslate2, where only rows of equal options meet:
+On a CPU, greedy rows (`beam_size` 1) run in decode loops (`decoding`), in which rows of any options
+share every step. These run as calls of CTranslate2, where only rows of equal options meet:
 
 | rows with | why not in a loop |
 |---|---|
