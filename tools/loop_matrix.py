@@ -107,7 +107,7 @@ class MatrixModel:
 
     @cached_property
     def least_prefix(self) -> int:
-        """Ids that a prefix has at least: without a start token the first one starts the decoder."""
+        """Ids that a prefix has at least: without a start token the first one is that."""
         config = json.loads((self.directory / "config.json").read_text())
         return 0 if config["decoder_start_token"] else 1
 
