@@ -147,7 +147,7 @@ const Ids kOtherRow = {80, 90, 2};
 constexpr int64_t kBusy = 10;   // tokens of a row that the worker is busy with
 constexpr int64_t kLong = 100;  // keeps the one worker busy while more rows come
 
-// False for a client that was told of the lack of memory. There is no third way.
+// False for a client whose answer was the lack of memory. There is no third way.
 bool Answered(const std::shared_ptr<Client>& client, const Ids& truth) {
   try {
     Require(client->Wait() == truth, "a wrong answer");
@@ -165,8 +165,8 @@ void FailCounting(World* world, const Ids& truth) {
   Require(world->observer.counted == before, "nothing failed");
 }
 
-// The result of two equal rows cannot be made, or not be copied, while the call goes on: who is not
-// answered is told so.
+// The result of two equal rows cannot be made, or not be copied, while the call goes on: who gets
+// no answer gets that error.
 void FailCopying(World* world, const Ids& truth) {
   Require(truth.size() == kAnswerTokens, "the row ended before its limit");
   for (size_t allocation = 1;; ++allocation) {
@@ -189,9 +189,9 @@ void FailChoosing(World* world, const Ids& truth) {
     const auto oldest = world->Send({99, 2}, Moment::kNever);
     const auto next = world->Send(kRow, Moment::kNever);
     busy->Wait();
-    const bool told = oldest->IsOutOfMemory();
+    const bool failed = oldest->IsOutOfMemory();
     Require(next->Wait() == truth, "the next row did not get its answer");
-    if (told) return;
+    if (failed) return;
   }
   Require(false, "the oldest row was not answered so");
 }
@@ -218,7 +218,7 @@ void FailSubmitting(World* world, const Ids& truth, bool lasting) {
       continue;
     }
     const bool all_succeeded = failing_memory::Restore();
-    Require(all_succeeded, "an allocation failed, and nobody was told");
+    Require(all_succeeded, "an allocation failed, and nothing reported it");
     Require(allocation > 3, "nothing failed");
     Require(client->Wait() == truth, "the answer was lost");
     return;
