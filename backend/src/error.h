@@ -28,7 +28,7 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
-// For when memory ran out: made before, so that telling it needs none.
+// For when memory ran out: made before, so that reporting it needs none.
 const Error& OutOfMemory() noexcept;
 
 // The Error that stands for any exception: itself, or kInternal with the exception's text.

@@ -104,8 +104,9 @@ class Client : public RowListener {
 };
 
 struct World {
-  World(const std::string& directory, const std::string& decoding, int64_t beams = 1)
-      : translator(directory, Device{}, Decoding(beams), Engine(decoding)) {}
+  World(const std::string& directory, const std::string& decoding, int64_t beams = 1,
+        int64_t most_rows = 1)
+      : translator(directory, Device{}, Decoding(beams), Engine(decoding, most_rows)) {}
 
   static DecodingOptions Decoding(int64_t beams) {
     DecodingOptions options;
@@ -113,11 +114,11 @@ struct World {
     options.max_decoding_length = kAnswerTokens;
     return options;
   }
-  static EngineOptions Engine(const std::string& decoding) {
+  static EngineOptions Engine(const std::string& decoding, int64_t most_rows) {
     EngineOptions engine;
     engine.decoding = decoding;
     engine.inter_threads = 1;
-    engine.max_batch_rows = 1;
+    engine.max_batch_rows = most_rows;
     return engine;
   }
 
@@ -144,10 +145,11 @@ struct World {
 
 const Ids kRow = {50, 60, 70, 2};
 const Ids kOtherRow = {80, 90, 2};
+constexpr int64_t kShort = 3;
 constexpr int64_t kBusy = 10;   // tokens of a row that the worker is busy with
 constexpr int64_t kLong = 100;  // keeps the one worker busy while more rows come
 
-// False for a client that was told of the lack of memory. There is no third way.
+// False for a client whose answer was the lack of memory. There is no third way.
 bool Answered(const std::shared_ptr<Client>& client, const Ids& truth) {
   try {
     Require(client->Wait() == truth, "a wrong answer");
@@ -165,8 +167,8 @@ void FailCounting(World* world, const Ids& truth) {
   Require(world->observer.counted == before, "nothing failed");
 }
 
-// The result of two equal rows cannot be made, or not be copied, while the call goes on: who is not
-// answered is told so.
+// The result of two equal rows cannot be made, or not be copied, while the call goes on: who gets
+// no answer gets that error.
 void FailCopying(World* world, const Ids& truth) {
   Require(truth.size() == kAnswerTokens, "the row ended before its limit");
   for (size_t allocation = 1;; ++allocation) {
@@ -189,9 +191,9 @@ void FailChoosing(World* world, const Ids& truth) {
     const auto oldest = world->Send({99, 2}, Moment::kNever);
     const auto next = world->Send(kRow, Moment::kNever);
     busy->Wait();
-    const bool told = oldest->IsOutOfMemory();
+    const bool failed = oldest->IsOutOfMemory();
     Require(next->Wait() == truth, "the next row did not get its answer");
-    if (told) return;
+    if (failed) return;
   }
   Require(false, "the oldest row was not answered so");
 }
@@ -218,7 +220,7 @@ void FailSubmitting(World* world, const Ids& truth, bool lasting) {
       continue;
     }
     const bool all_succeeded = failing_memory::Restore();
-    Require(all_succeeded, "an allocation failed, and nobody was told");
+    Require(all_succeeded, "an allocation failed, and nothing reported it");
     Require(allocation > 3, "nothing failed");
     Require(client->Wait() == truth, "the answer was lost");
     return;
@@ -228,19 +230,31 @@ void FailSubmitting(World* world, const Ids& truth, bool lasting) {
 // From any allocation of the worker's on, all fail until a row is answered, which two clients wait
 // for. Those that come later go on well.
 void Exhaust(World* world, const Ids& truth, Moment moment) {
+  const Ids busy_truth = world->Send(kOtherRow, Moment::kNever, kBusy)->Wait();
+  const Ids shorter_truth = world->Send(kRow, Moment::kNever, kShort)->Wait();
   for (size_t allocation = 1;; ++allocation) {
     const bool before = moment == Moment::kChoosing;
     const auto busy = world->Send(kOtherRow, before ? moment : Moment::kNever, kBusy, allocation,
                                   /*lasting=*/true);
     const auto first = world->Send(kRow, before ? Moment::kNever : moment, 0, allocation, true);
     const auto second = world->Send(kRow, Moment::kNever);
-    busy->Wait();
+    const auto shorter = world->Send(kRow, Moment::kNever, kShort);  // of the same encoding
+    Answered(busy, busy_truth);
     const bool answered = Answered(first, truth);
     Answered(second, truth);
+    Answered(shorter, shorter_truth);
     if (!answered || !first->never_failed()) continue;
     Require(allocation > 3, "nothing failed");
     return;
   }
+}
+
+// The rows run together: what fails one step fails all of them.
+void RunTogether(const std::string& directory) {
+  World world(directory, "loop", 1, 4);
+  const Ids truth = world.Send(kRow, Moment::kNever)->Wait();
+  Exhaust(&world, truth, Moment::kCounting);
+  Require(world.Send(kRow, Moment::kNever)->Wait() == truth, "the loop is not well");
 }
 
 void Run(const std::string& directory, const std::string& decoding, int64_t beams) {
@@ -276,6 +290,7 @@ int main(int count, char** arguments) {
   Run(directory, "calls", 1);
   Run(directory, "calls", 2);
   Run(directory, "loop", 1);
+  RunTogether(directory);
   std::printf("%zu allocations failed, every row answered\n", failing_memory::Failed());
   return 0;
 }

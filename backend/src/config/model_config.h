@@ -37,7 +37,7 @@ struct ModelConfig {
 };
 
 // Reads a model's configuration, the JSON text that Triton hands out (64-bit integers may be
-// numbers or strings), and checks all that can be told from it alone. Pure: no files, no device.
+// numbers or strings), and checks all that shows in it alone. Pure: no files, no device.
 // Throws Error: kInvalidArgument for what the operator can mend, kUnsupported for features of
 // Triton that this backend does not have. The text starts with the model's name.
 ModelConfig ParseModelConfig(std::string_view json);

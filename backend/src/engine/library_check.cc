@@ -159,7 +159,7 @@ std::string LibraryVersion() {
   const std::string name = LibraryFileName();
   std::smatch match;
   if (!std::regex_search(name, match, std::regex(R"((\d+\.\d+\.\d+)$)"))) {
-    Refuse("its name tells no version: " + name);
+    Refuse("its name has no version: " + name);
   }
   return match[1];
 }

@@ -6,7 +6,7 @@
 namespace ct2triton {
 
 // The version of the CTranslate2 library that is loaded, read from its file name: "4.8.5".
-// Throws Error(kUnsupported) if the name tells none.
+// Throws Error(kUnsupported) if the name has none.
 std::string LibraryVersion();
 
 // Holds the loaded library against backend/abi/ctranslate2_api.h: version, layout of

@@ -159,8 +159,9 @@ ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens, Keep keep)
   to.suppress_sequences = suppressed_;
   to.prefix_bias_beta = from.prefix_bias_beta;
   to.end_token = end_ids_;
-  // It tells "stop" from "length", and the engine takes it off again; but a replaced unknown token
-  // may look like one, and CTranslate2 takes end tokens off before it replaces.
+  // It is the difference between "stop" and "length", and the engine takes it off again; but a
+  // replaced unknown token may look like one, and CTranslate2 takes end tokens off before it
+  // replaces.
   to.return_end_token = from.return_end_token || !from.replace_unknowns;
   to.max_input_length = 0;  // rows were checked, or cut, one by one
   to.max_decoding_length = static_cast<size_t>(limit_tokens);

@@ -253,17 +253,17 @@ void Weights::CheckEmbeddingRows() const {
   check("target", target_->size(), target_rows);
 }
 
-// Greedy rows are ended by the step callback, and answered with what it tells of them: that must be
-// what CTranslate2 then answers. The callback ends the first of two rows at its second step, the
-// other one goes on until it is told to be the last. Both are forced to begin with the token that
-// is numbered last, whose place tells how many come before it. `map`: the candidates; null: the
-// whole vocabulary.
-bool Weights::TellsAnswers(const VocabularyMap* map) const {
-  struct Told {
+// Greedy rows are ended by the step callback, and answered with what it reports of them. That must
+// be what CTranslate2 then answers. The callback ends the first of two rows at its second step. The
+// other one goes on until the callback reports its last step. Both are forced to begin with the
+// token that is numbered last: its place shows how many come before it. `map`: the candidates;
+// null: the whole vocabulary.
+bool Weights::ReportsAnswers(const VocabularyMap* map) const {
+  struct Reported {
     Ids ids;
     bool ended = false;
   };
-  std::array<Told, 2> told;
+  std::array<Reported, 2> reported;
   bool agrees = true;
   const auto id_of = [&](const ctranslate2::GenerationStepResult& step) -> int64_t {
     if (map == nullptr) return static_cast<int64_t>(target_->to_id(step.token));
@@ -276,12 +276,13 @@ bool Weights::TellsAnswers(const VocabularyMap* map) const {
   options.use_vmap = map != nullptr;
   options.callback = [&](const ctranslate2::GenerationStepResult& step) {
     const size_t row = step.batch_id;
-    agrees = agrees && row < told.size() && !told[row].ended && step.step == told[row].ids.size() &&
+    agrees = agrees && row < reported.size() && !reported[row].ended &&
+             step.step == reported[row].ids.size() &&
              (map != nullptr || step.token == target_->to_token(step.token_id));
     if (!agrees) return true;
-    told[row].ids.push_back(id_of(step));
+    reported[row].ids.push_back(id_of(step));
     const bool end = row == 0 && step.step == 1;
-    told[row].ended = end || step.is_last;
+    reported[row].ended = end || step.is_last;
     return end;
   };
   const std::string& last = source_->to_token(source_->size() - 1);
@@ -291,12 +292,12 @@ bool Weights::TellsAnswers(const VocabularyMap* map) const {
                                            target_->to_token(numbered_last)};
   const auto results =
       NewReplica()->translate({{last, last}, {last, last, last}}, {prefix, prefix}, options);
-  for (size_t row = 0; agrees && row < told.size(); ++row) {
+  for (size_t row = 0; agrees && row < reported.size(); ++row) {
     Ids answered;
     for (const auto& token : results.at(row).hypotheses.at(0)) {
       answered.push_back(static_cast<int64_t>(target_->to_id(token)));
     }
-    agrees = told[row].ended && told[row].ids == answered;
+    agrees = reported[row].ended && reported[row].ids == answered;
   }
   return agrees;
 }
@@ -326,8 +327,8 @@ void Weights::SmokeTest() const {
         if (!target_->contains(token)) refuse("a token outside the vocabulary came back");
       }
     }
-    if (!TellsAnswers(nullptr)) refuse("the steps of a greedy search do not tell its answers");
-    if (map_ && map_->fixed() && !TellsAnswers(&*map_)) {
+    if (!ReportsAnswers(nullptr)) refuse("the steps of a greedy search do not report its answers");
+    if (map_ && map_->fixed() && !ReportsAnswers(&*map_)) {
       refuse("the candidates of vmap.txt are numbered in an unknown way");
     }
   } catch (const Error&) {

@@ -67,7 +67,7 @@ class Weights {
   std::optional<int64_t> Rows(const std::string& variable) const;
   void CheckEmbeddingRows() const;
   void SmokeTest() const;
-  bool TellsAnswers(const VocabularyMap* map) const;
+  bool ReportsAnswers(const VocabularyMap* map) const;
 
   const std::string directory_;
   const Device device_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Triton tells about a model and an instance, as values.
+// What Triton says about a model and an instance, as values.
 #pragma once
 
 #include <cstdint>

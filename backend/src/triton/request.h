@@ -26,7 +26,7 @@ class RequestHandle {
   TRITONBACKEND_Request* handle() const noexcept { return handle_; }
 
   std::string Id() const;  // empty if the client gave none
-  // Always false on servers that cannot tell.
+  // Always false on servers that do not report it.
   bool IsCancelled() const noexcept;
   std::vector<std::pair<std::string, ParameterValue>> Parameters() const;
   std::vector<TRITONBACKEND_Input*> Inputs() const;  // in no particular order

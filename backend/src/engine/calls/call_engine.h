@@ -40,7 +40,7 @@ class CallEngine {
   //
   // Such a beam search runs to the largest limit with all its finished hypotheses kept. One of
   // those it finished last is always among them (fewer than the number kept were finished before),
-  // so the longest tells the step at which the search ended. Where that is before the row's own
+  // so the longest shows the step at which the search ended. Where that is before the row's own
   // limit, the limit would have changed nothing; the other rows run again at their own.
   //
   // Throws Error(kInternal) if CTranslate2 fails; the engine works on afterwards.
