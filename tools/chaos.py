@@ -9,7 +9,8 @@
     python tools/chaos.py queue-policy
     python tools/chaos.py soak --seconds 900
 
-Each prints what happened and ends with exit code 1 when something is wrong. Those that watch memory
+`--decoding loop` and `--decoding calls` say how the served models decode greedy rows. Each command
+prints what happened and ends with exit code 1 when something is wrong. Those that watch memory
 write it to build/chaos/, as CSV, and as a plot where matplotlib is installed. docs/reliability.md
 has the results.
 """
@@ -56,7 +57,7 @@ def fuzz(args: argparse.Namespace) -> bool:
     numbers = range(requests) if args.only is None else range(args.only, args.only + 1)
     print(f"fuzz: seed {args.seed}, {len(numbers)} requests", flush=True)
     with tempfile.TemporaryDirectory() as folder, ServerStack() as stack:
-        write_fuzz_repository(Path(folder), model)
+        write_fuzz_repository(Path(folder), model, args.decoding)
         server = stack.start(Path(folder))
         started = time.monotonic()
         report = Fuzzer(server, cases, args.seed).run(numbers, limit_s=args.limit_s)
@@ -88,7 +89,7 @@ def storm(args: argparse.Namespace) -> bool:
     engine_model = tiny_engine_model("nllb")
     before: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, ServerStack() as stack:
-        write_model(Path(folder), "model", engine_model, configs.plain())
+        write_model(Path(folder), "model", engine_model, configs.plain(decoding=args.decoding))
 
         def start() -> TritonServer:
             server = stack.start(Path(folder))
@@ -124,7 +125,7 @@ def supersede(args: argparse.Namespace) -> bool:
     print(f"supersede: seed {args.seed}, {args.minutes:g} minutes", flush=True)
     engine_model = tiny_engine_model("nllb")
     with tempfile.TemporaryDirectory() as folder, ServerStack() as stack:
-        write_model(Path(folder), "model", engine_model, configs.plain())
+        write_model(Path(folder), "model", engine_model, configs.plain(decoding=args.decoding))
         server = stack.start(Path(folder))
         storm = SupersedeStorm(server, "model", Reference(engine_model), args.seed)
         storm.run(5)  # what the first requests cost counts as the server's own
@@ -146,7 +147,7 @@ def reload(args: argparse.Namespace) -> bool:
     with tempfile.TemporaryDirectory() as folder, ServerStack() as stack:
         environment = {"LD_PRELOAD": str(no_trim(Path(folder)))} if args.no_trim else {}
         repository = Path(folder) / "repository"
-        write_reload_repository(repository, engine_models)
+        write_reload_repository(repository, engine_models, args.decoding)
         server = stack.start(repository, server_arguments=EXPLICIT, environment=environment)
         started = time.monotonic()
         report = ReloadLoop(server, repository, engine_models).run(args.rounds)
@@ -180,7 +181,7 @@ def overload(args: argparse.Namespace) -> bool:
     rows = distinct_rows(Reference(engine_model), 1200)
     good = True
     with tempfile.TemporaryDirectory() as folder, ServerStack() as stack:
-        write(Path(folder), engine_model)
+        write(Path(folder), engine_model, args.decoding)
         server = stack.start(Path(folder))
         usual = Load(server, UNLIMITED, rows).closed_loop(CLIENTS_FOR_ALL, 15)
         print(f"capacity: {usual.rate:.0f} rows/s with {CLIENTS_FOR_ALL} clients", flush=True)
@@ -218,7 +219,7 @@ def queue_policy(args: argparse.Namespace) -> bool:
     with tempfile.TemporaryDirectory() as folder, ServerStack() as stack:
         for name in policy.POLICIES:
             for road in policy.ROADS:
-                config = policy.model_config(name, road)
+                config = policy.model_config(name, road, args.decoding)
                 write_model(Path(folder), policy.model_name(name, road), engine_model, config)
         server = stack.start(Path(folder))
         print("| queue policy | road | runs that stalled | median s | worst s | requests/s |")
@@ -243,7 +244,7 @@ def soak(args: argparse.Namespace) -> bool:
 
     engine_model = tiny_engine_model("nllb")
     print(f"soak: seed {args.seed}, {args.seconds:g} s", flush=True)
-    with one_model(engine_model, configs.full()) as server:
+    with one_model(engine_model, configs.full(decoding=args.decoding)) as server:
         report = Soak(server, "model", Reference(engine_model), args.seed).run(args.seconds)
     print("\n".join(report.wrong[:20]))
     print(f"{report.requests} requests, {report.rows} rows, {len(report.wrong)} wrong")
@@ -305,6 +306,7 @@ def main() -> int:
         added.set_defaults(run=run)
         any_seed = random.SystemRandom().randrange(10**6)
         added.add_argument("--seed", type=int, default=any_seed, help="of what is random")
+        added.add_argument("--decoding", default="auto", help="auto, loop or calls (%(default)s)")
         return added
 
     fuzzer = command("fuzz", fuzz)

@@ -6,6 +6,8 @@ result. At float32 every answer must be CTranslate2's, or differ at a tie that i
 
     python tools/loop_matrix.py --rows 5000 --seed 1
     python tools/loop_matrix.py --rows 5000 --compute-type int8
+    python tools/loop_matrix.py --rows 5000 --compute-type int8 --composition --directory <model>
+    python tools/loop_matrix.py --rows 300 --compute-type int8 --shape transformer-base
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import numpy as np
 
 import tiny_models
 from ct2_triton import _core
+from ct2_triton.bench.shapes import write_shape
 from model_bin import edited_copy
 from tiny_models import TinyOptions
 
@@ -318,6 +321,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="default: 1")
     parser.add_argument("--compute-type", default="float32", help="default: float32")
     parser.add_argument("--models", help="comma-separated kinds of models (default: all)")
+    parser.add_argument("--directory", type=Path, help="a CTranslate2 model, in place of the kinds")
+    parser.add_argument("--shape", help="a model of ct2_triton.bench.shapes, in place of the kinds")
     parser.add_argument(
         "--composition", action="store_true",
         help="compare the loop with itself: each row in company and alone",
@@ -330,16 +335,25 @@ def main() -> int:
     args = parse_arguments()
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
+        return _run_all(args, _chosen_models(args, Path(scratch)))
 
-        def make(family: str, options: TinyOptions) -> Path:
-            name = folder / f"{family}-{options.d_kv}-{options.train_steps}"
-            checkpoint = tiny_models.make(family, name, options)
-            return tiny_models.convert(checkpoint, name.with_suffix(".ct2"))
 
-        models = matrix_models(make, folder)
-        chosen = args.models.split(",") if args.models else list(models)
-        return _run_all(args, {name: models[name] for name in chosen})
+def _chosen_models(args: argparse.Namespace, folder: Path) -> dict[str, Path]:
+    """Gives the models to run, by name; makes those that do not exist."""
+    if args.directory:
+        return {args.directory.name: args.directory}
+    if args.shape:
+        checkpoint = write_shape(args.shape, folder / args.shape)
+        return {args.shape: tiny_models.convert(checkpoint, folder / "ct2")}
+
+    def make(family: str, options: TinyOptions) -> Path:
+        name = folder / f"{family}-{options.d_kv}-{options.train_steps}"
+        checkpoint = tiny_models.make(family, name, options)
+        return tiny_models.convert(checkpoint, name.with_suffix(".ct2"))
+
+    models = matrix_models(make, folder)
+    chosen = args.models.split(",") if args.models else list(models)
+    return {name: models[name] for name in chosen}
 
 
 def _run_all(args: argparse.Namespace, models: dict[str, Path]) -> int:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The whole backend under many threads, with a stand-in for Triton that counts: batches of good,
-// bad and cancelled requests on two instances, while other models on the same files are loaded,
-// refused, and unloaded with requests in flight. Meant to run under a sanitizer.
+// bad and cancelled requests on two instances of two models, one that decodes greedy rows in loops
+// and one in calls, while other models on the same files are loaded, refused, and unloaded with
+// requests in flight. Meant to run under a sanitizer.
 //
 // backend_stress <seconds> <seed> <model directory>
 #include <unistd.h>
@@ -73,6 +74,12 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {{"compute_ty
                                                                     {"inter_threads", "2"},
                                                                     {"max_batch_rows", "8"},
                                                                     {"max_queued_rows", "16"}};
+
+std::vector<std::pair<std::string, std::string>> Settings(const char* decoding) {
+  auto settings = kSettings;
+  settings.emplace_back("decoding", decoding);
+  return settings;
+}
 
 template <typename T>
 stand_in::Tensor IdTensor(const char* name, TRITONSERVER_DataType type, std::vector<int64_t> shape,
@@ -268,7 +275,7 @@ void Reload(World* world, uint64_t seed) {
   Random random(seed);
   for (size_t round = 0; Clock::now() < world->end; ++round) {
     std::vector<Sent> sent;
-    auto settings = kSettings;
+    auto settings = Settings(Draw(&random, 0, 1) ? "loop" : "calls");
     if (Draw(&random, 0, 1)) settings[1].second = "1";
     if (Draw(&random, 0, 1)) settings.emplace_back("wait_for_batch", "true");
     {
@@ -288,12 +295,14 @@ void Reload(World* world, uint64_t seed) {
 
 void Run(World* world, double seconds, uint64_t seed) {
   Random random(seed);
-  stand_in::Model model(world->folder, Config(kSettings), kInstances);
-  ComputeTruth(world, &model, &random);
+  stand_in::Model calls(world->folder, Config(Settings("calls")), kInstances);
+  stand_in::Model loops(world->folder, Config(Settings("loop")), kInstances);
+  ComputeTruth(world, &calls, &random);
   world->end = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
   std::vector<std::thread> threads;
   for (size_t i = 0; i < kInstances; ++i) {
-    threads.emplace_back(RunInstance, world, &model, i, seed + i + 1);
+    threads.emplace_back(RunInstance, world, &calls, i, seed + 2 * i + 1);
+    threads.emplace_back(RunInstance, world, &loops, i, seed + 2 * i + 2);
   }
   threads.emplace_back(Reload, world, seed);
   for (auto& thread : threads) thread.join();

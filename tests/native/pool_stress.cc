@@ -2,7 +2,8 @@
 //
 // The translation core under many threads: requests that must get their own right answers, bad
 // rows, clients that go away, models that are loaded, refused and destroyed with rows still
-// waiting. Every row must be answered exactly once. Meant to run under a sanitizer.
+// waiting. Half of the models decode greedy rows in loops, half in calls, and both must give the
+// same. Every row must be answered exactly once. Meant to run under a sanitizer.
 //
 // pool_stress <seconds> <seed> <model directory>...
 #include <unistd.h>
@@ -34,6 +35,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kSubmitters = 6;
 constexpr size_t kCases = 96;
 constexpr int64_t kEnd = 2;
+const char* const kDecodings[] = {"calls", "loop"};
 constexpr int64_t kFirstPiece = 4;
 const Device kCpu{};
 
@@ -159,7 +161,7 @@ std::vector<Ids> IdsOf(const RowResult& result) {
 struct World {
   std::vector<DecodingOptions> options = SomeOptions();
   std::vector<std::string> directories;
-  std::unique_ptr<Translator> translator;
+  std::vector<std::unique_ptr<Translator>> translators;  // one for each of kDecodings
   std::vector<Case> cases;
   Counter counter;
   std::atomic<size_t> answered{0};
@@ -170,8 +172,9 @@ struct World {
   Clock::time_point end;
 };
 
-EngineOptions Engine(int64_t workers, int64_t queued) {
+EngineOptions Engine(int64_t workers, int64_t queued, const char* decoding = "auto") {
   EngineOptions engine;
+  engine.decoding = decoding;
   engine.compute_type = "float32";
   engine.inter_threads = workers;
   engine.max_batch_rows = 8;
@@ -179,13 +182,18 @@ EngineOptions Engine(int64_t workers, int64_t queued) {
   return engine;
 }
 
-// Each row alone, one after the other.
+Translator* AnyTranslator(World* world, Random* random) {
+  return world->translators[static_cast<size_t>(Draw(random, 0, 1))].get();
+}
+
+// Each row alone, one after the other, in calls.
 void ComputeTruth(World* world, Random* random) {
-  const int64_t vocabulary = world->translator->model().vocabulary_size();
+  Translator* translator = world->translators[0].get();
+  const int64_t vocabulary = translator->model().vocabulary_size();
   for (size_t i = 0; i < kCases; ++i) {
     Case one{SomeRow(random, vocabulary), i % world->options.size(), {}};
     const auto& options = world->options[one.options];
-    const auto client = Send(world->translator.get(), {one.row}, options, &world->counter);
+    const auto client = Send(translator, {one.row}, options, &world->counter);
     const auto& answer = client->Wait().front();
     Require(answer.good, "a good row failed");
     one.hypotheses = IdsOf(answer.result);
@@ -194,14 +202,15 @@ void ComputeTruth(World* world, Random* random) {
 }
 
 void SendBadRow(World* world, Random* random) {
-  const int64_t vocabulary = world->translator->model().vocabulary_size();
+  Translator* translator = AnyTranslator(world, random);
+  const int64_t vocabulary = translator->model().vocabulary_size();
   std::vector<RowIds> rows(static_cast<size_t>(Draw(random, 1, 3)));
   for (auto& row : rows) row = SomeRow(random, vocabulary);
   const int64_t bad[] = {-1, vocabulary, INT64_MIN, INT64_MAX};
   auto& ids = Draw(random, 0, 1) ? rows.back().source : rows.back().prefix;
   ids.insert(ids.begin(), bad[Draw(random, 0, 3)]);
   try {
-    Send(world->translator.get(), rows, world->options[0], &world->counter);
+    Send(translator, rows, world->options[0], &world->counter);
     Require(false, "a bad id was accepted");
   } catch (const Error& error) {
     Require(error.code() == ErrorCode::kInvalidArgument, "a bad id gave another code");
@@ -233,7 +242,8 @@ void SendGoodRows(World* world, Random* random) {
     cases.push_back(&world->cases[group * world->options.size() + options]);
     rows.push_back(cases.back()->row);
   }
-  const auto client = Send(world->translator.get(), rows, world->options[options], &world->counter);
+  const auto client =
+      Send(AnyTranslator(world, random), rows, world->options[options], &world->counter);
   const bool goes_away = Draw(random, 0, 3) == 0;
   if (goes_away) {
     std::this_thread::sleep_for(std::chrono::microseconds(Draw(random, 0, 3000)));
@@ -278,11 +288,13 @@ void Reload(World* world, uint64_t seed, const std::string& broken) {
     const std::string& directory = world->directories[round % world->directories.size()];
     std::vector<std::shared_ptr<Client>> clients;
     {
-      Translator translator(directory, kCpu, world->options[0], Engine(Draw(&random, 1, 3), 64));
+      const EngineOptions engine = Engine(Draw(&random, 1, 3), 64, kDecodings[Draw(&random, 0, 1)]);
+      Translator translator(directory, kCpu, world->options[0], engine);
       ++world->loads;
       for (int i = 0; i < 10; ++i) {
         const RowIds row = SomeRow(&random, translator.model().vocabulary_size());
-        clients.push_back(Send(&translator, {row}, world->options[1], &world->counter));
+        const auto& options = world->options[static_cast<size_t>(i % 2)];
+        clients.push_back(Send(&translator, {row}, options, &world->counter));
       }
     }
     for (const auto& client : clients) Require(client->Wait().front().good, "unload lost a row");
@@ -296,15 +308,17 @@ void Reload(World* world, uint64_t seed, const std::string& broken) {
 
 void Run(World* world, double seconds, uint64_t seed, const std::string& broken) {
   Random random(seed);
-  world->translator =
-      std::make_unique<Translator>(world->directories[0], kCpu, DecodingOptions(), Engine(2, 24));
+  for (const char* decoding : kDecodings) {
+    world->translators.push_back(std::make_unique<Translator>(
+        world->directories[0], kCpu, DecodingOptions(), Engine(2, 24, decoding)));
+  }
   ComputeTruth(world, &random);
   world->end = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
   std::vector<std::thread> threads;
   for (size_t i = 0; i < kSubmitters; ++i) threads.emplace_back(Submit, world, seed + i + 1);
   threads.emplace_back(Reload, world, seed, broken);
   for (auto& thread : threads) thread.join();
-  world->translator.reset();
+  world->translators.clear();
 }
 
 }  // namespace

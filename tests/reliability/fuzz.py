@@ -31,9 +31,9 @@ _LONGEST_BURST = 24
 _TRANSPORTS = {"grpc": 30, "grpc typed": 15, "grpc stream": 15, "http": 40}
 
 
-def write_fuzz_repository(repository: Path, engine_model: Path) -> None:
+def write_fuzz_repository(repository: Path, engine_model: Path, decoding: str = "auto") -> None:
     """Writes the models of `SERVED`. They share one set of weights and so one pool of workers."""
-    length = {"max_decoding_length": DEFAULT_LENGTH}
+    length = {"max_decoding_length": DEFAULT_LENGTH, "decoding": decoding}
     shared = {**length, "model_path": "../full/1/model"}
     write_model(repository, "full", engine_model, configs.full(**length))
     texts = {

@@ -40,10 +40,11 @@ _LIMITED_BATCHING = (
 )
 
 
-def write_overload_repository(repository: Path, engine_model: Path) -> None:
+def write_overload_repository(repository: Path, engine_model: Path, decoding: str = "auto") -> None:
     """Writes a model without any limit on what waits, and one with."""
-    write_model(repository, UNLIMITED, engine_model, configs.plain(**WORKERS))
-    limited = configs.plain(batching=_LIMITED_BATCHING, max_queued_rows=64, **WORKERS)
+    settings = {**WORKERS, "decoding": decoding}
+    write_model(repository, UNLIMITED, engine_model, configs.plain(**settings))
+    limited = configs.plain(batching=_LIMITED_BATCHING, max_queued_rows=64, **settings)
     write_model(repository, LIMITED, engine_model, limited)
 
 

@@ -42,10 +42,10 @@ def model_name(policy: str, road: str) -> str:
     return re.sub(r"\W+", "-", f"{policy}-{road}")
 
 
-def model_config(policy: str, road: str) -> str:
+def model_config(policy: str, road: str, decoding: str = "auto") -> str:
     """Its config.pbtxt; one worker, so that the three requests have to wait."""
     batching = f"max_batch_size: 256\ndynamic_batching {{ {POLICIES[policy]} }}\n"
-    return configs.plain(batching=batching, inter_threads=1, **ROADS[road])
+    return configs.plain(batching=batching, inter_threads=1, decoding=decoding, **ROADS[road])
 
 
 @dataclass(frozen=True)

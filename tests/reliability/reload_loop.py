@@ -33,10 +33,13 @@ def large_models() -> list[Path]:
     return [tiny_engine_model("nllb", sizes), tiny_engine_model("nllb", replace(sizes, layers=1))]
 
 
-def write_reload_repository(repository: Path, engine_models: Sequence[Path]) -> None:
+def write_reload_repository(
+    repository: Path, engine_models: Sequence[Path], decoding: str = "auto"
+) -> None:
     """Writes the model that is reloaded, and one whose versions 1 and 2 are left alone."""
-    write_model(repository, LOOP, engine_models[0], configs.plain(**_WORKERS))
-    all_versions = configs.plain("version_policy { all {} }", **_WORKERS)
+    settings = {**_WORKERS, "decoding": decoding}
+    write_model(repository, LOOP, engine_models[0], configs.plain(**settings))
+    all_versions = configs.plain("version_policy { all {} }", **settings)
     folder = write_model(repository, STEADY, engine_models[0], all_versions)
     shutil.copytree(engine_models[1], folder / "2" / "model")
 

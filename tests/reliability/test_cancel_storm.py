@@ -26,10 +26,14 @@ pytestmark = pytest.mark.server
 ACTIONS = 600
 
 
+@pytest.mark.parametrize("decoding", ["loop", "calls"])
 def test_clients_that_leave_do_no_harm(
-    make_server: Callable[..., TritonServer], tmp_path: Path, nllb_engine_model: Path
+    make_server: Callable[..., TritonServer],
+    tmp_path: Path,
+    nllb_engine_model: Path,
+    decoding: str,
 ) -> None:
-    write_model(tmp_path, "nllb", nllb_engine_model, configs.plain())
+    write_model(tmp_path, "nllb", nllb_engine_model, configs.plain(decoding=decoding))
     reference = Reference(nllb_engine_model)
     seed = random.SystemRandom().randrange(10**6)
     files = 0
@@ -56,11 +60,16 @@ def test_clients_that_leave_do_no_harm(
     assert not again.report.wrong
 
 
+@pytest.mark.parametrize("decoding", ["loop", "calls"])
 def test_requests_cancelled_while_they_run_count_as_cancelled(
-    make_server: Callable[..., TritonServer], tmp_path: Path, nllb_engine_model: Path
+    make_server: Callable[..., TritonServer],
+    tmp_path: Path,
+    nllb_engine_model: Path,
+    decoding: str,
 ) -> None:
-    """One worker, one greedy call of all: it stops at the next step, its answers are no answers."""
-    write_model(tmp_path, "nllb", nllb_engine_model, configs.plain(inter_threads=1))
+    """One worker, all rows together: they stop at the next step, their answers are no answers."""
+    config = configs.plain(inter_threads=1, decoding=decoding)
+    write_model(tmp_path, "nllb", nllb_engine_model, config)
     server = make_server(tmp_path)
     (_, prefix), *_ = sentences(Reference(nllb_engine_model), 1)
     sent = 20

@@ -20,10 +20,14 @@ REQUESTS = 4000
 SEED = 2026  # the long form takes new ones
 
 
+@pytest.mark.parametrize("decoding", ["loop", "calls"])
 def test_every_request_gets_its_own_answer(
-    make_server: Callable[..., TritonServer], tmp_path: Path, nllb_engine_model: Path
+    make_server: Callable[..., TritonServer],
+    tmp_path: Path,
+    nllb_engine_model: Path,
+    decoding: str,
 ) -> None:
-    fuzz.write_fuzz_repository(tmp_path, nllb_engine_model)
+    fuzz.write_fuzz_repository(tmp_path, nllb_engine_model, decoding)
     server = make_server(tmp_path)
     cases = make_cases(nllb_engine_model, rows_per_case=12, seed=1)
     report = fuzz.Fuzzer(server, cases, SEED).run(range(REQUESTS))

@@ -30,12 +30,14 @@ MOST_MIB = 150.0
 Rows = list[tuple[Ids, Ids, Ids]]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["loop", "calls"])
 def overloaded(
-    tmp_path_factory: pytest.TempPathFactory, nllb_engine_model: Path
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    nllb_engine_model: Path,
 ) -> Iterator[TritonServer]:
     repository = tmp_path_factory.mktemp("overloaded")
-    write_overload_repository(repository, nllb_engine_model)
+    write_overload_repository(repository, nllb_engine_model, request.param)
     with ServerStack() as stack:
         yield stack.start(repository)
 

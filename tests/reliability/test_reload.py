@@ -23,10 +23,13 @@ ROUNDS = 12
 LIMIT = {"max_decoding_length": 8}
 
 
-def test_reloads_under_traffic(make_server: Callable[..., TritonServer], tmp_path: Path) -> None:
+@pytest.mark.parametrize("decoding", ["loop", "calls"])
+def test_reloads_under_traffic(
+    make_server: Callable[..., TritonServer], tmp_path: Path, decoding: str
+) -> None:
     """Every answer is of weights that may answer; memory stays; both other versions answer."""
     engine_models = large_models()
-    write_reload_repository(tmp_path, engine_models)
+    write_reload_repository(tmp_path, engine_models, decoding)
     server = make_server(tmp_path, server_arguments=EXPLICIT)
     report = ReloadLoop(server, tmp_path, engine_models).run(ROUNDS)
     assert not report.wrong, report.wrong[:5]

@@ -22,11 +22,16 @@ REQUESTS = 300
 GIVE_BACK = {"MALLOC_TRIM_THRESHOLD_": "131072"}
 
 
+@pytest.mark.parametrize("decoding", ["loop", "calls"])
 def test_nothing_stays_of_requests_of_all_shapes(
-    make_server: Callable[..., TritonServer], tmp_path: Path, nllb_engine_model: Path
+    make_server: Callable[..., TritonServer],
+    tmp_path: Path,
+    nllb_engine_model: Path,
+    decoding: str,
 ) -> None:
     """A leak of 20 kB a request would show."""
-    write_model(tmp_path, "nllb", nllb_engine_model, configs.full(inter_threads=2))
+    config = configs.full(inter_threads=2, decoding=decoding)
+    write_model(tmp_path, "nllb", nllb_engine_model, config)
     server = make_server(tmp_path, server_arguments=EXPLICIT, environment=GIVE_BACK)
     report = Soak(server, "nllb", Reference(nllb_engine_model), seed=1).run(requests=REQUESTS)
     assert not report.wrong, report.wrong[:3]
