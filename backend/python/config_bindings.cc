@@ -9,6 +9,7 @@
 #include "config/auto_complete.h"
 #include "config/model_config.h"
 #include "config/parameters.h"
+#include "config/sha256.h"
 #include "config/validate.h"
 
 namespace py = pybind11;
@@ -176,6 +177,14 @@ ParameterValue ToParameterValue(const py::handle& value) {
 }
 
 void BindConfig(py::module_& module) {
+  module.def(
+      "sha256",
+      [](const std::vector<py::bytes>& pieces) {
+        Sha256 hash;
+        for (const std::string piece : pieces) hash.Add(piece);
+        return hash.HexDigest();
+      },
+      py::arg("pieces"), "SHA-256 of the pieces one behind the other, in hexadecimal.");
   module.def("parameters", &DescribeParameters,
              "The table of parameters: one dict per row, in the order of the documentation.");
   module.def("parse_model_config", &ParseModelConfigToDict, py::arg("json"),

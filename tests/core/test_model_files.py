@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -99,3 +100,11 @@ def test_an_unsupported_compute_type(engine_model: Path) -> None:
             _core.Translator(str(engine_model), {"compute_type": name})
         assert failure.value.code == "invalid_argument"
     assert missing
+
+
+@pytest.mark.parametrize("length", [0, 1, 55, 56, 57, 63, 64, 65, 119, 120, 128, 1000])
+def test_sha256_is_that_of_hashlib(length: int) -> None:
+    data = bytes(i * 7 % 256 for i in range(length))
+    expected = hashlib.sha256(data).hexdigest()
+    assert _core.sha256([data]) == expected
+    assert _core.sha256([data[:3], data[3:70], data[70:]]) == expected

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tritonclient.grpc import InferenceServerClient, InferInput
+from tritonclient.utils import InferenceServerException
 
 from ct2_triton.prepare import PrepareOptions, prepare
 from support.servers import MakeServer
@@ -44,3 +45,32 @@ def test_every_family_loads_and_answers(tmp_path: Path, make_server: MakeServer)
         assert len(output) > echoed
         assert all(0 <= token < rules.vocabulary_size for token in output)
     client.close()
+
+
+def test_damaged_files_fail_a_load_that_asks_for_a_check(
+    tmp_path: Path, make_server: MakeServer
+) -> None:
+    """A flipped byte in the weights, a file that is gone, no manifest; mended, the model loads."""
+    model = prepare(
+        PrepareOptions("demo", tmp_path, name="demo", settings={"verify_files": "true"})
+    )
+    weights = model.directory / "1" / "model" / "model.bin"
+    vocabulary = weights.parent / "shared_vocabulary.json"
+    manifest = model.directory / "ct2_model.json"
+    with model.config_file.open("a") as config:
+        config.write("# edited, as it may be\n")
+    server = make_server(tmp_path, server_arguments=["--model-control-mode=explicit"])
+    client = InferenceServerClient(server.grpc_url)
+    good = weights.read_bytes()
+    weights.write_bytes(good[:5000] + bytes([good[5000] ^ 1]) + good[5001:])
+    with pytest.raises(InferenceServerException, match=r"model\.bin has other bytes"):
+        client.load_model("demo")
+    weights.write_bytes(good)
+    for path, text in ((vocabulary, "vocabulary.json is missing"), (manifest, "ct2_model.json is")):
+        content = path.read_bytes()
+        path.unlink()
+        with pytest.raises(InferenceServerException, match=text):
+            client.load_model("demo")
+        path.write_bytes(content)
+    client.load_model("demo")
+    assert client.is_model_ready("demo")

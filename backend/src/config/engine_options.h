@@ -22,6 +22,7 @@ struct EngineOptions {
   std::int64_t max_search_tokens = 0;           // rows x hypotheses searched x length limit of one
                                                 // call; 0 = automatic
   std::int64_t max_queued_rows = 512;           // waiting rows above which Execute blocks
+  bool verify_files = false;                    // hold them against the manifest at load
   bool wait_for_batch = false;                  // Execute returns when its rows are answered
   std::string model_path;                       // relative to the model's folder; empty = found
                                                 // in the version folder

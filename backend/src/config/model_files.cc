@@ -29,4 +29,16 @@ ModelFileConfig ParseModelFileConfig(std::string_view json) {
   return config;
 }
 
+std::map<std::string, std::string> ParseManifestFiles(std::string_view json) {
+  std::map<std::string, std::string> files;
+  try {
+    files = nlohmann::json::parse(json).at("files").get<decltype(files)>();
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "ct2_model.json cannot be read: " + Quote(error.what(), 200));
+  }
+  if (!files.empty()) return files;
+  throw Error(ErrorCode::kInvalidArgument, "ct2_model.json lists no files");
+}
+
 }  // namespace ct2triton

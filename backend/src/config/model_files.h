@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,5 +21,9 @@ struct ModelFileConfig {
 
 // Throws Error(kInvalidArgument) for text that is no JSON object or has a member of another type.
 ModelFileConfig ParseModelFileConfig(std::string_view json);
+
+// The files that the manifest of a prepared model (ct2_model.json) lists: SHA-256 in hexadecimal by
+// path, relative to the model's folder. Throws Error(kInvalidArgument) if it lists none.
+std::map<std::string, std::string> ParseManifestFiles(std::string_view json);
 
 }  // namespace ct2triton

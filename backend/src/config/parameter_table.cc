@@ -183,6 +183,10 @@ std::vector<Parameter> ModelParameters() {
        "Folder of the CTranslate2 files, relative to the model's folder and inside the "
        "repository; empty finds it in the version folder.",
        "../other_model/1/model"},
+      {"verify_files", &E::verify_files, kModel, kNone,
+       "At load, hold the files of a prepared model against the SHA-256 in its ct2_model.json; one "
+       "that is missing or has other bytes fails the load.",
+       "true"},
       {"pad_id", &E::pad_id, kModel, kIds,
        "Id that pads output rows and is stripped from the end of input rows.", "1"},
       {"special_ids", &E::special_ids, kModel, kIds,

@@ -5,6 +5,7 @@
 
 #include "config/auto_complete.h"
 #include "config/tensor_table.h"
+#include "serving/file_check.h"
 #include "triton/guard.h"
 #include "triton/log.h"
 #include "triton/model.h"
@@ -63,6 +64,7 @@ ModelState::ModelState(TRITONBACKEND_Model* model)
       label_("model '" + name_ + "' version " + std::to_string(version_)),
       config_(ReadConfig(model)),
       directory_(FindModelDirectory(ModelFolder(model), version_, config_)) {
+  if (config_.engine.verify_files) VerifyFiles(ModelFolder(model));
   for (const std::string& warning : config_.warnings) LogWarning((label_ + ": " + warning).c_str());
   LogInfo(label_ + ": loading '" + directory_ + "'");
 }
