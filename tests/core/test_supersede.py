@@ -166,7 +166,7 @@ def test_an_equal_row_that_runs_leaves_the_run_to_the_other(
         assert twin.answers[0][0]["ids"] == expected
         if was_superseded and ended_first:
             return
-    # The moment between two steps may be missed every time; the answers were right in any case.
+    # The tiny model is so quick that the moment may be missed every time: that is no failure.
 
 
 def test_the_answer_of_a_beam_search_that_runs_is_thrown_away(
