@@ -42,10 +42,10 @@ lint: install
 	find backend tests -name '*.cc' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 
 asan tsan: install
-	tools/sanitize.sh $@ all
+	tests/sanitize/sanitize.sh $@ all
 
 fuzz: install
-	tools/fuzz.sh --seconds $(FUZZ_SECONDS)
+	tests/fuzz/fuzz.sh --seconds $(FUZZ_SECONDS)
 
 # A good environment that is already there is kept. The lock lets two makes share a checkout.
 .venv/.created:

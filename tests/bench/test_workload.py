@@ -17,7 +17,7 @@ from train_demo.corpus import held_out_sentences
 from train_demo.grammar import read_grammar
 
 TARGETS = ("de", "fr", "it")
-SEED = 11  # python tools/train_demo sample --held-out --count 2000 --seed 11
+SEED = 11  # python demo_model/train_demo sample --held-out --count 2000 --seed 11
 
 
 @pytest.fixture(scope="module")

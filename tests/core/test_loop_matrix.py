@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The decode loop gives CTranslate2's answers: all kinds of decoders, options, and arrivals.
 
-More rows by command: tools/loop_matrix.py.
+More rows by command: tests/core/loop_matrix.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-import loop_matrix
+from core import loop_matrix
 from support.tiny import tiny_engine_model
 from tiny_families import FAMILIES
 
@@ -74,7 +74,7 @@ def test_with_mkl(models: dict[str, Path], mkl: dict[str, str], tmp_path: Path) 
     """CTranslate2 chooses its library of products by processor; here both are run."""
     environment: dict[str, Any] = {"CT2_USE_MKL": "1", **mkl}
     script = (
-        "import sys, pathlib, loop_matrix as m\n"
+        "import sys, pathlib\nfrom core import loop_matrix as m\n"
         "model = m.MatrixModel('t5', pathlib.Path(sys.argv[1]), sys.argv[2])\n"
         "tally = m.run(model, 40, seed=14)\n"
         "assert len(tally.different) <= int(sys.argv[3]), tally.different\n"
@@ -101,4 +101,4 @@ def test_with_each_kernel(models: dict[str, Path], kernels: str, monkeypatch: An
 def _environment() -> dict[str, str]:
     import os
 
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path[1:], str(ROOT / "tools")])}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path[1:]])}

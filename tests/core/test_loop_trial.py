@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import loop_matrix
+from core import loop_matrix
 from ct2_triton import _core
 from support.tiny import tiny_engine_model
 

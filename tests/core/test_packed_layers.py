@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import loop_matrix
+from core import loop_matrix
 from core.test_products import ACTIVATIONS, NAMES, random_rows, same_bits
 from ct2_triton import _core
 from ct2_triton.prepare.shipped import FOLDER

@@ -194,6 +194,13 @@ def test_every_header_compiles_alone() -> None:
     assert {_name(path): text for path, text in complaints.items() if text} == {}
 
 
+def test_tools_know_nothing_of_the_tests() -> None:
+    """Tests may use tools, and nobody may need both to understand either."""
+    files = [path for name in ("tools", "demo_model") for path in (ROOT / name).rglob("*.py")]
+    assert len(files) > 15
+    assert _matches(files, r"\btests\b|(import|from) (support|tiny_|core\b|server\b)") == []
+
+
 # What an absolute path may begin with: folders of every Linux, and those of examples, of images
 # and of URLs. A place of one machine (a home, a checkout, a temporary folder) is none of them.
 # Parts of the names of variables in a model.

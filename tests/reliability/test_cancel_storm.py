@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The short form of the cancel storm; the long one is `python tools/chaos.py storm`."""
+"""The short form of the cancel storm; the long one is `python tests/reliability/chaos.py storm`."""
 
 from __future__ import annotations
 

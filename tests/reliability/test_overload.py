@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The short form of the overload; the long one is `python tools/chaos.py overload`."""
+"""The short form of the overload; the long one is `python tests/reliability/chaos.py overload`."""
 
 from __future__ import annotations
 

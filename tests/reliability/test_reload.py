@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The short form of the reload loop; the long one is `python tools/chaos.py reload`."""
+"""The short form of the reload loop; the long one is `python tests/reliability/chaos.py reload`."""
 
 from __future__ import annotations
 

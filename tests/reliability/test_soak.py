@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The short form of the soak; the long one is `python tools/chaos.py soak`."""
+"""The short form of the soak; the long one is `python tests/reliability/chaos.py soak`."""
 
 from __future__ import annotations
 

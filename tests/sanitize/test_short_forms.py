@@ -34,11 +34,11 @@ def _run(*command: str) -> str:
 
 def test_address_sanitizer_finds_planted_mistakes() -> None:
     """A sanitizer that is silent about these would be silent about everything below."""
-    assert "asan finds use-after-free" in _run("tools/sanitize.sh", "asan", "canary")
+    assert "asan finds use-after-free" in _run("tests/sanitize/sanitize.sh", "asan", "canary")
 
 
 def test_the_core_and_the_backend_under_load() -> None:
-    output = _run("tools/sanitize.sh", "asan", "native", "4")
+    output = _run("tests/sanitize/sanitize.sh", "asan", "native", "4")
     assert "rows answered" in output
     assert "every handle freed" in output
     assert "every row answered" in output
@@ -47,10 +47,10 @@ def test_the_core_and_the_backend_under_load() -> None:
 
 def test_the_tests_of_the_core() -> None:
     ignored = [f"--ignore=tests/core/{name}" for name in SLOW]
-    assert " passed" in _run("tools/sanitize.sh", "asan", "core", "tests/core", *ignored)
+    assert " passed" in _run("tests/sanitize/sanitize.sh", "asan", "core", "tests/core", *ignored)
 
 
 def test_fuzz_targets() -> None:
     """The corpus of each, then a few seconds of new inputs."""
-    output = _run("tools/fuzz.sh", "--seconds", "4")
+    output = _run("tests/fuzz/fuzz.sh", "--seconds", "4")
     assert output.count("number_of_executed_units") == 8

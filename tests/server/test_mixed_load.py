@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Good, bad and cancelled requests at once, while a model is loaded, refused and unloaded.
 
-A few seconds of it with every run of the tests; tools/sanitize.sh runs it longer, on a server
-whose backend is built with a sanitizer. CT2_TRITON_LOAD_SECONDS and CT2_TRITON_LOAD_SEED set it.
+A few seconds of it with every run of the tests; tests/sanitize/sanitize.sh runs it longer, on a
+server whose backend is built with a sanitizer. CT2_TRITON_LOAD_SECONDS and CT2_TRITON_LOAD_SEED
+set it.
 """
 
 from __future__ import annotations

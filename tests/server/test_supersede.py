@@ -197,7 +197,7 @@ def test_a_request_that_is_refused_supersedes_nothing(
 def test_a_storm_of_superseding_requests_leaves_the_server_well(
     make_server: MakeServer, tmp_path: Path, nllb_engine_model: Path, reference: Reference
 ) -> None:
-    """The long form is `python tools/chaos.py supersede --minutes 30`."""
+    """The long form is `python tests/reliability/chaos.py supersede --minutes 30`."""
     write_model(tmp_path, "nllb", nllb_engine_model, configs.plain())
     server = make_server(tmp_path)
     seed = random.SystemRandom().randrange(10**6)

@@ -35,7 +35,7 @@ def tiny_engine_model(
 
 def _key(*parts: str) -> str:
     digest = hashlib.sha256(repr(parts).encode())
-    for source in sorted((ROOT / "tools").glob("tiny_*.py")):
+    for source in sorted((ROOT / "tests" / "tiny").glob("*.py")):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
 

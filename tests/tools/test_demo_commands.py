@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of tools/train_demo: what they print, and a sentence where something is wrong."""
+"""The commands of train_demo: what they print, and a sentence where something is wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "train_demo"
+TOOL = Path(__file__).resolve().parents[2] / "demo_model" / "train_demo"
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -24,7 +24,7 @@ from train_demo.languages import CLDR, LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMENTARY = ROOT / "tools" / "commentary.txt"
-COMMENTARY_SEED = 2  # python tools/train_demo sample --held-out --count 240 --seed 2
+COMMENTARY_SEED = 2  # python demo_model/train_demo sample --held-out --count 240 --seed 2
 
 
 @pytest.fixture(scope="module")

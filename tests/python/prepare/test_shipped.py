@@ -136,7 +136,7 @@ def test_the_weights_are_those_of_the_recorded_training() -> None:
     record = json.loads((CHECKPOINT / "training.json").read_text(encoding="utf-8"))
     for name, checksum in record["files"].items():
         assert hashlib.sha256((CHECKPOINT / name).read_bytes()).hexdigest() == checksum, name
-    grammar = Path(__file__).resolve().parents[3] / "tools" / "train_demo" / "grammar"
+    grammar = Path(__file__).resolve().parents[3] / "demo_model" / "grammar"
     assert record["grammar"] == {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(grammar.glob("*.yaml"))

@@ -18,7 +18,7 @@ struct Avx512VnniTile {
   static void Sums(const Code* rows, int64_t stride, const int8_t* weights, const int32_t* start,
                    int64_t groups, int32_t* sums) {
     // The sums must stay in registers: these loops are unrolled early, so that GCC makes a register
-    // of each element. tools/measure_products.py shows what is lost where a compiler does not.
+    // of each element. measure_products.py shows what is lost where a compiler does not.
     __m512i low[kCount];
     __m512i high[kCount];
 #pragma GCC unroll 16
