@@ -14,6 +14,7 @@
 #include "config/parameters.h"
 #include "engine/device.h"
 #include "engine/library_check.h"
+#include "gate.h"
 #include "queue/call_plan.h"
 #include "queue/supersede_keys.h"
 #include "queue/translator.h"
@@ -33,17 +34,21 @@ struct Answers {
 class Collector : public RowListener, public Supersedable {
  public:
   Collector(size_t rows, CallObserver* observer, Translator* translator,
-            std::optional<size_t> cancel_after)
+            std::optional<size_t> cancel_after, std::shared_ptr<Gate> gate)
       : results_(rows),
         grown_(rows),
         open_(rows),
         observer_(observer),
         translator_(translator),
-        cancel_after_(cancel_after) {}
+        cancel_after_(cancel_after),
+        gate_(std::move(gate)) {}
 
   CallObserver* observer() const noexcept override { return observer_; }
   bool Cancelled() const noexcept override {
-    return superseded_ || (cancel_after_ && asked_++ >= *cancel_after_);
+    const size_t asked = asked_++;
+    const bool cancelled = superseded_ || (cancel_after_ && asked >= *cancel_after_);
+    if (gate_) gate_->Pass(asked);
+    return cancelled;
   }
   bool Superseded() const noexcept override { return superseded_; }
   bool Supersede() noexcept override {
@@ -94,6 +99,7 @@ class Collector : public RowListener, public Supersedable {
   CallObserver* const observer_;
   Translator* const translator_;
   const std::optional<size_t> cancel_after_;
+  const std::shared_ptr<Gate> gate_;
   mutable std::atomic<size_t> asked_ = 0;
 };
 
@@ -140,7 +146,8 @@ class PyTranslator : public CallObserver {
   // `parameters`: one dict for all rows, or a list of one for each.
   Answers Translate(const std::vector<Ids>& source, const std::optional<std::vector<Ids>>& prefix,
                     const py::object& parameters, std::optional<size_t> cancel_after,
-                    const std::string& supersede_key, bool one_by_one) {
+                    const std::string& supersede_key, bool one_by_one,
+                    const std::shared_ptr<Gate>& gate) {
     std::vector<DecodingOptions> options;
     if (py::isinstance<py::dict>(parameters)) {
       options.push_back(ToOptions(parameters));
@@ -155,7 +162,7 @@ class PyTranslator : public CallObserver {
     const py::gil_scoped_release release;
     auto checked = Check(rows, options);
     const auto listener =
-        std::make_shared<Collector>(checked.size(), this, translator_.get(), cancel_after);
+        std::make_shared<Collector>(checked.size(), this, translator_.get(), cancel_after, gate);
     if (!supersede_key.empty()) keys_.Enter(supersede_key, listener);
     if (one_by_one) {
       for (size_t i = 0; i < checked.size(); ++i) {
@@ -222,9 +229,9 @@ py::dict Describe(const Hypothesis& hypothesis) {
 py::list TranslateRows(PyTranslator& translator, const std::vector<Ids>& source,
                        const std::optional<std::vector<Ids>>& prefix, const py::object& parameters,
                        std::optional<size_t> cancel_after, const std::string& supersede_key,
-                       bool one_by_one) {
-  const auto answers =
-      translator.Translate(source, prefix, parameters, cancel_after, supersede_key, one_by_one);
+                       bool one_by_one, const std::shared_ptr<Gate>& gate) {
+  const auto answers = translator.Translate(source, prefix, parameters, cancel_after, supersede_key,
+                                            one_by_one, gate);
   py::list rows;
   for (size_t i = 0; i < answers.rows.size(); ++i) {
     py::list hypotheses;
@@ -363,18 +370,27 @@ void BindTranslation(py::module_& module) {
              "Positions of the waiting rows that go into the next call.");
   module.def("fair_share", &FairShare, py::arg("waiting"), py::arg("running"), py::arg("workers"),
              "Rows that one worker should take at most.");
+  py::class_<Gate, std::shared_ptr<Gate>>(module, "Gate", "Holds a worker while a row of it runs.")
+      .def(py::init<size_t>(), py::arg("held_at") = 0,
+           "`held_at`: how often the worker has asked before whether the client has gone. 0: the "
+           "row is taken, and nothing has run.")
+      .def("wait", &Gate::WaitUntilReached, py::call_guard<py::gil_scoped_release>(),
+           "Wait until a worker is held.")
+      .def("open", &Gate::Open, "Let it go on.");
   py::class_<PyTranslator>(module, "Translator", "A CTranslate2 model as the backend runs it.")
       .def(py::init<const std::string&, const py::dict&, bool, int>(), py::arg("model_directory"),
            py::arg("parameters") = py::dict(), py::arg("gpu") = false, py::arg("device_index") = 0)
       .def("translate", &TranslateRows, py::arg("source"), py::arg("prefix") = py::none(),
            py::arg("parameters") = py::dict(), py::arg("cancel_after") = py::none(),
            py::arg("supersede_key") = "", py::arg("one_by_one") = false,
+           py::arg("gate") = std::shared_ptr<Gate>(),
            "Translate rows of ids; per row its hypotheses, best first. Threads may call at once. "
            "`grown` of the first: the ids that the row reported while it ran. `parameters`: of all "
            "rows, or a list with those of each. "
            "`cancel_after`: the client has gone once the workers have asked so often. "
            "`supersede_key`: a newer call with the same one ends this one. "
-           "`one_by_one`: each row is a request to the queue.")
+           "`one_by_one`: each row is a request to the queue. "
+           "`gate`: where a worker that runs these rows is held.")
       .def_property_readonly("calls", &CallRows,
                              "Rows of each CTranslate2 call so far, as its waiters count them.")
       .def_property_readonly("waiting", &PyTranslator::waiting, "Rows that wait for a worker.")

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import shutil
-import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.engine_truth import END, EngineTruth, ragged_rows
+from core.senders import LONG, Sender, gate, rows_of, wait_until, worker_held
 from ct2_triton import _core
 
 LIMIT = {"beam_size": 1, "max_decoding_length": 40}
@@ -36,28 +37,29 @@ def test_what_fails_in_company_is_run_alone(
     assert result["reported_rows"] == len(sources)
 
 
+def _steps(translator: Any) -> int:
+    return sum(loop["steps"] for loop in translator.loops)
+
+
 def test_a_model_with_one_short_row_is_not_starved(tmp_path: Path, engine_model: Path) -> None:
     """Turns are fair by time: beside 64 long rows of another model it needs few of their steps."""
     shutil.copytree(engine_model, tmp_path / "other")
-    many = _core.Translator(str(engine_model), LOOP)
     few = _core.Translator(str(tmp_path / "other"), LOOP)
-    long = {"beam_size": 1, "min_decoding_length": 120, "max_decoding_length": 120}
-    rows = [[300, 50 + i, 60, END] for i in range(640)]
-    busy = threading.Thread(target=lambda: many.translate(rows, None, long))
-    busy.start()
-    while not many.loops or many.loops[0]["steps"] < 3:
-        assert busy.is_alive()
-
-    def steps() -> int:
-        return sum(loop["steps"] for loop in many.loops)
-
-    before = steps()
-    few.translate([[300, 50, 60, END]], None, {"beam_size": 1, "max_decoding_length": 20})
-    during = steps() - before
-    assert busy.is_alive()
-    # 20 steps of one row take the time of fewer steps of 64 rows; the rest is for a busy machine.
-    assert during < 100
-    busy.join()
+    many = _core.Translator(str(engine_model), LOOP)
+    needed = []
+    for _ in range(10):
+        with gate(held_at=3) as held:
+            busy = Sender(many, rows_of(640), LONG, gate=held)
+            held.wait()
+        before = _steps(many)
+        few.translate([[300, 50, 60, END]], None, {"beam_size": 1, "max_decoding_length": 20})
+        if busy.is_alive():
+            needed.append(_steps(many) - before)
+        busy.ended()
+    # 20 steps of one row take the time of fewer steps of 64 rows. The least of ten: this thread,
+    # too, must be given its turn before it can count.
+    assert needed, "each time it was answered after all the others"
+    assert min(needed) < 100
 
 
 def test_rows_of_a_model_are_in_one_loop_while_others_want_the_threads(
@@ -68,37 +70,38 @@ def test_rows_of_a_model_are_in_one_loop_while_others_want_the_threads(
     for i in range(_core.usable_cores()):
         shutil.copytree(engine_model, tmp_path / str(i))
         models.append(_core.Translator(str(tmp_path / str(i)), LOOP))
-    long = {"beam_size": 1, "min_decoding_length": 100, "max_decoding_length": 100}
-    rows = [[300, 50 + i, 60, END] for i in range(200)]
-    threads = [threading.Thread(target=m.translate, args=(rows, None, long)) for m in models]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ExitStack() as held:
+        for model in models:  # until all of them have rows, no thread is free
+            held.enter_context(worker_held(model))
+        senders = [Sender(model, rows_of(200), LONG) for model in models]
+        for model in models:
+            wait_until(lambda model=model: model.waiting == 200)
+    for sender in senders:
+        assert sender.ended().error is None
     for model in models:
         steps = sorted(loop["steps"] for loop in model.loops)
-        # At the beginning and the end of the test a model is alone for a moment.
+        # At the end of the test a model is alone for a moment.
         assert sum(steps[:-1]) < steps[-1]
 
 
 def test_rows_join_a_loop_that_runs(engine_model: Path, truth: EngineTruth) -> None:
     translator = _core.Translator(str(engine_model), {**LOOP, "inter_threads": "1"})
     sources, prefixes = ragged_rows(truth, 60, seed=5)
-    answers: list[Any] = [None] * 60
-
-    def send(i: int) -> None:
-        answers[i] = translator.translate([sources[i]], [prefixes[i]], LIMIT)
-
-    threads = [threading.Thread(target=send, args=(i,)) for i in range(60)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for answer, source, prefix in zip(answers, sources, prefixes, strict=True):
-        assert [answer[0][0]["ids"]] == truth.hypotheses(source, prefix, **LIMIT)
+    [before] = translator.loops
+    with gate(held_at=2) as step:
+        first = Sender(translator, rows_of(1), LONG, gate=step)
+        step.wait()
+        joining = [
+            Sender(translator, [source], LIMIT, prefix=[prefix])
+            for source, prefix in zip(sources, prefixes, strict=True)
+        ]
+        wait_until(lambda: translator.waiting == 60)
+    for sender, source, prefix in zip(joining, sources, prefixes, strict=True):
+        assert [sender.ended().answers[0][0]["ids"]] == truth.hypotheses(source, prefix, **LIMIT)
+    assert first.ended().error is None
     [loop] = translator.loops
-    assert loop["encoded_rows"] == 60
-    assert loop["steps"] < 60 * 20  # they shared steps
+    assert loop["encoded_rows"] - before["encoded_rows"] == 61
+    assert loop["steps"] - before["steps"] < 120 + 60  # they shared steps
 
 
 def test_keys_and_values_are_bounded(engine_model: Path, truth: EngineTruth) -> None:

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.engine_truth import END
+from core.senders import LONG, SHORT, Sender, rows_of, wait_until, worker_held
 from ct2_triton import _core
 
 ONE_WORKER = {
@@ -19,80 +17,53 @@ ONE_WORKER = {
     "max_batch_rows": "1",
     "decoding": "calls",
 }
-LONG = {"beam_size": 1, "min_decoding_length": 120, "max_decoding_length": 120}
-SHORT = {"beam_size": 1, "max_decoding_length": 2}
-
-
-class Sender(threading.Thread):
-    """A client that waits for its rows."""
-
-    def __init__(
-        self, translator: Any, rows: list[list[int]], *arguments: Any, **more: Any
-    ) -> None:
-        super().__init__(daemon=True)
-        self._work = lambda: translator.translate(rows, None, *arguments, **more)
-        self.error: Exception | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            self._work()
-        except _core.Error as error:
-            self.error = error
-
-
-def _rows(count: int, first: int = 50) -> list[list[int]]:
-    return [[300, first + i, 60, END] for i in range(count)]
-
-
-def _seen(condition: Callable[[], bool], while_alive: threading.Thread) -> bool:
-    """Whether `condition` comes true before the thread ends."""
-    while while_alive.is_alive():
-        if condition():
-            return True
-    return False
 
 
 @pytest.fixture
-def busy(engine_model: Path) -> Iterator[Sender]:
-    """Keeps the one worker busy with many rows, one after the other, most of them waiting."""
-    translator = _core.Translator(str(engine_model), {**ONE_WORKER, "max_queued_rows": "10000"})
-    sender = Sender(translator, _rows(300), LONG, one_by_one=True)
-    assert _seen(lambda: translator.waiting > 100, sender)
-    sender.translator = translator  # type: ignore[attr-defined]
-    yield sender
-    sender.join()
+def large(engine_model: Path) -> Any:
+    """A model of which many rows may wait."""
+    return _core.Translator(str(engine_model), {**ONE_WORKER, "max_queued_rows": "10000"})
 
 
-def test_each_model_has_a_bound_of_its_own(engine_model: Path, busy: Any) -> None:
-    """They share weights, workers and queue; the other one's 300 rows fill no place of this one."""
-    small = _core.Translator(str(engine_model), {**ONE_WORKER, "max_queued_rows": "2"})
-    mine = Sender(small, _rows(2, first=600), SHORT)
-    assert _seen(lambda: small.waiting == 2 and busy.translator.waiting > 10, busy)
-    mine.join()
-    assert mine.error is None
+def _small(engine_model: Path, rows: int) -> Any:
+    """One that shares weights, worker and queue with it, and of which few may wait."""
+    return _core.Translator(str(engine_model), {**ONE_WORKER, "max_queued_rows": str(rows)})
 
 
-def test_equal_rows_count_each(engine_model: Path, busy: Any) -> None:
-    small = _core.Translator(str(engine_model), {**ONE_WORKER, "max_queued_rows": "3"})
-    senders = [Sender(small, _rows(1, first=600), SHORT) for _ in range(8)]
+def test_each_model_has_a_bound_of_its_own(engine_model: Path, large: Any) -> None:
+    """The other one's 100 rows fill no place of this one."""
+    small = _small(engine_model, 2)
+    with worker_held(large):
+        others = Sender(large, rows_of(100), SHORT)
+        wait_until(lambda: large.waiting == 100)
+        mine = Sender(small, rows_of(2, first=600), SHORT)
+        wait_until(lambda: small.waiting == 2)
+    assert mine.ended().error is None
+    assert others.ended().error is None
+
+
+def test_equal_rows_count_each(engine_model: Path, large: Any) -> None:
+    small = _small(engine_model, 3)
+    with worker_held(large):
+        senders = [Sender(small, rows_of(1, first=600), SHORT) for _ in range(8)]
+        wait_until(lambda: small.waiting == 3)
     most = 0
     while any(sender.is_alive() for sender in senders):
         most = max(most, small.waiting)
-    assert most == 3
+    assert most <= 3
     assert all(sender.error is None for sender in senders)
 
 
-def test_rows_whose_clients_have_gone_make_room(engine_model: Path, busy: Any) -> None:
+def test_rows_whose_clients_have_gone_make_room(engine_model: Path, large: Any) -> None:
     """A full queue is searched for them: the next request need not wait until a worker comes."""
-    small = _core.Translator(str(engine_model), {**ONE_WORKER, "max_queued_rows": "2"})
-    gone = [Sender(small, _rows(1, first=600 + i), SHORT, 0) for i in range(2)]
-    assert _seen(lambda: small.waiting == 2, busy)
-    next_one = Sender(small, _rows(1, first=700), SHORT)
-    assert _seen(lambda: not any(sender.is_alive() for sender in gone), busy)
-    assert all("cancelled" in str(sender.error) for sender in gone)
-    next_one.join()
-    assert next_one.error is None
+    small = _small(engine_model, 2)
+    with worker_held(large):
+        gone = [Sender(small, rows_of(1, first=600 + i), SHORT, cancel_after=0) for i in range(2)]
+        wait_until(lambda: small.waiting == 2)
+        next_one = Sender(small, rows_of(1, first=700), SHORT)
+        assert all("cancelled" in str(sender.ended().error) for sender in gone)
+        wait_until(lambda: small.waiting == 1)
+    assert next_one.ended().error is None
 
 
 @pytest.mark.parametrize("decoding", ["calls", "loop"])
@@ -100,13 +71,15 @@ def test_a_request_of_many_rows_takes_turns_with_those_that_come_later(
     engine_model: Path, decoding: str
 ) -> None:
     """It does not hold up a request of one row until its last row has run."""
-    translator = _core.Translator(
-        str(engine_model), {**ONE_WORKER, "max_queued_rows": "10000", "decoding": decoding}
-    )
-    many = Sender(translator, _rows(400), LONG)
-    assert _seen(lambda: translator.waiting > 100, many)
-    one = Sender(translator, _rows(1, first=600), SHORT)
-    assert _seen(lambda: not one.is_alive() and translator.waiting > 10, many)
-    assert one.error is None
-    many.join()
-    assert many.error is None
+    translator = _core.Translator(str(engine_model), {**ONE_WORKER, "decoding": decoding})
+    with worker_held(translator):
+        many = Sender(translator, rows_of(60), LONG)
+        wait_until(lambda: translator.waiting == 60)
+        one = Sender(translator, rows_of(1, first=600), {**SHORT, "max_decoding_length": 2})
+        wait_until(lambda: translator.waiting == 61)
+    assert many.ended().error is None
+    assert one.ended().error is None
+    # A worker reports its calls in order: first the held row, then these.
+    ran = [report["generated_tokens"] for report in translator.reports]
+    assert ran.index(2) <= 10
+    assert sum(translator.calls) == 62

@@ -3,65 +3,17 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.engine_truth import END, EngineTruth
+from core.engine_truth import EngineTruth
+from core.senders import LONG, SHORT, Sender, gate, rows_of, wait_until, worker_held
 from ct2_triton import _core
 
 ONE_WORKER = {"inter_threads": "1", "compute_type": "float32", "max_batch_rows": "1"}
-LONG = {"beam_size": 1, "min_decoding_length": 120, "max_decoding_length": 120}
-SHORT = {"beam_size": 1, "max_decoding_length": 3}
-TRIES = 300  # until the newer one comes at the right moment
-TEXT = "superseded by a newer request with the same supersede_key"
-
-Rows = list[list[int]]
-
-
-class Sender(threading.Thread):
-    """A client that waits for its rows."""
-
-    def __init__(
-        self, translator: Any, rows: Rows, options: dict[str, Any], key: str = "", **more: Any
-    ) -> None:
-        super().__init__(daemon=True)
-        self._work = lambda: translator.translate(rows, None, options, supersede_key=key, **more)
-        self.answers: Any = None
-        self.error: _core.Error | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            self.answers = self._work()
-        except _core.Error as error:
-            self.error = error
-
-    def superseded(self) -> bool:
-        """Waits for the end."""
-        self.join()
-        if self.error is None:
-            return False
-        assert str(self.error) == TEXT
-        assert self.error.code == "cancelled"
-        return True
-
-
-def _rows(count: int, first: int = 50) -> Rows:
-    return [[300, first + i, 60, END] for i in range(count)]
-
-
-def _wait(condition: Callable[[], bool], while_alive: threading.Thread) -> None:
-    while not condition():
-        assert while_alive.is_alive(), "the condition did not come true in time"
-
-
-def _wait_or_end(condition: Callable[[], bool], sender: threading.Thread) -> None:
-    while sender.is_alive() and not condition():
-        pass
 
 
 @pytest.fixture(params=["calls", "loop"])
@@ -72,122 +24,115 @@ def translator(request: pytest.FixtureRequest, engine_model: Path) -> Iterator[A
     assert made.waiting == 0
 
 
-@pytest.fixture
-def busy(translator: Any) -> Iterator[Sender]:
-    """Keeps the one worker busy with many rows, one after the other."""
-    sender = Sender(translator, _rows(200), LONG, one_by_one=True)
-    _wait(lambda: translator.waiting > 100, sender)
-    yield sender
-    assert not sender.superseded()
-    assert sender.answers is not None
-
-
 def test_rows_that_wait_are_dropped_and_answered_at_once(
-    translator: Any, busy: Sender, truth: EngineTruth
+    translator: Any, truth: EngineTruth
 ) -> None:
-    older = Sender(translator, _rows(5, first=600), SHORT, "a")
-    _wait(lambda: translator.supersede_keys == 1, busy)
-    newer = Sender(translator, _rows(1, first=700), SHORT, "a")
-    assert older.superseded()
-    assert busy.is_alive()  # nothing was run for it: hundreds of rows wait before
+    [row] = rows_of(1, first=700)
+    with worker_held(translator):
+        older = Sender(translator, rows_of(5, first=600), SHORT, "a")
+        wait_until(lambda: translator.waiting == 5)
+        newer = Sender(translator, [row], SHORT, "a")
+        assert older.superseded()  # while no worker is free
+        wait_until(lambda: translator.waiting == 1)
     assert not newer.superseded()
-    [expected] = truth.hypotheses(_rows(1, first=700)[0], [], **SHORT)
-    assert newer.answers[0][0]["ids"] == expected
+    assert newer.answers[0][0]["ids"] == truth.hypotheses(row, [], **SHORT)[0]
     assert translator.superseded == 1
+    assert sum(translator.calls) == 2
 
 
-def test_other_keys_and_requests_without_one_are_left_alone(translator: Any, busy: Sender) -> None:
-    others = [Sender(translator, _rows(1, first=600), SHORT, key) for key in ("b", "A", "a ", "")]
-    older = Sender(translator, _rows(1, first=610), SHORT, "a")
-    _wait(lambda: translator.supersede_keys == 4, busy)
-    newer = Sender(translator, _rows(1, first=620), SHORT, "a")
-    assert older.superseded()
+def test_other_keys_and_requests_without_one_are_left_alone(translator: Any) -> None:
+    with worker_held(translator):
+        others = [
+            Sender(translator, rows_of(1, first=600), SHORT, key) for key in ("b", "A", "a ", "")
+        ]
+        older = Sender(translator, rows_of(1, first=610), SHORT, "a")
+        wait_until(lambda: translator.waiting == 5)
+        newer = Sender(translator, rows_of(1, first=620), SHORT, "a")
+        assert older.superseded()
     assert not any(sender.superseded() for sender in [*others, newer])
 
 
-def test_an_equal_row_of_another_key_keeps_its_answer(
-    translator: Any, busy: Sender, truth: EngineTruth
-) -> None:
+def test_an_equal_row_of_another_key_keeps_its_answer(translator: Any, truth: EngineTruth) -> None:
     """Equal rows share a run: the one that is superseded leaves it to the other."""
-    row = _rows(1, first=600)
-    older = Sender(translator, row, SHORT, "a")
-    twin = Sender(translator, row, SHORT, "b")
-    _wait(lambda: translator.supersede_keys == 2, busy)
-    newer = Sender(translator, _rows(1, first=700), SHORT, "a")
-    assert older.superseded()
-    assert busy.is_alive()
+    [row] = rows_of(1, first=600)
+    with worker_held(translator):
+        older, twin = (Sender(translator, [row], SHORT, key) for key in ("a", "b"))
+        wait_until(lambda: translator.waiting == 2)
+        newer = Sender(translator, rows_of(1, first=700), SHORT, "a")
+        assert older.superseded()
     assert not twin.superseded()
     assert not newer.superseded()
-    [expected] = truth.hypotheses(row[0], [], **SHORT)
-    assert twin.answers[0][0]["ids"] == expected
+    assert twin.answers[0][0]["ids"] == truth.hypotheses(row, [], **SHORT)[0]
 
 
-def test_each_of_many_is_ended_by_the_next(translator: Any, busy: Sender) -> None:
-    senders = [Sender(translator, _rows(2, first=400), SHORT, "a")]
-    _wait(lambda: translator.supersede_keys == 1, busy)
-    for i in range(1, 20):
-        senders.append(Sender(translator, _rows(2, first=400 + i), SHORT, "a"))
-        _wait(lambda: translator.superseded == len(senders) - 1, busy)
+def test_each_of_many_is_ended_by_the_next(translator: Any) -> None:
+    senders = []
+    with worker_held(translator):
+        for i in range(20):
+            senders.append(Sender(translator, rows_of(2, first=400 + i), SHORT, "a"))
+            wait_until(lambda i=i: translator.superseded == i and translator.waiting == 2)
     assert [sender.superseded() for sender in senders] == [True] * 19 + [False]
 
 
+def _steps(translator: Any) -> int:
+    return sum(loop["steps"] for loop in translator.loops)
+
+
 def test_a_greedy_row_that_runs_ends_at_the_next_step(translator: Any, truth: EngineTruth) -> None:
-    """The report of its call shows it: the row failed, in fewer steps than it was to take."""
-    row = _rows(1, first=600)
-    for _ in range(TRIES):
-        calls = len(translator.calls)
-        older = Sender(translator, row, LONG, "a")
-        _wait_or_end(lambda: translator.supersede_keys == 1, older)
-        newer = Sender(translator, _rows(1, first=700), SHORT, "a")
-        was_superseded = older.superseded()
-        assert not newer.superseded()
-        reports = translator.reports[calls:]
-        if was_superseded and reports[0]["failed_rows"] == 1:
-            return
-    pytest.fail("never superseded while it ran")
+    [row] = rows_of(1, first=700)
+    before = _steps(translator)
+    with gate(held_at=10) as step:
+        older = Sender(translator, rows_of(1, first=600), LONG, "a", gate=step)
+        step.wait()
+        newer = Sender(translator, [row], SHORT, "a")
+        wait_until(lambda: translator.superseded == 1)
+    assert older.superseded()
+    assert not newer.superseded()
+    assert newer.answers[0][0]["ids"] == truth.hypotheses(row, [], **SHORT)[0]
+    assert [report["failed_rows"] for report in translator.reports] == [1, 0]
+    assert _steps(translator) - before <= 11 + SHORT["max_decoding_length"]
 
 
 def test_an_equal_row_that_runs_leaves_the_run_to_the_other(
     translator: Any, truth: EngineTruth
 ) -> None:
     """The older one is answered between two steps, while the run goes on for its twin."""
-    row = _rows(1, first=600)
-    [expected] = truth.hypotheses(row[0], [], **LONG)
-    for _ in range(TRIES):
-        first = Sender(translator, _rows(3), LONG)
-        _wait_or_end(lambda: translator.waiting > 0, first)
-        older, twin = (Sender(translator, row, LONG, key) for key in ("a", "b"))
-        first.join()
-        newer = Sender(translator, _rows(1, first=700), SHORT, "a")
-        was_superseded = older.superseded()
-        ended_first = twin.is_alive()
-        assert not twin.superseded()
-        assert not newer.superseded()
-        assert twin.answers[0][0]["ids"] == expected
-        if was_superseded and ended_first:
-            return
-    # The tiny model is so quick that the moment may be missed every time: that is no failure.
+    [row] = rows_of(1, first=600)
+    with gate(held_at=10) as step, gate() as next_step:
+        with worker_held(translator):
+            older = Sender(translator, [row], LONG, "a", gate=step)
+            wait_until(lambda: translator.waiting == 1)
+            # It is asked only once the older one no longer waits: at the step after that.
+            twin = Sender(translator, [row], LONG, "b", gate=next_step)
+            wait_until(lambda: translator.waiting == 2)
+        step.wait()
+        newer = Sender(translator, rows_of(1, first=700), SHORT, "a")
+        wait_until(lambda: translator.superseded == 1)
+        step.open()
+        assert older.superseded()
+        next_step.wait()
+        assert twin.is_alive()  # held in the middle of its run
+    assert not twin.superseded()
+    assert not newer.superseded()
+    assert twin.answers[0][0]["ids"] == truth.hypotheses(row, [], **LONG)[0]
+    assert twin.answers[0][0]["grown"] == twin.answers[0][0]["ids"]
 
 
-def test_the_answer_of_a_beam_search_that_runs_is_thrown_away(
-    translator: Any, truth: EngineTruth
-) -> None:
-    beam = {**LONG, "beam_size": 4}
-    for _ in range(TRIES):
-        older = Sender(translator, _rows(1, first=600), beam, "a")
-        _wait_or_end(lambda: translator.supersede_keys == 1, older)
-        _wait_or_end(lambda: translator.waiting == 0, older)
-        newer = Sender(translator, _rows(1, first=700), SHORT, "a")
-        was_superseded = older.superseded()
-        assert not newer.superseded()
-        if was_superseded:
-            return
-    pytest.fail("never superseded while it ran")
+def test_the_answer_of_a_beam_search_that_runs_is_thrown_away(translator: Any) -> None:
+    with gate() as start:
+        beams = {**LONG, "beam_size": 4}
+        older = Sender(translator, rows_of(1, first=600), beams, "a", gate=start)
+        start.wait()
+        newer = Sender(translator, rows_of(1, first=700), SHORT, "a")
+        wait_until(lambda: translator.superseded == 1)
+    assert older.superseded()
+    assert not newer.superseded()
+    assert LONG["max_decoding_length"] in [one["generated_tokens"] for one in translator.reports]
 
 
 def test_a_request_that_has_its_answer_is_not_superseded(translator: Any) -> None:
     for _ in range(3):
-        assert translator.translate(_rows(1), None, SHORT, supersede_key="a")
+        assert translator.translate(rows_of(1), None, SHORT, supersede_key="a")
     assert translator.superseded == 0
 
 
