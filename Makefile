@@ -20,7 +20,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 OLDEST_ENGINE := $(shell sed -n 's/.*"ctranslate2>=\([0-9.]*\),.*/\1/p' pyproject.toml)
 
-BUILD_TOOLS := scikit-build-core pybind11 nlohmann-json cmake ninja
+BUILD_TOOLS := scikit-build-core pybind11 nlohmann-json hatch-fancy-pypi-readme cmake ninja
 EXTRAS := client,server,convert,bench,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
   $(shell find backend -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')

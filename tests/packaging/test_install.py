@@ -23,6 +23,7 @@ from ct2_triton.serve.installation import find_server
 from ct2_triton.serve.ports import find_free_ports
 from ct2_triton.serve.process import LoggedProcess
 from support.repository import write_model
+from support.wheels import build_wheel, run_program
 
 # Compiles the whole backend; more on a busy machine.
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
@@ -45,13 +46,13 @@ with TritonServer(ServerOptions([Path(sys.argv[1])])) as server:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The whole wheel. Compiled incrementally in build/wheel-test."""
-    return _build_wheel(ROOT, tmp_path_factory.mktemp("wheel"), build_dir="build/wheel-test")
+    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"), build_dir="build/wheel-test")
 
 
 @pytest.fixture(scope="module")
 def toolkit_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python toolkit alone."""
-    return _build_wheel(
+    return build_wheel(
         ROOT,
         tmp_path_factory.mktemp("wheel"),
         build_dir="build/toolkit-test",
@@ -72,7 +73,7 @@ def test_the_wheel_has_the_plugin_and_no_sources(wheel: Path) -> None:
 def test_the_wheel_serves_a_model(wheel: Path, tmp_path: Path, nllb_engine_model: Path) -> None:
     python = _environment("wheel", wheel)
     write_model(tmp_path / "repository", "nllb", nllb_engine_model)
-    output = _run(python, "-c", _SERVE, tmp_path / "repository").stdout
+    output = run_program(python, "-c", _SERVE, tmp_path / "repository").stdout
     package, version, state = output.split()
     assert Path(package).is_relative_to(python.parents[1])
     assert version.startswith("4.")
@@ -85,7 +86,7 @@ def test_an_installed_backend_runs_in_a_plain_server(
     """The copy needs neither this package nor the ctranslate2 wheel."""
     python = _environment("wheel", wheel)
     target = tmp_path / "backends" / "ctranslate2"
-    _run(python.with_name("ct2-serve"), "--install-backend", target.parent)
+    run_program(python.with_name("ct2-serve"), "--install-backend", target.parent)
     assert not any(path.is_symlink() for path in target.iterdir())
     write_model(tmp_path / "repository", "nllb", nllb_engine_model)
     ports = find_free_ports("127.0.0.1")
@@ -114,20 +115,20 @@ def test_the_toolkit_installs_without_a_compiler(toolkit_wheel: Path) -> None:
 
 def test_the_toolkit_says_that_the_plugin_is_missing(toolkit_wheel: Path, tmp_path: Path) -> None:
     python = _environment("toolkit", toolkit_wheel)
-    result = _run(
+    result = run_program(
         python.with_name("ct2-serve"), "--model-repository", tmp_path, "--free-ports", expect=1
     )
     assert result.stderr.startswith("ct2-serve: this installation of ct2-triton has no Triton back")
     assert result.stderr.count("\n") == 1
-    _run(python, "-c", "import ct2_triton.client, ct2_triton.prepare, ct2_triton.serve")
+    run_program(python, "-c", "import ct2_triton.client, ct2_triton.prepare, ct2_triton.serve")
     for command in ("ct2-bench", "ct2-prepare", "ct2-translate"):
-        assert "0.1.0" in _run(python.with_name(command), "--version").stdout
+        assert "0.1.0" in run_program(python.with_name(command), "--version").stdout
 
 
 def test_the_toolkit_holds_the_demo_model(toolkit_wheel: Path, tmp_path: Path) -> None:
     python = _environment("toolkit", toolkit_wheel)
     repository = tmp_path / "repository"
-    _run(python.with_name("ct2-prepare"), "demo", "--model-repository", repository)
+    run_program(python.with_name("ct2-prepare"), "demo", "--model-repository", repository)
     assert (repository / "demo" / "config.pbtxt").is_file()
 
 
@@ -142,20 +143,8 @@ def test_a_failed_compile_fails_the_install(tmp_path: Path) -> None:
     with (source / "backend" / "src" / "error.cc").open("a") as stream:
         stream.write("\n#error a mistake\n")
     with pytest.raises(subprocess.CalledProcessError) as caught:
-        _build_wheel(source, tmp_path, build_dir=str(tmp_path / "build"))
+        build_wheel(source, tmp_path, build_dir=str(tmp_path / "build"))
     assert "#error a mistake" in caught.value.stdout
-
-
-def _build_wheel(
-    source: Path, output: Path, *, build_dir: str, definition: str | None = None
-) -> Path:
-    command = ["-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", output]
-    command += ["--disable-pip-version-check", "--config-settings", f"build-dir={build_dir}"]
-    if definition is not None:
-        command += ["--config-settings", f"cmake.define.{definition}"]
-    _run(Path(sys.executable), *command, source)
-    (wheel,) = output.glob("*.whl")
-    return wheel
 
 
 def _environment(name: str, wheel: Path) -> Path:
@@ -164,30 +153,10 @@ def _environment(name: str, wheel: Path) -> Path:
     venv.create(folder, clear=True, symlinks=True, with_pip=False)
     python = folder / "bin" / "python"
     (site,) = folder.glob("lib/python*/site-packages")
-    _run(
+    run_program(
         Path(sys.executable), "-m", "pip", "--python", python, "--disable-pip-version-check",
         "install", "--quiet", "--no-deps", "--no-index", wheel,
     )  # fmt: skip
     # As a plain path: the editable install's own hook in there is not run.
     (site / "borrowed.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     return python
-
-
-def _run(
-    program: Path, *arguments: str | Path, expect: int = 0
-) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    result = subprocess.run(
-        [program, *arguments],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE if expect else subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if result.returncode != expect:
-        sys.stderr.write(f"{result.stdout}{result.stderr or ''}")  # for pytest's report
-        raise subprocess.CalledProcessError(
-            result.returncode, [program, *arguments], result.stdout, result.stderr
-        )
-    return result

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The site is built as its workflow builds it: a link or an anchor that leads nowhere fails it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from support.wheels import run_program
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_site_builds(tmp_path: Path) -> None:
+    mkdocs = Path(sys.executable).with_name("mkdocs")
+    run_program(
+        mkdocs, "build", "--strict", "--config-file", ROOT / "mkdocs.yml", "--site-dir", tmp_path
+    )
+    api = (tmp_path / "api" / "index.html").read_text()
+    for name in ("TranslationClient.translate", "ServerOptions", "prepare"):
+        assert name in api, f"{name} is not in the API reference"
+    parameters = (tmp_path / "parameters" / "index.html").read_text()
+    assert "max_batch_tokens" in parameters
+    for page in tmp_path.rglob("*.html"):
+        assert 'href="../README.md' not in page.read_text(), page
