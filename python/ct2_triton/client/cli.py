@@ -57,18 +57,7 @@ _LINE_ERRORS = (RequestRejectedError, DeadlineExceededError, ConnectionLostError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("files", nargs="*", type=Path, help="read these files (default: stdin)")
-    parser.add_argument(
-        "-i", "--input", action="append", default=[], type=Path, metavar="FILE", help="one more"
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="write the translation to this file, or those of several files into this folder; a "
-        "line for each line; run again, it goes on where it was interrupted",
-    )
+    _add_text_arguments(parser)
     parser.add_argument("--model", required=True, help="name of the model on the server")
     parser.add_argument("--from", dest="source", metavar="LANGUAGE", help="language of the text")
     parser.add_argument(
@@ -87,13 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     place.add_argument(
         "--tokenizer", type=Path, metavar="FOLDER", help="a prepared model's tokenizer folder"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object for each line")
-    parser.add_argument(
-        "--json-input",
-        action="store_true",
-        help="standard input is JSON lines: strings, or objects with a 'text' (files that are such "
-        "are named *.jsonl)",
     )
     parser.add_argument("--beam-size", type=int, metavar="N", help="short for --option beam_size=N")
     parser.add_argument(
@@ -119,6 +101,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lines under way at once (default: %(default)s)",
     )
     add_connection_arguments(parser)
+
+
+def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares what is read and what is written."""
+    parser.add_argument("files", nargs="*", type=Path, help="read these files (default: stdin)")
+    parser.add_argument(
+        "-i", "--input", action="append", default=[], type=Path, metavar="FILE", help="one more"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the translation to this file, or those of several files into this folder; a "
+        "line for each line; run again, it goes on where it was interrupted",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object for each line")
+    parser.add_argument(
+        "--json-input",
+        action="store_true",
+        help="standard input is JSON lines: strings, or objects with a 'text' (files that are such "
+        "are named *.jsonl)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
