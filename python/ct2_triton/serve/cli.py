@@ -4,6 +4,7 @@
   ct2-serve demo                               a small model of the package, without a download
   ct2-serve facebook/nllb-200-distilled-600M   prepares it first where it is missing
   ct2-serve                                    all models of the model repository
+  ct2-serve --check                            says what is wrong, and translates a sentence
   ct2-serve demo -- --log-verbose=1            what stands after '--' goes to tritonserver
 
 The server is the one that TRITONSERVER names, else that on PATH, in /opt/tritonserver or in the
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from ct2_triton.arguments import duration
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
-from ct2_triton.serve import model_configs
+from ct2_triton.serve import doctor, model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
 from ct2_triton.serve.chosen_models import choose_models, repository_of
 from ct2_triton.serve.command import exposure_warnings, http_warnings
@@ -68,6 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="copy the backend, self-contained, into this backends folder of a server, and end",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="serve nothing: look at server, engine, processor, GPU, ports and models, translate a "
+        "sentence, and say what is wrong",
     )
     parser.add_argument(
         "--force", action="store_true", help="with --install-backend: replace the one there"
@@ -135,20 +142,13 @@ def run(args: argparse.Namespace) -> int:
         print(f"installed the backend in {target}")
         return 0
     _check_server_arguments(args.passed_on)
+    if args.check:
+        return _check(args)
     find_server()  # before hours of preparing for a server that is not there
     find_backend_files()
     signal.signal(signal.SIGTERM, _exit_on_signal)
     with _open_log(args.log_file) as log:
-        options = ServerOptions(
-            model_repositories=_repositories(args),
-            host=args.host,
-            http_host=args.http_host,
-            ports=None
-            if args.free_ports
-            else Ports(args.http_port, args.grpc_port, args.metrics_port),
-            server_arguments=args.passed_on,
-            log=log,
-        )
+        options = _options(args, _repositories(args), log)
         for warning in exposure_warnings(options):
             _warn(warning)
         _check_model_configs(options)
@@ -156,6 +156,32 @@ def run(args: argparse.Namespace) -> int:
             for note in verify_models(options.model_repositories):
                 _warn(note)
         return _serve(TritonServer(options), args.start_timeout)
+
+
+def _options(
+    args: argparse.Namespace, repositories: list[Path], log: TextIO | None = None
+) -> ServerOptions:
+    ports = Ports(args.http_port, args.grpc_port, args.metrics_port)
+    return ServerOptions(
+        model_repositories=repositories,
+        host=args.host,
+        http_host=args.http_host,
+        ports=None if args.free_ports else ports,
+        server_arguments=args.passed_on,
+        log=log,
+    )
+
+
+def _check(args: argparse.Namespace) -> int:
+    """Prints what was found; 1 if anything is wrong."""
+    options = _options(args, args.model_repository or [default_repository()])
+    wrong = 0
+    for finding in doctor.examine(options, args.models, args.start_timeout):
+        wrong += finding.is_wrong
+        print(
+            f"{'wrong' if finding.is_wrong else 'ok':6}{finding.what:13}{finding.text}", flush=True
+        )
+    return int(wrong > 0)
 
 
 def _serve(server: TritonServer, start_timeout_s: float) -> int:
