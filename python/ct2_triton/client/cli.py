@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.results import Hypothesis, Translation
     from ct2_triton.client.stream import StreamItem
 
+_LOG = logging.getLogger(__name__)
 # What concerns one line alone; anything else ends the command.
 _LINE_ERRORS = (RequestRejectedError, DeadlineExceededError, ConnectionLostError)
 
@@ -139,7 +140,6 @@ def run(args: argparse.Namespace) -> int:
         Ct2TritonError: Nothing can be translated.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
-    logging.basicConfig(format="ct2-translate: %(message)s")
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
     try:
@@ -204,7 +204,7 @@ async def _translate_file(
 ) -> int:
     """Translates what is not translated yet; returns how many lines failed."""
     if job.is_done():
-        print(f"ct2-translate: {job.output} is there: kept", file=sys.stderr)
+        _LOG.info("%s is there: kept", job.output)
         return 0
     with partial_file(job, settings) as output:
         progress = Progress(_count(job.source), output.done)
@@ -267,7 +267,8 @@ class _Printer:
         self._lines: dict[int, list[StreamItem]] = {}
         self._done = 0
         is_free = progress is not None or not sys.stdout.isatty()
-        self._shows_progress = sys.stderr.isatty() and is_free
+        is_wanted = _LOG.isEnabledFor(logging.INFO)
+        self._shows_progress = sys.stderr.isatty() and is_free and is_wanted
 
     def add(self, item: StreamItem) -> None:
         """Takes one item; the stream keeps the order of the lines in each language."""
@@ -292,7 +293,7 @@ class _Printer:
             raise type(error)(f"{untranslated}: {error}") from error
         self.failed += 1
         where = str(item.sentence) + (f", {item.target}" if item.target else "")
-        print(f"ct2-translate: {where}: {error}", file=sys.stderr)
+        _LOG.error("%s: %s", where, error)
 
     def _print(self, items: list[StreamItem]) -> None:
         if self._as_json:

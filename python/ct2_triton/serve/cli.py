@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 PASSES_ON = True  # what stands after "--" are arguments of another program
+_LOG = logging.getLogger(__name__)
 _EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
@@ -150,11 +152,11 @@ def run(args: argparse.Namespace) -> int:
     with _open_log(args.log_file) as log:
         options = _options(args, _repositories(args), log)
         for warning in exposure_warnings(options):
-            _warn(warning)
+            _LOG.warning(warning)
         _check_model_configs(options)
         if args.verify:
             for note in verify_models(options.model_repositories):
-                _warn(note)
+                _LOG.warning(note)
         return _serve(TritonServer(options), args.start_timeout)
 
 
@@ -189,7 +191,7 @@ def _serve(server: TritonServer, start_timeout_s: float) -> int:
         server.start(start_timeout_s)
         received = _forward_signals(server)
         for warning in http_warnings(server.options, server.version()):
-            _warn(warning)
+            _LOG.warning(warning)
         _print_ready(server)
         exit_code = server.process.wait()
     finally:
@@ -217,7 +219,7 @@ def _repositories(args: argparse.Namespace) -> list[Path]:
     """Gives what the server is to load: whole repositories, or the models named of them."""
     repositories = args.model_repository or [default_repository()]
     if args.models:
-        return [repository_of(choose_models(args.models, repositories, _tell))]
+        return [repository_of(choose_models(args.models, repositories, _LOG.info))]
     if all(map(_is_empty, repositories)) and "--model-control-mode" not in " ".join(args.passed_on):
         raise ModelRepositoryError(
             f"{', '.join(map(str, repositories))} has no model: name one that is to be prepared, "
@@ -233,7 +235,7 @@ def _is_empty(repository: Path) -> bool:
 def _check_model_configs(options: ServerOptions) -> None:
     configs = model_configs.read_model_configs(options.model_repositories)
     for warning in model_configs.warnings(configs):
-        _warn(warning)
+        _LOG.warning(warning)
     if count_gpus() > 0:
         _check_cublas()
         return
@@ -243,14 +245,14 @@ def _check_model_configs(options: ServerOptions) -> None:
     # With one of these flags the server can do without the models complained of.
     if options.has_argument("--model-control-mode") or options.has_argument("--exit-on-error"):
         for complaint in complaints:
-            _warn(complaint)
+            _LOG.warning(complaint)
         return
     raise ModelRepositoryError("\n".join(complaints))
 
 
 def _check_cublas() -> None:
     if not has_cublas():
-        _warn(
+        _LOG.warning(
             f"CTranslate2 needs {CUBLAS} on a GPU and the loader does not find it: models on a GPU "
             "will fail; 'pip install nvidia-cublas-cu12', or put it on LD_LIBRARY_PATH"
         )
@@ -260,7 +262,7 @@ def _print_ready(server: TritonServer) -> None:
     states = server.model_states()
     for state in states:
         if state.state == "UNAVAILABLE":
-            _warn(f"model '{state.name}' is not available: {state.reason}")
+            _LOG.warning(f"model '{state.name}' is not available: {state.reason}")
     ready = sorted({state.name for state in states if state.state == "READY"})
     print(f"ready; models: {', '.join(ready) or 'none'}")
     print(f"  gRPC     {server.grpc_url}")
@@ -306,11 +308,3 @@ def _open_log(path: Path | None) -> Iterator[TextIO]:
     finally:
         with contextlib.suppress(OSError):  # a full disk: what is left in the buffer is lost
             log.close()
-
-
-def _tell(line: str) -> None:
-    print(f"ct2-serve: {line}", file=sys.stderr, flush=True)
-
-
-def _warn(text: str) -> None:
-    print(f"ct2-serve: warning: {text}", file=sys.stderr, flush=True)
