@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import os
 import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 import ct2_triton
+from ct2_triton.completion import add_completion_argument
 from ct2_triton.environment import add_variables
 from ct2_triton.errors import Ct2TritonError
+from ct2_triton.logs import add_log_arguments, set_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_LOG = logging.getLogger(__name__)
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 
@@ -47,6 +51,8 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
     parser.add_argument(
         "--version", action="version", version=f"{program} {ct2_triton.__version__}"
     )
+    add_log_arguments(parser)
+    add_completion_argument(parser)
     module.add_arguments(parser)
     add_variables(parser, os.environ)
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -54,11 +60,13 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
     if getattr(module, "PASSES_ON", False) and "--" in arguments:
         mark = arguments.index("--")
         arguments, passed_on = arguments[:mark], arguments[mark + 1 :]
-    args = parser.parse_args(arguments, argparse.Namespace(passed_on=passed_on))
+    args = parser.parse_args(arguments, argparse.Namespace(passed_on=passed_on, log_level=None))
+    set_up(parser, args.log_level, os.environ)
     try:
         return int(module.run(args))
     except Ct2TritonError as error:
         print(f"{program}: {error}", file=sys.stderr)
+        _LOG.debug("this is where:", exc_info=True)
         return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

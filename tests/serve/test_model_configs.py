@@ -52,6 +52,23 @@ def test_a_queue_policy_is_warned_of(tmp_path: Path, setting: str) -> None:
     assert "instead" in warning
 
 
+def test_what_only_looks_like_a_setting_is_none(tmp_path: Path) -> None:
+    """Text is read as Triton reads it: braces, strings and other messages do not confuse it."""
+    repository = _repository(
+        tmp_path,
+        strings=_OURS + 'parameters { key: "k" value { string_value: "max_queue_size: 5" } }',
+        other=_OURS + "sequence_batching { oldest { max_candidate_sequences: 4 } }",
+        newer=_OURS + "a_setting_of_next_year { max_queue_size: 5 }",
+    )
+    configs = read_model_configs([repository])
+    assert warnings(configs) == []
+    assert [config.is_ours for config in configs] == [True, True, True]
+
+
+def test_a_config_that_triton_cannot_read_is_left_to_it(tmp_path: Path) -> None:
+    assert warnings(read_model_configs([_repository(tmp_path, torn=_OURS + "dynamic_b")])) == []
+
+
 @pytest.mark.parametrize("value", ["{ enable: true }", "{enable:true}", ": { enable: 1 }"])
 def test_a_response_cache_is_warned_of(tmp_path: Path, value: str) -> None:
     text = f"{_OURS}response_cache {value}"

@@ -18,7 +18,7 @@ languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds)
 from __future__ import annotations
 
 import asyncio
-import sys
+import logging
 import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
@@ -86,6 +86,8 @@ _FULL = (
 )
 _FULL_SHAPE = "transformer-base"
 
+_LOG = logging.getLogger(__name__)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
@@ -129,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
     for scenario in result.scenarios:
         console.print(_rich_table(brief_table(result, scenario)))
     for warning in warnings(result):
-        print(f"ct2-bench: {warning}", file=sys.stderr)
+        _LOG.warning(warning)
     _write(result, folder)
     print(f"report: {folder / 'report.md'}; plots and all samples (run.json) beside it")
     return 0

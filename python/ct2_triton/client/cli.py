@@ -9,6 +9,7 @@ language where there are several. Files are translated with -i and -o:
     deu_Latn  Guten Morgen.
     fra_Latn  Bonjour.
     ct2-translate --model nllb --from en --to de -i book.txt -o book.de.txt
+    ct2-translate --model nllb --from en --to de -i film.srt -o film.de.srt
 """
 
 from __future__ import annotations
@@ -20,13 +21,12 @@ import logging
 import os
 import sys
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ct2_triton.client.blocking import iterate_in_thread, read_lines
+from ct2_triton.client.blocking import iterate_in_thread
 from ct2_triton.client.client import DEFAULT_TIMEOUT_S, TranslationClient
 from ct2_triton.client.connection_arguments import (
     add_connection_arguments,
@@ -34,8 +34,9 @@ from ct2_triton.client.connection_arguments import (
     names,
 )
 from ct2_triton.client.files import Job, Progress, count_lines, partial_file, plan
+from ct2_triton.client.inputs import Line, read_inputs
 from ct2_triton.client.retry import RetryPolicy
-from ct2_triton.client.stream import Sentence
+from ct2_triton.client.subtitles import is_subtitles, read_subtitles, write_subtitles
 from ct2_triton.default_repository import DEFAULT_TEXT
 from ct2_triton.errors import (
     ClientError,
@@ -50,36 +51,14 @@ if TYPE_CHECKING:
     from ct2_triton.client.results import Hypothesis, Translation
     from ct2_triton.client.stream import StreamItem
 
+_LOG = logging.getLogger(__name__)
 # What concerns one line alone; anything else ends the command.
 _LINE_ERRORS = (RequestRejectedError, DeadlineExceededError, ConnectionLostError)
 
 
-@dataclass(frozen=True)
-class _Line(Sentence):
-    """A line of the input, with its number in its file; no file is standard input."""
-
-    number: int = 0
-    file: Path | None = None
-
-    def __str__(self) -> str:
-        """Names the line as compilers do."""
-        return f"line {self.number}" if self.file is None else f"{self.file}:{self.number}"
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("files", nargs="*", type=Path, help="read these files (default: stdin)")
-    parser.add_argument(
-        "-i", "--input", action="append", default=[], type=Path, metavar="FILE", help="one more"
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="write the translation to this file, or those of several files into this folder; a "
-        "line for each line; run again, it goes on where it was interrupted",
-    )
+    _add_text_arguments(parser)
     parser.add_argument("--model", required=True, help="name of the model on the server")
     parser.add_argument("--from", dest="source", metavar="LANGUAGE", help="language of the text")
     parser.add_argument(
@@ -99,7 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     place.add_argument(
         "--tokenizer", type=Path, metavar="FOLDER", help="a prepared model's tokenizer folder"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object for each line")
     parser.add_argument("--beam-size", type=int, metavar="N", help="short for --option beam_size=N")
     parser.add_argument(
         "--option",
@@ -126,6 +104,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection_arguments(parser)
 
 
+def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares what is read and what is written."""
+    parser.add_argument("files", nargs="*", type=Path, help="read these files (default: stdin)")
+    parser.add_argument(
+        "-i", "--input", action="append", default=[], type=Path, metavar="FILE", help="one more"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the translation to this file, or those of several files into this folder; a "
+        "line for each line; run again, it goes on where it was interrupted",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object for each line")
+    parser.add_argument(
+        "--json-input",
+        action="store_true",
+        help="standard input is JSON lines: strings, or objects with a 'text' (files that are such "
+        "are named *.jsonl)",
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     """Translates all lines.
 
@@ -139,7 +140,6 @@ def run(args: argparse.Namespace) -> int:
         Ct2TritonError: Nothing can be translated.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
-    logging.basicConfig(format="ct2-translate: %(message)s")
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
     try:
@@ -170,6 +170,7 @@ async def _translate(args: argparse.Namespace) -> int:
     jobs = [] if args.output is None else plan(files, args.output)
     if jobs and len(order) > 1 and not args.json:
         raise ClientError("--output with several target languages needs --json: a line for each")
+    _check_subtitles(jobs, as_json=args.json)
     stream = partial(
         client.stream,
         source=args.source,
@@ -183,7 +184,8 @@ async def _translate(args: argparse.Namespace) -> int:
             await client.wait_until_ready(args.retry_for)
         if args.output is None:
             printer = _Printer(order, _write, as_json=args.json)
-            return 1 if await _print_all(stream, _lines(files), printer) else 0
+            lines = read_inputs(files, as_json=args.json_input)
+            return 1 if await _print_all(stream, lines, printer) else 0
         settings = {
             "model": args.model,
             "source": args.source,
@@ -202,22 +204,40 @@ async def _translate_file(
 ) -> int:
     """Translates what is not translated yet; returns how many lines failed."""
     if job.is_done():
-        print(f"ct2-translate: {job.output} is there: kept", file=sys.stderr)
+        _LOG.info("%s is there: kept", job.output)
         return 0
     with partial_file(job, settings) as output:
-        progress = Progress(count_lines(job.source), output.done)
+        progress = Progress(_count(job.source), output.done)
         printer = _Printer(
             settings["targets"], output.write, as_json=settings["json"], progress=progress
         )
-        lines = islice(_lines([job.source]), output.done, None)
+        lines = islice(read_inputs([job.source], as_json=False), output.done, None)
         failed = await _print_all(stream, lines, printer)
-        output.finish()
+        output.finish(partial(_as_subtitles, job) if is_subtitles(job.output) else None)
     return failed
+
+
+def _check_subtitles(jobs: list[Job], *, as_json: bool) -> None:
+    for job in jobs:
+        if is_subtitles(job.output) and (as_json or not is_subtitles(job.source)):
+            what = "--json writes no subtitles" if as_json else f"{job.source} has no times"
+            raise ClientError(f"{what}: give {job.output} another name")
+
+
+def _count(source: Path) -> int:
+    """Counts what gets a line each."""
+    return len(read_subtitles(source)) if is_subtitles(source) else count_lines(source)
+
+
+def _as_subtitles(job: Job, lines: Path, output: Path) -> None:
+    """Gives the translated lines the times of their subtitles."""
+    texts = lines.read_text(encoding="utf-8").split("\n")[:-1]
+    write_subtitles(job.source, texts, output, job.output.suffix)
 
 
 async def _print_all(
     stream: Callable[..., AsyncGenerator[StreamItem, None]],
-    lines: Iterator[_Line],
+    lines: Iterator[Line],
     printer: _Printer,
 ) -> int:
     """Translates lines and prints them; returns how many failed."""
@@ -247,7 +267,8 @@ class _Printer:
         self._lines: dict[int, list[StreamItem]] = {}
         self._done = 0
         is_free = progress is not None or not sys.stdout.isatty()
-        self._shows_progress = sys.stderr.isatty() and is_free
+        is_wanted = _LOG.isEnabledFor(logging.INFO)
+        self._shows_progress = sys.stderr.isatty() and is_free and is_wanted
 
     def add(self, item: StreamItem) -> None:
         """Takes one item; the stream keeps the order of the lines in each language."""
@@ -272,7 +293,7 @@ class _Printer:
             raise type(error)(f"{untranslated}: {error}") from error
         self.failed += 1
         where = str(item.sentence) + (f", {item.target}" if item.target else "")
-        print(f"ct2-translate: {where}: {error}", file=sys.stderr)
+        _LOG.error("%s: %s", where, error)
 
     def _print(self, items: list[StreamItem]) -> None:
         if self._as_json:
@@ -314,9 +335,10 @@ def _as_json(items: list[StreamItem]) -> dict[str, Any]:
             answers.append({"target": item.target, "error": str(item.outcome)})
         else:
             answers.append({"target": item.target, **_answer(item.outcome)})
-    line = cast("_Line", first.sentence)
+    line = cast("Line", first.sentence)
     place = {} if line.file is None else {"file": str(line.file)}
-    return {**place, "line": line.number, "text": line.text, "translations": answers}
+    own = {**place, "line": line.number, "text": line.text, "translations": answers}
+    return {**line.fields, **own}
 
 
 def _answer(translation: Translation) -> dict[str, Any]:
@@ -331,30 +353,6 @@ def _answer(translation: Translation) -> dict[str, Any]:
 def _hypothesis(one: Hypothesis) -> dict[str, Any]:
     fields = {"text": one.text, "score": one.score, "finish_reason": one.finish_reason}
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _lines(files: list[Path]) -> Iterator[_Line]:
-    """Reads the files one after another, or stdin."""
-    if not files:
-        yield from _lines_of(None, 0)
-    for file in files:
-        try:
-            descriptor = os.open(file, os.O_RDONLY)
-        except OSError as error:
-            raise ClientError(f"cannot read {file}: {error.strerror}") from error
-        try:
-            yield from _lines_of(file, descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _lines_of(file: Path | None, descriptor: int) -> Iterator[_Line]:
-    try:
-        for number, text in enumerate(read_lines(descriptor), 1):
-            yield _Line(text, number=number, file=file)
-    except OSError as error:  # a folder, say
-        name = file or "standard input"
-        raise ClientError(f"cannot read {name}: {error.strerror}") from error
 
 
 def _option(text: str) -> tuple[str, Any]:

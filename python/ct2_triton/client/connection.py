@@ -9,6 +9,7 @@ UNAVAILABLE, with nothing but the wording between them, and tritonclient hides t
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.client.retry import RetryPolicy
 
+_LOG = logging.getLogger(__name__)
 _MAX_MESSAGE_BYTES = 2**31 - 1
 _READY = grpc.ChannelConnectivity.READY
 _STATE_LAG_S = 0.25
@@ -100,6 +102,7 @@ class Connection:
             *keepalive.channel_options(),
             *options,
         ]
+        _LOG.debug("connects to %s%s", url, "" if credentials is None else " with TLS")
         if credentials is None:
             self._channel = grpc.aio.insecure_channel(url, options=settings)
         else:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ct2_triton.errors import ClientError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 _CHUNK_BYTES = 1 << 20
@@ -105,9 +105,24 @@ class PartialFile:
             raise ClientError(f"cannot write {_partial(self._output)}: {error.strerror}") from error
         self.done += 1
 
-    def finish(self) -> None:
-        """Gives the file its name."""
-        _partial(self._output).replace(self._output)
+    def finish(self, convert: Callable[[Path, Path], None] | None = None) -> None:
+        """Gives the file its name.
+
+        Args:
+            convert: Makes the output of the lines: reads the first path, writes the second.
+
+        Raises:
+            ClientError: The output cannot be written.
+        """
+        whole = _partial(self._output)
+        if convert is not None:
+            whole = self._output.with_name(f"{self._output.name}.converted")
+            try:
+                convert(_partial(self._output), whole)
+            except OSError as error:
+                raise ClientError(f"cannot write {whole}: {error.strerror}") from error
+        whole.replace(self._output)
+        _partial(self._output).unlink(missing_ok=True)
         _record(self._output).unlink()
 
 

@@ -95,7 +95,7 @@ class Outage:
 
     def _end(self) -> None:
         if self._since is not None and self._policy.outage_s > 0:
-            _LOG.warning("the server answers again after %.0f s", time.monotonic() - self._since)
+            _LOG.info("the server answers again after %.0f s", time.monotonic() - self._since)
         self._since = None
 
     def _check(self, error: ClientError, deadline: Deadline) -> None:

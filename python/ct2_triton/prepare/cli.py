@@ -17,6 +17,7 @@ in the package itself, which needs no network (a folder of that name is `./demo`
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
+_LOG = logging.getLogger(__name__)
 # What asks a process to end; a closed terminal sends SIGHUP, which Windows does not have.
 _ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -158,7 +160,7 @@ def run(args: argparse.Namespace) -> int:
         force=args.force,
     )
     with _ended_in_order():
-        model = prepare(options, report=lambda line: print(line, file=sys.stderr))
+        model = prepare(options, report=_LOG.info)
     print(model.directory)
     return 0
 
@@ -167,7 +169,7 @@ def _verify(folder: Path) -> int:
     from ct2_triton.checksums import verify
 
     for note in verify(folder):
-        print(note, file=sys.stderr)
+        _LOG.warning(note)
     print(f"{folder}: the files are those that ct2-prepare wrote")
     return 0
 

@@ -4,6 +4,7 @@
   ct2-serve demo                               a small model of the package, without a download
   ct2-serve facebook/nllb-200-distilled-600M   prepares it first where it is missing
   ct2-serve                                    all models of the model repository
+  ct2-serve --check                            says what is wrong, and translates a sentence
   ct2-serve demo -- --log-verbose=1            what stands after '--' goes to tritonserver
 
 The server is the one that TRITONSERVER names, else that on PATH, in /opt/tritonserver or in the
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from ct2_triton.arguments import duration
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
-from ct2_triton.serve import model_configs
+from ct2_triton.serve import doctor, model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
 from ct2_triton.serve.chosen_models import choose_models, repository_of
 from ct2_triton.serve.command import exposure_warnings, http_warnings
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 PASSES_ON = True  # what stands after "--" are arguments of another program
+_LOG = logging.getLogger(__name__)
 _EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
@@ -68,6 +71,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="copy the backend, self-contained, into this backends folder of a server, and end",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="serve nothing: look at server, engine, processor, GPU, ports and models, translate a "
+        "sentence, and say what is wrong",
     )
     parser.add_argument(
         "--force", action="store_true", help="with --install-backend: replace the one there"
@@ -135,27 +144,46 @@ def run(args: argparse.Namespace) -> int:
         print(f"installed the backend in {target}")
         return 0
     _check_server_arguments(args.passed_on)
+    if args.check:
+        return _check(args)
     find_server()  # before hours of preparing for a server that is not there
     find_backend_files()
     signal.signal(signal.SIGTERM, _exit_on_signal)
     with _open_log(args.log_file) as log:
-        options = ServerOptions(
-            model_repositories=_repositories(args),
-            host=args.host,
-            http_host=args.http_host,
-            ports=None
-            if args.free_ports
-            else Ports(args.http_port, args.grpc_port, args.metrics_port),
-            server_arguments=args.passed_on,
-            log=log,
-        )
+        options = _options(args, _repositories(args), log)
         for warning in exposure_warnings(options):
-            _warn(warning)
+            _LOG.warning(warning)
         _check_model_configs(options)
         if args.verify:
             for note in verify_models(options.model_repositories):
-                _warn(note)
+                _LOG.warning(note)
         return _serve(TritonServer(options), args.start_timeout)
+
+
+def _options(
+    args: argparse.Namespace, repositories: list[Path], log: TextIO | None = None
+) -> ServerOptions:
+    ports = Ports(args.http_port, args.grpc_port, args.metrics_port)
+    return ServerOptions(
+        model_repositories=repositories,
+        host=args.host,
+        http_host=args.http_host,
+        ports=None if args.free_ports else ports,
+        server_arguments=args.passed_on,
+        log=log,
+    )
+
+
+def _check(args: argparse.Namespace) -> int:
+    """Prints what was found; 1 if anything is wrong."""
+    options = _options(args, args.model_repository or [default_repository()])
+    wrong = 0
+    for finding in doctor.examine(options, args.models, args.start_timeout):
+        wrong += finding.is_wrong
+        print(
+            f"{'wrong' if finding.is_wrong else 'ok':6}{finding.what:13}{finding.text}", flush=True
+        )
+    return int(wrong > 0)
 
 
 def _serve(server: TritonServer, start_timeout_s: float) -> int:
@@ -163,7 +191,7 @@ def _serve(server: TritonServer, start_timeout_s: float) -> int:
         server.start(start_timeout_s)
         received = _forward_signals(server)
         for warning in http_warnings(server.options, server.version()):
-            _warn(warning)
+            _LOG.warning(warning)
         _print_ready(server)
         exit_code = server.process.wait()
     finally:
@@ -191,7 +219,7 @@ def _repositories(args: argparse.Namespace) -> list[Path]:
     """Gives what the server is to load: whole repositories, or the models named of them."""
     repositories = args.model_repository or [default_repository()]
     if args.models:
-        return [repository_of(choose_models(args.models, repositories, _tell))]
+        return [repository_of(choose_models(args.models, repositories, _LOG.info))]
     if all(map(_is_empty, repositories)) and "--model-control-mode" not in " ".join(args.passed_on):
         raise ModelRepositoryError(
             f"{', '.join(map(str, repositories))} has no model: name one that is to be prepared, "
@@ -207,7 +235,7 @@ def _is_empty(repository: Path) -> bool:
 def _check_model_configs(options: ServerOptions) -> None:
     configs = model_configs.read_model_configs(options.model_repositories)
     for warning in model_configs.warnings(configs):
-        _warn(warning)
+        _LOG.warning(warning)
     if count_gpus() > 0:
         _check_cublas()
         return
@@ -217,14 +245,14 @@ def _check_model_configs(options: ServerOptions) -> None:
     # With one of these flags the server can do without the models complained of.
     if options.has_argument("--model-control-mode") or options.has_argument("--exit-on-error"):
         for complaint in complaints:
-            _warn(complaint)
+            _LOG.warning(complaint)
         return
     raise ModelRepositoryError("\n".join(complaints))
 
 
 def _check_cublas() -> None:
     if not has_cublas():
-        _warn(
+        _LOG.warning(
             f"CTranslate2 needs {CUBLAS} on a GPU and the loader does not find it: models on a GPU "
             "will fail; 'pip install nvidia-cublas-cu12', or put it on LD_LIBRARY_PATH"
         )
@@ -234,7 +262,7 @@ def _print_ready(server: TritonServer) -> None:
     states = server.model_states()
     for state in states:
         if state.state == "UNAVAILABLE":
-            _warn(f"model '{state.name}' is not available: {state.reason}")
+            _LOG.warning(f"model '{state.name}' is not available: {state.reason}")
     ready = sorted({state.name for state in states if state.state == "READY"})
     print(f"ready; models: {', '.join(ready) or 'none'}")
     print(f"  gRPC     {server.grpc_url}")
@@ -280,11 +308,3 @@ def _open_log(path: Path | None) -> Iterator[TextIO]:
     finally:
         with contextlib.suppress(OSError):  # a full disk: what is left in the buffer is lost
             log.close()
-
-
-def _tell(line: str) -> None:
-    print(f"ct2-serve: {line}", file=sys.stderr, flush=True)
-
-
-def _warn(text: str) -> None:
-    print(f"ct2-serve: warning: {text}", file=sys.stderr, flush=True)

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the configs of a model repository for what Triton itself refuses or does badly.
 
-Three settings fail, or hurt, before our backend is asked; they are looked for as text, so that
-neither protobuf nor a running server is needed.
+Three settings fail, or hurt, before our backend is asked. A text that is no config is left to
+Triton, which names the place; a setting that this release of the messages lacks is passed over.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ct2_triton.serve.errors import ModelRepositoryError
 
@@ -17,30 +16,47 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-# A string, which is kept, or a comment, which goes.
-_STRING_OR_COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')|#[^\n]*')
-_KIND_GPU = re.compile(r"\bkind\s*:\s*KIND_GPU\b")
-_OUR_BACKEND = re.compile(r"\b(?:backend|platform)\s*:\s*[\"']ctranslate2[\"']")
-_RESPONSE_CACHE = re.compile(r"\bresponse_cache\s*:?\s*\{[^}]*\benable\s*:\s*(?:true|True|t|1)\b")
-_QUEUE_POLICY = re.compile(
-    r"\b(priority_levels|default_priority_level|allow_timeout_override"
-    r"|default_timeout_microseconds|max_queue_size|priority_queue_policy)\s*:?"
-)
+_QUEUE_POLICY = {
+    "priority_levels",
+    "default_priority_level",
+    "allow_timeout_override",
+    "default_timeout_microseconds",
+    "max_queue_size",
+    "priority_queue_policy",
+}
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The config of one model, as text without comments.
+    """The config of one model.
 
     Attributes:
         name: The model's folder.
         path: Its config.pbtxt.
-        text: The text.
+        message: What it says: Triton's `ModelConfig`.
     """
 
     name: str
     path: Path
-    text: str
+    message: Any
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the model is one of our backend."""
+        return "ctranslate2" in (self.message.backend, self.message.platform)
+
+    @property
+    def asks_for_gpu(self) -> bool:
+        """Whether it has instances on a GPU."""
+        return any(group.kind == group.KIND_GPU for group in self.message.instance_group)
+
+    @property
+    def queue_policy(self) -> str | None:
+        """A setting of the dynamic batcher's queue; None if there is none."""
+        batching = self.message.dynamic_batching
+        parts = (batching, batching.default_queue_policy)
+        names = [field.name for part in parts for field, _ in part.ListFields()]
+        return next((name for name in names if name in _QUEUE_POLICY), None)
 
 
 def read_model_configs(repositories: Sequence[Path]) -> list[ModelConfig]:
@@ -72,7 +88,7 @@ def gpu_complaints(configs: Sequence[ModelConfig]) -> list[str]:
         f"KIND_GPU in {config.path}, and a compute_type that a CPU has, such as int8 or float32, "
         "where it says float16"
         for config in configs
-        if _KIND_GPU.search(config.text)
+        if config.asks_for_gpu
     ]
 
 
@@ -87,20 +103,19 @@ def warnings(configs: Sequence[ModelConfig]) -> list[str]:
     """
     found = []
     for config in configs:
-        if not _OUR_BACKEND.search(config.text):
+        if not config.is_ours:
             continue
-        if _RESPONSE_CACHE.search(config.text):
+        if config.message.response_cache.enable:
             found.append(
                 f"model '{config.name}' turns on the response cache, whose key ignores request "
                 f"parameters and which also stores errors: the backend will refuse to load it; "
                 f"remove response_cache from {config.path}"
             )
-        policy = _QUEUE_POLICY.search(config.text)
-        if policy:
+        if config.queue_policy:
             found.append(
-                f"model '{config.name}' has a queue policy ({policy[1]} in {config.path}): "
-                "Triton's dynamic batcher can then pause for 500 ms, most often with "
-                "wait_for_batch; docs/reliability.md says what to use instead"
+                f"model '{config.name}' has a queue policy ({config.queue_policy} in "
+                f"{config.path}): Triton's dynamic batcher can then pause for 500 ms, most often "
+                "with wait_for_batch; docs/reliability.md says what to use instead"
             )
     return found
 
@@ -122,8 +137,20 @@ def _configs_of(repository: Path) -> Iterator[ModelConfig]:
             raise ModelRepositoryError(f"cannot read {path}: {error}") from error
         # The folder of models that ct2-serve was told by name holds links.
         place = path.resolve() if path.parent.is_symlink() else path
-        yield ModelConfig(path.parent.name, place, _without_comments(text))
+        yield ModelConfig(path.parent.name, place, _message(text))
 
 
-def _without_comments(text: str) -> str:
-    return _STRING_OR_COMMENT.sub(lambda match: match[1] or "", text)
+def _message(text: str) -> Any:  # noqa: ANN401  Triton's messages have no types
+    try:
+        from google.protobuf import text_format
+        from tritonclient.grpc import model_config_pb2
+    except ImportError as error:
+        raise ModelRepositoryError(
+            f"{error.name} is not installed: pip install 'ct2-triton[server]'"
+        ) from error
+
+    message = model_config_pb2.ModelConfig()
+    try:
+        return text_format.Parse(text, message, allow_unknown_field=True)
+    except text_format.ParseError:
+        return model_config_pb2.ModelConfig()

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
+import shlex
 import signal
 import time
 from typing import TYPE_CHECKING
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.serve.options import ServerOptions
 
+_LOG = logging.getLogger(__name__)
 _POLL_INTERVAL_S = 0.05
 # A tritonserver may be built without metrics: then nothing ever listens there.
 _METRICS_TIMEOUT_S = 5.0
@@ -228,6 +231,7 @@ class TritonServer:
             self.options, self.installation, self._folder, self._ports, self._id
         )
         environment = server_environment(self.options, self._folder)
+        _LOG.debug("starts %s", shlex.join(command))
         self._process = LoggedProcess(command, environment, self.options.log)
 
     def _wait_until_ready(self, timeout_s: float) -> None:

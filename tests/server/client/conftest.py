@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ct2_triton.client import TranslationClient
+from ct2_triton.client import SyncTranslationClient, TranslationClient
 from ct2_triton.prepared_model import PreparedModel
 from ct2_triton.serve import TritonServer
 from server.helpers import Connection
@@ -19,6 +20,7 @@ from support.prepared import prepare_tiny
 
 Prepared = Callable[..., PreparedModel]
 MakeClient = Callable[..., TranslationClient]
+Command = Callable[..., list[str]]
 
 
 @pytest.fixture(scope="session")
@@ -66,3 +68,32 @@ def statistics(server: TritonServer) -> Iterator[Callable[[str], Any]]:
     connection = Connection(server.grpc_url)
     yield connection.statistics
     connection.close()
+
+
+@pytest.fixture
+def command(server: TritonServer, server_repository: Path, prepared: Prepared) -> Command:
+    """The command line that translates into German with the tiny NLLB model."""
+
+    def line(*arguments: str | Path) -> list[str]:
+        start = [str(Path(sys.executable).with_name("ct2-translate")), "--url", server.grpc_url]
+        place = ["--model-repository", str(server_repository), "--model", prepared("nllb").name]
+        what = ["--from=en", "--to=de", "--option", "max_decoding_length=8"]
+        return [*start, *place, *what, *map(str, arguments)]
+
+    return line
+
+
+@pytest.fixture
+def expected(
+    server: TritonServer, server_repository: Path, prepared: Prepared
+) -> Callable[[list[str]], list[str]]:
+    """A function that gives the translations of lines."""
+
+    def texts(lines: list[str]) -> list[str]:
+        with SyncTranslationClient(
+            server.grpc_url, prepared("nllb").name, repository=server_repository
+        ) as client:
+            answers = client.translate(lines, source="en", targets="de", max_decoding_length=8)
+        return [" ".join(answer.text.splitlines()) for [answer] in answers]
+
+    return texts

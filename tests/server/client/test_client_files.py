@@ -7,48 +7,12 @@ import json
 import os
 import pty
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from ct2_triton.client import SyncTranslationClient
-from ct2_triton.serve import TritonServer
-from server.client.conftest import Prepared
+from server.client.conftest import Command
 from tiny_corpus import sentences
-
-Command = Callable[..., list[str]]
-
-
-@pytest.fixture
-def command(server: TritonServer, server_repository: Path, prepared: Prepared) -> Command:
-    """The command line that translates into German with the tiny NLLB model."""
-
-    def line(*arguments: str | Path) -> list[str]:
-        start = [str(Path(sys.executable).with_name("ct2-translate")), "--url", server.grpc_url]
-        place = ["--model-repository", str(server_repository), "--model", prepared("nllb").name]
-        what = ["--from=en", "--to=de", "--option", "max_decoding_length=8"]
-        return [*start, *place, *what, *map(str, arguments)]
-
-    return line
-
-
-@pytest.fixture
-def expected(
-    server: TritonServer, server_repository: Path, prepared: Prepared
-) -> Callable[[list[str]], list[str]]:
-    """A function that gives the translations of lines."""
-
-    def texts(lines: list[str]) -> list[str]:
-        with SyncTranslationClient(
-            server.grpc_url, prepared("nllb").name, repository=server_repository
-        ) as client:
-            answers = client.translate(lines, source="en", targets="de", max_decoding_length=8)
-        return [" ".join(answer.text.splitlines()) for [answer] in answers]
-
-    return texts
 
 
 def _run(command: list[str], code: int = 0) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ct2-translate translates: lines of text, lines of JSON, and subtitles."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.client.blocking import read_lines
+from ct2_triton.client.stream import Sentence
+from ct2_triton.client.subtitles import is_subtitles, read_subtitles
+from ct2_triton.errors import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+_JSON_SUFFIX = ".jsonl"
+_TEXT = "text"
+
+
+@dataclass(frozen=True)
+class Line(Sentence):
+    """A sentence of the input.
+
+    Attributes:
+        number: Its place in its file, from 1.
+        file: The file; None for standard input.
+        fields: What else a line of JSON says, or a subtitle's times. Answers in JSON repeat it.
+    """
+
+    number: int = 0
+    file: Path | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Name the line as compilers do."""
+        return f"line {self.number}" if self.file is None else f"{self.file}:{self.number}"
+
+
+def read_inputs(files: Sequence[Path], *, as_json: bool) -> Iterator[Line]:
+    """Read files one after another, or standard input.
+
+    Args:
+        files: Text, subtitles by their names, or JSON lines by theirs (.jsonl); none for
+            standard input.
+        as_json: Standard input is lines of JSON.
+
+    Yields:
+        The sentences.
+
+    Raises:
+        ClientError: A file cannot be read, or a line of JSON has no text.
+    """
+    if not files:
+        lines = _lines_of(None, 0)
+        yield from map(_from_json, lines) if as_json else lines
+    for file in files:
+        if is_subtitles(file):
+            for number, (text, times) in enumerate(read_subtitles(file), 1):
+                yield Line(text, number=number, file=file, fields=times)
+            continue
+        try:
+            descriptor = os.open(file, os.O_RDONLY)
+        except OSError as error:
+            raise ClientError(f"cannot read {file}: {error.strerror}") from error
+        try:
+            lines = _lines_of(file, descriptor)
+            yield from map(_from_json, lines) if file.suffix == _JSON_SUFFIX else lines
+        finally:
+            os.close(descriptor)
+
+
+def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
+    try:
+        for number, text in enumerate(read_lines(descriptor), 1):
+            yield Line(text, number=number, file=file)
+    except OSError as error:  # a folder, say
+        name = file or "standard input"
+        raise ClientError(f"cannot read {name}: {error.strerror}") from error
+
+
+def _from_json(line: Line) -> Line:
+    """Takes the sentence out of a line of JSON: a string, or an object with a text."""
+    try:
+        value = json.loads(line.text)
+    except ValueError as error:
+        raise ClientError(f"{line}: this is no JSON ({error})") from error
+    fields = dict(value) if isinstance(value, dict) else {_TEXT: value}
+    text = fields.pop(_TEXT, None)
+    if not isinstance(text, str):
+        raise ClientError(
+            f'{line}: a line of JSON is a string or an object with one, as in {{"{_TEXT}": "Hi."}}'
+        )
+    return Line(text, number=line.number, file=line.file, fields=fields)

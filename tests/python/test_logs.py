@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""-v, -q and CT2_LOG; and what a shell completes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMANDS = Path(sys.executable).parent
+PROGRAMS = ("ct2-serve", "ct2-translate", "ct2-prepare", "ct2-bench")
+
+
+def _run(
+    folder: Path, *command: str | Path, code: int = 0, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run(
+        [COMMANDS / command[0], *command[1:]],
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == code, result.stderr
+    return result
+
+
+def _prepare(folder: Path, *flags: str, **variables: str) -> list[str]:
+    """What ct2-prepare logs."""
+    done = _run(folder, "ct2-prepare", "demo", "--force", *flags, **variables)
+    assert done.stdout == "model_repository/demo\n"
+    return done.stderr.splitlines()
+
+
+def test_steps_are_logged_as_much_as_is_asked_for(tmp_path: Path) -> None:
+    usual = _prepare(tmp_path)
+    assert usual
+    assert all(line.startswith("ct2-prepare: ") for line in usual)
+    assert _prepare(tmp_path, "-q") == []
+    assert _prepare(tmp_path, CT2_LOG="error") == []
+    assert _prepare(tmp_path, "-v", CT2_LOG="error") == usual
+    assert _prepare(tmp_path, "--quiet", CT2_LOG="debug") == []
+
+
+def test_an_error_is_said_however_quiet_and_its_place_when_asked(tmp_path: Path) -> None:
+    quiet = _run(tmp_path, "ct2-serve", "-q", "--model-repository", "none", code=1)
+    assert quiet.stderr.startswith("ct2-serve: none is not a folder")
+    assert len(quiet.stderr.splitlines()) == 1
+    loud = _run(tmp_path, "ct2-serve", "--model-repository", "none", code=1, CT2_LOG="DEBUG")
+    assert loud.stderr.startswith(quiet.stderr)
+    assert "ModelRepositoryError" in loud.stderr
+
+
+def test_a_wrong_level_is_refused(tmp_path: Path) -> None:
+    wrong = _run(tmp_path, "ct2-prepare", "demo", code=2, CT2_LOG="loud")
+    assert "CT2_LOG is 'loud'; it must be one of debug, info, warning, error" in wrong.stderr
+    both = _run(tmp_path, "ct2-prepare", "demo", "-q", "-v", code=2)
+    assert "not allowed with" in both.stderr
+
+
+def test_the_library_alone_prints_nothing(tmp_path: Path) -> None:
+    script = (
+        "from pathlib import Path\n"
+        "from ct2_triton.prepare import PrepareOptions, prepare\n"
+        "prepare(PrepareOptions('demo', Path('here')))\n"
+    )
+    done = _run(tmp_path, Path(sys.executable), "-c", script)
+    assert (done.stdout, done.stderr) == ("", "")
+    assert (tmp_path / "here" / "demo").is_dir()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "tcsh"])
+def test_each_command_prints_completions(tmp_path: Path, program: str, shell: str) -> None:
+    script = _run(tmp_path, program, "--print-completion", shell).stdout
+    assert program in script
+    assert "version" in script
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("ct2-serve", "--mod"), ["--model-repository"]),
+        (("ct2-prepare", "--quantization", "int8_fl"), ["int8_float16", "int8_float32"]),
+        (("ct2-translate", "--mo"), ["--model", "--model-repository"]),
+    ],
+)
+def test_bash_completes_flags_and_choices(
+    tmp_path: Path, words: tuple[str, ...], found: list[str]
+) -> None:
+    (tmp_path / "complete").write_text(
+        _run(tmp_path, words[0], "--print-completion", "bash").stdout, encoding="utf-8"
+    )
+    function = f"_shtab_{words[0].replace('-', '_')}"
+    script = (
+        f"source ./complete; COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; "
+        f"{function} {words[0]} {words[-1]}; echo ${{COMPREPLY[@]}}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert set(done.stdout.split()) >= set(found)
+    assert all(word.startswith(words[-1]) for word in done.stdout.split())

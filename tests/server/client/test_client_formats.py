@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ct2-translate reads and writes JSON lines and subtitles."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pysubs2
+import pytest
+
+from ct2_triton.client.subtitles import read_subtitles, write_subtitles
+from server.client.conftest import Command
+
+Expected = Callable[[list[str]], list[str]]
+
+SRT = """1
+00:00:01,000 --> 00:00:02,500
+How is <i>your</i> day,
+old sailor?
+
+2
+01:00:03,125 --> 01:00:04,000
+Good bye.
+"""
+VTT = """WEBVTT
+
+NOTE for nobody
+
+first
+00:01.000 --> 00:02.500 align:left
+How is <i>your</i> day,
+old sailor?
+
+01:00:03.125 --> 01:00:04.000
+Good bye.
+"""
+TEXTS = ["How is your day, old sailor?", "Good bye."]
+TIMES = [(1000, 2500), (3_603_125, 3_604_000)]
+
+
+def _run(command: list[str], code: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, **options
+    )
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr
+    return result
+
+
+@pytest.mark.parametrize("suffix", ["srt", "vtt"])
+@pytest.mark.parametrize("written", [SRT, VTT], ids=["from srt", "from vtt"])
+def test_subtitles_keep_their_times(
+    command: Command, expected: Expected, tmp_path: Path, written: str, suffix: str
+) -> None:
+    source = tmp_path / ("film.srt" if written == SRT else "film.vtt")
+    source.write_text(f"\ufeff{written}", encoding="utf-8")
+    output = tmp_path / f"film.de.{suffix}"
+
+    assert _run(command("-i", source, "-o", output)).stderr == ""
+
+    assert output.read_text(encoding="utf-8").startswith("WEBVTT" if suffix == "vtt" else "1\n")
+    events = pysubs2.load(str(output), format_=suffix)
+    assert [(event.start, event.end) for event in events] == TIMES
+    assert [" ".join(event.plaintext.split()) for event in events] == [
+        " ".join(text.split()) for text in expected(TEXTS)
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, output.name])
+
+
+def test_interrupted_subtitles_are_gone_on_with(
+    command: Command, expected: Expected, tmp_path: Path
+) -> None:
+    texts = [f"Number {number}." for number in range(5)]
+    times = [f"00:00:0{n},000 --> 00:00:0{n},900" for n in range(5)]
+    source, output = tmp_path / "film.srt", tmp_path / "film.de.srt"
+    cues = [f"{n + 1}\n{times[n]}\n{texts[n]}\n" for n in range(5)]
+    source.write_text("\n".join(cues), encoding="utf-8")
+    _run(command("-i", source, "-o", output))
+    whole = output.read_bytes()
+
+    # As a killed run leaves them: two lines, a half one, and what they are made of.
+    output.unlink()
+    _run(command("-i", source, "-o", output, "--url", "localhost:1", "--patience", "0"), code=1)
+    two = "".join(f"{line}\n" for line in expected(texts[:2]))
+    (tmp_path / "film.de.srt.partial").write_text(f"{two}Num", encoding="utf-8")
+    _run(command("-i", source, "-o", output))
+
+    assert output.read_bytes() == whole
+
+
+def test_long_subtitles_have_several_lines(tmp_path: Path) -> None:
+    source, output = tmp_path / "a.srt", tmp_path / "b.srt"
+    source.write_text(SRT, encoding="utf-8")
+
+    write_subtitles(source, ["word " * 20, ""], output, ".srt")
+
+    lines = output.read_text(encoding="utf-8").split("\n\n")[0].splitlines()[2:]
+    assert len(lines) > 2
+    assert max(map(len, lines)) <= 42
+    assert [text for text, _ in read_subtitles(output)] == ["word " * 19 + "word", ""]
+
+
+def test_json_lines_keep_what_else_they_say(
+    command: Command, expected: Expected, tmp_path: Path
+) -> None:
+    rows = [{"id": 7, "text": "One."}, "Two.", {"text": "Three.", "tags": ["a"]}]
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (tmp_path / "in.jsonl").write_text(text, encoding="utf-8")
+    translated = expected(["One.", "Two.", "Three."])
+
+    _run(command("--json", "-i", tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl"))
+    piped = _run(command("--json", "--json-input"), input=text).stdout
+
+    for written, place in ((tmp_path / "out.jsonl").read_text(), True), (piped, False):
+        answers = [json.loads(line) for line in written.splitlines()]
+        assert [answer["translations"][0]["text"] for answer in answers] == translated
+        assert [answer["text"] for answer in answers] == ["One.", "Two.", "Three."]
+        assert [answer.get("id") for answer in answers] == [7, None, None]
+        assert answers[2]["tags"] == ["a"]
+        assert ("file" in answers[0]) is place
+
+
+def test_subtitles_as_json_name_their_times(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "film.vtt").write_text(VTT, encoding="utf-8")
+    result = _run(command("--json", "--to=de,fr", tmp_path / "film.vtt"))
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(answer["start_ms"], answer["end_ms"]) for answer in answers] == TIMES
+    assert [answer["text"] for answer in answers] == TEXTS
+
+
+def test_what_cannot_be_read_or_written_so_is_refused(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "film.srt").write_text(SRT, encoding="utf-8")
+    (tmp_path / "text.txt").write_text("One.\n", encoding="utf-8")
+    (tmp_path / "no.srt").write_text("One.\nTwo.\n", encoding="utf-8")
+    (tmp_path / "bytes.srt").write_bytes(SRT.replace("sailor", "s\xe4ilor").encode("latin-1"))
+
+    def refused(*arguments: str | Path, text: str | None = None) -> str:
+        return _run(command(*arguments), code=1, input=text).stderr
+
+    assert "text.txt has no times" in refused("-i", tmp_path / "text.txt", "-o", tmp_path / "a.srt")
+    one = refused("--json", "-i", tmp_path / "film.srt", "-o", tmp_path / "a.srt")
+    assert "--json writes no subtitles" in one
+    assert "no.srt holds no subtitles: their times are" in refused(tmp_path / "no.srt")
+    assert "bytes.srt: 'utf-8' codec" in refused(tmp_path / "bytes.srt")
+    assert "line 2: this is no JSON" in refused("--json-input", text='"One."\nTwo.\n')
+    wrong = refused("--json-input", text='{"sentence": "One."}\n')
+    assert re.search(r"line 1: a line of JSON is a string or an object with one", wrong)
+    assert _run(command("--json-input"), input='"One."\n').stdout != ""
