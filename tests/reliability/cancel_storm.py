@@ -11,7 +11,7 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -228,10 +228,17 @@ def run_storm(
 
 def send_and_reset(port: int, data: bytes, after_s: float) -> None:
     """Sends bytes over a connection of their own, and resets it."""
+    with sent_and_reset(port, data):
+        time.sleep(after_s)
+
+
+@contextlib.contextmanager
+def sent_and_reset(port: int, data: bytes) -> Iterator[None]:
+    """Sends bytes over a connection of their own, and resets it at the end of the block."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
         with contextlib.suppress(OSError):
             wire.sendall(data)
-        time.sleep(after_s)
+        yield
         # Linger of 0 seconds: close sends a reset.
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 

@@ -54,9 +54,15 @@ class Pending:
         self.answered_s = time.monotonic()
         self._answers.put((result, error))
 
+    def has_ended(self) -> bool:
+        """Whether there is an answer."""
+        return not self._answers.empty()
+
     def get_result(self, timeout: float = 120) -> Any:
-        """Waits for the answer; raises what the server says."""
-        result, error = self._answers.get(timeout=timeout)
+        """Waits for the answer; raises what the server says. May be called again."""
+        answer = self._answers.get(timeout=timeout)
+        self._answers.put(answer)
+        result, error = answer
         if error is not None:
             raise error
         return result

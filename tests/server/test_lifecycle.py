@@ -16,6 +16,8 @@ from ct2_triton.serve import TritonServer
 from server import configs
 from server.conftest import LoadModel
 from server.helpers import Connection, Ids, Reference, sentences, wait_until
+from server.moments import in_backend
+from support.endless import endless_model
 from support.tiny import TinyOptions, tiny_engine_model
 
 pytestmark = pytest.mark.server
@@ -119,19 +121,35 @@ def test_unloading_under_traffic_answers_everything(
     assert answers[-1] == expected
 
 
+def _long_row(connection: Connection, model: str, row: Ids, prefix: Ids, key: str) -> Any:
+    """Keeps a worker busy for some time, and ends by itself."""
+    return in_backend(
+        connection,
+        model,
+        row,
+        prefix,
+        key,
+        beam_size=1,
+        min_decoding_length=4000,
+        max_decoding_length=4000,
+    )
+
+
 def test_unloading_with_requests_queued_answers_them(
     load: LoadModel, connection: Connection, reference: Reference
 ) -> None:
-    model = load(configs.plain(**ONE_WORKER))
+    config = configs.plain(**ONE_WORKER, max_batch_rows=1, decoding="calls")
+    model = load(config, engine_model=endless_model())
     rows = sentences(reference, 24)
-    long = connection.start(model, *([r] for r in rows[0]), beam_size=8, max_decoding_length=400)
+    long = _long_row(connection, model, *rows[0], "long")
+    expected = [reference.translate(row, prefix, **LIMIT) for row, prefix in rows]
     queued = [connection.start(model, [row], [prefix], **LIMIT) for row, prefix in rows]
-    wait_until(lambda: connection.statistics(model).inference_stats.success.count > 0)
+    last = in_backend(connection, model, *rows[1], "last", **LIMIT)
     connection.raw.unload_model(model)
-    long.get_result()
-    for answer, (row, prefix) in zip(queued, rows, strict=True):
-        expected = reference.translate(row, prefix, **LIMIT)
-        assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
+    assert len(long.get_result().as_numpy("OUTPUT_IDS")[0]) == 4000
+    assert last.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected[1]]
+    for answer, ids in zip(queued, expected, strict=True):
+        assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [ids]
 
 
 def test_two_versions(
@@ -196,21 +214,22 @@ def test_reloads_do_not_make_the_process_grow(
     wait_until(lambda: resident_kib(server.process.pid) < before + 2 * weights_kib)
 
 
-def test_the_server_ends_with_requests_in_flight(
-    make_server: Any, tmp_path: Path, nllb_engine_model: Path, reference: Reference
-) -> None:
+def test_the_server_ends_with_requests_in_flight(make_server: Any, tmp_path: Path) -> None:
     """They are answered, and the process ends by itself, with status 0."""
     from support.repository import write_model
 
-    write_model(tmp_path, "nllb", nllb_engine_model)
+    reference = Reference(endless_model())
+    write_model(tmp_path, "nllb", endless_model())
     server = make_server(tmp_path)
     connection = Connection(server.grpc_url)
     rows = sentences(reference, 6)
-    options = {"beam_size": 8, "max_decoding_length": 200}
-    pending = [connection.start("nllb", [row], [prefix], **options) for row, prefix in rows]
-    pending[0].get_result()
+    options = {"beam_size": 1, "min_decoding_length": 2000, "max_decoding_length": 2000}
+    pending = [
+        in_backend(connection, "nllb", row, prefix, f"row {i}", **options)
+        for i, (row, prefix) in enumerate(rows)
+    ]
     assert server.stop() == 0
-    for answer, (row, prefix) in zip(pending[1:], rows[1:], strict=True):
+    for answer, (row, prefix) in zip(pending, rows, strict=True):
         expected = reference.translate(row, prefix, **options)
         assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
     connection.close()

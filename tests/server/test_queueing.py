@@ -3,29 +3,24 @@
 
 from __future__ import annotations
 
-import urllib.request
 from typing import Any
 
 import pytest
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
-from reliability.cancel_storm import http_request, send_and_reset
+from reliability.cancel_storm import http_request, sent_and_reset
 from server import configs
 from server.conftest import LoadModel
-from server.helpers import Connection, Reference, sentences, wait_until
+from server.helpers import END, Connection, Reference, sentences, wait_until
+from server.moments import Occupied, in_backend, superseded
+from support.endless import ALLOWS_ENDLESS, endless_model
 
 pytestmark = pytest.mark.server
 
 LIMIT = {"max_decoding_length": 8}
 ONE_WORKER = {"inter_threads": 1, "intra_threads": 1, "decoding": "calls"}
-
-
-def metric(server: TritonServer, start: str) -> int:
-    """Sum of the metrics whose name and labels start so."""
-    with urllib.request.urlopen(server.metrics_url) as page:  # noqa: S310
-        lines = page.read().decode().splitlines()
-    return sum(int(float(line.split()[-1])) for line in lines if line.startswith(start))
+ENDLESS_WORKER = ONE_WORKER | ALLOWS_ENDLESS
 
 
 @pytest.mark.parametrize("searching", [{"beam_size": 1}, {"beam_size": 8}], ids=repr)
@@ -36,79 +31,88 @@ def test_a_request_cancelled_while_it_waits_is_dropped(
     reference: Reference,
     searching: dict[str, Any],
 ) -> None:
-    """The only worker is busy with others; the cancelled ones are never computed."""
+    """The only worker is busy with another; the cancelled ones are never computed."""
     # A name of its own: Triton's counters outlive a model.
     name = f"busy_{searching['beam_size']}"
-    model = load(configs.plain(**ONE_WORKER, max_batch_rows=1), name)
-    rows = sentences(reference, 16)
-    busy = [
-        connection.start(model, [row], [prefix], beam_size=8, max_decoding_length=500)
-        for row, prefix in rows[:4]
-    ]
-    # One is done, so the others are there: which is first, Triton's threads decide.
-    wait_until(lambda: connection.statistics(model).inference_stats.success.count > 0)
-    waiting = [connection.start(model, [r], [p], **searching, **LIMIT) for r, p in rows[4:]]
-    connection.refusal(model, [[-1]], [[5]])  # by the backend: it has those sent before as well
-    for request in waiting:
-        request.cancel()
-    for request in busy:
+    rows = sentences(reference, 12)
+    config = configs.plain(**ENDLESS_WORKER, max_batch_rows=1, max_queued_rows=len(rows))
+    model = load(config, name, endless_model())
+    short = {**searching, **LIMIT}
+    with Occupied(connection, model, *rows[0]):
+        before = connection.statistics(model)
+        waiting = [
+            in_backend(connection, model, row, prefix, f"row {i}", **short)
+            for i, (row, prefix) in enumerate(rows)
+        ]
+        for request in waiting:
+            request.cancel()
+        # A full queue is searched for rows whose clients have gone. There is room for these
+        # requests, of 11 rows and of one, once all twelve of them have been found.
+        width = max(len(row) for row, _ in rows)
+        many = [[300, i, *[50] * (width - 3), END] for i in range(60, 71)]
+        more = [connection.start(model, many, [rows[0][1]] * 11, **short)]
+        more.append(connection.start(model, *([one] for one in rows[0]), **short))
+        failed = before.inference_stats.fail.count + 2 * len(rows)
+        wait_until(lambda: connection.statistics(model).inference_stats.fail.count == failed)
+    for request in more:
         request.get_result()
-    # Those that Triton still had in its hands count under another reason.
-    failed = f'nv_inference_request_failure{{model="{model}",reason="BACKEND"'
-    wait_until(lambda: metric(server, failed) > 1)
     row, prefix = rows[0]
     expected = reference.translate(row, prefix, **LIMIT)
     assert connection.translate(model, row, prefix, **LIMIT) == expected
-    assert connection.statistics(model).execution_count == len(busy) + 1
+    # The endless row, the one that ended it, 11 + 1 that came later, and the last one.
+    executions = connection.statistics(model).execution_count - before.execution_count
+    assert executions == 1 + 1 + 12 + 1
 
 
 def test_a_request_whose_http_client_has_gone_is_run_to_its_end(
     load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
 ) -> None:
     """Triton does not tell backends that an HTTP client has gone."""
-    model = load(configs.plain(**ONE_WORKER), "left_by_http")
+    model = load(configs.plain(**ENDLESS_WORKER), "left_by_http", endless_model())
     (row, prefix), *_ = sentences(reference, 1)
-    long = {"beam_size": 1, "max_decoding_length": 500, "min_decoding_length": 500}
-    send_and_reset(server.ports.http, http_request(model, row, prefix, **long), after_s=0.02)
-    wait_until(lambda: connection.statistics(model).inference_stats.success.count == 1)
-    assert connection.statistics(model).inference_stats.fail.count == 0
+    with Occupied(connection, model, row, prefix):
+        older = in_backend(connection, model, row, prefix, "a", **LIMIT)
+        request = http_request(model, row, prefix, **LIMIT, supersede_key="a")
+        with sent_and_reset(server.ports.http, request):
+            assert superseded(older)  # by this one: the backend has it
+    # The one over HTTP, and the one that ended the endless row.
+    wait_until(lambda: connection.statistics(model).inference_stats.success.count == 2)
+    assert connection.statistics(model).inference_stats.fail.count == 2 + 2
 
 
 def test_a_row_that_two_requests_want_survives_the_cancellation_of_one(
     load: LoadModel, connection: Connection, reference: Reference
 ) -> None:
     """Equal waiting rows run once: for the one who still waits."""
-    model = load(configs.plain(**ONE_WORKER, max_batch_rows=1))
+    model = load(configs.plain(**ENDLESS_WORKER), engine_model=endless_model())
     (row, prefix), other = sentences(reference, 2)
-    busy = connection.start(model, [row], [prefix], beam_size=8, max_decoding_length=500)
-    first, second = (connection.start(model, [other[0]], [other[1]], **LIMIT) for _ in range(2))
-    first.cancel()
+    with Occupied(connection, model, row, prefix):
+        first, second = (in_backend(connection, model, *other, key, **LIMIT) for key in "ab")
+        first.cancel()
     expected = reference.translate(*other, **LIMIT)
     assert second.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
-    busy.get_result()
 
 
 def test_a_row_is_answered_when_it_has_ended(
     load: LoadModel, connection: Connection, reference: Reference
 ) -> None:
     """Not when the longest row of its call has, which was queued before it."""
-    model = load(configs.plain(**ONE_WORKER))
+    model = load(configs.plain(**ENDLESS_WORKER), engine_model=endless_model())
     rows = sorted(sentences(reference, 60), key=lambda row: len(row[0]))
-    (row, prefix), long, short = rows[30], rows[-1], rows[0]
-    limit = {"beam_size": 1, "max_decoding_length_multiple": 3}
+    first, long, short = rows[30], rows[-1], rows[0]
+    limit = {"beam_size": 1, "max_decoding_length_multiple": 8}
     assert len(long[0]) > 4 * len(short[0])
-    # Other options: they share no call with the two, nor with each other.
-    busy = [
-        connection.start(model, [row], [prefix], beam_size=beam, max_decoding_length=500)
-        for beam in (6, 7, 8)
-    ]
-    pending = [connection.start(model, [ids], [p], **limit) for ids, p in (long, short)]
-    for answer, (ids, p) in zip(pending, (long, short), strict=True):
-        expected = reference.translate(ids, p, beam_size=1, max_decoding_length=3 * len(ids))
+    with Occupied(connection, model, *first):
+        before = connection.statistics(model).execution_count
+        pending = [
+            in_backend(connection, model, ids, prefix, key, **limit)
+            for key, (ids, prefix) in zip("ab", (long, short), strict=True)
+        ]
+    for answer, (ids, prefix) in zip(pending, (long, short), strict=True):
+        expected = reference.translate(ids, prefix, beam_size=1, max_decoding_length=8 * len(ids))
         assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
-    for answer in busy:
-        answer.get_result()
-    assert connection.statistics(model).execution_count == len(busy) + 1, "the two met in a call"
+    # The endless row, and these in one call, it may be with the one that ended it.
+    assert connection.statistics(model).execution_count - before <= 3, "the two met in a call"
     assert pending[1].answered_s < pending[0].answered_s
 
 

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
 from reliability import observe
 from reliability.supersede_storm import SUPERSEDED, SupersedeStorm, http_infer
 from server import configs
 from server.conftest import LoadModel
-from server.helpers import Connection, Ids, Pending, Reference, sentences, wait_until
+from server.helpers import Connection, Ids, Pending, Reference, sentences
+from server.moments import Occupied, in_backend, superseded
+from support.endless import ALLOWS_ENDLESS, ENDLESS, endless_model
 from support.repository import write_model
 from support.servers import MakeServer
 
@@ -25,40 +26,8 @@ pytestmark = pytest.mark.server
 LIMIT = {"beam_size": 1, "max_decoding_length": 8}
 # One row at a time, whoever decodes it, so that all others wait while a row runs.
 ONE_BY_ONE = {"inter_threads": 1, "intra_threads": 1, "max_batch_rows": 1, "decoding": "calls"}
+ENDLESS_ONE_BY_ONE = ONE_BY_ONE | ALLOWS_ENDLESS
 STORM_SECONDS = 5
-
-
-class Busy:
-    """A model whose one worker runs long rows; what comes next waits."""
-
-    def __init__(self, connection: Connection, model: str, reference: Reference) -> None:
-        rows = sentences(reference, 8, seed=5)
-        self._connection = connection
-        self._model = model
-        self._sent = [
-            connection.start(model, [row], [prefix], beam_size=8, max_decoding_length=500)
-            for row, prefix in rows
-        ]
-        wait_until(lambda: connection.statistics(model).inference_stats.success.count > 0)
-
-    def settle(self) -> None:
-        """Waits until all sent before is in the backend: a refusal comes from there."""
-        self._connection.refusal(self._model, [[-1]], [[5]])
-
-    def wait(self) -> None:
-        for pending in self._sent:
-            pending.get_result()
-
-
-def superseded(pending: Pending) -> bool:
-    """Waits for the end of a request."""
-    try:
-        pending.get_result()
-    except InferenceServerException as error:
-        if (error.status(), error.message()) == ("StatusCode.CANCELLED", SUPERSEDED):
-            return True
-        raise
-    return False
 
 
 def answer(pending: Pending) -> Any:
@@ -68,27 +37,21 @@ def answer(pending: Pending) -> Any:
 def test_older_requests_that_wait_are_answered_so(
     load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
 ) -> None:
-    model = load(configs.plain(**ONE_BY_ONE), "superseding")
-    busy = Busy(connection, model, reference)
+    model = load(configs.plain(**ENDLESS_ONE_BY_ONE), "superseding", endless_model())
     rows = sentences(reference, 8)
-    newest, *others = (
-        connection.start(model, [row], [prefix], **LIMIT, **key)
-        for (row, prefix), key in zip(
-            rows, [{"supersede_key": "a"}, {"supersede_key": "b"}, {}], strict=False
-        )
-    )
-    for row, prefix in rows[3:]:
-        busy.settle()
-        older = newest
-        newest = connection.start(model, [row], [prefix], **LIMIT, supersede_key="a")
-        assert superseded(older)
     expected = [reference.translate(row, prefix, **LIMIT) for row, prefix in rows]
-    assert answer(newest) == [expected[-1]]
-    assert [answer(other) for other in others] == [[expected[1]], [expected[2]]]
-    busy.wait()
+    with Occupied(connection, model, *rows[0]):
+        other = in_backend(connection, model, *rows[1], "b", **LIMIT)
+        keyless = connection.start(model, *([one] for one in rows[2]), **LIMIT)
+        newest = in_backend(connection, model, *rows[3], "a", **LIMIT)
+        for row, prefix in rows[4:]:
+            older = newest
+            newest = connection.start(model, [row], [prefix], **LIMIT, supersede_key="a")
+            assert superseded(older)
+    assert [answer(one) for one in (newest, other, keyless)] == [[expected[i]] for i in (-1, 1, 2)]
     # Triton has no reason of its own for it.
     failed = observe.settled(server, model).failures
-    assert failed["BACKEND"] == 5 + 5  # superseded, and refused by settle()
+    assert failed["BACKEND"] == 4 + 4  # here, and in making the moments
     assert connection.translate(model, *rows[0], **LIMIT) == expected[0]
 
 
@@ -113,22 +76,33 @@ def test_a_request_may_supersede_one_of_the_same_batch(
     assert connection.statistics(model).inference_stats.fail.count == 1
 
 
-@pytest.mark.parametrize(("decoding", "beams"), [("calls", 1), ("calls", 4), ("loop", 1)])
+@pytest.mark.parametrize("decoding", ["calls", "loop"])
 def test_older_requests_that_run_are_answered_so(
-    load: LoadModel, connection: Connection, reference: Reference, decoding: str, beams: int
+    load: LoadModel, connection: Connection, reference: Reference, decoding: str
 ) -> None:
-    config = configs.plain(**(ONE_BY_ONE | {"decoding": decoding}))
-    model = load(config, f"running_{decoding}_{beams}")
+    config = configs.plain(**(ENDLESS_ONE_BY_ONE | {"decoding": decoding}))
+    model = load(config, f"running_{decoding}", endless_model())
     (row, prefix), (other, other_prefix) = sentences(reference, 2)
-    long = {"beam_size": beams, "min_decoding_length": 500, "max_decoding_length": 500}
-    expected = [reference.translate(other, other_prefix, **LIMIT)]
-    for _ in range(30):
-        older = connection.start(model, [row], [prefix], **long, supersede_key="a")
-        connection.refusal(model, [[-1]], [[5]])  # so the older one is in the backend
-        newer = connection.start(model, [other], [other_prefix], **LIMIT, supersede_key="a")
-        was_superseded = superseded(older)
-        assert answer(newer) == expected
-        if was_superseded:
+    older = in_backend(connection, model, row, prefix, "a", **ENDLESS)
+    newer = connection.start(model, [other], [other_prefix], **LIMIT, supersede_key="a")
+    assert superseded(older)
+    assert answer(newer) == [reference.translate(other, other_prefix, **LIMIT)]
+
+
+def test_the_answer_of_a_search_with_beams_comes_too_late(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    """It cannot be ended: it runs on, and its client has been told."""
+    model = load(configs.plain(**ONE_BY_ONE), "running_beams")
+    rows = sentences(reference, 2)
+    beams = {"beam_size": 4, "min_decoding_length": 400, "max_decoding_length": 400}
+    expected = [reference.translate(row, prefix, **beams) for row, prefix in rows]
+    for _ in range(30):  # until the second comes before the first one's end
+        both = [connection.start(model, [r], [p], **beams, supersede_key="a") for r, p in rows]
+        outcomes = [superseded(pending) for pending in both]
+        for pending, ended, ids in zip(both, outcomes, expected, strict=True):
+            assert ended or answer(pending) == [ids]
+        if any(outcomes):
             return
     pytest.fail("never superseded")
 
@@ -136,8 +110,7 @@ def test_older_requests_that_run_are_answered_so(
 def test_http_requests_supersede_and_are_superseded(
     load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
 ) -> None:
-    model = load(configs.plain(**ONE_BY_ONE), "over_http")
-    busy = Busy(connection, model, reference)
+    model = load(configs.plain(**ENDLESS_ONE_BY_ONE), "over_http", endless_model())
     (row, prefix), (other, other_prefix) = sentences(reference, 2)
     replies: list[tuple[int, Any]] = []
 
@@ -150,16 +123,15 @@ def test_http_requests_supersede_and_are_superseded(
         thread.start()
         return thread
 
-    older = connection.start(model, [row], [prefix], **LIMIT, supersede_key="a")
-    busy.settle()
-    over_http = send(other, other_prefix)
-    assert superseded(older)  # by the one over HTTP
-    newer = connection.start(model, [row], [prefix], **LIMIT, supersede_key="a")
-    over_http.join()
+    with Occupied(connection, model, row, prefix):
+        older = in_backend(connection, model, row, prefix, "a", **LIMIT)
+        over_http = send(other, other_prefix)
+        assert superseded(older)  # by the one over HTTP
+        newer = connection.start(model, [row], [prefix], **LIMIT, supersede_key="a")
+        over_http.join()
     assert replies == [(replies[0][0], {"error": SUPERSEDED})]
     assert replies[0][0] in {400, 499}  # Triton 2.51 says 400, later ones 499
     assert answer(newer) == [reference.translate(row, prefix, **LIMIT)]
-    busy.wait()
     status, reply = http_infer(server, model, row, prefix, **LIMIT, supersede_key="a")
     assert status == 200
     assert reply["outputs"][0]["data"] == reference.translate(row, prefix, **LIMIT)
@@ -184,14 +156,12 @@ def test_a_bad_key_is_refused_and_ends_nothing(
 def test_a_request_that_is_refused_supersedes_nothing(
     load: LoadModel, connection: Connection, reference: Reference
 ) -> None:
-    model = load(configs.plain(**ONE_BY_ONE), "refused")
-    busy = Busy(connection, model, reference)
+    model = load(configs.plain(**ENDLESS_ONE_BY_ONE), "refused", endless_model())
     ((row, prefix),) = sentences(reference, 1)
-    older = connection.start(model, [row], [prefix], **LIMIT, supersede_key="a")
-    busy.settle()
-    connection.refusal(model, [[-1]], [[5]], supersede_key="a")
+    with Occupied(connection, model, row, prefix):
+        older = in_backend(connection, model, row, prefix, "a", **LIMIT)
+        connection.refusal(model, [[-1]], [[5]], supersede_key="a")
     assert answer(older) == [reference.translate(row, prefix, **LIMIT)]
-    busy.wait()
 
 
 def test_a_storm_of_superseding_requests_leaves_the_server_well(

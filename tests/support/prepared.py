@@ -13,9 +13,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ct2_triton.prepared_model import PreparedModel
+    from support.tiny import TinyOptions
 
 
-def prepare_tiny(family: str, repository: Path, name: str, **options: Any) -> PreparedModel:
+def prepare_tiny(
+    family: str,
+    repository: Path,
+    name: str,
+    tiny: TinyOptions | None = None,
+    **options: Any,
+) -> PreparedModel:
     """Prepares the tiny checkpoint of a family in float32; `options` are PrepareOptions's."""
     options = {"quantization": "float32", "instance_kind": "cpu", **options}
-    return prepare(PrepareOptions(str(tiny_checkpoint(family)), repository, name, **options))
+    checkpoint = tiny_checkpoint(family, tiny)
+    return prepare(PrepareOptions(str(checkpoint), repository, name, **options))

@@ -110,7 +110,7 @@ def test_a_client_with_certificate_and_header_is_let_in(
 ) -> None:
     url = f"{scheme}localhost:{closed[0].ports.grpc}"
     with SyncTranslationClient(url, "nllb", **settings) as client:
-        client.wait_until_ready(30)
+        client.wait_until_ready(100)
         [german] = client.translate("One.", **CALL)
     assert german.text
 
@@ -124,6 +124,7 @@ def test_without_the_header_access_is_denied_at_once(
             with pytest.raises(errors.AccessDeniedError, match=HEADER):
                 call()
     with SyncTranslationClient(url, "nllb", **settings) as client:
+        client.wait_until_ready(100)
         assert client.translate("One.", **CALL)
 
 

@@ -14,6 +14,8 @@ import pytest
 
 from ct2_triton import errors
 from ct2_triton.client import Sentence, TranslationClient
+from server.client.conftest import ENDLESS_MODEL, endless_call
+from support.endless import ENDLESS
 from tiny_corpus import sentences
 
 if TYPE_CHECKING:
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
 TARGETS = ["deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn"]
 SHORT: dict[str, Any] = {"source": "eng_Latn", "max_decoding_length": 12, "beam_size": 1}
-# The random model never ends a sentence by itself: every row takes all its steps.
-LONG: dict[str, Any] = {"source": "eng_Latn", "max_decoding_length": 60, "beam_size": 2}
 # Each cancelled call may end Triton 2.51, and with it the server that all tests share ("What is
 # Triton's" in docs/reliability.md): not 256 of them, the default.
 FEW = 32
@@ -111,34 +111,34 @@ async def test_an_unknown_model_is_not_found(
 
 
 async def test_a_timeout_is_an_error_and_the_next_call_succeeds(make_client: MakeClient) -> None:
-    async with make_client(max_in_flight=FEW) as client:
+    async with make_client(made=ENDLESS_MODEL, max_in_flight=FEW) as client:
         await good(client)
-        with pytest.raises(errors.DeadlineExceededError, match=r"0\.05 s"):
-            # No two alike: the server runs equal rows once, and would be done too soon.
-            await client.translate(sentences(200, seed=2), targets=TARGETS, timeout_s=0.05, **LONG)
+        with pytest.raises(errors.DeadlineExceededError, match=r"0\.5 s"):
+            await client.translate(
+                sentences(20, seed=2), source="eng_Latn", targets=TARGETS, timeout_s=0.5, **ENDLESS
+            )
         await good(client)
 
 
 async def test_cancelling_reaches_the_server(
     make_client: MakeClient, prepared: Prepared, statistics: Callable[[str], Any]
 ) -> None:
-    name = prepared("nllb").name
+    """The row does not end by itself: what the server counts is the cancellation."""
+    name = prepared("nllb", **ENDLESS_MODEL).name
 
-    def answered() -> int:
-        return int(statistics(name).inference_stats.success.count)
+    def failed() -> int:
+        return int(statistics(name).inference_stats.fail.count)
 
-    async with make_client(max_in_flight=FEW) as client:
+    async with make_client(made=ENDLESS_MODEL) as client:
         await good(client)
-        before = statistics(name).inference_stats
-        texts = sentences(100, seed=1)
-        call = asyncio.create_task(client.translate(texts, targets=TARGETS, **LONG))
-        await eventually(lambda: answered() > before.success.count)
+        before = failed()
+        call = await endless_call(client, TEXT, "deu_Latn", "a")
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        await eventually(lambda: statistics(name).inference_stats.fail.count > before.fail.count)
+        # One was superseded to make the moment.
+        await eventually(lambda: failed() >= before + 2)
         await good(client)
-    assert answered() - before.success.count < len(texts) * len(TARGETS)
 
 
 async def test_mixed_traffic_is_batched(
@@ -208,26 +208,29 @@ async def test_live_captions_give_the_last_version_of_each_sentence(
 async def test_superseding_cancels_on_the_server(
     make_client: MakeClient, prepared: Prepared, statistics: Callable[[str], Any]
 ) -> None:
-    name = prepared("nllb").name
+    name = prepared("nllb", **ENDLESS_MODEL).name
+    # It takes much longer than until the next version, which comes until one was taken back.
+    long = {"source": "eng_Latn", "beam_size": 1, "max_decoding_length": 4000}
+    sent = 0
+
+    def failed() -> int:
+        return int(statistics(name).inference_stats.fail.count)
 
     async def captions() -> AsyncGenerator[Sentence, None]:
-        for text in sentences(30, seed=5):
-            yield Sentence(text, id="one")
+        nonlocal sent
+        before = failed()
+        while failed() == before:
+            yield Sentence(f"Version {sent}.", id="one")
+            sent += 1
             await asyncio.sleep(0.02)
+        yield Sentence("The last one.", id="one")
 
-    async with make_client() as client:
+    async with make_client(made=ENDLESS_MODEL) as client:
         await good(client)
-        before = statistics(name).inference_stats.fail.count
-        # Other work keeps the engine busy, so that captions wait and can be taken back.
-        other = asyncio.create_task(
-            client.translate(sentences(60, seed=7), targets=TARGETS, **LONG)
-        )
-        items = [item async for item in client.stream(captions(), targets="deu_Latn", **LONG)]
-        await other
-        await eventually(lambda: statistics(name).inference_stats.fail.count > before)
+        items = [item async for item in client.stream(captions(), targets="deu_Latn", **long)]
         await good(client)
-    assert items[-1].position == 29
-    assert len(items) < 30
+    assert items[-1].position == sent
+    assert len(items) <= sent
 
 
 async def test_a_bad_sentence_need_not_end_a_stream(make_client: MakeClient) -> None:
