@@ -31,6 +31,7 @@ struct TRITONBACKEND_Response;
 struct TRITONSERVER_Error;
 struct TRITONSERVER_Message;
 struct TRITONSERVER_Metric;
+struct TRITONSERVER_MetricArgs;
 struct TRITONSERVER_MetricFamily;
 struct TRITONSERVER_Parameter;
 
@@ -98,6 +99,7 @@ typedef enum {
 typedef enum {
   TRITONSERVER_METRIC_KIND_COUNTER = 0,
   TRITONSERVER_METRIC_KIND_GAUGE = 1,
+  TRITONSERVER_METRIC_KIND_HISTOGRAM = 2,  // see MetricNewWithArgs
 } TRITONSERVER_MetricKind;
 
 enum : uint32_t {
@@ -139,6 +141,23 @@ TRITONSERVER_Error* TRITONSERVER_MetricNew(TRITONSERVER_Metric** metric,
                                            const uint64_t label_count);
 TRITONSERVER_Error* TRITONSERVER_MetricDelete(TRITONSERVER_Metric* metric);
 TRITONSERVER_Error* TRITONSERVER_MetricIncrement(TRITONSERVER_Metric* metric, double value);
+// Histograms, of newer servers only.
+TRITONSERVER_Error* TRITONSERVER_MetricArgsNew(TRITONSERVER_MetricArgs** args)
+    __attribute__((weak));
+TRITONSERVER_Error* TRITONSERVER_MetricArgsSetHistogram(TRITONSERVER_MetricArgs* args,
+                                                        const double* buckets,
+                                                        const uint64_t buckets_count)
+    __attribute__((weak));
+TRITONSERVER_Error* TRITONSERVER_MetricArgsDelete(TRITONSERVER_MetricArgs* args)
+    __attribute__((weak));
+TRITONSERVER_Error* TRITONSERVER_MetricNewWithArgs(TRITONSERVER_Metric** metric,
+                                                   TRITONSERVER_MetricFamily* family,
+                                                   const TRITONSERVER_Parameter** labels,
+                                                   const uint64_t label_count,
+                                                   const TRITONSERVER_MetricArgs* args)
+    __attribute__((weak));
+TRITONSERVER_Error* TRITONSERVER_MetricObserve(TRITONSERVER_Metric* metric, double value)
+    __attribute__((weak));
 
 // --- Backend ------------------------------------------------------------------------------------
 

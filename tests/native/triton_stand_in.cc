@@ -157,8 +157,8 @@ TRITONSERVER_Error* TRITONSERVER_MetricDelete(TRITONSERVER_Metric* metric) {
 }
 
 TRITONSERVER_Error* TRITONSERVER_MetricIncrement(TRITONSERVER_Metric* metric, double value) {
-  Require(value > 0, "a counter that does not grow");
   metric->value = metric->value + value;
+  Require(value != 0 && metric->value >= 0, "a change that is none, or a count below 0");
   stand_in::UseMemory();
   return nullptr;
 }

@@ -41,7 +41,7 @@ def counts(server: TritonServer, model: str) -> dict[str, int]:
     with urllib.request.urlopen(server.metrics_url) as page:  # noqa: S310
         lines = page.read().decode().splitlines()
     label = f'model="{model}"'
-    mine = [line for line in lines if line.startswith("ct2_vmap_rows{") and label in line]
+    mine = [line for line in lines if line.startswith("ct2_vmap_rows_total{") and label in line]
     return {
         line.split('vmap="')[1].split('"')[0]: int(float(line.split()[-1]))
         for line in mine

@@ -2,6 +2,7 @@
 #include "config/model_files.h"
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "config/parse_value.h"
 #include "error.h"
@@ -39,6 +40,25 @@ std::map<std::string, std::string> ParseManifestFiles(std::string_view json) {
   }
   if (!files.empty()) return files;
   throw Error(ErrorCode::kInvalidArgument, "ct2_model.json lists no files");
+}
+
+TargetIds ParseTargetIds(std::string_view json) {
+  TargetIds targets;
+  try {
+    const auto root = nlohmann::json::parse(json);
+    for (const auto& language : root.at("languages")) {
+      const auto code = language.at("code").get<std::string>();
+      const auto prefix = language.at("target_prefix_ids").get<std::vector<int64_t>>();
+      const auto source = language.at("target_source_ids").get<std::vector<int64_t>>();
+      if (!language.at("target").get<bool>()) continue;
+      if (!prefix.empty()) targets.in_prefix.emplace(prefix.front(), code);
+      if (prefix.empty() && source.size() == 1) targets.in_source.emplace(source.front(), code);
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "languages.json cannot be read: " + Quote(error.what(), 200));
+  }
+  return targets;
 }
 
 }  // namespace ct2triton

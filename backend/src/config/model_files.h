@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,5 +26,15 @@ ModelFileConfig ParseModelFileConfig(std::string_view json);
 // The files that the manifest of a prepared model (ct2_model.json) lists: SHA-256 in hexadecimal by
 // path, relative to the model's folder. Throws Error(kInvalidArgument) if it lists none.
 std::map<std::string, std::string> ParseManifestFiles(std::string_view json);
+
+// The ids that name the target language of a row, by the language's own code: the first of those
+// that begin TARGET_PREFIX, or else the one that stands in the source.
+struct TargetIds {
+  std::map<int64_t, std::string> in_prefix;
+  std::map<int64_t, std::string> in_source;
+};
+
+// From tokenizer/languages.json of a prepared model. Throws Error(kInvalidArgument).
+TargetIds ParseTargetIds(std::string_view json);
 
 }  // namespace ct2triton

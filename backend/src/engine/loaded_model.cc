@@ -112,6 +112,18 @@ std::optional<int64_t> LoadedModel::padding_to_strip() const {
 
 bool LoadedModel::has_vocabulary_map() const { return weights_->vocabulary_map().has_value(); }
 
+int64_t LoadedModel::unknown_source_id() const {
+  return static_cast<int64_t>(weights_->source().to_id(weights_->files().unk_token));
+}
+
+int64_t LoadedModel::unknown_id() const {
+  return static_cast<int64_t>(weights_->target().to_id(weights_->files().unk_token));
+}
+
+size_t LoadedModel::weight_bytes() const {
+  return weights_->bytes() + (loop_ ? loop_->packed_bytes() : 0);
+}
+
 int64_t LoadedModel::vocabulary_size() const {
   return static_cast<int64_t>(std::max(weights_->source().size(), weights_->target().size()));
 }

@@ -49,6 +49,9 @@ class LoadedModel {
   int64_t pad_id() const;
   std::optional<int64_t> padding_to_strip() const;  // the same, but not the end token
   bool has_vocabulary_map() const;
+  int64_t unknown_source_id() const;   // what an unknown token of a source is
+  int64_t unknown_id() const;          // and of an answer
+  size_t weight_bytes() const;         // packed copies of the loop included
   int64_t vocabulary_size() const;     // the larger of source and target
   std::string Description() const;     // for the log: library, device, effective compute type
   std::string MapDescription() const;  // ", vocabulary map of ..."; empty without one

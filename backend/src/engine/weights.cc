@@ -9,10 +9,13 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
 #include <sstream>
+#include <stdexcept>
 #include <vector>
 
 #include "engine/library_check.h"
+#include "engine/loop/model_variables.h"
 #include "engine/thread_scope.h"
 #include "error.h"
 
@@ -224,6 +227,39 @@ std::optional<int64_t> Weights::Rows(const std::string& variable) const {
   const auto* value = model_->get_variable_if_exists(variable);
   if (value == nullptr) return std::nullopt;
   return value->dim(0);
+}
+
+namespace {
+
+// The library does not export the rank of a tensor: beyond it, `dim` throws.
+size_t Elements(const ctranslate2::StorageView& value) {
+  size_t elements = 1;
+  try {
+    for (long i = 0;; ++i) elements *= static_cast<size_t>(value.dim(i));
+  } catch (const std::invalid_argument&) {
+    return elements;
+  }
+}
+
+}  // namespace
+
+// CTranslate2 tells of a variable only to those who know its name; two names may have one.
+size_t Weights::bytes() const {
+  std::set<std::string> names;
+  try {
+    std::ifstream file(directory_ + "/model.bin", std::ios::binary);
+    names = ReadVariableNames(file);
+  } catch (const Error&) {  // a format of which only the loop would have to know
+    return fs::file_size(directory_ + "/model.bin");
+  }
+  std::set<const ctranslate2::StorageView*> counted;
+  size_t bytes = 0;
+  for (const std::string& name : names) {
+    const auto* value = model_->get_variable_if_exists(name);
+    if (value == nullptr || !counted.insert(value).second) continue;
+    bytes += Elements(*value) * value->item_size();
+  }
+  return bytes;
 }
 
 std::string Weights::WeightWidth() const {

@@ -55,6 +55,8 @@ class Weights {
   // behind the end token. The rule by which CTranslate2 echoes the prefix.
   bool IsEmptySource(const Ids& source) const;
 
+  size_t bytes() const;  // of the memory that the variables take
+
   // "8-bit", "16-bit" or "32-bit": what the layers are held in, compute_type "auto" resolved.
   std::string WeightWidth() const;
 

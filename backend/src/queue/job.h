@@ -37,7 +37,10 @@ class Counted {
 struct Waiter {
   std::shared_ptr<RowListener> listener;
   size_t position = 0;
-  Counted waiting;  // among the waiting rows of its model; empty once it runs
+  Counted waiting;         // among the waiting rows of its model; empty once it runs
+  Counter decoding;        // the rows of its model that run
+  Counted runs;            // among these, once it does
+  uint64_t queued_ns = 0;  // when it came
 };
 
 // A row to run, with all who wait for it: several where equal rows met. Whoever has been answered
@@ -49,6 +52,7 @@ struct Job {
   uint64_t turn = 0;  // in the queue: the least goes first
   size_t grown = 0;   // ids of its answer that were reported; it may run again after a failure
   Counted running;    // among the rows that are run; set while it is
+  uint64_t first_token_ns = 0;  // when the first id was reported that was not forced
 };
 
 // All who wait for the row have gone.

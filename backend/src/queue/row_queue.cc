@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "error.h"
+#include "steady_clock.h"
 
 namespace ct2triton {
 namespace {
@@ -62,8 +63,10 @@ void RowQueue::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& posi
   const CallAtEnd wake(wake_);  // also where memory runs out half-way: some rows are there then
   std::unique_lock<std::mutex> lock(mutex_);
   WaitForSpace(&lock, share);
+  const uint64_t now_ns = SteadyNow_ns();
   for (size_t i = 0; i < rows.size(); ++i) {
-    Append(std::move(rows[i]), Waiter{listener, positions[i], Counted(share.rows)},
+    Append(std::move(rows[i]),
+           Waiter{listener, positions[i], Counted(share.rows), share.decoding, Counted(), now_ns},
            turn_ + i * kTurnsOfRow);
   }
 }
@@ -155,7 +158,10 @@ std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds) {
 
 Job RowQueue::Take(Jobs::iterator it) noexcept {
   ForgetHash(it);
-  for (Waiter& waiter : it->waiters) waiter.waiting = Counted();
+  for (Waiter& waiter : it->waiters) {
+    waiter.waiting = Counted();
+    waiter.runs = Counted(waiter.decoding);
+  }
   Job job = std::move(*it);
   jobs_.erase(it);
   job.running = Counted(running_);

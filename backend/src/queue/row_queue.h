@@ -21,6 +21,7 @@ namespace ct2triton {
 struct QueueShare {
   explicit QueueShare(size_t most) : most_rows(most) {}
   const Counter rows = std::make_shared<std::atomic<size_t>>(0);
+  const Counter decoding = std::make_shared<std::atomic<size_t>>(0);  // rows that were taken
   const size_t most_rows;  // at which nothing more is accepted
 };
 

@@ -52,7 +52,8 @@ std::optional<RowResult> Copy(const RowResult& result) noexcept {
 
 }  // namespace
 
-RunningCall::RunningCall(std::vector<Job>* jobs, bool padded) : jobs_(*jobs), times_(NoTime()) {
+RunningCall::RunningCall(std::vector<Job>* jobs, bool padded)
+    : jobs_(*jobs), in_loop_(!padded), times_(NoTime()) {
   DropCancelled(jobs);
   rows_.reserve(jobs->size());
   for (const Job& job : *jobs) rows_.push_back(&job.row);
@@ -91,7 +92,7 @@ void RunningCall::FailSuperseded(Job* job) noexcept {
 void RunningCall::RowGrew(size_t position, int64_t id) {
   Job& job = jobs_[position];
   if (grown_[position]++ < job.grown) return;  // reported before the row ran again
-  ++job.grown;
+  if (++job.grown == job.row.prefix.size() + 1) job.first_token_ns = SteadyNow_ns();
   for (const Waiter& waiter : job.waiters) {
     waiter.listener->RowGrew(waiter.position, id);
   }
@@ -149,9 +150,20 @@ Waiter RunningCall::TakeCounted(Job* job, const RowResult* result) noexcept {
   if (known != shares_.end()) {
     Share& share = known->second;
     AddRow(job->row, padded_tokens_, result, &share.report);
+    ReportRow(*job, result);
     if (--share.unanswered == 0) Report(known->first, &share);
   }
   return TakeWaiter(job);
+}
+
+void RunningCall::ReportRow(const Job& job, const RowResult* result) const noexcept {
+  RowReport report{job.row, result, in_loop_};
+  report.equal = job.waiters.size() > 1;
+  report.queued_ns = job.waiters.back().queued_ns;
+  report.taken_ns = times_.start_ns;
+  report.first_token_ns = job.first_token_ns;
+  report.end_ns = times_.end_ns;
+  job.waiters.back().listener->observer()->RowLeft(report);
 }
 
 void RunningCall::Report(CallObserver* observer, Share* share) const noexcept {

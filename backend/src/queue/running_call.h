@@ -16,7 +16,7 @@ namespace ct2triton {
 class RunningCall : public CallWatcher {
  public:
   // `jobs` outlives the call. Those that nobody waits for any more are answered and taken out.
-  // `padded`: the sources are padded to the longest.
+  // `padded`: the sources are padded to the longest, as in every call but not in a loop.
   explicit RunningCall(std::vector<Job>* jobs, bool padded = true);
 
   const std::vector<const CheckedRow*>& rows() const { return rows_; }
@@ -46,9 +46,11 @@ class RunningCall : public CallWatcher {
   void FailSuperseded(Job* job) noexcept;
   // Takes one who waits for the job's row, with its part in the report. `result` null: it failed.
   Waiter TakeCounted(Job* job, const RowResult* result) noexcept;
+  void ReportRow(const Job& job, const RowResult* result) const noexcept;
   void Report(CallObserver* observer, Share* share) const noexcept;
 
   std::vector<Job>& jobs_;
+  const bool in_loop_;
   std::vector<const CheckedRow*> rows_;
   std::vector<size_t> grown_;  // ids of each row in this call
   size_t padded_tokens_ = 0;   // of each source; 0: none is padded

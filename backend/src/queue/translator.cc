@@ -45,6 +45,24 @@ EngineOptions Resolved(EngineOptions engine, const Device& device) {
 
 }  // namespace
 
+TranslatorState& TranslatorState::operator+=(const TranslatorState& other) {
+  waiting_rows += other.waiting_rows;
+  most_waiting_rows += other.most_waiting_rows;
+  decoding_rows += other.decoding_rows;
+  busy_ns += other.busy_ns;
+  decoding_threads = std::max(decoding_threads, other.decoding_threads);
+  cache_bytes += other.cache_bytes;
+  loops += other.loops;
+  return *this;
+}
+
+TranslatorState TranslatorState::Since(const TranslatorState& before) const {
+  TranslatorState since = *this;
+  since.busy_ns -= before.busy_ns;
+  since.loops -= before.loops;
+  return since;
+}
+
 Translator::Translator(const std::string& directory, const Device& device,
                        const DecodingOptions& defaults, const EngineOptions& engine)
     : model_(directory, device, defaults, Resolved(engine, device),
@@ -67,7 +85,11 @@ void Translator::Submit(std::vector<CheckedRow> rows,
       positions.push_back(i);
     }
   }
-  for (const size_t i : empty) listener->RowDone(i, EchoPrefix(rows[i]), NoTime());
+  for (const size_t i : empty) {
+    RowResult echo = EchoPrefix(rows[i]);
+    if (auto* observer = listener->observer()) observer->RowLeft({rows[i], &echo});
+    listener->RowDone(i, std::move(echo), NoTime());
+  }
   if (!to_run.empty()) pool_->Add(std::move(to_run), positions, listener, *share_);
 }
 
@@ -80,6 +102,18 @@ void Translator::Withdraw(const RowListener& listener, const Error& error) noexc
 }
 
 size_t Translator::waiting() const { return *share_->rows; }
+
+TranslatorState Translator::state() const {
+  TranslatorState state;
+  state.waiting_rows = *share_->rows;
+  state.most_waiting_rows = share_->most_rows;
+  state.decoding_rows = *share_->decoding;
+  state.busy_ns = pool_->BusyTime_ns();
+  state.decoding_threads = pool_->decoding_threads();
+  if (model_.loop()) state.cache_bytes = model_.loop()->cache_bytes_in_use();
+  for (const LoopCounters& loop : pool_->loop_counters()) state.loops += loop;
+  return state;
+}
 
 std::string Translator::Description() const {
   const PoolSettings& settings = pool_->settings();

@@ -19,6 +19,22 @@ namespace ct2triton {
 class WorkerPool;
 struct QueueShare;
 
+// How things stand, and what was done so far. Models on the same files share all but their rows.
+struct TranslatorState {
+  size_t waiting_rows = 0;
+  size_t most_waiting_rows = 0;  // at which the queue is full
+  size_t decoding_rows = 0;
+  uint64_t busy_ns = 0;         // of the machine's decoding threads; 0 on a GPU
+  size_t decoding_threads = 0;  // of the machine; likewise
+  size_t cache_bytes = 0;       // of keys and values in decode loops
+  LoopCounters loops;           // their sum
+
+  // Adds the state of another one on the same machine.
+  TranslatorState& operator+=(const TranslatorState& other);
+  // The same state, with what was done since.
+  TranslatorState Since(const TranslatorState& before) const;
+};
+
 // One model with the workers that decode for it: this is where checked rows go.
 class Translator {
  public:
@@ -38,7 +54,8 @@ class Translator {
 
   uint64_t BusyTime_ns() const;  // see WorkerPool; shared with models on the same files
   std::vector<LoopCounters> loop_counters() const;  // of each decode loop
-  size_t waiting() const;                           // rows of this model that no worker has taken
+  TranslatorState state() const;
+  size_t waiting() const;  // rows of this model that no worker has taken
   // Fails those rows of a listener that still wait.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
 

@@ -32,6 +32,7 @@ class WorkerPool {
 
   const PoolSettings& settings() const { return settings_; }
   std::vector<LoopCounters> loop_counters() const;  // of each loop that has run
+  size_t decoding_threads() const { return scheduler_ ? scheduler_->threads() : 0; }
   uint64_t BusyTime_ns() const;  // that the machine's threads spent on these rows; 0 on a GPU
 
  private:

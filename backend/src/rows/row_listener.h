@@ -9,6 +9,7 @@
 #include "error.h"
 #include "rows/call_report.h"
 #include "rows/row.h"
+#include "rows/row_report.h"
 
 namespace ct2triton {
 
@@ -17,6 +18,8 @@ namespace ct2triton {
 class CallObserver {
  public:
   virtual ~CallObserver() = default;
+  // A row has left its call, or had nothing to translate. Before it is answered.
+  virtual void RowLeft(const RowReport& report) noexcept;
   virtual void CallDone(const CallReport& report) noexcept = 0;
 };
 
@@ -38,6 +41,7 @@ class RowListener {
   virtual void RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept = 0;
 };
 
+inline void CallObserver::RowLeft(const RowReport&) noexcept {}
 inline bool RowListener::Superseded() const noexcept { return false; }
 inline void RowListener::RowGrew(size_t, int64_t) noexcept {}
 

@@ -40,6 +40,7 @@ InstanceState::InstanceState(TRITONBACKEND_ModelInstance* instance)
                &front_,
                translator_.get(),
                model_.supersede_keys(),
+               model_.metrics(),
                std::make_shared<InFlight>()} {}
 
 InstanceState::~InstanceState() { context_.in_flight->WaitUntilNone(); }
@@ -62,9 +63,11 @@ InstanceState::Batch InstanceState::TakeOver(TRITONBACKEND_Request** requests,
   return batch;
 }
 
+void InstanceState::RowLeft(const RowReport& report) noexcept { model_.metrics()->Count(report); }
+
 void InstanceState::CallDone(const CallReport& report) noexcept {
   ReportCall(instance_, report);
-  model_.Count(report);
+  model_.metrics()->Count(report);
 }
 
 }  // namespace ct2triton

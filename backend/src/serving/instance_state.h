@@ -32,6 +32,7 @@ class InstanceState : public CallObserver {
   // once they are answered. Throws only before the first request is taken over.
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);
 
+  void RowLeft(const RowReport& report) noexcept override;
   void CallDone(const CallReport& report) noexcept override;
 
  private:

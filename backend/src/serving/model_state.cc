@@ -63,7 +63,8 @@ ModelState::ModelState(TRITONBACKEND_Model* model)
       version_(ModelVersion(model)),
       label_("model '" + name_ + "' version " + std::to_string(version_)),
       config_(ReadConfig(model)),
-      directory_(FindModelDirectory(ModelFolder(model), version_, config_)) {
+      directory_(FindModelDirectory(ModelFolder(model), version_, config_)),
+      metrics_(ModelFolder(model), name_, version_) {
   if (config_.engine.verify_files) VerifyFiles(ModelFolder(model));
   for (const std::string& warning : config_.warnings) LogWarning((label_ + ": " + warning).c_str());
   LogInfo(label_ + ": loading '" + directory_ + "'");
@@ -94,13 +95,9 @@ std::shared_ptr<Translator> ModelState::TranslatorOn(const Device& device) {
          ": its rows run as calls of CTranslate2, since decode loops cannot run it: " + refusal)
             .c_str());
   }
-  if (translator->model().has_vocabulary_map() && !counters_) counters_.emplace(name_, version_);
+  metrics_.Follow(translator);
   translators_.emplace_back(device, translator);
   return translator;
-}
-
-void ModelState::Count(const CallReport& report) noexcept {
-  if (counters_) counters_->Add(report);
 }
 
 }  // namespace ct2triton

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +11,7 @@
 #include "engine/device.h"
 #include "queue/supersede_keys.h"
 #include "queue/translator.h"
-#include "rows/call_report.h"
-#include "triton/map_counters.h"
+#include "serving/model_metrics.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {
@@ -41,8 +39,7 @@ class ModelState {
   // Of all instances.
   SupersedeKeys* supersede_keys() { return &supersede_keys_; }
 
-  // Feeds the metrics of this model.
-  void Count(const CallReport& report) noexcept;
+  ModelMetrics* metrics() { return &metrics_; }
 
  private:
   const std::string name_;
@@ -51,10 +48,10 @@ class ModelState {
   const ModelConfig config_;
   const std::string directory_;  // the files of CTranslate2
   SupersedeKeys supersede_keys_;
+  ModelMetrics metrics_;
 
   std::mutex mutex_;
   std::vector<std::pair<Device, std::shared_ptr<Translator>>> translators_;
-  std::optional<MapCounters> counters_;  // set before the first translator is handed out
 };
 
 }  // namespace ct2triton

@@ -70,16 +70,18 @@ void PendingRequest::Submit() noexcept {
   if (superseded_) context_.translator->Withdraw(*this, SupersededError());
 }
 
-bool PendingRequest::Fail(const Error& error) noexcept {
+void PendingRequest::Fail(const Error& error) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (unanswered_ == 0 || failure_) return false;
-  failure_ = error;
-  return true;
+  if (unanswered_ > 0 && !failure_) failure_ = error;
 }
 
 bool PendingRequest::Supersede() noexcept {
-  if (!Fail(SupersededError())) return false;
-  superseded_ = true;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (unanswered_ == 0 || failure_) return false;
+    failure_ = SupersededError();
+    superseded_ = true;
+  }
   context_.translator->Withdraw(*this, SupersededError());
   return true;
 }
@@ -116,6 +118,7 @@ void PendingRequest::Finish() noexcept {
   if (!failure_ && request_.IsCancelled()) failure_ = client_cancelled;
   if (!failure_) SendAnswer();
   if (failure_) SendFailure();
+  context_.metrics->CountRequest(failure_ ? &*failure_ : nullptr, superseded_);
   ReportRequest(context_.instance, request_, !failure_, times_.Span());
   request_.Release();
   context_.in_flight->Done();

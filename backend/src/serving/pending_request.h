@@ -13,6 +13,7 @@
 #include "queue/translator.h"
 #include "rows/row_listener.h"
 #include "serving/front.h"
+#include "serving/model_metrics.h"
 #include "triton/in_flight.h"
 #include "triton/request.h"
 #include "triton/statistics.h"
@@ -27,6 +28,7 @@ struct RequestContext {
   const Front* front = nullptr;
   Translator* translator = nullptr;
   SupersedeKeys* supersede_keys = nullptr;
+  ModelMetrics* metrics = nullptr;
   std::shared_ptr<InFlight> in_flight;
 };
 
@@ -56,7 +58,7 @@ class PendingRequest : public RowListener,
   void RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept override;
 
  private:
-  bool Fail(const Error& error) noexcept;
+  void Fail(const Error& error) noexcept;
   void Enter();
   void CountAnswered(const CallTimes& times) noexcept;
   void Finish() noexcept;

@@ -117,6 +117,7 @@ std::vector<LoopRow> DecodeLoop::Admit(const std::vector<const CheckedRow*>& row
   }
   SourceEncoder::Counts counts;
   auto encodings = OfLibrary([&] { return encoder_.Encode(to_encode, caches_.get(), &counts); });
+  if (!rows_.empty()) counters_.joined_rows += admitted.size();
   rows_.reserve(rows_.size() + admitted.size());
   auto encoding = encodings.begin();
   for (auto& row : admitted) {

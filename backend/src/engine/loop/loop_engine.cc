@@ -29,6 +29,34 @@ std::string Describe(const TrialReport& trial) {
 
 }  // namespace
 
+LoopCounters& LoopCounters::operator+=(const LoopCounters& other) {
+  encodes += other.encodes;
+  encoded_rows += other.encoded_rows;
+  encoded_tokens += other.encoded_tokens;
+  encode_ns += other.encode_ns;
+  shared_encodings += other.shared_encodings;
+  steps += other.steps;
+  step_rows += other.step_rows;
+  step_tokens += other.step_tokens;
+  step_ns += other.step_ns;
+  joined_rows += other.joined_rows;
+  return *this;
+}
+
+LoopCounters& LoopCounters::operator-=(const LoopCounters& other) {
+  encodes -= other.encodes;
+  encoded_rows -= other.encoded_rows;
+  encoded_tokens -= other.encoded_tokens;
+  encode_ns -= other.encode_ns;
+  shared_encodings -= other.shared_encodings;
+  steps -= other.steps;
+  step_rows -= other.step_rows;
+  step_tokens -= other.step_tokens;
+  step_ns -= other.step_ns;
+  joined_rows -= other.joined_rows;
+  return *this;
+}
+
 std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights,
                                           bool packed) {
   static std::mutex mutex;  // a second model on the same weights waits for the first one's trial
@@ -49,6 +77,7 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
     if (packed) {
       LayerPacker packer;
       model_ = std::make_shared<const DecoderModel>(weights, packer.Maker());
+      packed_bytes_ = packer.bytes();
       description_ = packer.Description() + ", ";
     } else {
       model_ = std::make_shared<const DecoderModel>(weights);

@@ -42,6 +42,10 @@ struct LoopCounters {
   uint64_t step_rows = 0;    // sum over the steps of the rows that took part
   uint64_t step_tokens = 0;  // tokens fed, forced ones included
   uint64_t step_ns = 0;
+  uint64_t joined_rows = 0;  // that were admitted while others ran
+
+  LoopCounters& operator+=(const LoopCounters& other);
+  LoopCounters& operator-=(const LoopCounters& other);
 };
 
 // The running rows of one model. Rows of any age and any options decode together: they join
@@ -92,11 +96,13 @@ class LoopModel {
   // Whether the row's source is encoded, or is being so.
   bool HasEncoding(const CheckedRow& row) const;
   size_t cache_bytes_in_use() const;
+  size_t packed_bytes() const { return packed_bytes_; }  // of packed copies of the weights
   // For the log: what was packed, what the trial found and how long it took.
   const std::string& description() const { return description_; }
 
  private:
   std::string description_;
+  size_t packed_bytes_ = 0;
   std::shared_ptr<const DecoderModel> model_;
   const std::shared_ptr<LoopCaches> caches_;
 };

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The metrics of a model, in one table: what Triton shows at /metrics, docs/metrics.md and the
+// dashboard are made from it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace ct2triton {
+
+enum class Metric : size_t {
+  kRequests,
+  kRows,
+  kRowsRun,
+  kEqualRows,
+  kMapRows,
+  kSourceTokens,
+  kGeneratedTokens,
+  kUnknownSourceTokens,
+  kUnknownGeneratedTokens,
+  kTargetRows,
+  kTargetTokens,
+  kQueueSeconds,
+  kFirstTokenSeconds,
+  kTokenSeconds,
+  kCalls,
+  kCallSteps,
+  kPaddingTokens,
+  kLoopSteps,
+  kLoopStepRows,
+  kLoopStepTokens,
+  kLoopStepSeconds,
+  kLoopJoinedRows,
+  kEncodes,
+  kEncodedRows,
+  kEncodedTokens,
+  kEncodeSeconds,
+  kSharedEncodings,
+  kBusySeconds,
+  kDecodingThreads,
+  kWaitingRows,
+  kMostWaitingRows,
+  kDecodingRows,
+  kDecodesInLoop,
+  kWeightBytes,
+  kCacheBytes,
+};
+
+enum class MetricKind { kCounter, kGauge, kHistogram };
+
+// "counter", "gauge", "histogram".
+const char* MetricKindName(MetricKind kind);
+
+struct MetricSpec {
+  Metric id;
+  const char* name;  // with its unit, and _total where it is a counter
+  MetricKind kind;
+  // How a dashboard shows it: "rows", "tokens", "seconds", "bytes", ...
+  const char* unit;
+  const char* help;
+  // Beside model and version; null: none. Its values are these, or else the model's own.
+  const char* label = nullptr;
+  std::vector<const char*> label_values = {};
+
+  bool open_label() const { return label != nullptr && label_values.empty(); }
+  // Series of a model that are there from its load on.
+  size_t fixed_series() const;
+  // What is counted, in the unit: seconds are counted in nanoseconds.
+  double scale() const;
+};
+
+// All metrics, in the order of their ids.
+const std::vector<MetricSpec>& MetricTable();
+const MetricSpec& SpecOf(Metric metric);
+
+// Upper bounds of the buckets of every histogram, in seconds.
+const std::vector<double>& HistogramBounds_s();
+
+}  // namespace ct2triton

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/model_metrics.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "triton/guard.h"
+
+namespace ct2triton {
+namespace {
+
+using M = Metric;
+
+// The places of the label values, as the table has them.
+size_t PlaceOf(Metric metric, std::string_view value) {
+  const auto& values = SpecOf(metric).label_values;
+  const auto found = std::find(values.begin(), values.end(), value);
+  return static_cast<size_t>(found - values.begin());
+}
+
+const char* ResultOf(const Error& failure, bool superseded) {
+  if (superseded) return "superseded";
+  switch (failure.code()) {
+    case ErrorCode::kInvalidArgument:
+      return "invalid";
+    case ErrorCode::kCancelled:
+      return "cancelled";
+    case ErrorCode::kUnavailable:
+      return "unavailable";
+    case ErrorCode::kInternal:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kUnsupported:
+      return "failed";
+  }
+  return "failed";
+}
+
+uint64_t Occurrences(const Ids& ids, int64_t id) {
+  return static_cast<uint64_t>(std::count(ids.begin(), ids.end(), id));
+}
+
+}  // namespace
+
+ModelMetrics::ModelMetrics(const std::string& model_folder, const std::string& model,
+                           uint64_t version) noexcept
+    : model_(model), version_(version) {
+  try {
+    Make(model_folder);
+  } catch (...) {
+    LogCurrentError();  // the model is served without what could not be made
+  }
+}
+
+void ModelMetrics::Make(const std::string& model_folder) {
+  for (const MetricSpec& spec : MetricTable()) {
+    if (spec.kind == MetricKind::kHistogram) {
+      times_.emplace(spec.id, MetricSeries(spec.id, model_, version_));
+    } else if (spec.id != M::kMapRows) {
+      MakeSeries(spec);
+    }
+  }
+  try {
+    targets_.emplace(model_folder, model_, version_);
+  } catch (...) {
+    LogCurrentError();  // a languages.json that a client may read and the backend cannot
+  }
+  clock_ = MetricsClock::OfProcess();
+  clock_->Add(this);
+}
+
+void ModelMetrics::MakeSeries(const MetricSpec& spec) {
+  for (size_t i = 0; i < spec.fixed_series(); ++i) {
+    const std::string value = spec.label != nullptr ? spec.label_values[i] : "";
+    shown_.push_back({spec.id, i, MetricSeries(spec.id, model_, version_, value)});
+  }
+}
+
+ModelMetrics::~ModelMetrics() {
+  if (!clock_) return;
+  clock_->Remove(this);
+  Publish();  // a reload goes on counting where this ends
+}
+
+void ModelMetrics::Follow(const std::shared_ptr<const Translator>& translator) noexcept {
+  const LoadedModel& model = translator->model();
+  try {
+    Followed followed{translator, translator->state(), model.weight_bytes()};
+    unknown_source_id_ = model.unknown_source_id();
+    unknown_id_ = model.unknown_id();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (model.has_vocabulary_map() && followed_.empty()) MakeSeries(SpecOf(M::kMapRows));
+    followed_.push_back(std::move(followed));
+  } catch (...) {
+    LogCurrentError();
+  }
+}
+
+void ModelMetrics::CountRequest(const Error* failure, bool superseded) noexcept {
+  const char* result = failure == nullptr ? "ok" : ResultOf(*failure, superseded);
+  cells_.Add(M::kRequests, 1, PlaceOf(M::kRequests, result));
+}
+
+void ModelMetrics::Count(const CallReport& report) noexcept {
+  cells_.Add(M::kCalls, 1);
+  cells_.Add(M::kCallSteps, static_cast<uint64_t>(report.steps));
+  cells_.Add(M::kPaddingTokens, static_cast<uint64_t>(report.padding_tokens));
+  cells_.Add(M::kMapRows, report.mapped_rows, 0);
+  cells_.Add(M::kMapRows, report.rows - report.mapped_rows, 1);
+}
+
+void ModelMetrics::Count(const RowReport& report) noexcept {
+  if (!report.row.empty) {
+    cells_.Add(M::kRowsRun, 1, report.in_loop ? 0 : 1);
+    cells_.Add(M::kEqualRows, report.equal ? 1 : 0);
+    cells_.Add(M::kSourceTokens, report.row.source.size());
+    cells_.Add(M::kUnknownSourceTokens, Occurrences(report.row.source, unknown_source_id_));
+    Observe(M::kQueueSeconds, report.queued_ns, report.taken_ns);
+  }
+  if (report.result != nullptr && !report.result->hypotheses.empty()) {
+    CountAnswer(report);
+  } else {
+    cells_.Add(M::kRows, 1, kFinishReasons);  // "failed" stands behind the reasons
+  }
+}
+
+void ModelMetrics::CountAnswer(const RowReport& report) noexcept {
+  const Hypothesis& best = report.result->hypotheses.front();
+  cells_.Add(M::kRows, 1, static_cast<size_t>(best.finish));
+  if (report.row.empty) return;
+  cells_.Add(M::kGeneratedTokens, best.ids.size());
+  cells_.Add(M::kUnknownGeneratedTokens, Occurrences(best.ids, unknown_id_));
+  CountTimes(report, best.ids.size() - std::min(best.ids.size(), report.row.prefix.size()));
+  if (targets_) targets_->Count(report);
+}
+
+// `tokens`: of the answer that were not forced.
+void ModelMetrics::CountTimes(const RowReport& report, size_t tokens) noexcept {
+  if (report.first_token_ns == 0) return;
+  Observe(M::kFirstTokenSeconds, report.queued_ns, report.first_token_ns);
+  if (tokens > 1) Observe(M::kTokenSeconds, report.first_token_ns, report.end_ns, tokens - 1);
+}
+
+void ModelMetrics::Observe(Metric metric, uint64_t from_ns, uint64_t to_ns,
+                           uint64_t parts) noexcept {
+  const auto known = times_.find(metric);
+  if (known == times_.end()) return;
+  known->second.Observe_ns((std::max(from_ns, to_ns) - from_ns) / parts);
+}
+
+void ModelMetrics::Publish() noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ReadStates();
+  for (Shown& each : shown_) each.series.MoveTo(cells_.Get(each.metric, each.value));
+  if (targets_) targets_->Show();
+}
+
+void ModelMetrics::ReadStates() noexcept {
+  TranslatorState sum;
+  size_t weight_bytes = 0;
+  bool in_loop = false;
+  for (const Followed& each : followed_) {
+    TranslatorState now;
+    try {
+      now = each.translator->state();
+    } catch (...) {  // no memory: the next time
+      return;
+    }
+    weight_bytes += each.weight_bytes;
+    in_loop = in_loop || each.translator->model().loop() != nullptr;
+    sum += now.Since(each.before);
+  }
+  cells_.Set(M::kWaitingRows, sum.waiting_rows);
+  cells_.Set(M::kMostWaitingRows, sum.most_waiting_rows);
+  cells_.Set(M::kDecodingRows, sum.decoding_rows);
+  cells_.Set(M::kDecodingThreads, sum.decoding_threads);
+  cells_.Set(M::kCacheBytes, sum.cache_bytes);
+  cells_.Set(M::kWeightBytes, weight_bytes);
+  cells_.Set(M::kDecodesInLoop, in_loop ? 1 : 0);
+  cells_.Set(M::kBusySeconds, sum.busy_ns);
+  const LoopCounters& loops = sum.loops;
+  cells_.Set(M::kLoopSteps, loops.steps);
+  cells_.Set(M::kLoopStepRows, loops.step_rows);
+  cells_.Set(M::kLoopStepTokens, loops.step_tokens);
+  cells_.Set(M::kLoopStepSeconds, loops.step_ns);
+  cells_.Set(M::kLoopJoinedRows, loops.joined_rows);
+  cells_.Set(M::kEncodes, loops.encodes);
+  cells_.Set(M::kEncodedRows, loops.encoded_rows);
+  cells_.Set(M::kEncodedTokens, loops.encoded_tokens);
+  cells_.Set(M::kEncodeSeconds, loops.encode_ns);
+  cells_.Set(M::kSharedEncodings, loops.shared_encodings);
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "error.h"
+#include "metrics/metric_cells.h"
+#include "queue/translator.h"
+#include "rows/call_report.h"
+#include "rows/row_report.h"
+#include "serving/metrics_clock.h"
+#include "serving/target_counts.h"
+#include "triton/metric_series.h"
+
+namespace ct2triton {
+
+// The metrics of one loaded version of a model: hears what happens to its requests, rows and calls,
+// and asks its translators how things stand. Its lines at /metrics come and go with it. A server
+// without metrics shows none, and one that cannot make them is told in the log.
+class ModelMetrics : public Publisher {
+ public:
+  ModelMetrics(const std::string& model_folder, const std::string& model,
+               uint64_t version) noexcept;
+  ~ModelMetrics() override;
+
+  // Shows this translator's state, and what it does from now on. Before its first row.
+  void Follow(const std::shared_ptr<const Translator>& translator) noexcept;
+
+  // `failure` null: it was answered. Threads may call these at once.
+  void CountRequest(const Error* failure, bool superseded) noexcept;
+  void Count(const CallReport& report) noexcept;
+  void Count(const RowReport& report) noexcept;
+
+  void Publish() noexcept override;
+
+ private:
+  struct Followed {
+    std::shared_ptr<const Translator> translator;
+    TranslatorState before;  // when it was first followed: its weights may have worked for others
+    size_t weight_bytes = 0;
+  };
+
+  struct Shown {
+    Metric metric;
+    size_t value;  // of its label
+    MetricSeries series;
+  };
+
+  void Make(const std::string& model_folder);
+  void MakeSeries(const MetricSpec& spec);
+  void CountAnswer(const RowReport& report) noexcept;
+  void CountTimes(const RowReport& report, size_t tokens) noexcept;
+  void Observe(Metric metric, uint64_t from_ns, uint64_t to_ns, uint64_t parts = 1) noexcept;
+  void ReadStates() noexcept;
+
+  const std::string model_;
+  const uint64_t version_;
+  MetricCells cells_;
+  std::optional<TargetCounts> targets_;
+  std::map<Metric, MetricSeries> times_;  // the histograms
+  std::atomic<int64_t> unknown_source_id_{-1};
+  std::atomic<int64_t> unknown_id_{-1};
+
+  std::mutex mutex_;  // of all below
+  std::vector<Shown> shown_;
+  std::vector<Followed> followed_;
+  std::shared_ptr<MetricsClock> clock_;
+};
+
+}  // namespace ct2triton

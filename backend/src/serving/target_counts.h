@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "config/model_files.h"
+#include "rows/row_report.h"
+#include "triton/metric_series.h"
+
+namespace ct2triton {
+
+// Answers by target language. The languages are those that the prepared model lists, and so
+// bounded; a row of none of them counts as "other". A model that lists none has no such counts.
+class TargetCounts {
+ public:
+  // Throws Error if the model lists its languages in a file that cannot be read.
+  TargetCounts(const std::string& model_folder, const std::string& model, uint64_t version);
+
+  // Of a row that has an answer.
+  void Count(const RowReport& report) noexcept;
+  // Publishes what was counted.
+  void Show() noexcept;
+
+ private:
+  struct Counts {
+    MetricSeries rows, tokens;
+    uint64_t row_count = 0;
+    uint64_t token_count = 0;
+  };
+
+  const std::string& TargetOf(const CheckedRow& row) const;
+
+  const std::string model_;
+  const uint64_t version_;
+  TargetIds ids_;
+  std::mutex mutex_;
+  std::map<std::string, Counts> counts_;  // of the languages that were asked for
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/metrics.md from the table that the backend itself publishes.
+
+python tools/metrics_doc.py            write the page
+python tools/metrics_doc.py --check    fail when the page is out of date
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
+
+_HEAD = """\
+<!-- Written by tools/metrics_doc.py from the table in backend/src/metrics/metric_table.cc. -->
+# Metrics
+
+Triton shows these beside its own, in Prometheus' text format, at `/metrics` of its metrics port:
+
+```sh
+curl localhost:8002/metrics
+```
+
+Every line has the labels `model` and `version`. What a model counts is there from its load on, at
+zero, and goes when it is unloaded. A reload in place goes on counting. Lines of target languages
+appear with the first row into that language: they are those that the prepared model lists, and
+`other`.
+
+Threads that decode only add to numbers in memory. One thread of the backend publishes them four
+times a second, so that a page may be a quarter of a second old. Histograms are exact at any moment;
+they need a server that has them in its C API (2.51 has; older ones go without).
+
+What models on the same files share (weights, decode loops, the time of threads) each of them shows
+in full, from its own load on.
+"""
+
+QUOTIENTS = {
+    "tokens a second": "sum by (model) (rate(ct2_generated_tokens_total[1m]))",
+    "rows a step of the decode loops": (
+        "rate(ct2_loop_step_rows_total[1m]) / rate(ct2_loop_steps_total[1m])"
+    ),
+    "a model's part of the decoding threads": (
+        "rate(ct2_busy_seconds_total[1m]) / ct2_decoding_threads"
+    ),
+    "time in the queue, 95 % of rows": (
+        "histogram_quantile(0.95, sum by (le, model) (rate(ct2_queue_seconds_bucket[5m])))"
+    ),
+    "part of the rows that ended at their limit": (
+        'sum by (model) (rate(ct2_rows_total{finish="length"}[5m]))'
+        " / sum by (model) (rate(ct2_rows_total[5m]))"
+    ),
+}
+
+
+def page(metrics: list[dict[str, Any]], bounds: list[float]) -> str:
+    """The whole page.
+
+    Args:
+        metrics: What `ct2_triton._core.metrics()` gives.
+        bounds: What `ct2_triton._core.histogram_bounds()` gives, in seconds.
+
+    Returns:
+        Markdown text.
+    """
+    buckets = ", ".join(f"{bound:g}" for bound in bounds)
+    lines = [_HEAD, f"Buckets of the histograms, in seconds: {buckets}.", ""]
+    lines += ["| name | kind | further label | what |", "|---|---|---|---|"]
+    lines += [_row(metric) for metric in metrics]
+    lines += ["", "## Useful quotients", "", "| question | PromQL |", "|---|---|"]
+    lines += [f"| {question} | `{query}` |" for question, query in QUOTIENTS.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _row(metric: dict[str, Any]) -> str:
+    label = ""
+    if metric["label"]:
+        values = ", ".join(f"`{value}`" for value in metric["label_values"])
+        label = f"`{metric['label']}`: {values or 'its code'}"
+    return f"| `{metric['name']}` | {metric['kind']} | {label} | {metric['help']} |"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write or check the page.
+
+    Args:
+        arguments: Command line, without the program's name.
+
+    Returns:
+        0 when the page is written or up to date, else 1.
+    """
+    from ct2_triton import _core
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    parser.add_argument("--page", type=Path, default=PAGE, help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    text = page(_core.metrics(), _core.histogram_bounds())
+    if not options.check:
+        options.page.write_text(text, encoding="utf-8")
+        return 0
+    if options.page.is_file() and options.page.read_text(encoding="utf-8") == text:
+        return 0
+    print(f"{options.page.name} is out of date: run tools/metrics_doc.py", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
