@@ -55,6 +55,7 @@ class _Call:
     options: Mapping[str, OptionValue]
     start_clock: Callable[[], Deadline]
     supersede: str | None = None
+    prefix_ids: tuple[int, ...] = ()
 
 
 class TranslationClient:
@@ -176,6 +177,7 @@ class TranslationClient:
         targets: str | Sequence[str] | None = ...,
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
+        prefix_ids: Sequence[int] = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
 
@@ -188,6 +190,7 @@ class TranslationClient:
         targets: str | Sequence[str] | None = ...,
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
+        prefix_ids: Sequence[int] = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...
 
@@ -199,6 +202,7 @@ class TranslationClient:
         targets: str | Sequence[str] | None = None,
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = None,
+        prefix_ids: Sequence[int] = (),
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
         """Translates a sentence, or many, into one or more languages.
@@ -216,6 +220,9 @@ class TranslationClient:
                 same key and language ends this one on the server at its next step, of whichever
                 client it is. Choose keys that no other client has. With a key nothing is sent
                 again (`RetryPolicy.outage_s`).
+            prefix_ids: Ids of an answer's start, such as the first of `Translation.ids` of an
+                earlier call, for one sentence in one language. The answer goes on from them; with
+                the option `prefix_bias_beta` it only leans towards them. It contains them.
             **options: Decoding options, such as `beam_size=4` (docs/parameters.md).
 
         Returns:
@@ -230,6 +237,10 @@ class TranslationClient:
             raise InvalidCallError("supersede is a key for one sentence; text is a sequence")
         deadline = self._deadline(timeout_s)
         call = self._call(source, targets, options, lambda: deadline, supersede)
+        if len(prefix_ids):
+            if not isinstance(text, str) or len(call.targets) > 1:
+                raise InvalidCallError("prefix_ids are for one sentence in one language")
+            call = replace(call, prefix_ids=tuple(prefix_ids))
         if any(map(str.strip, [text] if isinstance(text, str) else text)):
             await self._model_tensors(deadline)  # once, before many sentences need them
 
@@ -340,7 +351,7 @@ class TranslationClient:
         if encoded.is_empty:
             return empty_translation(text, source, wanted)
         row = self.tokenizer.rules.input_ids(encoded.ids, call.source, target)
-        prefix = self.tokenizer.rules.target_prefix(target)
+        prefix = [*self.tokenizer.rules.target_prefix(target), *call.prefix_ids]
 
         key = None if call.supersede is None else row_key(call.supersede, wanted)
 

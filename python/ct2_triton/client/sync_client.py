@@ -16,7 +16,7 @@ from ct2_triton.client.urls import DEFAULT_URL
 from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
     from types import EllipsisType, TracebackType
 
     from ct2_triton.client.requests import OptionValue
@@ -94,6 +94,7 @@ class SyncTranslationClient:
         targets: str | Sequence[str] | None = ...,
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
+        prefix_ids: Sequence[int] = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
 
@@ -106,6 +107,7 @@ class SyncTranslationClient:
         targets: str | Sequence[str] | None = ...,
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
+        prefix_ids: Sequence[int] = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...
 
@@ -117,6 +119,7 @@ class SyncTranslationClient:
         targets: str | Sequence[str] | None = None,
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = None,
+        prefix_ids: Sequence[int] = (),
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
         """Translates as `TranslationClient.translate` does, with the same arguments.
@@ -129,6 +132,7 @@ class SyncTranslationClient:
             targets=targets,
             timeout_s=timeout_s,
             supersede=supersede,
+            prefix_ids=prefix_ids,
             **options,
         )
         return self._run(call)
@@ -144,10 +148,23 @@ class SyncTranslationClient:
             sentences: Read in a thread of their own, so an iterator that waits holds up nothing.
             **arguments: Those of `TranslationClient.stream`.
 
-        Yields:
+        Returns:
             One item for each sentence and language, less those that were superseded.
         """
-        items = self._client.stream(iterate_in_thread(sentences), **arguments)
+        return self.iterate(lambda client: client.stream(iterate_in_thread(sentences), **arguments))
+
+    def iterate(
+        self, start: Callable[[TranslationClient], AsyncGenerator[Result, None]]
+    ) -> Iterator[Result]:
+        """Iterates over what an asynchronous generator of this client yields.
+
+        Args:
+            start: Makes the generator; it is given the asynchronous client and runs in its loop.
+
+        Yields:
+            The generator's items. Leaving the iteration closes the generator.
+        """
+        items = start(self._client)
         try:
             while (item := self._run(_next(items))) is not None:
                 yield item
@@ -161,7 +178,7 @@ class SyncTranslationClient:
             [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         )
 
-    def _leave(self, items: AsyncGenerator[StreamItem, None]) -> None:
+    def _leave(self, items: AsyncGenerator[Any, None]) -> None:
         """Ends a stream; waits for its end unless that would be for ever.
 
         The garbage collector ends a generator on any thread, the client's own included, and also
@@ -197,5 +214,5 @@ class SyncTranslationClient:
             raise
 
 
-async def _next(items: AsyncGenerator[StreamItem, None]) -> StreamItem | None:
+async def _next(items: AsyncGenerator[Result, None]) -> Result | None:
     return await anext(items, None)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a live translation behaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ct2_triton.errors import InvalidCallError
+from ct2_triton.live.policies import Agreement, Append, FinalOnly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ct2_triton.live.policies import Decode, Policy
+
+Mode = Literal["final", "steady", "append"]
+SourceText = Literal["agreement", "newest"]
+MODES: dict[str, Callable[[Decode], Policy]] = {
+    "final": lambda _: FinalOnly(),
+    "steady": lambda _: Agreement(),
+    "append": Append,
+}
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """How a live translation behaves.
+
+    Attributes:
+        mode: "final": whole segments only. "steady": words are shown when guesses agree on them;
+            the final may still replace them. "append": viewers see additions only.
+        min_words: New words that a guess waits for; so many words must a first guess have.
+        min_interval_ms: Milliseconds between two guesses of a segment and language, at least.
+        source: What is translated where the recognizer names no stable part: what two updates
+            "agreement" on, or the "newest" text.
+        max_segments: Segments that may be open (begun and not final) at a time.
+        max_waiting_finals: Final segments that may wait for their translation or their reader;
+            then `push` waits.
+        max_chars: Longest text of an update, in characters.
+        outage_s: Seconds for which a final is sent again while the server takes nothing.
+        policy: A way of your own to make captions from guesses, instead of the mode's: a function
+            that is given the tokenizer's `decode` and makes a `Policy`.
+    """
+
+    mode: Mode = "steady"
+    min_words: int = 3
+    min_interval_ms: float = 300.0
+    source: SourceText = "agreement"
+    max_segments: int = 64
+    max_waiting_finals: int = 64
+    max_chars: int = 4000
+    outage_s: float = 3600.0
+    policy: Callable[[Decode], Policy] | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+            InvalidCallError: One is not allowed.
+        """
+        for name, allowed in (("mode", tuple(MODES)), ("source", ("agreement", "newest"))):
+            if getattr(self, name) not in allowed:
+                raise InvalidCallError(
+                    f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(allowed)}"
+                )
+        for name, least in (
+            ("min_words", 1),
+            ("min_interval_ms", 0),
+            ("max_segments", 1),
+            ("max_waiting_finals", 1),
+            ("max_chars", 1),
+            ("outage_s", 0),
+        ):
+            if not getattr(self, name) >= least:
+                raise InvalidCallError(
+                    f"{name} is {getattr(self, name)}; it must be {least} or more"
+                )
+
+    def make_policy(self, decode: Decode) -> Policy:
+        """Makes the policy of one segment and language."""
+        return (self.policy or MODES[self.mode])(decode)

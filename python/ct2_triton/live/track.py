@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One segment in one language: one request under way, the newest text next."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import ClientError, SupersededError
+from ct2_triton.live.policies import Draft, Guess, Shown
+from ct2_triton.live.updates import Caption
+from ct2_triton.live.words import common_words, split_words
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ct2_triton.client.results import Translation
+    from ct2_triton.live.finals import Finals
+    from ct2_triton.live.options import LiveOptions
+    from ct2_triton.live.policies import Policy
+
+    # Translates a text from a draft; the third argument says that it is the final.
+    Translate = Callable[[str, Draft, bool], Awaitable[Translation]]
+
+
+@dataclass
+class LiveCounts:
+    """What a live translation has done so far, in all segments and languages.
+
+    Attributes:
+        updates: Updates taken.
+        requests: Rows sent to the server, finals included.
+        superseded: Rows whose answer was not waited for, since a newer text took their place.
+        failed_guesses: Rows before a final that failed; the next update goes on.
+        finals: Finals answered.
+        failed_finals: Finals without a translation.
+    """
+
+    updates: int = 0
+    requests: int = 0
+    superseded: int = 0
+    failed_guesses: int = 0
+    finals: int = 0
+    failed_finals: int = 0
+
+
+@dataclass(frozen=True)
+class Said:
+    """Text to translate.
+
+    Attributes:
+        text: The text.
+        time: Time of the update that it comes from.
+    """
+
+    text: str
+    time: float | None = None
+
+
+class Track:
+    """Makes the captions of one segment and language."""
+
+    def __init__(
+        self,
+        segment: str,
+        target: str | None,
+        *,
+        policy: Policy,
+        options: LiveOptions,
+        translate: Translate,
+        finals: Finals,
+        deliver: Callable[[Caption], None],
+        counts: LiveCounts,
+    ) -> None:
+        """Prepares the track; `run` works.
+
+        Args:
+            segment: The segment.
+            target: The language.
+            policy: Makes captions of guesses.
+            options: How often to guess.
+            translate: Sends one request.
+            finals: Sends finals.
+            deliver: Takes each caption.
+            counts: Where requests are counted.
+        """
+        self._segment, self._target = segment, target
+        self._policy = policy
+        self._options = options
+        self._translate = translate
+        self._finals = finals
+        self._deliver = deliver
+        self._counts = counts
+        self._shown = Shown()
+        self._revision = 0
+        self._next: Said | None = None
+        self._final: Said | None = None
+        self._sent: list[str] = []
+        self._due = 0.0
+        self._woken = asyncio.Event()
+        self._left: set[asyncio.Task[Translation | None]] = set()
+
+    def offer(self, said: Said) -> None:
+        """Takes a newer text; it replaces one that waits."""
+        if not self._policy.guesses:
+            return
+        words = split_words(said.text)
+        if len(words) - common_words(words, self._sent) >= self._options.min_words:
+            self._next = said
+            self._woken.set()
+
+    def finish(self, said: Said) -> None:
+        """Takes the final text, which supersedes what is under way."""
+        self._final, self._next = said, None
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Makes captions up to the final one, which is delivered in any case."""
+        while (said := await self._wait()) is not None:
+            guess = asyncio.create_task(self._guess(said))
+            while self._final is None and not guess.done():
+                await self._wait_for(guess)
+            if guess.done():
+                self._show(said, guess.result())
+            else:
+                self._leave(guess)
+        assert self._final is not None  # noqa: S101 - what ends the loop
+        self._deliver(await self._last_caption(self._final))
+
+    async def _wait(self) -> Said | None:
+        """Waits for the next text and for its time; None for the final."""
+        while self._final is None:
+            left_s = self._due - time.monotonic()
+            if self._next is not None and left_s <= 0:
+                said, self._next = self._next, None
+                return said
+            self._woken.clear()
+            wait = self._woken.wait()
+            if self._next is None:
+                await wait
+            else:
+                await _within(wait, left_s)
+        return None
+
+    async def _wait_for(self, guess: asyncio.Task[Translation | None]) -> None:
+        """Waits for the end of a guess, or for the next text."""
+        self._woken.clear()
+        woken = asyncio.create_task(self._woken.wait())
+        try:
+            await asyncio.wait([guess, woken], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            woken.cancel()
+
+    async def _guess(self, said: Said) -> Translation | None:
+        self._sent = split_words(said.text)
+        self._due = time.monotonic() + self._options.min_interval_ms / 1000
+        self._counts.requests += 1
+        try:
+            return await self._translate(said.text, self._policy.draft(), False)
+        except SupersededError:
+            return None
+        except ClientError:
+            self._counts.failed_guesses += 1
+            return None
+
+    def _leave(self, guess: asyncio.Task[Translation | None]) -> None:
+        self._counts.superseded += 1
+        self._left.add(guess)
+        guess.add_done_callback(self._left.discard)
+
+    def _show(self, said: Said, answer: Translation | None) -> None:
+        if answer is None:
+            self._sent = []  # so that the next update is tried, whatever it adds
+            return
+        shown = self._policy.take(Guess(answer.text, answer.ids))
+        if shown != self._shown:
+            self._shown = shown
+            self._deliver(self._caption(said))
+
+    def _caption(self, said: Said) -> Caption:
+        self._revision += 1
+        return Caption(
+            self._segment,
+            self._target,
+            self._shown.committed,
+            self._shown.tail,
+            final=False,
+            revision=self._revision,
+            source=said.text,
+            time=said.time,
+        )
+
+    async def _last_caption(self, said: Said) -> Caption:
+        transcript, committed, error = None, self._shown.committed, None
+        try:
+            transcript = committed = await self._settle(said, Draft())
+            if self._policy.appends and not transcript.startswith(self._shown.committed):
+                committed = self._shown.committed
+                completed = await self._settle(said, self._policy.draft())
+                if completed.startswith(committed):
+                    committed = completed
+            self._counts.finals += 1
+        except ClientError as failure:
+            error = str(failure)
+            self._counts.failed_finals += 1
+        self._revision += 1
+        return Caption(
+            self._segment,
+            self._target,
+            committed,
+            "",
+            final=True,
+            revision=self._revision,
+            transcript=transcript,
+            source=said.text,
+            time=said.time,
+            error=error,
+        )
+
+    async def _settle(self, said: Said, draft: Draft) -> str:
+        async def send() -> Translation:
+            self._counts.requests += 1
+            return await self._translate(said.text, draft, True)
+
+        return (await self._finals.settle(send)).text
+
+
+async def _within(wait: Awaitable[object], seconds: float) -> None:
+    try:
+        await asyncio.wait_for(wait, seconds)
+    except asyncio.TimeoutError:
+        return

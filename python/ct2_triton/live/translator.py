@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Segments that grow in, captions in several languages out."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import OrderedDict
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ct2_triton.client.tasks import cancel_all
+from ct2_triton.errors import InvalidCallError
+from ct2_triton.live.finals import Finals
+from ct2_triton.live.options import LiveOptions
+from ct2_triton.live.outbox import Outbox
+from ct2_triton.live.source import StableSource
+from ct2_triton.live.track import LiveCounts, Said, Track
+from ct2_triton.live.updates import LiveInputError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+    from types import TracebackType
+    from typing import Any
+
+    from ct2_triton.client.client import TranslationClient
+    from ct2_triton.client.requests import OptionValue
+    from ct2_triton.client.results import Translation
+    from ct2_triton.live.policies import Draft
+    from ct2_triton.live.track import Translate
+    from ct2_triton.live.updates import Caption, SegmentUpdate
+
+_REMEMBERED = 10_000  # segments whose end is known, so that nothing is translated twice
+_GRACE_S = 5.0
+_MAX_KEY_BYTES = 80
+
+
+@dataclass
+class _Segment:
+    """A segment that is not over in every language."""
+
+    source: StableSource
+    tracks: list[Track]
+    newest: SegmentUpdate | None = None
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    open_languages: int = 0
+    is_final: bool = False
+
+
+class LiveTranslator:
+    """Translates segments while a recognizer still changes them.
+
+    In each segment and language one request is under way. Newer text replaces text that waits, and
+    follows what runs; the final supersedes what runs, by key. So a slow server gives fewer
+    captions, never later ones. Finals are translated anew, from nothing, and sent again until the
+    server has answered.
+
+        async with LiveTranslator(client, source="en", targets=["de", "fr"]) as live:
+            async for caption in live.run(updates):
+                print(caption.segment, caption.target, caption.committed, caption.tail)
+
+    Or `push` updates in one task and read `captions()` in another.
+    """
+
+    def __init__(
+        self,
+        client: TranslationClient,
+        *,
+        source: str | None = None,
+        targets: str | Sequence[str] | None = None,
+        options: LiveOptions | None = None,
+        key: str | None = None,
+        **decoding: OptionValue,
+    ) -> None:
+        """Prepares the translation; nothing is sent yet.
+
+        Args:
+            client: Sends the requests; stays open.
+            source: Language of the text, as in `TranslationClient.translate`.
+            targets: Language or languages wanted.
+            options: How the translation behaves.
+            key: Start of the keys by which newer requests supersede older ones, at most 80 bytes;
+                no other translation of the model may have it. None: a random one.
+            **decoding: Decoding options of the finals. Guesses have `beam_size=1`.
+
+        Raises:
+            UnknownLanguageError: A language is not the model's.
+            InvalidCallError: The key is too long.
+        """
+        self.options = options or LiveOptions()
+        self.counts = LiveCounts()
+        self._client = client
+        client.tokenizer.source(source)  # raises what is wrong now, not with the first update
+        languages = client.tokenizer.targets(targets)
+        self._source = source
+        self.targets = [None if language is None else language.code for language in languages]
+        self._key = f"live-{uuid.uuid4().hex}" if key is None else key
+        if not 1 <= len(self._key.encode(errors="replace")) <= _MAX_KEY_BYTES:
+            raise InvalidCallError(
+                f"key is {self._key[:90]!r}; 1 to {_MAX_KEY_BYTES} bytes are allowed"
+            )
+        self._decoding = decoding
+        self._finals = Finals(self.options.outage_s)
+        self._outbox = Outbox()
+        self._segments: dict[str, _Segment] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._room = asyncio.Semaphore(self.options.max_waiting_finals)
+        self._waits: set[str] = set()
+        self._requests: set[asyncio.Task[list[Translation]]] = set()
+        self._failure: BaseException | None = None
+        self._drained = asyncio.Event()
+        self._closed = False
+
+    async def __aenter__(self) -> LiveTranslator:
+        """Returns the translator."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closes the translator."""
+        await self.close()
+
+    async def push(self, update: SegmentUpdate) -> None:
+        """Takes an update. Waits, with a final, while too many finals wait.
+
+        Args:
+            update: The update; the first one of a segment opens it.
+
+        Raises:
+            LiveInputError: The segment is final already, the text is too long, or too many
+                segments are open. Nothing has changed.
+            InvalidCallError: The translator is closed.
+        """
+        self._check(update)
+        if update.final:
+            # Marked first: a second final of the segment is refused while this one waits.
+            self._waits.add(update.segment)
+            try:
+                await self._room.acquire()
+            finally:
+                self._waits.discard(update.segment)
+            self._check_open()
+        segment = self._segments.get(update.segment) or self._open(update.segment)
+        segment.newest = update
+        self.counts.updates += 1
+        if update.final:
+            self._end(update.segment, segment)
+            said = Said(update.text, update.time)
+            for track in segment.tracks:
+                track.finish(said)
+        elif text := segment.source.take(update):
+            for track in segment.tracks:
+                track.offer(Said(text, update.time))
+
+    async def captions(self) -> AsyncGenerator[Caption, None]:
+        """Yields captions as they come, until `finish` or `close`.
+
+        A slow reader skips captions that newer ones have replaced, never a final.
+        """
+        while (caption := await self._outbox.get()) is not None:
+            if caption.final:
+                self._taken(caption.segment)
+            yield caption
+        if self._failure is not None:
+            raise self._failure
+
+    async def finish(self) -> None:
+        """Ends all open segments with the text they have, and waits until all finals are taken."""
+        for segment in list(self._segments.values()):
+            if segment.newest is not None and not segment.is_final:
+                await self.push(replace(segment.newest, final=True))
+        while self._segments:
+            self._drained.clear()
+            await self._drained.wait()
+        self._outbox.end()
+
+    async def close(self) -> None:
+        """Ends everything; what is not translated is given up. May be called again.
+
+        Waits some seconds for requests under way: cancelling them could harm the server.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        await cancel_all([task for one in self._segments.values() for task in one.tasks])
+        if self._requests:
+            await asyncio.wait(self._requests, timeout=_GRACE_S)
+            await cancel_all(list(self._requests))
+        self._segments.clear()
+        self._drained.set()
+        self._outbox.end()
+
+    async def run(
+        self,
+        updates: AsyncIterable[SegmentUpdate],
+        *,
+        on_refused: Callable[[SegmentUpdate, LiveInputError], None] | None = None,
+    ) -> AsyncGenerator[Caption, None]:
+        """Translates updates up to their end, which is the end of all open segments too.
+
+        Args:
+            updates: The updates.
+            on_refused: Is told of an update that cannot be used; None: it ends the run.
+
+        Yields:
+            The captions, as `captions` does.
+
+        Raises:
+            LiveInputError: An update cannot be used, and `on_refused` is None.
+        """
+        feeder = asyncio.create_task(self._feed(updates, on_refused))
+        try:
+            async with aclosing(self.captions()) as captions:
+                async for caption in captions:
+                    yield caption
+            await feeder
+        finally:
+            await cancel_all([feeder])
+            await self.close()
+
+    async def _feed(
+        self,
+        updates: AsyncIterable[SegmentUpdate],
+        on_refused: Callable[[SegmentUpdate, LiveInputError], None] | None,
+    ) -> None:
+        try:
+            async for update in updates:
+                try:
+                    await self.push(update)
+                except LiveInputError as error:
+                    if on_refused is None:
+                        raise
+                    on_refused(update, error)
+            await self.finish()
+        finally:
+            self._outbox.end()
+
+    def _check(self, update: SegmentUpdate) -> None:
+        self._check_open()
+        name, options = update.segment, self.options
+        known = self._segments.get(name)
+        if name in self._ended or name in self._waits or (known and known.is_final):
+            raise LiveInputError(
+                f"segment {name!r} is final already; what is said next needs a new segment"
+            )
+        if len(update.text) > options.max_chars:
+            raise LiveInputError(
+                f"the text of segment {name!r} has {len(update.text)} characters; "
+                f"{options.max_chars} are allowed: end the segment and begin a new one"
+            )
+        if known or update.final:
+            return
+        if sum(not one.is_final for one in self._segments.values()) >= options.max_segments:
+            raise LiveInputError(
+                f"segment {name!r} would be one too many: {options.max_segments} segments are "
+                "open; end some of them with a final update"
+            )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidCallError("this live translation is closed; make a new one")
+
+    def _end(self, name: str, segment: _Segment) -> None:
+        segment.is_final = True
+        self._ended[name] = None
+        while len(self._ended) > _REMEMBERED:
+            self._ended.popitem(last=False)
+
+    def _open(self, name: str) -> _Segment:
+        source = StableSource(agreement=self.options.source == "agreement")
+        tracks = [self._track(name, target) for target in self.targets]
+        segment = _Segment(source, tracks, open_languages=len(tracks))
+        segment.tasks = [asyncio.create_task(track.run()) for track in tracks]
+        for task in segment.tasks:
+            task.add_done_callback(self._note_failure)
+        self._segments[name] = segment
+        return segment
+
+    def _note_failure(self, task: asyncio.Task[None]) -> None:
+        """Ends the captions with what no caption can say: a mistake in a policy, or ours."""
+        if not task.cancelled() and (failure := task.exception()):
+            self._failure = failure
+            self._outbox.end()
+
+    def _taken(self, name: str) -> None:
+        """Forgets a segment when the final of its last language is taken."""
+        segment = self._segments[name]
+        segment.open_languages -= 1
+        if segment.open_languages == 0:
+            del self._segments[name]
+            self._room.release()
+            self._drained.set()
+
+    def _track(self, name: str, target: str | None) -> Track:
+        return Track(
+            name,
+            target,
+            policy=self.options.make_policy(self._client.tokenizer.decode),
+            options=self.options,
+            translate=self._translate_into(name, target),
+            finals=self._finals,
+            deliver=self._outbox.put,
+            counts=self.counts,
+        )
+
+    def _translate_into(self, name: str, target: str | None) -> Translate:
+        key = f"{self._key}/{name}"
+
+        async def translate(text: str, draft: Draft, is_final: bool) -> Translation:
+            options: dict[str, Any] = {
+                **self._decoding,
+                **({} if is_final else {"beam_size": 1}),
+                **draft.options,
+            }
+            call = self._client.translate(
+                text,
+                source=self._source,
+                targets=target,
+                supersede=key,
+                prefix_ids=draft.ids,
+                **options,
+            )
+            request: asyncio.Task[list[Translation]] = asyncio.create_task(call)
+            self._requests.add(request)
+            request.add_done_callback(self._requests.discard)
+            # Whoever waits may leave; the request ends by itself, or by its key.
+            [translation] = await asyncio.shield(request)
+            return translation
+
+        return translate

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes into a live translation, and what comes out of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ct2_triton.errors import ClientError
+
+MAX_SEGMENT_BYTES = 100
+_FIELDS = ("segment", "text", "final", "stable_chars", "time")
+
+
+class LiveInputError(ClientError):
+    """An update cannot be used: correct what the message names. Other segments go on."""
+
+
+@dataclass(frozen=True)
+class SegmentUpdate:
+    """What a recognizer says of one segment, such as a sentence of one speaker.
+
+    Attributes:
+        segment: Name of the segment, 1 to 100 bytes of UTF-8; no other segment has it.
+        text: All of the segment's text as the recognizer sees it now.
+        final: Whether this is the segment's last update.
+        stable_chars: How many characters at the start of the text the recognizer will not change;
+            None where it does not say so.
+        time: When this was said, in seconds from the start of the event; None if unknown.
+    """
+
+    segment: str
+    text: str
+    final: bool = False
+    stable_chars: int | None = None
+    time: float | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+            LiveInputError: One of them cannot be.
+        """
+        _check_text("segment", self.segment)
+        if not 1 <= (size := len(self.segment.encode())) <= MAX_SEGMENT_BYTES:
+            raise LiveInputError(f"segment has {size} bytes; 1 to {MAX_SEGMENT_BYTES} are allowed")
+        _check_text("text", self.text)
+        if not isinstance(self.final, bool):
+            raise LiveInputError(f"final is {self.final!r}; it must be true or false")
+        stable, time = self.stable_chars, self.time
+        if stable is not None and not (_is_whole(stable) and 0 <= stable <= len(self.text)):
+            raise LiveInputError(
+                f"stable_chars is {stable!r}; it must be a whole number from 0 to the length of "
+                f"the text, {len(self.text)}"
+            )
+        if time is not None and not (_is_number(time) and 0 <= time < math.inf):
+            raise LiveInputError(f"time is {time!r}; it must be a number of seconds, 0 or more")
+
+    @classmethod
+    def from_json(cls, line: str | bytes) -> SegmentUpdate:
+        """Reads an update from a JSON object.
+
+        Args:
+            line: The object, as text or as UTF-8.
+
+        Returns:
+            The update. A segment that is a whole number becomes its digits.
+
+        Raises:
+            LiveInputError: It is no such object.
+        """
+        try:
+            read = json.loads(line.decode() if isinstance(line, bytes) else line)
+        except UnicodeDecodeError as error:
+            raise LiveInputError(f"the update is not UTF-8 at byte {error.start}") from error
+        except (ValueError, RecursionError) as error:
+            raise LiveInputError(f"the update is not JSON: {error}") from error
+        if not isinstance(read, dict):
+            raise LiveInputError(f"the update is a JSON {type(read).__name__}, not an object")
+        if unknown := sorted(set(read) - set(_FIELDS)):
+            raise LiveInputError(
+                f"the update has the unknown member {unknown[0][:40]!r}; known are "
+                f"{', '.join(_FIELDS)}"
+            )
+        if missing := [name for name in ("segment", "text") if name not in read]:
+            raise LiveInputError(f"the update has no {missing[0]!r}")
+        if _is_whole(read["segment"]):
+            read["segment"] = str(read["segment"])
+        return cls(**read)
+
+
+@dataclass(frozen=True)
+class Caption:
+    """A segment in one language, as it is to be shown now.
+
+    Attributes:
+        segment: The segment.
+        target: Code of the language; None for a model without target languages.
+        committed: The settled text. Every later caption of this segment and language starts with
+            it, up to the final one, which may differ (but in mode "append" starts with it too).
+        tail: What follows, which may still change.
+        final: Whether this is the last caption of this segment and language; then all of the text
+            is in `committed`.
+        revision: 1, 2, ... in this segment and language. Captions that nobody took in time are
+            left out, so numbers may be missing.
+        transcript: In the final caption, the translation of the whole segment, unforced; else None.
+        source: The text that was translated.
+        time: Time of the update that it was taken from; None if unknown.
+        error: Why the segment has no translation, in a final caption without one; else None.
+    """
+
+    segment: str
+    target: str | None
+    committed: str
+    tail: str
+    final: bool
+    revision: int
+    transcript: str | None = None
+    source: str = ""
+    time: float | None = None
+    error: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """All of the text, settled or not."""
+        return self.committed + self.tail
+
+    def to_json(self) -> str:
+        """Gives the caption as one line of JSON; members that are None are left out."""
+        members = {name: value for name, value in asdict(self).items() if value is not None}
+        return json.dumps(members, ensure_ascii=False)
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise LiveInputError(f"{name} is {value!r:.40}; it must be a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise LiveInputError(
+            f"{name} is not valid Unicode: half a surrogate pair at character {error.start}"
+        ) from error
+
+
+def _is_whole(value: Any) -> bool:  # noqa: ANN401
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:  # noqa: ANN401
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

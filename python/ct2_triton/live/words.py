@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts as sequences of words: the units that captions settle by and metrics count."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Scripts that put no space between words: each of their letters counts as a word. Thai, Lao,
+# Burmese, Khmer; Japanese kana; Chinese characters; full-width forms.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef"
+)
+_WORD = re.compile(rf"(?:[{_UNSPACED}]|[^\s{_UNSPACED}]+)\s*")
+
+
+def split_words(text: str) -> list[str]:
+    """Splits a text into words; joined, they give the text again, less white space in front.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        The words, each with the white space behind it.
+    """
+    return _WORD.findall(text)
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Joins words that `split_words` made, without white space at the end."""
+    return "".join(words).rstrip()
+
+
+def common_words(first: Sequence[str], second: Sequence[str]) -> int:
+    """Counts the words that two texts have in common at their start.
+
+    Args:
+        first: Words of one text; white space behind a word does not count.
+        second: Words of the other.
+    """
+    count = 0
+    for one, other in zip(first, second, strict=False):
+        if one.rstrip() != other.rstrip():
+            break
+        count += 1
+    return count

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client whose answers a test holds in its hand: for moments that a real server gives by luck."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+from ct2_triton.client import Hypothesis, Translation
+from ct2_triton.live import Caption, LiveOptions, LiveTranslator, SegmentUpdate
+
+AT_ONCE = LiveOptions(min_words=1, min_interval_ms=0, source="newest")
+
+
+class Tokens:
+    """A token for each letter, and languages that are what they are called."""
+
+    def source(self, name: str | None) -> None:
+        return None
+
+    def targets(self, names: Any) -> list[Any]:
+        names = [names] if isinstance(names, str) else names
+        return [SimpleNamespace(code=name) for name in names]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return "".join(map(chr, ids))
+
+
+class ScriptedClient:
+    """Translates into capital letters; a test may hold requests or make them fail.
+
+    Attributes:
+        calls: Text, language and options of each request.
+        gate: Requests wait for it.
+        failures: Raised one by one, each in place of an answer.
+    """
+
+    def __init__(self, failures: Iterable[Exception | None] = ()) -> None:
+        self.tokenizer = Tokens()
+        self.calls: list[tuple[str, str, dict[str, Any]]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.arrived = asyncio.Event()
+        self.failures = iter(failures)
+
+    async def translate(
+        self, text: str, *, targets: str, prefix_ids: Any = (), **options: Any
+    ) -> list[Translation]:
+        self.calls.append((text, targets, {**options, "prefix_ids": prefix_ids}))
+        self.arrived.set()
+        await self.gate.wait()
+        await asyncio.sleep(0)
+        if failure := next(self.failures, None):
+            raise failure
+        answer = text.upper()
+        if prefix_ids and "prefix_bias_beta" not in options:
+            start = self.tokenizer.decode(prefix_ids)
+            answer = start + answer[len(start) :]
+        hypothesis = Hypothesis(answer, tuple(map(ord, answer)))
+        return [Translation(text, None, targets, (hypothesis,))]
+
+
+def live(client: Any, targets: Any = ("de",), options: LiveOptions = AT_ONCE) -> LiveTranslator:
+    """Makes a translator on a scripted client."""
+    return LiveTranslator(client, targets=list(targets), options=options, key="test")
+
+
+async def each(updates: Iterable[SegmentUpdate]) -> AsyncIterator[SegmentUpdate]:
+    """Gives updates, and the loop a turn after each."""
+    for update in updates:
+        yield update
+        await asyncio.sleep(0)
+
+
+async def collect(translator: LiveTranslator, updates: Iterable[SegmentUpdate]) -> list[Caption]:
+    """Runs updates through."""
+    return [caption async for caption in translator.run(each(updates))]
+
+
+def texts(segment: str, *steps: str) -> list[SegmentUpdate]:
+    """Updates of a segment; the last is final."""
+    last = len(steps) - 1
+    return [SegmentUpdate(segment, text, final=i == last) for i, text in enumerate(steps)]

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The live translator's promises, at moments that the tests make."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ct2_triton.errors import (
+    ConnectionLostError,
+    InvalidCallError,
+    RequestRejectedError,
+    ServerUnreachableError,
+    SupersededError,
+)
+from ct2_triton.live import Caption, LiveInputError, LiveOptions, LiveTranslator, SegmentUpdate
+from python.live.scripted import AT_ONCE, ScriptedClient, collect, each, live, texts
+
+WORDS = st.lists(st.sampled_from(["ice", "cream", "I", "scream", "水"]), max_size=6).map(" ".join)
+FAILURES = st.lists(
+    st.sampled_from(
+        [
+            None,
+            SupersededError("newer"),
+            ServerUnreachableError("gone"),
+            ConnectionLostError("lost"),
+        ]
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    segments=st.lists(st.lists(WORDS, min_size=1, max_size=5), max_size=4),
+    order=st.randoms(use_true_random=False),
+    mode=st.sampled_from(["final", "steady", "append"]),
+    failures=FAILURES,
+)
+def test_every_final_comes_once_and_what_is_committed_stays(
+    segments: list[list[str]], order: object, mode: str, failures: list[Exception | None]
+) -> None:
+    """Segments mixed in any way, with any few failures of the server, in two languages."""
+    waiting = [texts(str(i), *steps) for i, steps in enumerate(segments)]
+    updates = []
+    while any(waiting):
+        updates.append(order.choice([one for one in waiting if one]).pop(0))  # type: ignore[attr-defined]
+
+    async def run() -> list[Caption]:
+        client = ScriptedClient(failures)
+        options = replace(AT_ONCE, mode=mode)
+        return await collect(live(client, ["de", "fr"], options), updates)
+
+    captions = asyncio.run(run())
+    finals = Counter((c.segment, c.target) for c in captions if c.final)
+    assert finals == {(str(i), t): 1 for i in range(len(segments)) for t in ("de", "fr")}
+    for key in finals:
+        mine = [c for c in captions if (c.segment, c.target) == key]
+        assert [c.revision for c in mine] == sorted({c.revision for c in mine})
+        assert [c.final for c in mine] == [False] * (len(mine) - 1) + [True]
+        stays = mine if mode == "append" else mine[:-1]
+        for before, after in itertools.pairwise(stays):
+            assert after.committed.startswith(before.committed)
+        last = mine[-1]
+        if last.error is None:
+            assert last.transcript == segments[int(last.segment)][-1].upper()
+
+
+async def test_newer_text_replaces_what_waits_and_the_final_supersedes_what_runs() -> None:
+    client = ScriptedClient()
+    client.gate.clear()
+    async with live(client) as translator:
+        await translator.push(SegmentUpdate("1", "a"))
+        await client.arrived.wait()
+        for text in ("a b", "a b c", "a b c d"):
+            await translator.push(SegmentUpdate("1", text))
+        assert [text for text, *_ in client.calls] == ["a"]  # one request under way
+        await translator.push(SegmentUpdate("1", "a b c d e", final=True))
+        while len(client.calls) < 2:  # noqa: ASYNC110 - sent while the first still runs
+            await asyncio.sleep(0)
+        client.gate.set()
+        async with aclosing(translator.captions()) as captions:
+            caption = await anext(captions)
+    assert caption.final
+    assert caption.committed == caption.transcript == "A B C D E"
+    assert [text for text, *_ in client.calls] == ["a", "a b c d e"]
+    keys = {options["supersede"] for *_, options in client.calls}
+    assert keys == {"test/1"}
+    assert translator.counts.superseded == 1
+
+
+async def test_a_final_is_free_and_has_the_callers_search_and_a_guess_is_greedy() -> None:
+    client = ScriptedClient()
+    options = replace(AT_ONCE, mode="append")
+    translator = LiveTranslator(
+        client,
+        targets="de",
+        options=options,
+        key="k",
+        length_penalty=0.5,  # type: ignore[arg-type]
+    )
+    steps = ["a b c", "a b c d", "a b c d e"]
+
+    async def one_by_one():  # noqa: ANN202
+        for update in texts("1", *steps, "x b c d e f"):
+            yield update
+            for _ in range(20):  # the scripted answer takes fewer turns of the loop
+                await asyncio.sleep(0)
+
+    captions = [caption async for caption in translator.run(one_by_one())]
+    *guesses, final, completion = client.calls
+    assert [options["beam_size"] for *_, options in guesses] == [1, 1, 1]
+    assert [options["prefix_ids"] for *_, options in guesses[:2]] == [(), ()]
+    assert guesses[2][2]["prefix_ids"]  # what was committed is forced in a guess
+    assert final[2] == {"supersede": "k/1", "source": None, "length_penalty": 0.5, "prefix_ids": ()}
+    assert completion[2]["prefix_ids"]
+    assert captions[-1].transcript == "X B C D E F"
+    assert captions[-1].committed == "A B C D E F"
+
+
+async def test_a_slow_reader_skips_captions_and_no_final() -> None:
+    client = ScriptedClient()
+    async with live(client, options=replace(AT_ONCE, source="newest")) as translator:
+        for i in range(30):
+            await translator.push(SegmentUpdate("1", " ".join(["a"] * (i + 2))))
+            for _ in range(8):
+                await asyncio.sleep(0)
+        for name in "234":
+            await translator.push(SegmentUpdate(name, "b", final=True))
+            for _ in range(8):
+                await asyncio.sleep(0)
+        assert len(translator._outbox) == 4
+        taken = []
+        async with aclosing(translator.captions()) as captions:
+            async for caption in captions:
+                taken.append(caption)
+                if len(taken) == 4:
+                    break
+    assert [(c.segment, c.final) for c in taken] == [
+        ("1", False), ("2", True), ("3", True), ("4", True),
+    ]  # fmt: skip
+    assert taken[0].revision > 20
+
+
+async def test_a_final_waits_while_too_many_wait_and_partials_of_others_go_on() -> None:
+    client = ScriptedClient()
+    options = replace(AT_ONCE, max_waiting_finals=2)
+    async with live(client, options=options) as translator:
+        for name in "12":
+            await translator.push(SegmentUpdate(name, "a", final=True))
+        third = asyncio.create_task(translator.push(SegmentUpdate("3", "a", final=True)))
+        await asyncio.sleep(0.01)
+        assert not third.done()
+        with pytest.raises(LiveInputError, match="segment '3' is final already"):
+            await translator.push(SegmentUpdate("3", "b", final=True))
+        await translator.push(SegmentUpdate("4", "a b"))
+        async with aclosing(translator.captions()) as captions:
+            seen = [(await anext(captions)).segment for _ in range(1)]
+            await third
+            while "3" not in seen:
+                seen.append((await anext(captions)).segment)
+    assert "2" in seen
+
+
+REFUSED = {
+    "a second final": (SegmentUpdate("1", "b", final=True), "segment '1' is final already"),
+    "a late partial": (SegmentUpdate("1", "b"), "what is said next needs a new segment"),
+    "10 MB": (SegmentUpdate("5", "x" * 10_000_000), "has 10000000 characters; 4000 are allowed"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_a_bad_update_is_refused_and_the_next_is_translated(case: str) -> None:
+    update, message = REFUSED[case]
+    refused: list[str] = []
+    first, good = texts("1", "a"), texts("2", "b")
+    run = live(ScriptedClient()).run(
+        each([*first, update, *good]), on_refused=lambda _, error: refused.append(str(error))
+    )
+    captions = [caption async for caption in run]
+    assert [(c.segment, c.transcript) for c in captions] == [("1", "A"), ("2", "B")]
+    assert len(refused) == 1
+    assert message in refused[0]
+    with pytest.raises(LiveInputError, match="segment '1'|characters"):
+        await collect(live(ScriptedClient()), [*first, update])
+
+
+async def test_a_thousand_segments_at_once() -> None:
+    """Those beyond the bound are refused; the others, and a good one after, are translated."""
+    refused: list[SegmentUpdate] = []
+    many = [SegmentUpdate(str(i), "a") for i in range(1000)]
+    ends = [SegmentUpdate(str(i), "a b", final=True) for i in range(64)]
+    run = live(ScriptedClient()).run(
+        each([*many, *ends, *texts("good", "c", "c d")]),
+        on_refused=lambda update, _: refused.append(update),
+    )
+    captions = [caption async for caption in run]
+    assert [update.segment for update in refused] == [str(i) for i in range(64, 1000)]
+    finals = {c.segment: c.transcript for c in captions if c.final}
+    assert finals == {**{str(i): "A B" for i in range(64)}, "good": "C D"}
+
+
+async def test_text_that_shrinks_is_a_revision() -> None:
+    updates = texts("1", "a b c d", "a b c d", "a", "x y z")
+    captions = await collect(live(ScriptedClient()), updates)
+    assert captions[-1].transcript == "X Y Z"
+
+
+async def test_a_final_that_the_server_refuses_says_so_and_the_next_is_translated() -> None:
+    client = ScriptedClient([RequestRejectedError("too long")])
+    captions = await collect(live(client), [*texts("1", "a"), *texts("2", "b")])
+    assert sorted((c.segment, c.error, c.transcript) for c in captions) == [
+        ("1", "too long", None), ("2", None, "B"),
+    ]  # fmt: skip
+
+
+async def test_a_final_that_breaks_three_connections_is_given_up() -> None:
+    client = ScriptedClient([ConnectionLostError("lost")] * 3)
+    captions = await collect(live(client), [*texts("1", "a"), *texts("2", "b")])
+    assert {c.segment: c.error for c in captions if c.segment == "2"} == {"2": None}
+    assert len(client.calls) <= 5
+
+
+async def test_segments_without_an_end_end_with_the_input() -> None:
+    captions = await collect(live(ScriptedClient()), [SegmentUpdate("1", "a b")])
+    assert [(c.final, c.transcript) for c in captions][-1] == (True, "A B")
+
+
+async def test_a_guess_waits_for_new_words_and_for_its_time() -> None:
+    client = ScriptedClient()
+    options = LiveOptions(min_words=3, min_interval_ms=0, source="newest")
+    steps = ["a", "a b", "a b c", "a b c d", "a b c d e", "a b c d e f"]
+    async with live(client, options=options) as translator:
+        for text in steps:
+            await translator.push(SegmentUpdate("1", text))
+            for _ in range(8):
+                await asyncio.sleep(0)
+    assert [text for text, *_ in client.calls] == ["a b c", "a b c d e f"]
+
+    client = ScriptedClient()
+    options = LiveOptions(min_words=1, min_interval_ms=1e6, source="newest")
+    async with live(client, options=options) as translator:
+        for text in steps:
+            await translator.push(SegmentUpdate("1", text))
+            for _ in range(8):
+                await asyncio.sleep(0)
+    assert [text for text, *_ in client.calls] == ["a"]
+
+
+async def test_a_policy_that_fails_ends_the_captions_with_its_error() -> None:
+    class Broken:
+        guesses, appends = True, False
+
+        def draft(self) -> None:
+            raise ZeroDivisionError("mine")
+
+    options = replace(AT_ONCE, policy=lambda _: Broken())  # type: ignore[arg-type, return-value]
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        await collect(live(ScriptedClient(), options=options), texts("1", "a", "a b"))
+
+
+async def test_wrong_settings_and_a_closed_translator() -> None:
+    for wrong in ({"mode": "fast"}, {"source": "?"}, {"min_words": 0}, {"outage_s": float("nan")}):
+        with pytest.raises(InvalidCallError, match=next(iter(wrong))):
+            LiveOptions(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidCallError, match="1 to 80 bytes"):
+        LiveTranslator(ScriptedClient(), targets="de", key="k" * 81)  # type: ignore[arg-type]
+    translator = live(ScriptedClient())
+    await translator.close()
+    with pytest.raises(InvalidCallError, match="closed"):
+        await translator.push(SegmentUpdate("1", "a"))

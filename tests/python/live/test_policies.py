@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies and the words they settle by: for any guesses, committed text never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ct2_triton.live.policies import Agreement, Append, FinalOnly, Guess, Policy, ids_of_start
+from ct2_triton.live.source import StableSource
+from ct2_triton.live.updates import SegmentUpdate
+from ct2_triton.live.words import common_words, join_words, split_words
+
+# Few letters, so that texts often begin alike; a Chinese one, a combining accent, odd spaces.
+LETTERS = "ab 水\u0301\u00a0\n."
+TEXTS = st.lists(st.text(LETTERS, max_size=12), max_size=12)
+
+
+def decode(ids: tuple[int, ...] | list[int]) -> str:
+    """A token for each letter."""
+    return "".join(map(chr, ids))
+
+
+POLICIES: dict[str, Callable[[], Policy]] = {
+    "final": FinalOnly,
+    "agreement": Agreement,
+    "agreement of 3, 2 held": lambda: Agreement(guesses_that_agree=3, hold=2),
+    "tail": lambda: Agreement(tail_mask=0),
+    "masked tail": lambda: Agreement(hold=1, tail_mask=2, bias=0.4),
+    "append": lambda: Append(decode),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@given(texts=TEXTS)
+def test_committed_text_never_changes(name: str, texts: list[str]) -> None:
+    policy, committed = POLICIES[name](), ""
+    for text in texts:
+        shown = policy.take(Guess(text, tuple(map(ord, text))))
+        assert shown.committed.startswith(committed)
+        committed = shown.committed
+
+
+@given(texts=TEXTS)
+def test_append_shows_no_tail_and_forces_what_it_has_committed(texts: list[str]) -> None:
+    policy = Append(decode)
+    for text in texts:
+        shown = policy.take(Guess(text, tuple(map(ord, text))))
+        assert shown.tail == ""
+        assert decode(policy.draft().ids).rstrip() == shown.committed
+
+
+@given(st.text())
+def test_words_joined_give_the_text_again(text: str) -> None:
+    words = split_words(text)
+    assert "".join(words) == text.lstrip()
+    assert join_words(words) == text.strip()
+    assert common_words(words, words) == len(words)
+
+
+def test_two_guesses_settle_what_they_agree_on() -> None:
+    policy = Agreement()
+    assert policy.take(Guess("Der Hund lief")).committed == ""
+    assert policy.take(Guess("Der Hund läuft schnell")).committed == "Der Hund"
+    assert policy.take(Guess("Die Hunde laufen")).committed == "Der Hund"
+    assert policy.take(Guess("Der Hund läuft weg")).committed == "Der Hund"
+    assert policy.take(Guess("Der Hund läuft weg.")).committed == "Der Hund läuft"
+
+
+def test_words_are_held_and_the_tail_is_masked() -> None:
+    policy = Agreement(hold=1, tail_mask=2)
+    first = policy.take(Guess("eins zwei drei vier fünf"))
+    assert (first.committed, first.tail) == ("", "eins zwei drei")
+    second = policy.take(Guess("eins zwei drei vier fünf sechs"))
+    assert (second.committed, second.tail) == ("eins zwei drei vier", "")
+    # A guess that says something else has no tail that fits what is committed.
+    assert policy.take(Guess("uno due tre quattro cinque")).tail == ""
+
+
+def test_a_biased_guess_leans_towards_the_one_before() -> None:
+    policy = Agreement(bias=0.4)
+    assert policy.draft().ids == ()
+    policy.take(Guess("ab", (97, 98)))
+    assert (policy.draft().ids, dict(policy.draft().options)) == (
+        (97, 98),
+        {"prefix_bias_beta": 0.4},
+    )
+
+
+def test_chinese_settles_by_the_letter() -> None:
+    policy = Agreement()
+    policy.take(Guess("今天天气好"))
+    assert policy.take(Guess("今天天气很好")).committed == "今天天气"
+
+
+def test_ids_of_the_start_end_where_a_token_ends() -> None:
+    pieces = {1: "Guten", 2: " Mor", 3: "gen", 4: " "}
+
+    def spell(ids: tuple[int, ...] | list[int]) -> str:
+        return "".join(pieces[i] for i in ids)
+
+    assert ids_of_start((1, 2, 3), "Guten", spell) == (1,)
+    assert ids_of_start((1, 4, 2, 3), "Guten", spell) == (1, 4)
+    assert ids_of_start((1, 2, 3), "Guten Morgen", spell) == (1, 2, 3)
+    assert ids_of_start((1, 2, 3), "Gut", spell) is None
+    assert ids_of_start((), "", spell) == ()
+
+
+def test_the_source_is_what_two_updates_agree_on_or_what_the_recognizer_says() -> None:
+    source = StableSource()
+    assert source.take(SegmentUpdate("1", "I scream")) == ""
+    assert source.take(SegmentUpdate("1", "I scream for")) == "I scream"
+    assert source.take(SegmentUpdate("1", "ice cream")) == ""
+    assert source.take(SegmentUpdate("1", "ice cream for all", stable_chars=9)) == "ice cream"
+    assert source.take(SegmentUpdate("1", "ice cream for all", stable_chars=12)) == "ice cream"
+    assert source.take(SegmentUpdate("1", "ice cream for all", stable_chars=0)) == ""
+    assert StableSource(agreement=False).take(SegmentUpdate("1", " I scream ")) == "I scream"
+
+
+@given(text=st.text(LETTERS), data=st.data())
+def test_the_stable_part_is_never_longer_than_the_recognizer_says(
+    text: str, data: st.DataObject
+) -> None:
+    stable = data.draw(st.integers(0, len(text)))
+    found = StableSource().take(SegmentUpdate("1", text, stable_chars=stable))
+    assert text.lstrip().startswith(found)
+    assert len(found) <= stable

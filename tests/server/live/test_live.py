@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Live captions through a real server: finals are the model's own, whatever was guessed before."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+from collections.abc import AsyncIterator
+
+import pytest
+
+from ct2_triton.client import SyncTranslationClient, TranslationClient
+from ct2_triton.errors import InvalidCallError
+from ct2_triton.live import (
+    Caption,
+    LiveOptions,
+    LiveTranslator,
+    SegmentUpdate,
+    SyncLiveTranslator,
+)
+from ct2_triton.prepared_model import PreparedModel
+from ct2_triton.serve import TritonServer
+from server.live.conftest import growing, in_turn
+from support.servers import MakeServer
+
+pytestmark = pytest.mark.server
+
+SENTENCES = [
+    "Next week in Stockholm: fog.",
+    "On the A21, a bus has broken down and is blocking one lane.",
+    "After a long check, the goal by Dlamini stands, and it is now 3-3 in Bruges.",
+]
+TARGETS = ["deu_Latn", "fra_Latn"]
+
+
+async def paced(updates: list[SegmentUpdate]) -> AsyncIterator[SegmentUpdate]:
+    """Gives an update when the one before has had time to be shown: 20 ms, or longer by luck."""
+    for update in updates:
+        yield update
+        await asyncio.sleep(0.02)
+
+
+async def offline(client: TranslationClient) -> dict[tuple[str, str | None], str]:
+    answers = await client.translate(SENTENCES, source="en", targets=TARGETS)
+    return {(str(i), one.target): one.text for i, row in enumerate(answers) for one in row}
+
+
+@pytest.mark.parametrize("mode", ["final", "steady", "append"])
+async def test_finals_are_the_offline_translation_and_committed_text_stays(
+    client: TranslationClient, mode: str
+) -> None:
+    options = LiveOptions(mode=mode, min_words=1, min_interval_ms=0, source="newest")  # type: ignore[arg-type]
+    live = LiveTranslator(client, source="en", targets=TARGETS, options=options)
+    updates = in_turn(*(growing(str(i), text) for i, text in enumerate(SENTENCES)))
+    captions = [caption async for caption in live.run(paced(updates))]
+    truth = await offline(client)
+    assert {(c.segment, c.target): c.transcript for c in captions if c.final} == truth
+    for segment, target in truth:
+        mine = [c for c in captions if (c.segment, c.target) == (segment, target)]
+        stays = mine if mode == "append" else mine[:-1]
+        for before, after in itertools.pairwise(stays):
+            assert after.committed.startswith(before.committed)
+        assert all(caption.tail == "" for caption in mine)
+    assert live.counts.finals == len(truth)
+    if mode == "final":
+        assert live.counts.requests == len(truth)
+
+
+async def test_an_answer_goes_on_from_its_own_start_and_leans_to_it(
+    client: TranslationClient,
+) -> None:
+    [free] = await client.translate(SENTENCES[1], source="en", targets="de")
+    for length in range(0, len(free.ids), 5):
+        start = free.ids[:length]
+        [forced] = await client.translate(SENTENCES[1], source="en", targets="de", prefix_ids=start)
+        assert forced == free
+    [other] = await client.translate(SENTENCES[0], source="en", targets="de")
+    [forced] = await client.translate(
+        SENTENCES[1], source="en", targets="de", prefix_ids=other.ids[:3]
+    )
+    assert forced.ids[:3] == other.ids[:3]
+    [biased] = await client.translate(
+        SENTENCES[1], source="en", targets="de", prefix_ids=free.ids[:4], prefix_bias_beta=0.3
+    )
+    assert biased.text == free.text
+    with pytest.raises(InvalidCallError, match="one sentence in one language"):
+        await client.translate(SENTENCES[0], source="en", targets=TARGETS, prefix_ids=(4,))
+    [again] = await client.translate(SENTENCES[1], source="en", targets="de")
+    assert again == free
+
+
+def test_the_synchronous_twin(demo_server: TritonServer, demo_model: PreparedModel) -> None:
+    repository = demo_model.directory.parent
+    with SyncTranslationClient(demo_server.grpc_url, "demo", repository=repository) as client:
+        live = SyncLiveTranslator(client, source="en", targets=TARGETS)
+        captions = list(live.run(growing("1", SENTENCES[1])))
+        expected = client.translate(SENTENCES[1], source="en", targets=TARGETS)
+        for _ in live.run(growing("2", SENTENCES[0])):
+            break  # leaving early ends the translation, and the client goes on
+        again = client.translate(SENTENCES[1], source="en", targets=TARGETS)
+    assert {c.target: c.transcript for c in captions if c.final} == {
+        one.target: one.text for one in expected
+    }
+    assert again == expected
+
+
+async def test_a_server_that_is_killed_loses_no_final(
+    make_server: MakeServer, demo_model: PreparedModel
+) -> None:
+    """Killed with finals and guesses under way; others are spoken while there is none."""
+    repository = demo_model.directory.parent
+    first = make_server(repository)
+    captions: list[Caption] = []
+    killed = asyncio.Event()
+    many = {str(i): SENTENCES[i % 3] for i in range(24)}
+
+    async def spoken() -> AsyncIterator[SegmentUpdate]:
+        for name, text in many.items():
+            for update in growing(name, text)[-3:]:
+                yield update
+            if name == "11":
+                while not captions:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+                first.process.send_signal(signal.SIGKILL)
+                await asyncio.to_thread(first.process.wait)
+                killed.set()
+
+    async def read(live: LiveTranslator) -> None:
+        async for caption in live.run(spoken()):
+            captions.append(caption)  # noqa: PERF401 - read while it grows
+
+    async with TranslationClient(first.grpc_url, "demo", repository=repository) as client:
+        live = LiveTranslator(client, source="en", targets=TARGETS)
+        reading = asyncio.create_task(read(live))
+        await asyncio.wait_for(killed.wait(), 60)
+        await asyncio.to_thread(make_server, repository, ports=first.ports)
+        await asyncio.wait_for(reading, 120)
+        truth = await offline(client)
+    finals = sorted((int(c.segment), c.target, c.transcript) for c in captions if c.final)
+    assert finals == sorted(
+        (int(name), target, truth[str(int(name) % 3), target])
+        for name in many
+        for target in TARGETS
+    )
