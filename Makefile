@@ -23,7 +23,7 @@ OLDEST_ENGINE := $(shell sed -n 's/.*"ctranslate2>=\([0-9.]*\),.*/\1/p' pyprojec
 BUILD_TOOLS := scikit-build-core pybind11 nlohmann-json cmake ninja
 EXTRAS := client,server,convert,bench,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
-  $(shell find backend -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
+  $(shell find backend third_party -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 
 .PHONY: install demo test lint asan tsan fuzz clean distclean
 
