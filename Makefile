@@ -18,12 +18,13 @@ PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+LITE_RELEASE := $(shell sed -n 's/^version=//p' tools/vendor_sentencepiece_lite.sh)
 OLDEST_ENGINE := $(shell sed -n 's/.*"ctranslate2>=\([0-9.]*\),.*/\1/p' pyproject.toml)
 
 BUILD_TOOLS := scikit-build-core pybind11 nlohmann-json hatch-fancy-pypi-readme cmake ninja
 EXTRAS := client,server,convert,bench,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
-  $(shell find backend -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
+  $(shell find backend third_party -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 
 .PHONY: install demo test lint asan tsan fuzz clean distclean
 
@@ -32,7 +33,8 @@ install: .venv/.installed
 demo: install
 	$(BIN)/python tools/demo.py
 
-test: install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed
+test: install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
+  .venvs/sentencepiece-$(LITE_RELEASE)/.installed
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: install
@@ -64,6 +66,12 @@ fuzz: install
 .venvs/ctranslate2-%/.installed: .venv/.installed
 	test -d $(@D)/ctranslate2 || \
 	  $(PIP) install --quiet --no-deps --target $(@D) 'ctranslate2==$*'
+	touch $@
+
+# The release that SentencePiece Lite is taken from, whose conversion of models is the truth.
+.venvs/sentencepiece-%/.installed: .venv/.installed
+	test -d $(@D)/sentencepiece || \
+	  $(PIP) install --quiet --no-deps --target $(@D) 'sentencepiece==$*'
 	touch $@
 
 # NVIDIA's load tool: the last client wheel whose binary runs on glibc before 2.38.

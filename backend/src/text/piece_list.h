@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ct2triton {
+
+// What a piece of a SentencePiece model is; numbered as in its files.
+enum class PieceType : int8_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
+};
+
+// What a SentencePiece model (*.model, *.spm) says, as far as splitting and joining text needs it.
+struct PieceList {
+  enum class Algorithm : int8_t { kUnigram = 1, kBpe = 2, kWord = 3, kCharacter = 4 };
+
+  struct Piece {
+    std::string text;
+    float score = 0;
+    PieceType type = PieceType::kNormal;
+  };
+
+  struct Normalizer {
+    std::string name;
+    std::string charsmap;  // compiled; empty where characters stay as they are
+    bool add_dummy_prefix = true;
+    bool remove_extra_spaces = true;
+    bool escape_spaces = true;
+  };
+
+  std::vector<Piece> pieces;
+  Normalizer normalizer;
+  bool has_normalizer = false;
+  bool has_denormalizer = false;  // one that changes characters of an answer
+  // Of the trainer's settings:
+  bool has_trainer = false;
+  Algorithm algorithm = Algorithm::kUnigram;
+  bool space_as_suffix = false;
+  int unk_id = 0;
+  std::string unk_surface = " \xE2\x81\x87 ";
+  std::string bos_piece = "<s>";
+  std::string eos_piece = "</s>";
+  std::string pad_piece = "<pad>";
+};
+
+// Reads the content of such a file: a protobuf message. Throws Error, naming no file.
+PieceList ParsePieceList(std::string_view content);
+
+}  // namespace ct2triton

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/piece_model.h"
+
+#include <sentencepiece_lite.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "config/parse_value.h"
+#include "error.h"
+#include "text/flat_model.h"
+
+namespace ct2triton {
+
+namespace lite = sentencepiece::lite;
+
+PieceModel::PieceModel(const std::filesystem::path& file) {
+  const std::string content = FileContent(file);
+  try {
+    const PieceList list = ParsePieceList(content);
+    processor_ = std::make_unique<const lite::SentencePieceLiteProcessor>(
+        std::make_shared<std::string>(FlatModel(list)));
+    if (processor_->status() != lite::StatusCode::kOk) {
+      throw Error(ErrorCode::kInvalidArgument, "SentencePiece Lite does not read it");
+    }
+    for (const PieceList::Piece& piece : list.pieces) types_.push_back(piece.type);
+    unk_surface_ = list.unk_surface;
+  } catch (const Error& error) {
+    throw Error(error.code(), "cannot read " + Quote(file.string(), 200) + ": " + error.what());
+  }
+}
+
+PieceModel::~PieceModel() = default;
+
+std::vector<int> PieceModel::Split(std::string_view text) const {
+  std::vector<int> ids;
+  if (processor_->Encode(text, &ids) != lite::StatusCode::kOk) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "a text of " + std::to_string(text.size()) + " bytes is too long to split");
+  }
+  return ids;
+}
+
+std::string_view PieceModel::text(int id) const { return processor_->IdToPiece(id); }
+
+int PieceModel::Find(std::string_view piece) const {
+  const int id = processor_->PieceToId(piece);
+  return id >= 0 && text(id) == piece ? id : -1;
+}
+
+std::string FileContent(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) {
+    throw Error(ErrorCode::kNotFound, "there is no readable file " + Quote(file.string(), 200));
+  }
+  std::string content{std::istreambuf_iterator<char>(stream), {}};
+  if (stream.bad()) {
+    throw Error(ErrorCode::kUnavailable, "cannot read " + Quote(file.string(), 200));
+  }
+  return content;
+}
+
+}  // namespace ct2triton

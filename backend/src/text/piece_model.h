@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/piece_list.h"
+
+namespace sentencepiece::lite {
+class SentencePieceLiteProcessor;
+}
+
+namespace ct2triton {
+
+// A SentencePiece model that splits text, run by SentencePiece Lite. Const: shared by all threads.
+class PieceModel {
+ public:
+  // Reads a file (*.model, *.spm); throws Error, naming the file.
+  explicit PieceModel(const std::filesystem::path& file);
+  ~PieceModel();
+
+  // The pieces of a text, which must be UTF-8, by their numbers in this model.
+  std::vector<int> Split(std::string_view text) const;
+
+  int size() const { return static_cast<int>(types_.size()); }
+  // A view into the model.
+  std::string_view text(int id) const;
+  PieceType type(int id) const { return types_[static_cast<size_t>(id)]; }
+  // Number of a piece; -1 where the model has none of that text.
+  int Find(std::string_view piece) const;
+  const std::string& unk_surface() const { return unk_surface_; }
+
+ private:
+  std::vector<PieceType> types_;
+  std::string unk_surface_;
+  std::unique_ptr<const sentencepiece::lite::SentencePieceLiteProcessor> processor_;
+};
+
+// The bytes of a file; throws Error where it is not there or cannot be read.
+std::string FileContent(const std::filesystem::path& file);
+
+}  // namespace ct2triton

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/pieces.h"
+
+#include "text/utf8.h"
+
+namespace ct2triton {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+// Appends bytes that pieces gave one by one; what is no UTF-8 is replaced.
+void AppendBytes(std::string* bytes, std::string* text) {
+  std::string_view rest = *bytes;
+  while (!rest.empty()) {
+    const size_t size = Utf8Character(rest);
+    text->append(size > 0 ? rest.substr(0, size) : kReplacement);
+    rest.remove_prefix(size > 0 ? size : 1);
+  }
+  bytes->clear();
+}
+
+}  // namespace
+
+std::vector<int> Pieces::Encode(std::string_view text) const {
+  std::vector<int> ids = split_->Split(text);
+  for (int& id : ids) id = id_by_piece_[static_cast<size_t>(id)];
+  return ids;
+}
+
+std::string Pieces::Decode(const int* ids, size_t count) const {
+  std::string text;
+  std::string bytes;
+  for (size_t i = 0; i < count; ++i) {
+    if (ids[i] < 0 || static_cast<size_t>(ids[i]) >= surfaces_.size()) continue;
+    const Surface& surface = surfaces_[static_cast<size_t>(ids[i])];
+    if (surface.kind == Surface::Kind::kNone) continue;
+    if (surface.kind == Surface::Kind::kByte) {
+      bytes += surface.text;
+      continue;
+    }
+    AppendBytes(&bytes, &text);
+    text += surface.text;
+  }
+  AppendBytes(&bytes, &text);
+  return std::string(Stripped(text));
+}
+
+std::vector<int> Pieces::TextIds() const {
+  std::vector<int> ids;
+  for (size_t i = 0; i < surfaces_.size(); ++i) {
+    if (surfaces_[i].kind != Surface::Kind::kNone) ids.push_back(static_cast<int>(i));
+  }
+  return ids;
+}
+
+}  // namespace ct2triton

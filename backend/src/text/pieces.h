@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/piece_model.h"
+#include "text/token_rules.h"
+
+namespace ct2triton {
+
+// Text to the ids of its pieces and back, without special tokens: what client/pieces.py does, from
+// the same files. Const: shared by all threads.
+class Pieces {
+ public:
+  // Reads the tokenizer files that lie beside languages.json. `split` is the side whose texts are
+  // split: OPUS-MT has a SentencePiece model for each. Throws Error.
+  static std::unique_ptr<const Pieces> Read(const std::filesystem::path& folder,
+                                            const TokenRules& rules, Side split = Side::kSource);
+
+  // Ids of a text, which must be UTF-8.
+  std::vector<int> Encode(std::string_view text) const;
+  // Text of ids, without spaces around it. Ids that have no text are left out.
+  std::string Decode(const int* ids, size_t count) const;
+
+  // Id of the piece that is nothing but a space.
+  std::optional<int> space_id() const { return space_id_; }
+  // Ids of the pieces that a text can be made of, in ascending order.
+  std::vector<int> TextIds() const;
+
+ private:
+  friend class PiecesReader;
+
+  // What an id stands for in a text.
+  struct Surface {
+    enum class Kind : char { kNone, kText, kByte };
+    Kind kind = Kind::kNone;
+    std::string text;  // of a byte: that byte
+  };
+
+  Pieces() = default;
+
+  std::shared_ptr<const PieceModel> split_;
+  std::vector<int> id_by_piece_;   // by the number in `split_`
+  std::vector<Surface> surfaces_;  // by id
+  std::optional<int> space_id_;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// How each family numbers its pieces: the rules of client/pieces.py.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "config/parse_value.h"
+#include "error.h"
+#include "text/pieces.h"
+
+namespace ct2triton {
+namespace {
+
+constexpr std::string_view kSpace = "\xE2\x96\x81";  // how SentencePiece writes a space
+constexpr char kOnlyJson[] =
+    "; only a SentencePiece model is read here, and transformers 5 does not save it: prepare the "
+    "model from a folder that has it, or send token ids";
+
+bool HasText(PieceType type) {
+  return type != PieceType::kUnknown && type != PieceType::kControl && type != PieceType::kUnused;
+}
+
+std::string WithSpaces(std::string_view piece) {
+  std::string text;
+  while (true) {
+    const size_t at = piece.find(kSpace);
+    text += piece.substr(0, at);
+    if (at == std::string_view::npos) return text;
+    text += ' ';
+    piece.remove_prefix(at + kSpace.size());
+  }
+}
+
+nlohmann::json ReadJson(const std::filesystem::path& file) {
+  try {
+    return nlohmann::json::parse(FileContent(file));
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "cannot read " + Quote(file.string(), 200) + ": " + Quote(error.what(), 200));
+  }
+}
+
+}  // namespace
+
+// Fills the tables of a Pieces.
+class PiecesReader {
+ public:
+  PiecesReader(const std::filesystem::path& folder, const TokenRules& rules, Side split)
+      : folder_(folder), rules_(rules), split_(split) {}
+
+  std::unique_ptr<const Pieces> Read() {
+    if (rules_.has_added_tokens) {
+      throw Error(ErrorCode::kUnsupported,
+                  "tokens were added to this model's tokenizer, which texts are not split by here; "
+                  "send token ids");
+    }
+    if (rules_.family == "pieces") {
+      ReadNamed();
+    } else if (rules_.family == "marian") {
+      ReadListed("source.spm", "target.spm");
+    } else if (rules_.family == "m2m100") {
+      ReadListed("sentencepiece.bpe.model", "sentencepiece.bpe.model");
+    } else {
+      ReadShifted();
+    }
+    const int space = pieces_->split_->Find(kSpace);
+    if (space >= 0 && pieces_->split_->type(space) != PieceType::kUnknown) {
+      pieces_->space_id_ = pieces_->id_by_piece_[static_cast<size_t>(space)];
+    }
+    return std::move(pieces_);
+  }
+
+ private:
+  using IdOfPiece = std::function<int(int)>;
+
+  // Families that number their pieces as SentencePiece does, or as fairseq does: that puts
+  // `<s> <pad> </s> <unk>` before the pieces, SentencePiece `<unk> <s> </s>`.
+  void ReadShifted() {
+    const bool is_t5 = rules_.family == "t5";
+    const std::filesystem::path file =
+        folder_ / (is_t5 ? "spiece.model" : "sentencepiece.bpe.model");
+    if (!std::filesystem::exists(file)) {
+      throw Error(ErrorCode::kUnsupported, "there is no " + Quote(file.string(), 200) + kOnlyJson);
+    }
+    Open(file, file);
+    const int shift = is_t5 ? 0 : 1;
+    const PieceModel& model = *target_;
+    Number([&](int i) { return model.type(i) == PieceType::kUnknown ? rules_.unk_id : i + shift; });
+    for (int i = 0; i < model.size(); ++i) {
+      if (HasText(model.type(i))) AddSurface(i + shift, model.text(i));
+    }
+  }
+
+  // Families that number their pieces by a vocab.json.
+  void ReadListed(const char* source, const char* target) {
+    Open(folder_ / (split_ == Side::kTarget ? target : source), folder_ / target);
+    const auto vocabulary =
+        ReadJson(folder_ / "vocab.json").get<std::unordered_map<std::string, int>>();
+    Number([&](int i) {
+      const auto found = vocabulary.find(std::string(pieces_->split_->text(i)));
+      return found == vocabulary.end() ? rules_.unk_id : found->second;
+    });
+    std::unordered_set<int> special(rules_.special_ids.begin(), rules_.special_ids.end());
+    special.insert(rules_.unk_id);
+    for (const auto& [piece, id] : vocabulary) {
+      if (special.count(id) == 0) AddSurface(id, piece);
+    }
+  }
+
+  // Converted models: pieces have the ids of the model's own vocabularies, one for each side.
+  void ReadNamed() {
+    const std::filesystem::path single = folder_ / "sentencepiece.model";
+    const bool is_single = std::filesystem::exists(single);
+    const auto source = is_single ? single : folder_ / "source.spm";
+    const auto target = is_single ? single : folder_ / "target.spm";
+    if (!std::filesystem::exists(source)) {
+      throw Error(ErrorCode::kUnsupported,
+                  "there is no " + Quote(source.string(), 200) + kOnlyJson);
+    }
+    Open(split_ == Side::kTarget ? target : source, target);
+    const auto of_source = Vocabulary("source");
+    const auto of_target = Vocabulary("target");
+    const auto& tokens = split_ == Side::kTarget ? of_target : of_source;
+    std::unordered_map<std::string_view, int> ids;  // the first, if repeated
+    for (size_t i = 0; i < tokens.size(); ++i) ids.emplace(tokens[i], static_cast<int>(i));
+    const auto unknown = ids.find(of_source.at(static_cast<size_t>(rules_.unk_id)));
+    const int unknown_id = unknown == ids.end() ? rules_.unk_id : unknown->second;
+    Number([&](int i) {
+      const auto found = ids.find(pieces_->split_->text(i));
+      return found == ids.end() ? unknown_id : found->second;
+    });
+    const auto other = source == target ? target_ : std::make_shared<const PieceModel>(source);
+    for (size_t i = 0; i < of_target.size(); ++i) {
+      if (IsTextOf(*other, of_target[i]) || IsTextOf(*target_, of_target[i])) {
+        AddSurface(static_cast<int>(i), of_target[i]);
+      }
+    }
+  }
+
+  static bool IsTextOf(const PieceModel& model, std::string_view piece) {
+    const int id = model.Find(piece);
+    return id >= 0 && HasText(model.type(id));
+  }
+
+  std::vector<std::string> Vocabulary(const std::string& side) const {
+    const std::filesystem::path shared = folder_ / "shared_vocabulary.json";
+    const bool is_shared = std::filesystem::exists(shared);
+    return ReadJson(is_shared ? shared : folder_ / (side + "_vocabulary.json"))
+        .get<std::vector<std::string>>();
+  }
+
+  void Open(const std::filesystem::path& split, const std::filesystem::path& target) {
+    target_ = std::make_shared<const PieceModel>(target);
+    pieces_->split_ = split == target ? target_ : std::make_shared<const PieceModel>(split);
+  }
+
+  void Number(const IdOfPiece& id_of) {
+    for (int i = 0; i < pieces_->split_->size(); ++i) pieces_->id_by_piece_.push_back(id_of(i));
+  }
+
+  // A piece that the target's model does not have comes back as it is written.
+  void AddSurface(int id, std::string_view piece) {
+    using Kind = Pieces::Surface::Kind;
+    if (id < 0 || id >= rules_.tokenizer_size) return;
+    auto& surfaces = pieces_->surfaces_;
+    if (surfaces.size() <= static_cast<size_t>(id)) surfaces.resize(static_cast<size_t>(id) + 1);
+    const int number = target_->Find(piece);
+    const PieceType type = number < 0 ? PieceType::kNormal : target_->type(number);
+    Pieces::Surface surface{Kind::kText, WithSpaces(piece)};
+    if (type == PieceType::kControl) surface.text.clear();
+    if (type == PieceType::kUnknown) surface.text = target_->unk_surface();
+    if (type == PieceType::kByte) {  // "<0x41>"
+      const int byte = std::stoi(std::string(piece.substr(3, 2)), nullptr, 16);
+      surface = {Kind::kByte, std::string(1, static_cast<char>(byte))};
+    }
+    surfaces[static_cast<size_t>(id)] = std::move(surface);
+  }
+
+  const std::filesystem::path& folder_;
+  const TokenRules& rules_;
+  Side split_;
+  std::shared_ptr<const PieceModel> target_;
+  std::unique_ptr<Pieces> pieces_{new Pieces};
+};
+
+std::unique_ptr<const Pieces> Pieces::Read(const std::filesystem::path& folder,
+                                           const TokenRules& rules, Side split) {
+  try {
+    return PiecesReader(folder, rules, split).Read();
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kInvalidArgument, "the vocabulary in " + Quote(folder.string(), 200) +
+                                                 " is damaged: " + Quote(error.what(), 200));
+  }
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ct2triton {
+
+enum class Side { kSource, kTarget };
+
+// One language of a model, and the ids that ask for it: see `Language` in prepared_model.py.
+struct Language {
+  std::string code;
+  bool source = true;
+  bool target = true;
+  std::vector<int> source_ids;
+  std::vector<int> target_source_ids;
+  std::vector<int> target_prefix_ids;
+};
+
+// What ct2-prepare writes as languages.json: how ids are put together, and the names of the
+// languages. The Python client reads the same file (`TokenRules` in prepared_model.py, which
+// explains each part). Const once read.
+struct TokenRules {
+  // Reads languages.json of a folder; throws Error, naming the file.
+  static TokenRules Read(const std::filesystem::path& folder);
+
+  // The language that a name means: a code or alias in any case, - and _ alike; a region that the
+  // model does not tell apart is left out. Null where nothing is named and none is needed, and for
+  // any name of a source in a model that does not tell its sources apart. Throws Error.
+  const Language* Find(std::string_view name, Side side) const;
+
+  std::string family;
+  int tokenizer_size = 0;
+  int unk_id = 0;
+  std::vector<int> end_ids;
+  std::vector<int> special_ids;
+  std::vector<Language> languages;
+  bool source_required = false;
+  bool target_required = false;
+  bool source_last = false;
+  bool prefix_starts = false;
+  bool has_added_tokens = false;
+
+ private:
+  const Language* ByName(std::string_view folded) const;
+  std::string Nearest(std::string_view folded, Side side) const;
+
+  std::map<std::string, size_t, std::less<>> by_name_;              // folded; index of `languages`
+  std::map<std::string, std::string, std::less<>> script_by_name_;  // folded
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/tokenizer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "error.h"
+#include "text/utf8.h"
+
+namespace ct2triton {
+namespace {
+
+void Append(const std::vector<int>& ids, std::vector<int>* row) {
+  row->insert(row->end(), ids.begin(), ids.end());
+}
+
+void CheckUtf8(std::string_view text) {
+  const auto offset = InvalidUtf8(text);
+  if (!offset) return;
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  const auto byte = static_cast<unsigned char>(text[*offset]);
+  throw Error(ErrorCode::kInvalidArgument, "the text is not valid UTF-8: byte 0x" +
+                                               std::string{kDigits[byte >> 4], kDigits[byte & 15]} +
+                                               " at offset " + std::to_string(*offset) +
+                                               " begins no character");
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> Tokenizer::Load(const std::filesystem::path& folder) {
+  TokenRules rules = TokenRules::Read(folder);
+  auto pieces = Pieces::Read(folder, rules);
+  return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(rules), std::move(pieces)));
+}
+
+Tokenizer::Tokenizer(TokenRules rules, std::unique_ptr<const Pieces> pieces)
+    : rules_(std::move(rules)),
+      pieces_(std::move(pieces)),
+      special_(rules_.special_ids.begin(), rules_.special_ids.end()) {}
+
+std::string Tokenizer::Language(std::string_view name, Side side) const {
+  const ct2triton::Language* language = rules_.Find(name, side);
+  return language == nullptr ? std::string() : language->code;
+}
+
+std::vector<int> Tokenizer::Split(std::string_view text) const {
+  CheckUtf8(text);
+  if (Stripped(text).empty()) return {};
+  std::vector<int> ids = pieces_->Encode(text);
+  bool is_blank = true;
+  for (int& id : ids) {
+    // Some vocabularies list special tokens (`</s>`, `<2fr>`) among the pieces of text.
+    if (special_.count(id) > 0) id = rules_.unk_id;
+    is_blank = is_blank && id == pieces_->space_id();
+  }
+  return is_blank ? std::vector<int>() : ids;
+}
+
+std::vector<int> Tokenizer::Source(std::string_view text, std::string_view source_language,
+                                   std::string_view target_language) const {
+  const ct2triton::Language* source = rules_.Find(source_language, Side::kSource);
+  const ct2triton::Language* target = rules_.Find(target_language, Side::kTarget);
+  const std::vector<int> pieces = Split(text);
+  std::vector<int> row;
+  if (pieces.empty()) return row;
+  if (source != nullptr && !rules_.source_last) Append(source->source_ids, &row);
+  if (target != nullptr) Append(target->target_source_ids, &row);
+  Append(pieces, &row);
+  Append(rules_.end_ids, &row);
+  if (source != nullptr && rules_.source_last) Append(source->source_ids, &row);
+  return row;
+}
+
+std::vector<int> Tokenizer::Prefix(std::string_view target_language) const {
+  const ct2triton::Language* target = rules_.Find(target_language, Side::kTarget);
+  return target == nullptr ? std::vector<int>() : target->target_prefix_ids;
+}
+
+size_t Tokenizer::PrefixLength(std::string_view target_language) const {
+  const size_t length = Prefix(target_language).size();
+  return rules_.prefix_starts && length > 0 ? length - 1 : length;
+}
+
+std::string Tokenizer::Text(const int* ids, size_t count) const {
+  return pieces_->Decode(ids, count);
+}
+
+}  // namespace ct2triton

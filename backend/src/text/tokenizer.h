@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "text/pieces.h"
+#include "text/token_rules.h"
+
+namespace ct2triton {
+
+// The tokenizer of a prepared model: from a text to rows of ids, and back. It comes to the ids and
+// texts of the Python client (client/tokenization.py, client/requests.py), from the same files.
+// Const: one per model, shared by all threads.
+//
+// A language is named by a code or alias; an empty name is none. Errors of arguments are
+// kInvalidArgument, with a sentence for whoever wrote them.
+class Tokenizer {
+ public:
+  // Reads a folder with the files of a prepared model's tokenizer/: languages.json and what lies
+  // beside it. Throws Error; kUnsupported where such a tokenizer cannot be had in C++.
+  static std::shared_ptr<const Tokenizer> Load(const std::filesystem::path& folder);
+
+  // The model's code for what a user wrote ("de", "de-DE", "deu_Latn"); empty where nothing was
+  // written and none is needed, or where any source will do. Throws Error with the nearest code.
+  std::string Language(std::string_view name, Side side) const;
+  bool HasLanguages() const { return !rules_.languages.empty(); }
+  const TokenRules& rules() const { return rules_; }
+
+  // INPUT_IDS of a text: pieces with language and end tokens, and the task in words where the model
+  // wants it. Empty where there is nothing to translate; such a row is not sent. Throws Error where
+  // the text is no UTF-8 (with the offset of the byte), or a language is none of the model's.
+  std::vector<int> Source(std::string_view text, std::string_view source_language,
+                          std::string_view target_language) const;
+  // TARGET_PREFIX; empty where the model takes none.
+  std::vector<int> Prefix(std::string_view target_language) const;
+  // How many ids of a row of OUTPUT_IDS are the echoed prefix.
+  size_t PrefixLength(std::string_view target_language) const;
+  // Text of a row of OUTPUT_IDS; special tokens, and with them the prefix's, have none.
+  std::string Text(const int* ids, size_t count) const;
+
+ private:
+  Tokenizer(TokenRules rules, std::unique_ptr<const Pieces> pieces);
+
+  // The pieces of a text; empty where there is nothing to translate.
+  std::vector<int> Split(std::string_view text) const;
+
+  TokenRules rules_;
+  std::unique_ptr<const Pieces> pieces_;
+  std::unordered_set<int> special_;
+};
+
+}  // namespace ct2triton

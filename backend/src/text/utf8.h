@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace ct2triton {
+
+// Bytes of the character that the text begins with; 0 where it begins with none: it is empty, or no
+// UTF-8 (a stray or missing byte, half a surrogate pair, a longer form than needed, above
+// U+10FFFF).
+size_t Utf8Character(std::string_view text);
+
+// Offset of the first byte that belongs to no character; none where the text is UTF-8.
+std::optional<size_t> InvalidUtf8(std::string_view text);
+
+// The text without white space at both ends, as Python's str.strip() has it.
+std::string_view Stripped(std::string_view text);
+
+}  // namespace ct2triton
