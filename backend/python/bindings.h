@@ -11,9 +11,10 @@ namespace ct2triton {
 void BindConfig(pybind11::module_& module);
 void BindMetrics(pybind11::module_& module);
 void BindProducts(pybind11::module_& module);
-void BindText(pybind11::module_& module);
+void BindSegmenter(pybind11::module_& module);
 void BindLoop(pybind11::module_& module);
 void BindLoopWork(pybind11::module_& module);
+void BindText(pybind11::module_& module);
 void BindTranslation(pybind11::module_& module);
 
 // A parameter's value as Python gives it: str, bool, int or float.

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pybind11/functional.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bindings.h"
+#include "error.h"
+#include "text/segmenter.h"
+
+namespace py = pybind11;
+
+namespace ct2triton {
+namespace {
+
+using Range = std::pair<size_t, size_t>;
+
+std::vector<Range> Ranges(const std::vector<Span>& spans) {
+  std::vector<Range> ranges;
+  for (const Span& span : spans) ranges.emplace_back(span.begin, span.end);
+  return ranges;
+}
+
+Split SplitOf(const std::string& name) {
+  if (name == "sentences") return Split::kSentences;
+  if (name == "lines") return Split::kLines;
+  if (name == "none") return Split::kNone;
+  throw Error(ErrorCode::kInvalidArgument,
+              "split \"" + name + "\" is not known; give one of sentences, lines, none");
+}
+
+}  // namespace
+
+// Texts are bytes, as UTF-8; places in them are bytes, too.
+void BindSegmenter(py::module_& module) {
+  module.def(
+      "segment",
+      [](const py::bytes& text, const std::string& language, const std::string& split) {
+        return Ranges(Segment(std::string_view(text), language, SplitOf(split)));
+      },
+      py::arg("text"), py::arg("language") = "", py::arg("split") = "sentences");
+  module.def(
+      "cut_to_fit",
+      [](const py::bytes& text, const py::function& fits) {
+        const std::string_view view(text);
+        return Ranges(CutToFit(view, {0, view.size()}, [&](std::string_view part) {
+          return fits(py::bytes(part.data(), part.size())).cast<bool>();
+        }));
+      },
+      py::arg("text"), py::arg("fits"));
+  module.def(
+      "gap_in_target",
+      [](const py::bytes& gap, const std::string& target) {
+        return py::bytes(GapInTarget(std::string_view(gap), target));
+      },
+      py::arg("gap"), py::arg("target"));
+}
+
+}  // namespace ct2triton

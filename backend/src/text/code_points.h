@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Code points of UTF-8, and the few of their properties that cutting a text needs.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace ct2triton {
+
+// The code point at byte `*at`, which moves behind it. A byte that begins no valid sequence is one
+// code point, U+FFFD, so that any bytes can be walked through. `*at` is below the size.
+char32_t NextCodePoint(std::string_view text, size_t* at);
+// The code point that ends at byte `*at`, which moves to its begin. `*at` is above 0.
+char32_t PreviousCodePoint(std::string_view text, size_t* at);
+
+bool IsSpace(char32_t point);      // white space, no-break spaces and line breaks too
+bool IsLineBreak(char32_t point);  // \n, \v, \f, \r, U+0085, U+2028, U+2029
+bool IsDigit(char32_t point);      // 0 to 9
+bool IsLower(char32_t point);      // a letter in lower case: Latin, Greek, Cyrillic, Armenian
+bool IsUpper(char32_t point);      // a letter that ToLower changes
+char32_t ToLower(char32_t point);
+
+// ToLower of each code point of a valid UTF-8 text.
+std::string Lowered(std::string_view text);
+void AppendUtf8(char32_t point, std::string* text);
+
+// The text from `begin` to `end` without white space at its ends.
+struct Span {
+  size_t begin = 0;
+  size_t end = 0;
+};
+Span Trimmed(std::string_view text, Span span);
+
+}  // namespace ct2triton

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The signs that end sentences and enclose parts of them, in all scripts.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "text/code_points.h"
+
+namespace ct2triton {
+
+enum class Mark {
+  kNone,
+  kFullStop,  // . which also marks abbreviations, ordinals and decimals
+  kEllipsis,  // the sentence may go on behind it
+  kSpaced,    // ! ? and their kin: end a sentence before white space only
+  kFirm,      // of scripts that need no space: ends a sentence before anything
+};
+
+Mark MarkOf(char32_t point);
+bool IsClosing(char32_t point);  // quotes and brackets that may follow a terminator
+bool IsOpening(char32_t point);  // quotes, brackets and dashes that may begin a sentence
+
+// The quoted and bracketed parts of one line, outermost only, in order: those that are closed, and
+// of at most `most_bytes`.
+std::vector<Span> EnclosedParts(std::string_view line, size_t most_bytes);
+
+}  // namespace ct2triton
