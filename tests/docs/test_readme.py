@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from ct2_triton.serve.ports import find_free_ports
 from support.tiny import tiny_checkpoint
 
 pytestmark = pytest.mark.server
@@ -60,8 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def grpc_url(folder: Path) -> Iterator[str]:
     """The server, started as the README says, on other ports."""
-    assert HUB_ID in _command("ct2-serve")
-    line = _command("ct2-serve").replace("ct2-serve", "exec ct2-serve")
+    line = _command("ct2-serve facebook").replace("ct2-serve", "exec ct2-serve")
+    assert HUB_ID in line
     commands = Path(sys.executable).parent
     process = subprocess.Popen(
         ["bash", "-c", f"{line} --free-ports --log-file server.log"],
@@ -78,10 +79,29 @@ def grpc_url(folder: Path) -> Iterator[str]:
 
 
 def test_a_sentence_is_translated_into_four_languages(folder: Path, grpc_url: str) -> None:
-    (block,) = [block for block in _blocks("sh") if "ct2-translate" in block]
+    (block,) = [block for block in _blocks("sh") if "--to deu_Latn" in block]
     output = _shell(block.replace("ct2-translate", f"ct2-translate --url {grpc_url}"), folder)
     assert [line.split()[0] for line in output.splitlines()] == TARGETS
     assert all(len(line.split()) > 1 for line in output.splitlines())
+
+
+def test_the_first_commands_translate(tmp_path: Path) -> None:
+    """The first block but its first line, on other ports: the server starts while a line waits."""
+    install, serve, translate = _blocks("sh")[0].splitlines()
+    assert install == 'pip install ".[server,client]"'
+    ports = dict(zip(("http", "grpc", "metrics"), find_free_ports("127.0.0.1"), strict=True))
+    flags = " ".join(f"--{name}-port {port}" for name, port in ports.items())
+    url = f"ct2-translate --url localhost:{ports['grpc']}"
+    script = "\n".join([
+        serve.replace(" &", f" {flags} --log-file server.log >ready.txt &"),
+        translate.replace("ct2-translate", url),
+        "kill %1; wait",
+    ])  # fmt: skip
+    assert _shell(script, tmp_path).splitlines() == [
+        "deu_Latn  Der Fahrkartenschalter \u00f6ffnet um 5:45 Uhr.",
+        "fra_Latn  Le guichet ouvre \u00e0 5 h 45.",
+        "spa_Latn  La taquilla abre a las 5:45.",
+    ]
 
 
 def test_the_python_example_translates_and_streams(folder: Path, grpc_url: str) -> None:

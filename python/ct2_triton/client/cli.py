@@ -20,6 +20,7 @@ import json
 import logging
 import os
 import sys
+import time
 from contextlib import aclosing
 from functools import partial
 from itertools import islice
@@ -43,6 +44,7 @@ from ct2_triton.errors import (
     ConnectionLostError,
     DeadlineExceededError,
     RequestRejectedError,
+    TokenizerError,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.stream import StreamItem
 
 _LOG = logging.getLogger(__name__)
+_POLL_S = 0.2
 # What concerns one line alone; anything else ends the command.
 _LINE_ERRORS = (RequestRejectedError, DeadlineExceededError, ConnectionLostError)
 
@@ -153,17 +156,8 @@ async def _translate(args: argparse.Namespace) -> int:
     options = dict(args.option)
     if args.beam_size is not None:
         options["beam_size"] = args.beam_size
-    client = TranslationClient(
-        args.url,
-        args.model,
-        load_balancing=args.load_balancing,
-        repository=args.model_repository,
-        tokenizer=args.tokenizer,
-        timeout_s=args.timeout,
-        retry=RetryPolicy(outage_s=args.patience),
-        credentials=credentials(args),
-        metadata=dict(args.header),
-    )
+    wait_until = time.monotonic() + args.retry_for
+    client = await _client(args, wait_until)
     targets = client.tokenizer.targets(args.targets)
     order = [None if target is None else target.code for target in targets]
     files = [*args.files, *args.input]
@@ -181,7 +175,7 @@ async def _translate(args: argparse.Namespace) -> int:
     )
     async with client:
         if args.retry_for > 0:
-            await client.wait_until_ready(args.retry_for)
+            await client.wait_until_ready(max(wait_until - time.monotonic(), 1.0))
         if args.output is None:
             printer = _Printer(order, _write, as_json=args.json)
             lines = read_inputs(files, as_json=args.json_input)
@@ -197,6 +191,29 @@ async def _translate(args: argparse.Namespace) -> int:
         for job in jobs:
             failed += await _translate_file(stream, job, settings)
     return 1 if failed else 0
+
+
+async def _client(args: argparse.Namespace, wait_until: float) -> TranslationClient:
+    """Makes the client; waits for its tokenizer, which ct2-serve may still be preparing."""
+    make = partial(
+        TranslationClient,
+        args.url,
+        args.model,
+        load_balancing=args.load_balancing,
+        repository=args.model_repository,
+        tokenizer=args.tokenizer,
+        timeout_s=args.timeout,
+        retry=RetryPolicy(outage_s=args.patience),
+        credentials=credentials(args),
+        metadata=dict(args.header),
+    )
+    while True:
+        try:
+            return make()
+        except TokenizerError:
+            if time.monotonic() >= wait_until:
+                raise
+            await asyncio.sleep(_POLL_S)
 
 
 async def _translate_file(
