@@ -20,13 +20,15 @@ import grpc
 from ct2_triton.serve import TritonServer
 from reliability import fuzz_grpc, observe
 from reliability.fuzz_request import Request, Tensor
+from reliability.post_mortem import ended_by_triton
 from server.helpers import Ids, Reference, sentences
 
 # Enough work that a client is gone before it is done.
 _LONG = {"max_decoding_length": 300, "min_decoding_length": 300}
 _SHORT = {"max_decoding_length": 8}
 _ROWS = 64
-_MOST_SERVERS = 5
+_ROUND = 1000  # actions
+_MOST_SERVERS = 5  # that Triton may end in a round
 
 
 @dataclass
@@ -37,6 +39,13 @@ class StormReport:
     answered: Counter[str] = field(default_factory=Counter)  # by status
     requests: int = 0
     wrong: list[str] = field(default_factory=list)
+
+    def add(self, other: StormReport) -> None:
+        """Counts what others saw as well."""
+        self.did += other.did
+        self.answered += other.answered
+        self.requests += other.requests
+        self.wrong += other.wrong
 
 
 class CancelStorm:
@@ -196,34 +205,52 @@ class CancelStorm:
         send_and_reset(self._server.ports.grpc, data, chooser.uniform(0, 0.01))
 
 
-def ended_by_triton(server: TritonServer) -> bool:
-    """Whether the server died of a defect of its own, which no backend can avoid.
+@dataclass
+class Storm:
+    """What is left after a storm."""
 
-    A gRPC call that is cancelled in the moment in which it ends can make tritonserver 2.51 lock a
-    mutex of a request that it has freed (see docs/reliability.md). None of our code is then in the
-    stack that it prints.
-    """
-    _, signal, stack = server.log_text().partition("Signal (11) received.")
-    return bool(signal) and "pthread_mutex_lock" in stack and "ctranslate2" not in stack
+    server: TritonServer
+    report: StormReport  # of the clients of this server
+    ended: int = 0  # servers that Triton itself ended before
 
 
 def run_storm(
-    start: Callable[[], TritonServer], model: str, reference: Reference, seed: int, actions: int
-) -> tuple[TritonServer, StormReport, int]:
-    """Runs a storm on a server, and again on another one where Triton itself ended the first.
+    start: Callable[[], TritonServer],
+    model: str,
+    reference: Reference,
+    seed: int,
+    actions: int,
+    on_end: Callable[[TritonServer], object] = lambda _: None,
+) -> Storm:
+    """Runs a storm in rounds; where Triton itself ends the server, the round is repeated.
 
-    Returns the server that is left, what its clients saw, and how many servers ended.
+    `on_end` is called with each server that ended.
     """
-    for ended in range(_MOST_SERVERS):
-        server = start()
-        report = CancelStorm(server, model, reference, seed + 100 * ended).run(actions)
-        if "Signal (" in server.log_text():  # it answers while it writes its stack
-            observe.wait_until(lambda s=server: not s.is_alive(), "the end after a signal")
-        if not ended_by_triton(server):
-            return server, report, ended
+    rounds = max(1, actions // _ROUND)
+    storm = Storm(start(), StormReport())
+    done = 0
+    while done < rounds:
+        attempt = CancelStorm(storm.server, model, reference, seed + 100 * (done + storm.ended))
+        report = attempt.run(actions // rounds)
+        if _is_alive(storm.server):
+            storm.report.add(report)
+            done += 1
+            continue
+        on_end(storm.server)
+        if not ended_by_triton(storm.server.log_text()):
+            storm.report.add(report)
+            return storm
         mixed_up = [text for text in report.wrong if text.startswith("expected")]
         assert not mixed_up, mixed_up[:5]
-    raise AssertionError(f"Triton ended {_MOST_SERVERS} servers")
+        assert storm.ended < _MOST_SERVERS * rounds, f"Triton ended {storm.ended + 1} servers"
+        storm = Storm(start(), StormReport(), storm.ended + 1)
+    return storm
+
+
+def _is_alive(server: TritonServer) -> bool:
+    if "Signal (" in server.log_text():  # it answers while it writes its stack
+        observe.wait_until(lambda: not server.is_alive(), "the end after a signal")
+    return server.is_alive()
 
 
 def send_and_reset(port: int, data: bytes, after_s: float) -> None:

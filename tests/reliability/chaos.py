@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import random
 import subprocess
 import sys
@@ -77,7 +78,7 @@ def fuzz(args: argparse.Namespace) -> bool:
 
 def storm(args: argparse.Namespace) -> bool:
     """Clients that cancel, time out and disconnect, among clients that wait for their answers."""
-    from reliability import observe
+    from reliability import observe, post_mortem
     from reliability.cancel_storm import run_storm
     from server import configs
     from server.helpers import Reference
@@ -88,18 +89,30 @@ def storm(args: argparse.Namespace) -> bool:
     print(f"storm: seed {args.seed}, {args.actions} actions", flush=True)
     engine_model = tiny_engine_model("nllb")
     before: dict[str, float] = {}
+    kept: list[Path] = []
+    post_mortem.allow_core_files()
     with tempfile.TemporaryDirectory() as folder, ServerStack() as stack:
-        write_model(Path(folder), "model", engine_model, configs.plain(decoding=args.decoding))
+        repository = Path(folder) / "repository"
+        write_model(repository, "model", engine_model, configs.plain(decoding=args.decoding))
+        os.chdir(folder)  # core files lie where a server was started
 
         def start() -> TritonServer:
-            server = stack.start(Path(folder))
+            server = stack.start(repository)
             before.update(observe.resources(server))
             return server
 
+        def keep(server: TritonServer) -> None:
+            kept.extend(post_mortem.keep(server, OUTPUT, f"storm-{args.seed}-{len(kept)}"))
+
         reference = Reference(engine_model)
-        server, report, ended = run_storm(start, "model", reference, args.seed, args.actions)
-        print(f"servers that a defect of Triton ended before: {ended}")
-        print("\n".join(report.wrong[:20]))
+        storm = run_storm(start, "model", reference, args.seed, args.actions, keep)
+        server, report = storm.server, storm.report
+        print(f"servers that a defect of Triton ended: {storm.ended}")
+        if report.wrong and server.is_alive():
+            keep(server)
+        print("\n".join([*(f"kept: {path}" for path in kept), *report.wrong[:20]]))
+        if not server.is_alive():
+            return False
         print(f"{sum(report.did.values())} actions: {dict(report.did)}")
         print(f"{report.requests} requests sent; calls ended: {dict(report.answered)}")
         counts = observe.settled(server, "model")
