@@ -216,16 +216,18 @@ async def _health(_: web.Request) -> web.Response:
 
 async def _say(speaker: Speaker, data: str | bytes) -> str:
     """Gives an update to a speaker, and says what became of it."""
+    if len(data) > _MAX_UPDATE:
+        return _refused(f"the update has a length of {len(data)}; {_MAX_UPDATE} is allowed")
     try:
-        if len(data) > _MAX_UPDATE:
-            raise LiveInputError(
-                f"the update has a length of {len(data)}; {_MAX_UPDATE} is allowed"
-            )
         update = SegmentUpdate.from_json(data)
         await speaker.say(update)
     except LiveInputError as error:
-        return json.dumps({"type": "refused", "error": str(error)})
+        return _refused(str(error))
     return json.dumps({"type": "taken", "segment": update.segment, "final": update.final})
+
+
+def _refused(error: str) -> str:
+    return json.dumps({"type": "refused", "error": error})
 
 
 def _if_any(send: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable[None]]:
