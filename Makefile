@@ -22,7 +22,7 @@ LITE_RELEASE := $(shell sed -n 's/^version=//p' tools/vendor_sentencepiece_lite.
 OLDEST_ENGINE := $(shell sed -n 's/.*"ctranslate2>=\([0-9.]*\),.*/\1/p' pyproject.toml)
 
 BUILD_TOOLS := scikit-build-core pybind11 nlohmann-json hatch-fancy-pypi-readme cmake ninja
-EXTRAS := client,server,convert,bench,train,dev
+EXTRAS := client,server,convert,live,bench,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
   $(shell find backend third_party -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 

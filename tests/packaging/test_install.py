@@ -110,6 +110,7 @@ def test_the_toolkit_installs_without_a_compiler(toolkit_wheel: Path) -> None:
     assert "ct2_triton/serve/cli.py" in names
     assert "ct2_triton/demo_model/model/model.bin" in names
     assert "ct2_triton/bench/sentences.txt" in names
+    assert "ct2_triton/live/pages/viewer.html" in names
     assert not [name for name in names if name.endswith(".so")]
 
 

@@ -18,7 +18,7 @@ Mode = Literal["final", "steady", "append"]
 SourceText = Literal["agreement", "newest"]
 MODES: dict[str, Callable[[Decode], Policy]] = {
     "final": lambda _: FinalOnly(),
-    "steady": lambda _: Agreement(),
+    "steady": lambda _: Agreement(bias=0.4),
     "append": Append,
 }
 
@@ -44,7 +44,7 @@ class LiveOptions:
     """
 
     mode: Mode = "steady"
-    min_words: int = 3
+    min_words: int = 1
     min_interval_ms: float = 300.0
     source: SourceText = "agreement"
     max_segments: int = 64

@@ -59,11 +59,9 @@ class Policy(Protocol):
 
     Attributes:
         guesses: Whether text is translated before its segment is final.
-        appends: Whether viewers see additions only, the final included.
     """
 
     guesses: bool
-    appends: bool
 
     def draft(self) -> Draft:
         """Says what the next guess starts from."""
@@ -73,12 +71,18 @@ class Policy(Protocol):
         """Takes the next guess and says what to show."""
         ...
 
+    def completion(self) -> Draft | None:
+        """Says what the final's caption starts from where the final does not begin with it.
+
+        None: the final takes the place of all that was shown.
+        """
+        ...
+
 
 class FinalOnly:
     """Mode "final": nothing is shown before the segment is final."""
 
     guesses = False
-    appends = False
 
     def draft(self) -> Draft:
         """Starts from nothing."""
@@ -88,6 +92,39 @@ class FinalOnly:
         """Shows nothing."""
         return Shown()
 
+    def completion(self) -> None:
+        """Lets the final take the place of all that was shown."""
+
+
+class Retranslation:
+    """Shows every guess, and settles nothing: what other policies are measured against."""
+
+    guesses = True
+
+    def __init__(self, *, mask: int = 0, bias: float = 0.0) -> None:
+        """Starts a segment.
+
+        Args:
+            mask: Words at the end of a guess that are not shown (mask-k).
+            bias: Above 0, each guess leans towards the one before it (`prefix_bias_beta`).
+        """
+        self._mask = mask
+        self._bias = bias
+        self._last = Guess("")
+
+    def draft(self) -> Draft:
+        """Starts from nothing, or leans towards the last guess."""
+        return _lean(self._last, self._bias)
+
+    def take(self, guess: Guess) -> Shown:
+        """Shows the guess, less what is masked."""
+        self._last = guess
+        words = split_words(guess.text)
+        return Shown("", join_words(words[: max(0, len(words) - self._mask)]))
+
+    def completion(self) -> None:
+        """Lets the final take the place of all that was shown."""
+
 
 class Agreement:
     """Commits the words that the last guesses agree on; each guess is free.
@@ -96,7 +133,6 @@ class Agreement:
     """
 
     guesses = True
-    appends = False
 
     def __init__(
         self,
@@ -124,9 +160,7 @@ class Agreement:
 
     def draft(self) -> Draft:
         """Starts from nothing, or leans towards the last guess."""
-        if self._bias <= 0 or not self._last.ids:
-            return Draft()
-        return Draft(self._last.ids, {"prefix_bias_beta": self._bias})
+        return _lean(self._last, self._bias)
 
     def take(self, guess: Guess) -> Shown:
         """Commits what the guesses agree on, and shows what may be shown of the rest."""
@@ -136,6 +170,9 @@ class Agreement:
         self._commit(words)
         committed = join_words(self._committed)
         return Shown(committed, self._tail(words, committed))
+
+    def completion(self) -> None:
+        """Lets the final take the place of all that was shown."""
 
     def _commit(self, words: list[str]) -> None:
         if len(self._guesses) < self._agree:
@@ -155,33 +192,43 @@ class Agreement:
 
 
 class Append:
-    """Mode "append": commits what two guesses agree on, and forces it in the next guess.
+    """Mode "append": viewers see additions only.
 
-    The final is forced from it only where the free final does not begin with it; the free final
-    is the transcript in any case.
+    What guesses agree on is committed. The final is forced from it only where the free final does
+    not begin with it; the free final is the transcript in any case.
     """
 
     guesses = True
-    appends = True
 
-    def __init__(self, decode: Decode, *, hold: int = 2) -> None:
+    def __init__(
+        self,
+        decode: Decode,
+        *,
+        guesses_that_agree: int = 3,
+        hold: int = 4,
+        forces: bool = False,
+    ) -> None:
         """Starts a segment.
 
         Args:
             decode: Makes text of token ids.
-            hold: Words at the end of what two guesses agree on that are not committed yet.
+            guesses_that_agree: How many guesses in a row must agree on a word.
+            hold: Words at the end of what they agree on that are not committed yet.
+            forces: Whether a guess is forced to begin with what is committed. Forced guesses agree
+                more, so more is committed, and earlier, also what is wrong.
         """
         self._decode = decode
-        self._agreement = Agreement(hold=hold)
+        self._agreement = Agreement(guesses_that_agree=guesses_that_agree, hold=hold)
+        self._forces = forces
         self._ids: tuple[int, ...] = ()
         self._committed = ""
 
     def draft(self) -> Draft:
-        """Starts from what is committed."""
-        return Draft(self._ids)
+        """Starts from nothing, or from what is committed."""
+        return Draft(self._ids if self._forces else ())
 
     def take(self, guess: Guess) -> Shown:
-        """Commits what two guesses agree on; nothing else is shown."""
+        """Commits what guesses agree on; nothing else is shown."""
         shown = self._agreement.take(guess)
         if shown.committed != self._committed:
             ids = ids_of_start(guess.ids, shown.committed, self._decode)
@@ -189,6 +236,17 @@ class Append:
                 return Shown(self._committed)
             self._ids, self._committed = ids, shown.committed
         return Shown(self._committed)
+
+    def completion(self) -> Draft:
+        """Starts from what is committed."""
+        return Draft(self._ids)
+
+
+def _lean(last: Guess, bias: float) -> Draft:
+    """Leans towards a guess; the search takes a bias of 0 for a start that is forced."""
+    if bias <= 0 or not last.ids:
+        return Draft()
+    return Draft(last.ids, {"prefix_bias_beta": bias})
 
 
 def ids_of_start(ids: Sequence[int], start: str, decode: Decode) -> tuple[int, ...] | None:

@@ -196,9 +196,10 @@ class Track:
         transcript, committed, error = None, self._shown.committed, None
         try:
             transcript = committed = await self._settle(said, Draft())
-            if self._policy.appends and not transcript.startswith(self._shown.committed):
+            start = self._policy.completion()
+            if start is not None and not transcript.startswith(self._shown.committed):
                 committed = self._shown.committed
-                completed = await self._settle(said, self._policy.draft())
+                completed = await self._settle(said, start)
                 if completed.startswith(committed):
                     committed = completed
             self._counts.finals += 1

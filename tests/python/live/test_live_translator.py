@@ -8,6 +8,7 @@ import itertools
 from collections import Counter
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from ct2_triton.errors import (
     SupersededError,
 )
 from ct2_triton.live import Caption, LiveInputError, LiveOptions, LiveTranslator, SegmentUpdate
+from ct2_triton.live.policies import Append
 from python.live.scripted import AT_ONCE, ScriptedClient, collect, each, live, texts
 
 WORDS = st.lists(st.sampled_from(["ice", "cream", "I", "scream", "水"]), max_size=6).map(" ".join)
@@ -98,7 +100,8 @@ async def test_newer_text_replaces_what_waits_and_the_final_supersedes_what_runs
 
 async def test_a_final_is_free_and_has_the_callers_search_and_a_guess_is_greedy() -> None:
     client = ScriptedClient()
-    options = replace(AT_ONCE, mode="append")
+    forced = partial(Append, guesses_that_agree=2, hold=2, forces=True)
+    options = replace(AT_ONCE, policy=forced)
     translator = LiveTranslator(
         client,
         targets="de",

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ct2_triton.live.policies import Agreement, Append, FinalOnly, Guess, Policy, ids_of_start
+from ct2_triton.live.policies import (
+    Agreement,
+    Append,
+    FinalOnly,
+    Guess,
+    Policy,
+    Retranslation,
+    ids_of_start,
+)
 from ct2_triton.live.source import StableSource
 from ct2_triton.live.updates import SegmentUpdate
 from ct2_triton.live.words import common_words, join_words, split_words
@@ -31,6 +39,8 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "tail": lambda: Agreement(tail_mask=0),
     "masked tail": lambda: Agreement(hold=1, tail_mask=2, bias=0.4),
     "append": lambda: Append(decode),
+    "append, forced": lambda: Append(decode, forces=True),
+    "everything": lambda: Retranslation(mask=1),
 }
 
 
@@ -50,7 +60,8 @@ def test_append_shows_no_tail_and_forces_what_it_has_committed(texts: list[str])
     for text in texts:
         shown = policy.take(Guess(text, tuple(map(ord, text))))
         assert shown.tail == ""
-        assert decode(policy.draft().ids).rstrip() == shown.committed
+        assert decode(policy.completion().ids).rstrip() == shown.committed
+        assert policy.draft().ids == ()
 
 
 @given(st.text())

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ct2-bench live``: how steady and how late live captions are, on a live server.
+
+Speakers with clocks of their own speak sentences of the demo model as a recognizer with errors
+would give them (seeded). Each mode or policy replays the same event. Written: the table,
+updates.jsonl (each caption with its times) and, for SimulEval's tools, instances-POLICY.log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.arguments import count, duration
+from ct2_triton.bench.errors import BenchError
+from ct2_triton.bench.live_figures import (
+    figures,
+    json_lines,
+    lines_of,
+    simuleval_lines,
+    table,
+    update_lines,
+)
+from ct2_triton.bench.live_replay import POLICIES, replay
+from ct2_triton.bench.workload import SENTENCES
+from ct2_triton.client import TranslationClient
+from ct2_triton.live import LiveOptions, SegmentUpdate
+from ct2_triton.live.options import MODES
+from ct2_triton.live.simulator import RecognizerSimulator
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.serve import ServerOptions, TritonServer
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from ct2_triton.bench.live_replay import Replay
+    from ct2_triton.bench.tables import Table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``ct2-bench live``."""
+    names = ", ".join((*MODES, *POLICIES))
+    add = parser.add_argument
+    add("--policy", action="append", metavar="NAME", help=f"may be given again: {names}")
+    add("--speakers", type=count, default=16, metavar="N", help="(default: %(default)s)")
+    add("--to", default="de,fr,es,it", help="languages (default: %(default)s)")
+    add("--seconds", type=duration, default=30.0, help="length of the event (default: 30)")
+    add("--words-per-second", type=duration, default=2.5, help="(default: %(default)s)")
+    add("--error-rate", type=float, default=0.15, help="words misheard first (default: 0.15)")
+    add("--stable", action="store_true", help="the recognizer names its stable part")
+    add("--newest", action="store_true", help="translate all of an update, settled or not")
+    add("--min-words", type=count, default=1, metavar="N", help="(default: %(default)s)")
+    add("--min-interval-ms", type=float, default=300.0, help="(default: %(default)s)")
+    add("--seed", type=int, default=1, help="(default: %(default)s)")
+    add("--updates", type=Path, metavar="FILE", help="recorded updates, a JSON object a line")
+    add("--url", help="a server that runs (default: one of its own, with the demo model)")
+    add("--name", default="demo", help="with --url: the model's name (default: %(default)s)")
+    add("--model-repository", type=Path, help="with --url: where its tokenizer is")
+    add("--output", type=Path, metavar="DIR", help="folder for the files (default: none written)")
+
+
+def run(args: argparse.Namespace) -> list[Table]:
+    """Replays the event with each policy.
+
+    Args:
+        args: What `add_arguments` declares.
+
+    Returns:
+        The table.
+
+    Raises:
+        BenchError: An argument cannot be.
+    """
+    policies = args.policy or ["final", "steady", "append", "retranslate"]
+    if unknown := set(policies) - {*MODES, *POLICIES}:
+        raise BenchError(
+            f"no policy {sorted(unknown)[0]!r}; there are {', '.join((*MODES, *POLICIES))}"
+        )
+    speeches = _speeches(args)
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    with ExitStack() as stack:
+        repository, url = args.model_repository, args.url
+        if url is None:
+            repository = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct2-live-")))
+            prepare(PrepareOptions("demo", repository, args.name))
+            server = stack.enter_context(TritonServer(ServerOptions([repository])))
+            url = server.grpc_url
+        replays, offline = asyncio.run(_replay_all(args, policies, speeches, url, repository))
+    load = f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    rows = {}
+    for one in replays:
+        lines = lines_of(one, offline)
+        rows[one.name] = figures(one, lines)
+        if args.output:
+            args.output.mkdir(parents=True, exist_ok=True)
+            text = json_lines(simuleval_lines(lines))
+            (args.output / f"instances-{one.name}.log").write_text(text, encoding="utf-8")
+    if args.output:
+        text = "".join(json_lines(update_lines(one)) for one in replays)
+        (args.output / "updates.jsonl").write_text(text, encoding="utf-8")
+    targets = args.to.count(",") + 1
+    return [table(rows, f"{len(speeches)} speakers x {targets} languages; {load}")]
+
+
+async def _replay_all(
+    args: argparse.Namespace,
+    policies: Sequence[str],
+    speeches: Sequence[Sequence[SegmentUpdate]],
+    url: str,
+    repository: Path,
+) -> tuple[list[Replay], dict[tuple[str, str | None], str]]:
+    """Replays with each policy in turn, then translates the final texts offline."""
+    languages = {"source": "en", "targets": args.to.split(",")}
+    options = LiveOptions(
+        min_words=args.min_words,
+        min_interval_ms=args.min_interval_ms,
+        source="newest" if args.newest else "agreement",
+    )
+    async with TranslationClient(url, args.name, repository=repository) as client:
+        await client.wait_until_ready()
+        replays = [await replay(client, name, speeches, languages, options) for name in policies]
+        texts = sorted({u.text for speech in speeches for u in speech if u.final})
+        answers = await client.translate(texts, **languages)
+    offline = {(a.source_text, a.target): a.text for answer in answers for a in answer}
+    return replays, offline
+
+
+def _speeches(args: argparse.Namespace) -> list[list[SegmentUpdate]]:
+    if args.updates:
+        return _recorded(args.updates)
+    sentences = SENTENCES.read_text(encoding="utf-8").splitlines()
+    speeches = []
+    for number in range(args.speakers):
+        own = random.Random(f"{args.seed}/{number}").sample(sentences, 200)  # noqa: S311
+        speaker = RecognizerSimulator(
+            f"speaker{number}",
+            args.seed,
+            words_per_s=args.words_per_second,
+            error_rate=args.error_rate,
+            says_stable=args.stable,
+        )
+        speeches.append(list(speaker.updates(own, args.seconds)))
+    return speeches
+
+
+def _recorded(file: Path) -> list[list[SegmentUpdate]]:
+    """Reads recorded updates; all of a file are one speaker's. Each segment must end."""
+    try:
+        read = file.read_bytes().splitlines()
+    except OSError as error:
+        raise BenchError(f"cannot read {file}: {error.strerror}") from error
+    updates = [SegmentUpdate.from_json(line) for line in read if line.strip()]
+    ended = {update.segment for update in updates if update.final}
+    if not ended or any(update.time is None for update in updates):
+        raise BenchError(f"{file}: each update needs a time, and at least one segment a final")
+    return [[update for update in updates if update.segment in ended]]

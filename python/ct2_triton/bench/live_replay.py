@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speakers with clocks of their own, replayed against a live server; what is shown, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ct2_triton.live import LiveTranslator
+from ct2_triton.live.options import MODES
+from ct2_triton.live.policies import Agreement, Append, Retranslation
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    from ct2_triton.client import TranslationClient
+    from ct2_triton.live import Caption, LiveOptions, SegmentUpdate
+    from ct2_triton.live.policies import Decode, Policy
+    from ct2_triton.live.track import LiveCounts
+
+    Speech = Sequence[SegmentUpdate]
+
+# Ways to make captions, beside the three modes, that are measured for comparison.
+POLICIES: dict[str, Callable[[Decode], Policy]] = {
+    "retranslate": lambda _: Retranslation(),
+    "mask-4": lambda _: Retranslation(mask=4),
+    "bias-0.4": lambda _: Retranslation(bias=0.4),
+    "bias-0.4-mask-4": lambda _: Retranslation(bias=0.4, mask=4),
+    "agree-2": lambda _: Agreement(),
+    "agree-2-hold-2": lambda _: Agreement(hold=2),
+    "agree-2-bias-0.4": lambda _: Agreement(bias=0.4),
+    "agree-3": lambda _: Agreement(guesses_that_agree=3),
+    "append-2-forced": lambda decode: Append(decode, guesses_that_agree=2, hold=2, forces=True),
+    "append-3-forced": lambda decode: Append(decode, forces=True),
+    "agree-2-tail-4": lambda _: Agreement(tail_mask=4),
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A caption and the moment at which it was there, in seconds since the event began."""
+
+    caption: Caption
+    at_s: float
+
+
+@dataclass
+class Replay:
+    """What one way to make captions did with an event.
+
+    Attributes:
+        name: The mode or policy.
+        seen: Captions, as they came.
+        updates: The updates of each segment.
+        counts: Counters of each speaker's translator.
+    """
+
+    name: str
+    seen: list[Seen] = field(default_factory=list)
+    updates: dict[str, list[SegmentUpdate]] = field(default_factory=dict)
+    counts: list[LiveCounts] = field(default_factory=list)
+
+
+async def replay(
+    client: TranslationClient,
+    name: str,
+    speeches: Sequence[Speech],
+    languages: Mapping[str, str | Sequence[str]],
+    options: LiveOptions,
+) -> Replay:
+    """Replays an event in real time.
+
+    Args:
+        client: Connected to the server.
+        name: A mode, or one of `POLICIES`.
+        speeches: Updates of each speaker; no segment is named twice.
+        languages: `source` and `targets`.
+        options: How often to guess.
+
+    Returns:
+        What was shown.
+    """
+    result = Replay(name)
+    for update in (update for speech in speeches for update in speech):
+        result.updates.setdefault(update.segment, []).append(update)
+    chosen = replace(options, policy=POLICIES.get(name) or MODES[name])
+    start = time.monotonic() + 0.1
+
+    async def speaker(speech: Speech) -> None:
+        live = LiveTranslator(client, options=chosen, **languages)  # type: ignore[arg-type]
+        result.counts.append(live.counts)
+        async with aclosing(live.run(_spoken(speech, start))) as captions:
+            async for caption in captions:
+                result.seen.append(Seen(caption, time.monotonic() - start))
+
+    await asyncio.gather(*map(speaker, speeches))
+    return result
+
+
+async def _spoken(speech: Speech, start: float) -> AsyncIterator[SegmentUpdate]:
+    """Gives each update at its time; one that is late counts from its time all the same."""
+    for update in speech:
+        assert update.time is not None  # noqa: S101 - recorded ones have times
+        await asyncio.sleep(max(0.0, start + update.time - time.monotonic()))
+        yield update

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Translate a speech recognizer's growing text live, for viewers in several languages.
+
+Speakers push updates over a WebSocket, viewers follow captions in a browser, over a WebSocket or
+as Server-Sent Events; or updates and captions are JSON lines on stdin and stdout:
+
+    ct2-live --model demo --from en --to de,fr
+    ct2-live --model demo --from en --to de,fr --stdio < updates.jsonl
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from contextlib import aclosing, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.arguments import count
+from ct2_triton.client.blocking import iterate_in_thread, read_lines
+from ct2_triton.client.client import TranslationClient
+from ct2_triton.client.connection_arguments import add_connection_arguments, credentials, names
+from ct2_triton.client.retry import RetryPolicy
+from ct2_triton.default_repository import DEFAULT_TEXT
+from ct2_triton.errors import ClientError
+from ct2_triton.live.hub import SOURCE, Hub
+from ct2_triton.live.options import MODES, LiveOptions
+from ct2_triton.live.speakers import Speakers
+from ct2_triton.live.subtitles import KINDS, write_subtitles
+from ct2_triton.live.translator import LiveTranslator
+from ct2_triton.live.updates import LiveInputError, SegmentUpdate
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+_SHUTDOWN_S = 5.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    add = parser.add_argument
+    add("--model", required=True, help="name of the model on the server")
+    add("--from", dest="source", metavar="LANGUAGE", help="language that is spoken")
+    add("--to", dest="targets", metavar="LANGUAGES", type=names, help="comma-separated")
+    add("--mode", choices=tuple(MODES), default="steady", help="(default: %(default)s)")
+    add("--min-words", type=count, default=1, metavar="N", help="new words a guess waits for")
+    add("--min-interval-ms", type=float, default=300.0, metavar="MS", help="between two guesses")
+    add("--newest", action="store_true", help="guess from all of an update, settled or not")
+    add("--stdio", action="store_true", help="JSON lines on stdin and stdout, no web server")
+    add("--subtitles", type=Path, metavar="FOLDER", help="at the end, write LANGUAGE.vtt and .srt")
+    add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
+    add("--port", type=int, default=8090, help="0 takes a free one (default: %(default)s)")
+    add("--speaker-key", metavar="KEY", help="what speakers must send (default: nothing)")
+    add("--viewer-key", metavar="KEY", help="what viewers must send (default: nothing)")
+    add("--max-speakers", type=count, default=32, metavar="N", help="(default: %(default)s)")
+    add("--max-viewers", type=count, default=1000, metavar="N", help="(default: %(default)s)")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument(
+        "--model-repository",
+        type=Path,
+        metavar="FOLDER",
+        help=f"folder of prepared models, for the tokenizer ({DEFAULT_TEXT})",
+    )
+    place.add_argument(
+        "--tokenizer", type=Path, metavar="FOLDER", help="a prepared model's tokenizer folder"
+    )
+    add_connection_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs until the input ends (--stdio), or until an interrupt or SIGTERM.
+
+    Returns:
+        0, or 1 when an update of standard input could not be used.
+
+    Raises:
+        Ct2TritonError: It cannot start.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
+    return asyncio.run(_stdio(args) if args.stdio else _serve(args))
+
+
+def _client(args: argparse.Namespace) -> TranslationClient:
+    return TranslationClient(
+        args.url,
+        args.model,
+        load_balancing=args.load_balancing,
+        repository=args.model_repository,
+        tokenizer=args.tokenizer,
+        retry=RetryPolicy(),
+        credentials=credentials(args),
+        metadata=dict(args.header),
+    )
+
+
+def _translator(args: argparse.Namespace, client: TranslationClient) -> LiveTranslator:
+    options = LiveOptions(
+        mode=args.mode,
+        min_words=args.min_words,
+        min_interval_ms=args.min_interval_ms,
+        source="newest" if args.newest else "agreement",
+        outage_s=args.patience,
+    )
+    return LiveTranslator(client, source=args.source, targets=args.targets, options=options)
+
+
+async def _stdio(args: argparse.Namespace) -> int:
+    """Updates from stdin, captions to stdout; a line that cannot be used is answered there too."""
+    hub, refused, start = Hub(), 0, time.monotonic()
+    async with _client(args) as client, _translator(args, client) as live:
+
+        async def feed() -> None:
+            nonlocal refused
+            number = 0
+            async for line in iterate_in_thread(read_lines(sys.stdin.fileno())):
+                number += 1
+                try:
+                    await live.push(SegmentUpdate.from_json(line))
+                except LiveInputError as error:
+                    refused += 1
+                    _print(json.dumps({"line": number, "refused": str(error)}))
+            await live.finish()
+
+        feeding = asyncio.create_task(feed())
+        async with aclosing(live.captions()) as captions:
+            async for caption in captions:
+                _print(caption.to_json())
+                now = round(time.monotonic() - start, 3)
+                hub.put(caption, now if caption.time is None else caption.time)
+        await feeding
+        _write_subtitles(args.subtitles, hub, live)
+    return 1 if refused else 0
+
+
+async def _serve(args: argparse.Namespace) -> int:
+    """Serves until a signal; then what is open is ended and translated."""
+    try:
+        from aiohttp import web
+
+        from ct2_triton.live.server import Access, CaptionServer
+    except ImportError as error:
+        raise ClientError("ct2-live needs its extra: pip install 'ct2-triton[live]'") from error
+    hub = Hub()
+    async with _client(args) as client:
+        await client.wait_until_ready(max(args.retry_for, 1.0))
+        make: Callable[[], LiveTranslator] = partial(_translator, args, client)
+        sample = make()  # says what is wrong with the arguments now
+        speakers = Speakers(hub, make, args.max_speakers)
+        access = Access(args.speaker_key, args.viewer_key, args.max_viewers)
+        languages = _names(client, args.targets)
+        app = CaptionServer(hub, speakers, languages, access).application()
+        runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_S)
+        await runner.setup()
+        try:
+            port = await _listen(web.TCPSite(runner, args.host, args.port), runner)
+            print(f"ct2-live: http://{args.host}:{port}/ in {', '.join(languages)}", flush=True)
+            await _signal()
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(speakers.end(), _SHUTDOWN_S)
+        finally:
+            await speakers.close()
+            await runner.cleanup()
+        _write_subtitles(args.subtitles, hub, sample)
+    return 0
+
+
+async def _listen(site: object, runner: object) -> int:
+    try:
+        await site.start()  # type: ignore[attr-defined]
+    except OSError as error:
+        raise ClientError(f"cannot listen: {error.strerror}") from error
+    return int(runner.addresses[0][1])  # type: ignore[attr-defined]
+
+
+async def _signal() -> None:
+    """Waits for an interrupt or SIGTERM."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    await stopped.wait()
+
+
+def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, str]:
+    """Each name by which a viewer may ask for a language: as given, and by its code."""
+    found = client.tokenizer.targets(targets)
+    codes = ["text" if language is None else language.code for language in found]
+    return {**dict(zip(targets or codes, codes, strict=True)), **{code: code for code in codes}}
+
+
+def _write_subtitles(folder: Path | None, hub: Hub, live: LiveTranslator) -> None:
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for language in [*live.targets, SOURCE]:
+        finals = hub.finals(language) if language else []
+        if finals:
+            for kind in KINDS:
+                text = write_subtitles(finals, kind)
+                (folder / f"{language}.{kind}").write_text(text, encoding="utf-8")
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An event's captions for any number of viewers, each as far as it has read.
+
+The hub keeps the newest caption of each segment and language, in the order of the changes. So a
+viewer is a position in that order: one that reads slowly skips tails, never finals; one that comes
+late, or again, gets what it does not have. Nothing is kept for a viewer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections import OrderedDict
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Collection
+
+    from ct2_triton.live.updates import Caption
+
+SOURCE = "source"  # the language under which viewers get what was said
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A caption in the hub.
+
+    Attributes:
+        number: Position in the order of changes, from 1.
+        caption: The caption.
+        start_s: When the segment began, in seconds since the event did.
+        end_s: When its newest text came.
+    """
+
+    number: int
+    caption: Caption
+    start_s: float
+    end_s: float
+
+
+class Hub:
+    """The captions of one event."""
+
+    def __init__(self, max_entries: int = 20_000) -> None:
+        """Starts an event.
+
+        Args:
+            max_entries: Captions that are kept, one for each segment and language; beyond them the
+                oldest finals are forgotten.
+        """
+        self.name = uuid.uuid4().hex[:8]
+        self._max_entries = max_entries
+        self._entries: OrderedDict[tuple[str, str | None], Entry] = OrderedDict()
+        self._number = 0
+        self._changed: asyncio.Future[None] | None = None
+        self._ended = False
+
+    def put(self, caption: Caption, time_s: float) -> None:
+        """Adds a caption in place of the one before it.
+
+        Args:
+            caption: The caption.
+            time_s: Time of its update, in seconds since the event began.
+        """
+        self._number += 1
+        key = caption.segment, caption.target
+        known = self._entries.pop(key, None)
+        start_s = min(known.start_s if known else time_s, self._start_of(caption, time_s))
+        self._entries[key] = Entry(self._number, caption, start_s, max(start_s, time_s))
+        if len(self._entries) > self._max_entries:
+            self._forget()
+        self._wake()
+
+    def end(self) -> None:
+        """Says that the event is over."""
+        self._ended = True
+        self._wake()
+
+    def since(self, number: int, languages: Collection[str]) -> list[Entry]:
+        """Gives what has changed since a position, oldest change first.
+
+        Args:
+            number: The position; 0 for all.
+            languages: Codes, or `SOURCE`.
+        """
+        found = []
+        for entry in reversed(self._entries.values()):
+            if entry.number <= number:
+                break
+            if entry.caption.target in languages:
+                found.append(entry)
+        return found[::-1]
+
+    def finals(self, language: str) -> list[Entry]:
+        """Gives the finals of a language, by the time at which their segments began."""
+        all_of_it = self.since(0, [language])
+        return sorted((e for e in all_of_it if e.caption.final), key=lambda entry: entry.start_s)
+
+    async def follow(
+        self, position: str | None, languages: Collection[str], idle_s: float
+    ) -> AsyncGenerator[str, None]:
+        """Yields messages to a viewer: JSON objects with an `id` to go on from.
+
+        Args:
+            position: The `id` of the last message that the viewer has; of another event, or None:
+                from the start.
+            languages: Codes, or `SOURCE`.
+            idle_s: Seconds without a change after which "" is yielded.
+
+        Yields:
+            Captions, as they change, until the event is over; the last message says so.
+        """
+        number = self.position(position)
+        while True:
+            for entry in self.since(number, languages):
+                number = entry.number
+                if self._entries.get((entry.caption.segment, entry.caption.target)) is entry:
+                    yield self.message(entry)  # else the viewer was slow: a newer one follows
+            if self.since(number, languages):
+                continue
+            if self._ended:
+                yield json.dumps({"type": "end", "id": f"{self.name}-{number}"})
+                return
+            if not await self._changes_within(idle_s):
+                yield ""
+
+    def position(self, text: str | None) -> int:
+        """Reads a message's id; 0 where it is none of this event."""
+        name, _, number = (text or "").rpartition("-")
+        ours = name == self.name and number.isascii() and number.isdigit() and len(number) < 20
+        return int(number) if ours else 0
+
+    def message(self, entry: Entry) -> str:
+        """Writes the message of an entry."""
+        members = {k: v for k, v in asdict(entry.caption).items() if v is not None}
+        members |= {"type": "caption", "id": f"{self.name}-{entry.number}", "event": self.name}
+        members |= {"start_s": round(entry.start_s, 3), "end_s": round(entry.end_s, 3)}
+        return json.dumps(members, ensure_ascii=False)
+
+    def _start_of(self, caption: Caption, time_s: float) -> float:
+        """When the segment began: its source comes first."""
+        source = self._entries.get((caption.segment, SOURCE))
+        return source.start_s if source else time_s
+
+    def _forget(self) -> None:
+        """Forgets the oldest final, which all viewers but the slowest have; else the oldest."""
+        oldest = next(
+            (key for key, entry in self._entries.items() if entry.caption.final),
+            next(iter(self._entries)),
+        )
+        del self._entries[oldest]
+
+    def _wake(self) -> None:
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
+        self._changed = None
+
+    async def _changes_within(self, seconds: float) -> bool:
+        """Waits for the next change; all who wait share one future."""
+        if self._changed is None:
+            self._changed = asyncio.get_running_loop().create_future()
+        done, _ = await asyncio.wait([self._changed], timeout=seconds)
+        return bool(done)

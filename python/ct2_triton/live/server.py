@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The web server of an event: speakers push updates, viewers follow captions.
+
+GET /speak?speaker=NAME        WebSocket: updates in; for each, what became of it
+GET /captions?to=de,fr         WebSocket: captions out; `last=ID` goes on from a message
+GET /events?to=de,fr           the same as Server-Sent Events; Last-Event-ID goes on
+GET /subtitles.vtt?to=de       finals so far, as .vtt or .srt
+GET /languages                 what viewers may ask for, as JSON
+GET /health                    "ok"
+GET /  and  /demo              the pages
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from ct2_triton.client.tasks import cancel_all
+from ct2_triton.live.hub import SOURCE
+from ct2_triton.live.subtitles import write_subtitles
+from ct2_triton.live.updates import LiveInputError, SegmentUpdate
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+    from ct2_triton.live.hub import Hub
+    from ct2_triton.live.speakers import Speaker, Speakers
+
+_MAX_UPDATE = 65_536  # characters or bytes; longer ones are refused with a reason
+_MAX_MESSAGE_BYTES = 16 * 2**20  # beyond it the connection is closed, with WebSocket's code 1009
+_HEARTBEAT_S = 20.0
+_KEY_HEADER = "Authorization"
+# The pages load nothing from anywhere else, and nothing else may frame their scripts.
+_PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "script-src 'unsafe-inline'; connect-src 'self'",
+    "X-Content-Type-Options": "nosniff",
+}
+_EVENTS_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may do what.
+
+    Attributes:
+        speaker_key: What speakers must send; None: nothing.
+        viewer_key: What viewers must send; None: nothing.
+        max_viewers: Viewers that may be connected at a time.
+    """
+
+    speaker_key: str | None = None
+    viewer_key: str | None = None
+    max_viewers: int = 1000
+
+
+class CaptionServer:
+    """One event on the web."""
+
+    def __init__(
+        self, hub: Hub, speakers: Speakers, languages: Mapping[str, str], access: Access
+    ) -> None:
+        """Prepares the server.
+
+        Args:
+            hub: The captions.
+            speakers: Who speaks.
+            languages: Each name by which viewers may call a language, and its code.
+            access: Who may do what.
+        """
+        self._hub = hub
+        self._speakers = speakers
+        self._languages = {**languages, SOURCE: SOURCE}
+        self._access = access
+        self._viewers = 0
+        self._sockets: WeakSet[web.WebSocketResponse] = WeakSet()
+
+    def application(self) -> web.Application:
+        """Makes the application."""
+        app = web.Application()
+        app.on_shutdown.append(self._close_speakers)
+        get = app.router.add_get
+        get("/", _page("viewer.html"))
+        get("/demo", _page("demo.html"))
+        get("/health", _health)
+        get("/languages", self._get_languages)
+        get("/speak", self._speak)
+        get("/captions", self._follow)
+        get("/events", self._follow_events)
+        get("/subtitles.{kind:vtt|srt}", self._subtitles)
+        return app
+
+    async def _close_speakers(self, _: web.Application) -> None:
+        for socket in list(self._sockets):
+            await socket.close(code=WSCloseCode.GOING_AWAY)
+
+    async def _get_languages(self, request: web.Request) -> web.Response:
+        self._admit(request, self._access.viewer_key)
+        return web.json_response([*sorted({*self._languages.values()} - {SOURCE}), SOURCE])
+
+    async def _speak(self, request: web.Request) -> web.WebSocketResponse:
+        self._admit(request, self._access.speaker_key)
+        try:
+            speaker = self._speakers.get(request.query.get("speaker", ""))
+        except LiveInputError as error:
+            raise web.HTTPBadRequest(text=str(error)) from error
+        socket = web.WebSocketResponse(heartbeat=_HEARTBEAT_S, max_msg_size=_MAX_MESSAGE_BYTES)
+        await socket.prepare(request)
+        self._sockets.add(socket)
+        async for message in socket:
+            if message.type in {WSMsgType.TEXT, WSMsgType.BINARY}:
+                await socket.send_str(await _say(speaker, message.data))
+        return socket
+
+    async def _follow(self, request: web.Request) -> web.WebSocketResponse:
+        languages = self._wanted(request)
+        socket = web.WebSocketResponse(heartbeat=_HEARTBEAT_S, max_msg_size=_MAX_UPDATE)
+        with self._viewer():
+            await socket.prepare(request)
+            sending = asyncio.create_task(
+                self._send_all(request.query.get("last"), languages, _if_any(socket.send_str))
+            )
+            sending.add_done_callback(lambda _: asyncio.ensure_future(socket.close()))
+            async for _ in socket:  # a viewer has nothing to say; this waits for its end
+                pass
+            await cancel_all([sending])
+        return socket
+
+    async def _follow_events(self, request: web.Request) -> web.StreamResponse:
+        languages = self._wanted(request)
+        last = request.headers.get("Last-Event-ID") or request.query.get("last")
+        response = web.StreamResponse(headers=_EVENTS_HEADERS)
+
+        async def send(message: str) -> None:
+            event = f"id: {json.loads(message)['id']}\ndata: {message}\n\n" if message else ":\n\n"
+            await response.write(event.encode())
+
+        with self._viewer(), suppress(ConnectionResetError):
+            await response.prepare(request)
+            await self._send_all(last, languages, send)
+        return response
+
+    async def _send_all(
+        self, last: str | None, languages: list[str], send: Callable[[str], Awaitable[None]]
+    ) -> None:
+        """Sends messages one after the other: a viewer that reads slowly holds up nobody else."""
+        async with aclosing(self._hub.follow(last, languages, _HEARTBEAT_S)) as messages:
+            async for message in messages:
+                await send(message)
+
+    @contextmanager
+    def _viewer(self) -> Iterator[None]:
+        """Counts a viewer while it is connected."""
+        if self._viewers >= self._access.max_viewers:
+            raise web.HTTPServiceUnavailable(
+                text=f"{self._access.max_viewers} viewers are connected, which is the most"
+            )
+        self._viewers += 1
+        try:
+            yield
+        finally:
+            self._viewers -= 1
+
+    async def _subtitles(self, request: web.Request) -> web.Response:
+        [language, *others] = self._wanted(request)
+        if others:
+            raise web.HTTPBadRequest(text="to names several languages; a file has one")
+        kind = "vtt" if request.match_info["kind"] == "vtt" else "srt"
+        text = write_subtitles(self._hub.finals(language), kind)  # type: ignore[arg-type]
+        content_type = "text/vtt" if kind == "vtt" else "application/x-subrip"
+        return web.Response(text=text, content_type=content_type)
+
+    def _wanted(self, request: web.Request) -> list[str]:
+        """Reads the languages that a viewer asks for."""
+        self._admit(request, self._access.viewer_key)
+        names = [name for name in request.query.get("to", "").split(",") if name]
+        unknown = [name for name in names if name not in self._languages]
+        if unknown or not names:
+            raise web.HTTPBadRequest(
+                text=f"to is {request.query.get('to', '')[:80]!r}; it must name some of "
+                f"{', '.join(sorted({*self._languages.values()}))}"
+            )
+        return [self._languages[name] for name in names]
+
+    def _admit(self, request: web.Request, key: str | None) -> None:
+        """Lets a request in that has the key: `Authorization: Bearer KEY` or `key=KEY`."""
+        if key is None:
+            return
+        header = request.headers.get(_KEY_HEADER, "").removeprefix("Bearer ")
+        given = header or request.query.get("key", "")
+        if not hmac.compare_digest(given.encode(errors="replace"), key.encode()):
+            raise web.HTTPUnauthorized(text="a key is needed: ?key=, or Authorization: Bearer")
+
+
+def _page(name: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """Makes a handler that gives a page of this package."""
+    text = (files(__package__) / "pages" / name).read_text(encoding="utf-8")
+
+    async def give(_: web.Request) -> web.Response:
+        return web.Response(text=text, content_type="text/html", headers=_PAGE_HEADERS)
+
+    return give
+
+
+async def _health(_: web.Request) -> web.Response:
+    return web.Response(text="ok")
+
+
+async def _say(speaker: Speaker, data: str | bytes) -> str:
+    """Gives an update to a speaker, and says what became of it."""
+    if len(data) > _MAX_UPDATE:
+        return _refused(f"the update has a length of {len(data)}; {_MAX_UPDATE} is allowed")
+    try:
+        update = SegmentUpdate.from_json(data)
+        await speaker.say(update)
+    except LiveInputError as error:
+        return _refused(str(error))
+    return json.dumps({"type": "taken", "segment": update.segment, "final": update.final})
+
+
+def _refused(error: str) -> str:
+    return json.dumps({"type": "refused", "error": error})
+
+
+def _if_any(send: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable[None]]:
+    """Leaves out empty messages: a WebSocket has pings of its own."""
+
+    async def send_some(message: str) -> None:
+        if message:
+            await send(message)
+
+    return send_some

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ct2-live: speakers and viewers on the web, JSON lines on stdin and stdout."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from ct2_triton.client import TranslationClient
+from ct2_triton.prepared_model import PreparedModel
+from ct2_triton.serve import TritonServer
+
+pytestmark = pytest.mark.server
+
+SENTENCE = "Next week in Stockholm: fog."
+Start = Callable[..., "Live"]
+
+
+class Live:
+    """A ct2-live that runs, and its address."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        assert process.stdout
+        line = process.stdout.readline()
+        self.url = line.split()[1].rstrip("/") if line else ""
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+
+@pytest.fixture
+def command(demo_server: TritonServer, demo_model: PreparedModel) -> list[str]:
+    place = ["--url", demo_server.grpc_url, "--model-repository", str(demo_model.directory.parent)]
+    return [
+        str(Path(sys.executable).with_name("ct2-live")),
+        *("--model", "demo", "--from", "en", "--to", "de,fr", *place),
+    ]
+
+
+@pytest.fixture
+def start(command: list[str]) -> Iterator[Start]:
+    """A function that starts ct2-live on a free port."""
+    with ExitStack() as stack:
+
+        def make(*arguments: str) -> Live:
+            process = subprocess.Popen(
+                [*command, "--port", "0", *arguments], stdout=subprocess.PIPE, text=True
+            )
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return Live(process)
+
+        yield make
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as session:
+        yield session
+
+
+async def say(socket: aiohttp.ClientWebSocketResponse, **update: Any) -> dict[str, Any]:
+    await socket.send_json(update)
+    return dict(await socket.receive_json())
+
+
+async def finals(
+    socket: aiohttp.ClientWebSocketResponse, languages: set[str]
+) -> dict[str, dict[str, Any]]:
+    """Reads captions until the final of each language is there."""
+    found: dict[str, dict[str, Any]] = {}
+    while set(found) != languages:
+        message = await socket.receive_json()
+        if message["final"]:
+            assert message["target"] not in found
+            found[message["target"]] = message
+    return found
+
+
+async def test_speakers_speak_and_viewers_follow_come_late_and_come_back(
+    start: Start, web: aiohttp.ClientSession, client: TranslationClient, tmp_path: Path
+) -> None:
+    live = start("--subtitles", str(tmp_path))
+    answers = await client.translate(SENTENCE, source="en", targets=["de", "fr"])
+    texts = {answer.target: answer.text for answer in answers}
+    async with (
+        web.ws_connect(f"{live.url}/speak?speaker=anna") as speaker,
+        web.ws_connect(f"{live.url}/captions?to=de,fr,source") as viewer,
+    ):
+        taken = await say(speaker, segment=1, text="next week in", time=0.5)
+        assert taken == {"type": "taken", "segment": "1", "final": False}
+        await say(speaker, segment=1, text=SENTENCE, final=True, time=2.5)
+        seen = await finals(viewer, {*texts, "source"})
+        assert {target: m["transcript"] for target, m in seen.items()} == {
+            **texts,
+            "source": SENTENCE,
+        }
+        assert seen["deu_Latn"]["segment"] == "anna/1"
+
+        # One who comes late gets the settled text; one who comes back, what is new.
+        async with web.ws_connect(f"{live.url}/captions?to=de") as late:
+            [message] = (await finals(late, {"deu_Latn"})).values()
+        await say(speaker, segment=2, text=SENTENCE, final=True, time=4)
+        headers = {"Last-Event-ID": message["id"]}
+        async with web.get(f"{live.url}/events?to=de", headers=headers) as events:
+            lines = [await events.content.readline() for _ in range(2)]
+        again = json.loads(lines[1].removeprefix(b"data: "))
+        assert lines[0] == f"id: {again['id']}\n".encode()
+        assert (again["segment"], again["transcript"]) == ("anna/2", texts["deu_Latn"])
+
+        async with web.get(f"{live.url}/subtitles.vtt?to=de") as response:
+            vtt = await response.text()
+        assert "00:00:00.500 --> 00:00:02.500" in vtt
+        assert live.stop() == 0
+        while (message := await viewer.receive_json())["type"] != "end":
+            pass
+    assert (tmp_path / "deu_Latn.vtt").read_text() == vtt
+    assert texts["fra_Latn"] in (tmp_path / "fra_Latn.srt").read_text().replace("\n", " ")
+
+
+async def test_bad_updates_get_an_answer_and_good_ones_go_on(
+    start: Start, web: aiohttp.ClientSession
+) -> None:
+    live = start("--max-speakers", "1")
+    async with (
+        web.ws_connect(f"{live.url}/speak?speaker=anna") as speaker,
+        web.ws_connect(f"{live.url}/captions?to=de") as viewer,
+    ):
+        refused = await say(speaker, segment=1)
+        assert refused == {"type": "refused", "error": "the update has no 'text'"}
+        await speaker.send_bytes(b'{"segment": "1", "text": "\xff"}')
+        assert "not UTF-8" in (await speaker.receive_json())["error"]
+        await say(speaker, segment=1, text=SENTENCE, final=True)
+        refused = await say(speaker, segment=1, text="Again.", final=True)
+        assert "segment 'anna/1' is final already" in refused["error"]
+        await speaker.send_str("x" * 10_000_000)
+        refused = dict(await speaker.receive_json())
+        assert refused["error"] == "the update has a length of 10000000; 65536 is allowed"
+        async with web.get(f"{live.url}/speak?speaker=ben") as response:
+            assert response.status == 400
+            assert "one too many: 1 have spoken" in await response.text()
+        async with web.get(f"{live.url}/captions?to=xx") as response:
+            assert response.status == 400
+            assert "it must name some of deu_Latn, fra_Latn, source" in await response.text()
+        await say(speaker, segment=2, text=SENTENCE, final=True)
+        both = [await finals(viewer, {"deu_Latn"}) for _ in range(2)]
+    assert [one["deu_Latn"]["segment"] for one in both] == ["anna/1", "anna/2"]
+
+
+async def test_keys_and_the_number_of_viewers(start: Start, web: aiohttp.ClientSession) -> None:
+    live = start("--speaker-key", "s3", "--viewer-key", "v3", "--max-viewers", "1")
+    for path in ("speak?speaker=a&key=v3", "captions?to=de", "events?to=de&key=s3", "languages"):
+        async with web.get(f"{live.url}/{path}") as response:
+            assert response.status == 401, path
+    headers = {"Authorization": "Bearer s3"}
+    async with (
+        web.ws_connect(f"{live.url}/speak?speaker=a", headers=headers) as speaker,
+        web.ws_connect(f"{live.url}/captions?to=de&key=v3") as viewer,
+    ):
+        async with web.get(f"{live.url}/events?to=de&key=v3") as response:
+            assert response.status == 503
+        await say(speaker, segment=1, text=SENTENCE, final=True)
+        assert await finals(viewer, {"deu_Latn"})
+    async with web.get(f"{live.url}/languages?key=v3") as response:
+        assert await response.json() == ["deu_Latn", "fra_Latn", "source"]
+    async with web.get(f"{live.url}/health") as response:
+        assert await response.text() == "ok"
+
+
+def test_json_lines(command: list[str], tmp_path: Path) -> None:
+    updates = [
+        '{"segment": 1, "text": "next week in", "time": 1}',
+        '{"segment": 1}',
+        json.dumps({"segment": 1, "text": SENTENCE, "final": True, "time": 3}),
+    ]
+    done = subprocess.run(
+        [*command, "--stdio", "--newest", "--subtitles", str(tmp_path)],
+        input="\n".join(updates),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 1, done.stderr
+    assert [line for line in lines if "refused" in line] == [
+        {"line": 2, "refused": "the update has no 'text'"}
+    ]
+    final = {line["target"]: line["transcript"] for line in lines if line.get("final")}
+    assert final["deu_Latn"] == "Nächste Woche in Stockholm: Nebel."
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "deu_Latn.srt", "deu_Latn.vtt", "fra_Latn.srt", "fra_Latn.vtt",
+    ]  # fmt: skip
+
+
+def test_what_cannot_start_says_why(start: Start, command: list[str]) -> None:
+    live = start()
+    port = live.url.rpartition(":")[2]
+    for arguments, message in (
+        (["--port", port], "cannot listen"),
+        (["--to", "xx"], "xx"),
+        (["--url", "localhost:1", "--retry-for", "0.1"], "ct2-live: "),
+    ):
+        done = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 1
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+    assert live.stop() == 0
