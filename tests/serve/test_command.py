@@ -10,7 +10,6 @@ from ct2_triton.serve import Ports, ServerOptions
 from ct2_triton.serve.backend_folder import BackendFolder
 from ct2_triton.serve.command import (
     exposure_warnings,
-    http_warnings,
     server_command,
     server_environment,
 )
@@ -97,19 +96,6 @@ def test_model_control_for_everybody_is_warned_of() -> None:
     ]:
         options = ServerOptions([], host=host, server_arguments=arguments)
         assert bool(exposure_warnings(options)) == warned
-
-
-def test_http_that_one_request_ends_is_warned_of() -> None:
-    for options, version, warned in [
-        (ServerOptions([], host="0.0.0.0"), "2.51.0", True),
-        (ServerOptions([], host="0.0.0.0"), "", True),
-        (ServerOptions([], host="0.0.0.0"), "2.69.0", False),
-        (ServerOptions([], host="0.0.0.0"), "3.0", False),
-        (ServerOptions([], host="0.0.0.0", http_host="127.0.0.1"), "2.51.0", False),
-        (ServerOptions([], http_host="0.0.0.0"), "2.51.0", True),
-        (ServerOptions([]), "2.51.0", False),
-    ]:
-        assert bool(http_warnings(options, version)) == warned
 
 
 def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

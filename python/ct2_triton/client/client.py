@@ -283,7 +283,7 @@ class TranslationClient:
             on_error: See `StreamOptions`.
             supersede: A key of this stream, as in `translate`. Then a newer version of a sentence
                 ends the older one by a key made of this, the sentence's id and the language, and
-                not by a cancellation, which servers before Triton 2.56 may not survive.
+                not by a cancellation, which servers before Triton 2.57 may not survive.
             **options: Decoding options.
 
         Yields:

@@ -26,13 +26,14 @@ from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
 from ct2_triton.serve import doctor, model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
 from ct2_triton.serve.chosen_models import choose_models, repository_of
-from ct2_triton.serve.command import exposure_warnings, http_warnings
+from ct2_triton.serve.command import exposure_warnings
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
 from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
 from ct2_triton.serve.installation import find_server
 from ct2_triton.serve.model_files import verify_models
 from ct2_triton.serve.options import ServerOptions
 from ct2_triton.serve.ports import Ports
+from ct2_triton.serve.release_defects import release_warnings
 from ct2_triton.serve.server import TritonServer
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def _serve(server: TritonServer, start_timeout_s: float) -> int:
     try:
         server.start(start_timeout_s)
         received = _forward_signals(server)
-        for warning in http_warnings(server.options, server.version()):
+        for warning in release_warnings(server.options, server.version()):
             _LOG.warning(warning)
         _print_ready(server)
         exit_code = server.process.wait()

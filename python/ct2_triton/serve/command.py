@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.serve.addresses import is_loopback
 from ct2_triton.serve.errors import ServeError
 from ct2_triton.serve.gpu import count_gpus, cublas_wheel_folder
 
@@ -47,9 +46,6 @@ _KEEPALIVE = {
 }
 _CLOSED_APIS = "shared-memory,logging,trace"
 _RESTRICTING_FLAGS = ("--http-restricted-api", "--grpc-restricted-protocol")
-# The first tritonserver that does not end at JSON nested 100,000 deep, or a body in 600,000 chunks
-# (CVE-2025-23310 and others of Triton's HTTP front end).
-_SAFE_HTTP = (2, 69)
 
 
 def check_server_arguments(options: ServerOptions) -> None:
@@ -82,26 +78,6 @@ def exposure_warnings(options: ServerOptions) -> list[str]:
     return [
         f"with --model-control-mode=explicit, whoever reaches a port of {options.host} can load "
         "models, and so run code on this machine: restrict it, as docs/security.md says"
-    ]
-
-
-def http_warnings(options: ServerOptions, version: str) -> list[str]:
-    """Say what HTTP requests do to servers of some versions.
-
-    Args:
-        options: The options.
-        version: Of the server, such as 2.51.0.
-
-    Returns:
-        One sentence; none where only this machine reaches HTTP, or for a newer server.
-    """
-    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
-    if is_loopback(options.hosts["http"]) or numbers >= _SAFE_HTTP:
-        return []
-    return [
-        f"whoever reaches the HTTP port can end tritonserver {version or 'of this version'} with "
-        "one request, as docs/security.md says: keep HTTP to this machine with --http-host "
-        "127.0.0.1, and let others use gRPC"
     ]
 
 
