@@ -3,6 +3,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <limits>
+
 #include "bindings.h"
 #include "text/flat_model.h"
 #include "text/tokenizer.h"
@@ -17,16 +19,17 @@ Side ToSide(bool of_targets) { return of_targets ? Side::kTarget : Side::kSource
 
 void BindPieces(py::module_& module) {
   py::class_<Pieces>(module, "Pieces", "Text to the ids of its pieces and back.")
-      .def(py::init([](const std::string& folder, bool of_targets) {
-             auto pieces = Pieces::Read(folder, TokenRules::Read(folder), ToSide(of_targets));
+      .def(py::init([](const std::string& folder, const std::string& rules, bool of_targets) {
+             auto pieces =
+                 Pieces::Read(folder, TokenRules::Parse(rules, "rules"), ToSide(of_targets));
              return std::unique_ptr<Pieces>(const_cast<Pieces*>(pieces.release()));
            }),
-           py::arg("folder"), py::kw_only(), py::arg("of_targets") = false)
+           py::arg("folder"), py::arg("rules"), py::kw_only(), py::arg("of_targets") = false)
       .def("encode",
            [](const Pieces& pieces, std::string_view text) { return pieces.Encode(text); })
       .def("decode",
            [](const Pieces& pieces, const std::vector<int>& ids) {
-             return pieces.Decode(ids.data(), ids.size());
+             return pieces.Decode(ids.data(), ids.size(), std::numeric_limits<int>::max());
            })
       .def_property_readonly("space_id", &Pieces::space_id)
       .def_property_readonly("text_ids", &Pieces::TextIds);
@@ -47,6 +50,19 @@ void BindTokenizer(py::module_& module) {
           py::arg("name"), py::kw_only(), py::arg("of_targets") = false)
       .def("source", &Tokenizer::Source, py::arg("text"), py::arg("source_language") = "",
            py::arg("target_language") = "")
+      .def(
+          "count_ids",
+          [](const Tokenizer& tokenizer, const std::vector<std::string>& texts,
+             const std::string& source_language, const std::string& target_language) {
+            py::gil_scoped_release release;
+            size_t ids = 0;
+            for (const std::string& text : texts) {
+              ids += tokenizer.Source(text, source_language, target_language).size();
+            }
+            return ids;
+          },
+          py::arg("texts"), py::arg("source_language") = "", py::arg("target_language") = "",
+          "Ids of all rows of texts: what measures the tokenizer without Python's objects.")
       .def("prefix", &Tokenizer::Prefix, py::arg("target_language") = "")
       .def("prefix_length", &Tokenizer::PrefixLength, py::arg("target_language") = "")
       .def("text", [](const Tokenizer& tokenizer, const std::vector<int>& ids) {

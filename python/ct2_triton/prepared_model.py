@@ -184,8 +184,11 @@ class TokenRules:
         Args:
             tokenizer_folder: An existing folder.
         """
-        content = {"format": FORMAT, **asdict(self)}
-        write_json(tokenizer_folder / LANGUAGES_NAME, content)
+        write_json(tokenizer_folder / LANGUAGES_NAME, self.content())
+
+    def content(self) -> dict[str, Any]:
+        """Gives the content of `languages.json`."""
+        return {"format": FORMAT, **asdict(self)}
 
     def source_language(self, name: str | None) -> Language | None:
         """Finds the language of a text.

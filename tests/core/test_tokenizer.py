@@ -66,7 +66,7 @@ def languages(tokenizer: Tokenizer) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_those_of_the_client(folder_of: Callable[[str], Path], kind: str) -> None:
     folder = folder_of(kind)
-    ours, client = _core.Tokenizer(str(folder)), Tokenizer(folder)
+    ours, client = _core.Tokenizer(str(folder)), Tokenizer(folder, native=False)
     pairs = languages(client)
     for number, text in enumerate(corpus()):
         source, target = pairs[number % len(pairs)]
@@ -81,7 +81,7 @@ def test_rows_are_those_of_the_client(folder_of: Callable[[str], Path], kind: st
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_are_those_of_the_client(folder_of: Callable[[str], Path], kind: str) -> None:
     folder = folder_of(kind)
-    ours, client = _core.Tokenizer(str(folder)), Tokenizer(folder)
+    ours, client = _core.Tokenizer(str(folder)), Tokenizer(folder, native=False)
     rng = random.Random(2)
     ids = range(-1, client.rules.tokenizer_size + 3)
     rows = [list(client.encode(text).ids) for text in corpus()]
@@ -94,14 +94,16 @@ def test_texts_are_those_of_the_client(folder_of: Callable[[str], Path], kind: s
 def test_both_sides_of_a_tokenizer_split_like_the_client(
     folder_of: Callable[[str], Path], kind: str
 ) -> None:
-    from ct2_triton.client.pieces import read_pieces
+    from ct2_triton.client.pieces import native_pieces, read_pieces
     from ct2_triton.prepared_model import TokenRules
 
     folder = folder_of(kind)
+    rules = TokenRules.read(folder)
     for of_targets in (False, True):
-        client = read_pieces(folder, TokenRules.read(folder), of_targets=of_targets)
-        ours = _core.Pieces(str(folder), of_targets=of_targets)
-        assert (ours.space_id, set(ours.text_ids)) == (client.space_id, client.text_ids)
+        client = read_pieces(folder, rules, of_targets=of_targets, native=False)
+        ours = native_pieces(folder, rules, of_targets=of_targets)
+        assert ours is not None
+        assert (ours.space_id, ours.text_ids) == (client.space_id, client.text_ids)
         for text in corpus():
             assert ours.encode(text) == client.encode(text), text
 
@@ -109,7 +111,7 @@ def test_both_sides_of_a_tokenizer_split_like_the_client(
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_name_means_the_same_language(folder_of: Callable[[str], Path], kind: str) -> None:
     folder = folder_of(kind)
-    ours, client = _core.Tokenizer(str(folder)), Tokenizer(folder)
+    ours, client = _core.Tokenizer(str(folder)), Tokenizer(folder, native=False)
     names = {name for entry in client.rules.languages for name in (entry.code, *entry.aliases)}
     names |= {"de-DE", "DE_de", " en ", "en-US", "es-419", "zh-TW", "zh-Hant", "xx", "-DE", "pa-PK"}
     assert len(names) > 5

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/pieces.h"
 
+#include <algorithm>
+
 #include "text/utf8.h"
 
 namespace ct2triton {
@@ -27,11 +29,12 @@ std::vector<int> Pieces::Encode(std::string_view text) const {
   return ids;
 }
 
-std::string Pieces::Decode(const int* ids, size_t count) const {
+std::string Pieces::Decode(const int* ids, size_t count, int end) const {
+  const size_t known = std::min(surfaces_.size(), static_cast<size_t>(std::max(end, 0)));
   std::string text;
   std::string bytes;
   for (size_t i = 0; i < count; ++i) {
-    if (ids[i] < 0 || static_cast<size_t>(ids[i]) >= surfaces_.size()) continue;
+    if (ids[i] < 0 || static_cast<size_t>(ids[i]) >= known) continue;
     const Surface& surface = surfaces_[static_cast<size_t>(ids[i])];
     if (surface.kind == Surface::Kind::kNone) continue;
     if (surface.kind == Surface::Kind::kByte) {

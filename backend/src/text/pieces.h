@@ -24,8 +24,9 @@ class Pieces {
 
   // Ids of a text, which must be UTF-8.
   std::vector<int> Encode(std::string_view text) const;
-  // Text of ids, without spaces around it. Ids that have no text are left out.
-  std::string Decode(const int* ids, size_t count) const;
+  // Text of ids, without spaces around it. Ids that have no text are left out, and those from
+  // `end`.
+  std::string Decode(const int* ids, size_t count, int end) const;
 
   // Id of the piece that is nothing but a space.
   std::optional<int> space_id() const { return space_id_; }

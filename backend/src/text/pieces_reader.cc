@@ -15,6 +15,7 @@ namespace ct2triton {
 namespace {
 
 constexpr std::string_view kSpace = "\xE2\x96\x81";  // how SentencePiece writes a space
+constexpr int kLastId = 1 << 24;  // bounds the memory that a damaged file can ask for
 constexpr char kOnlyJson[] =
     "; only a SentencePiece model is read here, and transformers 5 does not save it: prepare the "
     "model from a folder that has it, or send token ids";
@@ -112,6 +113,10 @@ class PiecesReader {
 
   // Converted models: pieces have the ids of the model's own vocabularies, one for each side.
   void ReadNamed() {
+    if (std::filesystem::exists(folder_ / "tokenizer.json")) {
+      throw Error(ErrorCode::kUnsupported,
+                  "this model's tokenizer is a tokenizer.json" + std::string(kOnlyJson));
+    }
     const std::filesystem::path single = folder_ / "sentencepiece.model";
     const bool is_single = std::filesystem::exists(single);
     const auto source = is_single ? single : folder_ / "source.spm";
@@ -164,7 +169,11 @@ class PiecesReader {
   // A piece that the target's model does not have comes back as it is written.
   void AddSurface(int id, std::string_view piece) {
     using Kind = Pieces::Surface::Kind;
-    if (id < 0 || id >= rules_.tokenizer_size) return;
+    if (id < 0 || id > kLastId) {
+      throw Error(ErrorCode::kInvalidArgument, "the vocabulary in " + Quote(folder_.string(), 200) +
+                                                   " gives " + Quote(piece) + " the id " +
+                                                   std::to_string(id));
+    }
     auto& surfaces = pieces_->surfaces_;
     if (surfaces.size() <= static_cast<size_t>(id)) surfaces.resize(static_cast<size_t>(id) + 1);
     const int number = target_->Find(piece);

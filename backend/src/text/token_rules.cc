@@ -91,8 +91,11 @@ void ParseRules(const nlohmann::json& root, TokenRules* rules) {
 
 TokenRules TokenRules::Read(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "languages.json";
-  const std::string content = FileContent(file);
-  const std::string damaged = Quote(file.string(), 200) + " is damaged or of another version (";
+  return Parse(FileContent(file), file.string());
+}
+
+TokenRules TokenRules::Parse(std::string_view content, const std::string& name) {
+  const std::string damaged = Quote(name, 200) + " is damaged or of another version (";
   const std::string mend = "); prepare the model again with ct2-prepare";
   TokenRules rules;
   try {
@@ -107,8 +110,8 @@ TokenRules TokenRules::Read(const std::filesystem::path& folder) {
       ++index;
     }
     const auto scripts = root.value("other_scripts", nlohmann::json::object());
-    for (const auto& [name, script] : scripts.items()) {
-      rules.script_by_name_[Folded(name)] = script.get<std::string>();
+    for (const auto& [alias, script] : scripts.items()) {
+      rules.script_by_name_[Folded(alias)] = script.get<std::string>();
     }
   } catch (const nlohmann::json::exception& error) {
     Refuse(damaged + Quote(error.what(), 200) + mend);

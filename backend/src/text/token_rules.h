@@ -27,6 +27,8 @@ struct Language {
 struct TokenRules {
   // Reads languages.json of a folder; throws Error, naming the file.
   static TokenRules Read(const std::filesystem::path& folder);
+  // The same of the file's content; `name` is for messages.
+  static TokenRules Parse(std::string_view content, const std::string& name);
 
   // The language that a name means: a code or alias in any case, - and _ alike; a region that the
   // model does not tell apart is left out. Null where nothing is named and none is needed, and for

@@ -34,9 +34,14 @@ std::shared_ptr<const Tokenizer> Tokenizer::Load(const std::filesystem::path& fo
 }
 
 Tokenizer::Tokenizer(TokenRules rules, std::unique_ptr<const Pieces> pieces)
-    : rules_(std::move(rules)),
-      pieces_(std::move(pieces)),
-      special_(rules_.special_ids.begin(), rules_.special_ids.end()) {}
+    : rules_(std::move(rules)), pieces_(std::move(pieces)) {
+  for (const int id : rules_.special_ids) {
+    if (id < 0) continue;
+    const auto at = static_cast<size_t>(id);
+    if (at >= is_special_.size()) is_special_.resize(at + 1);
+    is_special_[at] = true;
+  }
+}
 
 std::string Tokenizer::Language(std::string_view name, Side side) const {
   const ct2triton::Language* language = rules_.Find(name, side);
@@ -50,7 +55,9 @@ std::vector<int> Tokenizer::Split(std::string_view text) const {
   bool is_blank = true;
   for (int& id : ids) {
     // Some vocabularies list special tokens (`</s>`, `<2fr>`) among the pieces of text.
-    if (special_.count(id) > 0) id = rules_.unk_id;
+    if (static_cast<size_t>(id) < is_special_.size() && is_special_[static_cast<size_t>(id)]) {
+      id = rules_.unk_id;
+    }
     is_blank = is_blank && id == pieces_->space_id();
   }
   return is_blank ? std::vector<int>() : ids;
@@ -82,7 +89,7 @@ size_t Tokenizer::PrefixLength(std::string_view target_language) const {
 }
 
 std::string Tokenizer::Text(const int* ids, size_t count) const {
-  return pieces_->Decode(ids, count);
+  return pieces_->Decode(ids, count, rules_.tokenizer_size);
 }
 
 }  // namespace ct2triton

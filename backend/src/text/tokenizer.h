@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "text/pieces.h"
@@ -51,7 +50,7 @@ class Tokenizer {
 
   TokenRules rules_;
   std::unique_ptr<const Pieces> pieces_;
-  std::unordered_set<int> special_;
+  std::vector<bool> is_special_;  // by id
 };
 
 }  // namespace ct2triton

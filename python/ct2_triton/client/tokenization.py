@@ -39,12 +39,13 @@ class Tokenizer:
     the language on a shared tokenizer.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], *, native: bool = True) -> None:
         """Reads a tokenizer folder. Nothing is downloaded.
 
         Args:
             folder: A prepared model's `tokenizer` folder, wherever it was copied to, or the
                 prepared model's own folder.
+            native: Split texts with the compiled core where it is installed: the same ids, sooner.
 
         Raises:
             TokenizerError: Files are missing or unusable.
@@ -60,7 +61,7 @@ class Tokenizer:
             )
         self.folder = path
         self.rules = TokenRules.read(path)
-        self._pieces = read_pieces(path, self.rules)
+        self._pieces = read_pieces(path, self.rules, native=native)
         # Some vocabularies list special tokens (`</s>`, `<2fr>`) among the pieces of text.
         self._special = frozenset(self.rules.special_ids)
         self._blank = {self._pieces.space_id} - {None}

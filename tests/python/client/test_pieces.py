@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ct2_triton.client.pieces import JsonPieces, SentencePieces, read_pieces
+from ct2_triton.client.pieces import JsonPieces, NativePieces, SentencePieces, read_pieces
 from ct2_triton.errors import TokenizerError
 from ct2_triton.prepared_model import TokenRules
 from support.odd_texts import ODD_TEXTS, SPECIAL_TOKENS
@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 WITH_JSON = ("nllb", "mbart50", "mbart25", "t5", "madlad")
 READERS = [(family, JsonPieces) for family in WITH_JSON]
-READERS += [(family, SentencePieces) for family in (*WITH_JSON, "m2m100", "marian", "marian-pair")]
+READERS += [
+    (family, kind)
+    for family in (*WITH_JSON, "m2m100", "marian", "marian-pair")
+    for kind in (SentencePieces, NativePieces)
+]
 CORPUS = (*sentences(400, seed=5), *ODD_TEXTS)
 
 
@@ -56,7 +60,7 @@ def pieces(family: str, kind: type[Pieces], scratch: Path) -> Pieces:
         folder = shutil.copytree(folder, scratch / family)
         for file in folder.glob("*.model"):
             file.unlink()
-    read = read_pieces(folder, rules(family))
+    read = read_pieces(folder, rules(family), native=kind is not SentencePieces)
     assert type(read) is kind
     return read
 
@@ -113,6 +117,15 @@ def test_threads_may_share_one_reader(family: str, kind: type[Pieces], tmp_path:
     with ThreadPoolExecutor(8) as pool:
         runs = list(pool.map(lambda _: [ours.encode(text) for text in CORPUS], range(16)))
     assert all(run == expected for run in runs)
+
+
+def test_without_the_compiled_core_python_reads_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> Any:
+        raise ImportError("ct2-triton was installed without its compiled core")
+
+    assert type(read_pieces(tiny_checkpoint("nllb"), rules("nllb"))) is NativePieces
+    monkeypatch.setattr("ct2_triton.engine_library.load_core", absent)
+    assert type(read_pieces(tiny_checkpoint("nllb"), rules("nllb"))) is SentencePieces
 
 
 @pytest.mark.parametrize("family", ["nllb", "m2m100", "marian"])

@@ -11,7 +11,7 @@ import pytest
 import transformers
 from tokenizers import AddedToken
 
-from ct2_triton.client.pieces import SentencePieces
+from ct2_triton.client.pieces import NativePieces
 from ct2_triton.client.tokenization import Tokenizer
 from ct2_triton.errors import UnsupportedModelError, VerificationError
 from ct2_triton.prepare import PrepareOptions, prepare
@@ -108,6 +108,6 @@ def test_tokens_without_a_row_in_the_model_are_refused_by_name(
 
 
 def test_the_proof_compares_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SentencePieces, "decode", lambda self, ids: "something else")
+    monkeypatch.setattr(NativePieces, "decode", lambda self, ids: "something else")
     with pytest.raises(VerificationError, match="a client would read 'something else'"):
         prepare(PrepareOptions(str(tiny_checkpoint("nllb")), tmp_path))
