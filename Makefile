@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo     set up, prepare a model, start the real tritonserver, translate into 6 languages, stop
 # make test     set up, run all tests
+# make check    the linters, and the tests of everyday work: less than three minutes
 # make install  set up only: .venv with the package (editable) and everything tests and demo need
 # make lint     formats, linters, type checker
 # make asan     the core, the backend and the real server on AddressSanitizer builds; tsan likewise
@@ -26,7 +27,7 @@ EXTRAS := client,server,convert,live,bench,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
   $(shell find backend third_party -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 
-.PHONY: install demo test lint asan tsan fuzz clean distclean
+.PHONY: install demo test check lint asan tsan fuzz clean distclean
 
 install: .venv/.installed
 
@@ -36,6 +37,9 @@ demo: install
 test: install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
   .venvs/sentencepiece-$(LITE_RELEASE)/.installed
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: lint
+	$(BIN)/python -m pytest -m 'not slow' $(PYTEST_ARGS)
 
 lint: install
 	$(BIN)/ruff check .

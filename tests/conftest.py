@@ -14,6 +14,7 @@ from ct2_triton.serve import TritonServer
 from support import servers
 from support.repository import write_model
 from support.servers import EXPLICIT, MakeServer, ServerStack
+from support.slow import is_slow
 from support.tiny import tiny_engine_model
 
 _SHOWN_LOG_LINES = 60
@@ -62,6 +63,13 @@ def server(server_repository: Path) -> Iterator[TritonServer]:
             server_repository,
             server_arguments=EXPLICIT,
         )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make check` leaves out."""
+    for item in items:
+        if is_slow(item.path):
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from support.slow import SLOW
+
 ROOT = Path(__file__).resolve().parents[2]
 BACKEND = ROOT / "backend"
 MAX_FILE_LINES = 500
@@ -201,6 +203,11 @@ def test_tools_know_nothing_of_the_tests() -> None:
     files = [path for name in ("tools", "demo_model") for path in (ROOT / name).rglob("*.py")]
     assert len(files) > 15
     assert _matches(files, r"\btests\b|(import|from) (support|tiny_|core\b|server\b)") == []
+
+
+def test_what_is_called_slow_is_there() -> None:
+    assert [name for name in SLOW if not (ROOT / "tests" / name).exists()] == []
+    assert list(SLOW) == sorted(SLOW)
 
 
 # What an absolute path may begin with: folders of every Linux, and those of examples, of images
