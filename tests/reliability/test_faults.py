@@ -23,6 +23,8 @@ from ct2_triton.serve import TritonServer
 from reliability import observe
 from server import configs
 from server.helpers import Connection, Reference, sentences
+from support import endless
+from support.metrics import scrape
 from support.prepared import prepare_tiny
 from support.repository import write_model
 from support.servers import EXPLICIT
@@ -34,7 +36,7 @@ pytestmark = pytest.mark.server
 MakeServer = Callable[..., TritonServer]
 TARGETS = ["deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn"]
 SHORT: dict[str, Any] = {"source": "eng_Latn", "max_decoding_length": 12, "beam_size": 1}
-LONG: dict[str, Any] = {"source": "eng_Latn", "max_decoding_length": 400, "beam_size": 4}
+ENDLESS: dict[str, Any] = {"source": "eng_Latn", **endless.ENDLESS}
 LIMIT = {"max_decoding_length": 8}
 
 
@@ -48,7 +50,8 @@ async def test_a_killed_server_ends_every_call_and_the_client_finds_the_next_one
     make_server: MakeServer, tmp_path: Path
 ) -> None:
     """No call hangs, none is sent twice, and those made meanwhile wait for the new server."""
-    prepare_tiny("nllb", tmp_path, "nllb")
+    settings = {name: str(value) for name, value in endless.ALLOWS_ENDLESS.items()}
+    prepare_tiny("nllb", tmp_path, "nllb", endless.ROOMY, settings=settings)
     first = make_server(tmp_path)
     policy = RetryPolicy(budget_s=120)
     async with TranslationClient(
@@ -56,13 +59,19 @@ async def test_a_killed_server_ends_every_call_and_the_client_finds_the_next_one
     ) as client:
         rows = list(texts(40, 3))
         expected = await client.translate(rows, targets=TARGETS, **SHORT)
-        calls = [asyncio.ensure_future(client.translate(t, targets=TARGETS, **LONG)) for t in rows]
-        await asyncio.sleep(0.2)
+        calls = [
+            asyncio.ensure_future(client.translate(t, targets=TARGETS, **ENDLESS)) for t in rows
+        ]
+
+        def arrived() -> bool:
+            found = scrape(first, "nllb")
+            rows_there = found["ct2_decoding_rows"] + found["ct2_waiting_rows"]
+            return rows_there == len(rows) * len(TARGETS)
+
+        await asyncio.to_thread(observe.wait_until, arrived, "all rows to arrive")
         kill(first)
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        lost = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-        assert lost
-        assert {type(outcome) for outcome in lost} == {errors.ConnectionLostError}
+        assert {type(outcome) for outcome in outcomes} == {errors.ConnectionLostError}
         waiting = asyncio.ensure_future(client.translate(rows, targets=TARGETS, **SHORT))
         await asyncio.sleep(0.2)
         assert not waiting.done()

@@ -5,13 +5,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tritonclient.utils import InferenceServerException
 
 import model_bin
 from ct2_triton import _core
@@ -23,12 +20,13 @@ from server.helpers import (
     LANGUAGES,
     Connection,
     Ids,
-    Pending,
     Reference,
     padded,
     sentences,
     wait_until,
 )
+from server.moments import Occupied, in_backend, superseded
+from support.endless import ALLOWS_ENDLESS, ENDLESS, endless_model
 from support.metrics import Metrics, scrape
 
 pytestmark = pytest.mark.server
@@ -164,93 +162,51 @@ def test_ends_that_are_no_answer_of_the_search(
     assert settled(server, model, 5).by("ct2_requests_total") == {"ok": 3, "invalid": 2}
 
 
-def _end_of(pending: Pending, text: str) -> str:
-    """Waits for a request that may have been ended; `text` is in what the client is told then."""
-    try:
-        pending.get_result()
-    except InferenceServerException as error:
-        if error.status() == "StatusCode.CANCELLED" and text in str(error.message()):
-            return text.partition(" ")[0]
-        raise
-    return "ok"
-
-
-def _outcomes(ask: Callable[[int], str], wanted: str) -> dict[str, int]:
-    """Asks until an answer is `wanted`; how often there was which."""
-    outcomes: dict[str, int] = {}
-    for i in count():
-        outcome = ask(i)
-        outcomes[outcome] = outcomes.get(outcome, 0) + 1
-        if wanted in outcomes:
-            return outcomes
-    raise AssertionError("endless")
+SHORT = {"beam_size": 1, "min_decoding_length": 1, "max_decoding_length": 2}
 
 
 def test_superseded_and_cancelled_requests(
     load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
 ) -> None:
-    """Whether a request ends before is chance: what the clients were told is what is counted."""
-    model = load(
-        configs.plain(beam_size=1, min_decoding_length=500, max_decoding_length=500), "ended"
-    )
+    model = load(configs.plain(**ALLOWS_ENDLESS), "ended", endless_model())
     row, prefix = sentences(reference, 1)[0]
-
-    def supersede(i: int) -> str:
-        older = connection.start(model, [row], [prefix], supersede_key=f"{i}")
-        newer = connection.start(model, [row], [prefix], supersede_key=f"{i}", **SHORT)
-        newer.get_result()
-        return _end_of(older, "superseded by a newer request")
-
-    ends = _outcomes(supersede, "superseded")
-    asked = sum(ends.values())
-    found = settled(server, model, 2 * asked).by("ct2_requests_total")
-    # The newer one may have come first.
-    assert found == {"superseded": ends["superseded"], "ok": 2 * asked - ends["superseded"]}
-
-    def cancel(_: int) -> str:
-        before = sum(scrape(server, model).by("ct2_requests_total").values())
-        pending = connection.start(model, [[i, *row] for i in range(4, 34)], [prefix] * 30)
-        wait_until(lambda: scrape(server, model)["ct2_decoding_rows"] > 0)
-        pending.cancel()
-        _end_of(pending, "")
-        found = settled(server, model, int(before) + 1).by("ct2_requests_total")
-        return "cancelled" if "cancelled" in found else "ok"
-
-    _outcomes(cancel, "cancelled")
-    assert scrape(server, model).by("ct2_requests_total")["cancelled"] == 1
-
-
-SHORT = {"min_decoding_length": 1, "max_decoding_length": 2}
+    older = in_backend(connection, model, row, prefix, "a", **ENDLESS)
+    newer = connection.start(model, [row], [prefix], supersede_key="a", **SHORT)
+    assert superseded(older)
+    assert not superseded(newer)
+    gone = connection.start(model, [row], [prefix], **ENDLESS)
+    wait_until(lambda: scrape(server, model)["ct2_decoding_rows"] == 1)
+    gone.cancel()
+    found = settled(server, model, 4).by("ct2_requests_total")
+    # One was superseded to see that the other had arrived.
+    assert found == {"superseded": 2, "ok": 1, "cancelled": 1}
 
 
 def test_gauges(
-    load: LoadModel,
-    connection: Connection,
-    server: TritonServer,
-    reference: Reference,
-    nllb_engine_model: Path,
+    load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
 ) -> None:
-    config = configs.plain(**ONE_WORKER, max_batch_rows=1, max_queued_rows=300, pad_id=1)
-    model = load(config, "gauges")
-    found = scrape(server, model)
-    variables = model_bin.read_model_bin(nllb_engine_model / "model.bin").variables
+    options = {**ONE_WORKER, **ALLOWS_ENDLESS}
+    config = configs.plain(**options, max_batch_rows=1, max_queued_rows=300, pad_id=1)
+    model = load(config, "gauges", endless_model())
+    variables = model_bin.read_model_bin(endless_model() / "model.bin").variables
     weights = sum(len(v.content) for v in variables.values())
     wait_until(lambda: scrape(server, model)["ct2_weight_bytes"] == weights)
     rows = sentences(reference, 60)
     ids, prefixes = padded([row for row, _ in rows]), [prefix for _, prefix in rows]
-    most = {"ct2_waiting_rows": 0.0, "ct2_decoding_rows": 0.0, "ct2_cache_bytes": 0.0}
-    sent = 0
-    while not all(most.values()):  # a glance may fall between two requests
-        pending = connection.start(model, ids, prefixes, beam_size=1, max_decoding_length=60)
-        sent += 1
-        while not (hasattr(pending, "answered_s") or all(most.values())):
-            found = scrape(server, model)
-            most = {name: max(value, found[name]) for name, value in most.items()}
-        pending.get_result()
-    assert most["ct2_waiting_rows"] < 60
-    assert most["ct2_decoding_rows"] == 1
-    found = settled(server, model, sent)
-    assert [found[name] for name in most] == [0, 0, 0]
+
+    def gauges() -> tuple[float, float]:
+        found = scrape(server, model)
+        return found["ct2_waiting_rows"], found["ct2_decoding_rows"]
+
+    with Occupied(connection, model, *rows[0]):
+        wait_until(lambda: gauges() == (0, 1))
+        pending = connection.start(model, ids, prefixes, beam_size=1, max_decoding_length=8)
+        wait_until(lambda: gauges() == (60, 1))
+        assert scrape(server, model)["ct2_cache_bytes"] > 0
+    pending.get_result()
+    found = settled(server, model, 4)
+    assert gauges() == (0, 0)
+    assert found["ct2_cache_bytes"] == 0
     assert found["ct2_most_waiting_rows"] == 300
     assert found["ct2_decoding_threads"] >= 1
 
