@@ -35,7 +35,7 @@ demo: install
 	$(BIN)/python tools/demo.py
 
 test: install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
-  .venvs/sentencepiece-$(LITE_RELEASE)/.installed
+  .venvs/sentencepiece-$(LITE_RELEASE)/.installed .venvs/prometheus/.installed
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: lint
@@ -81,6 +81,16 @@ fuzz: install
 # NVIDIA's load tool: the last client wheel whose binary runs on glibc before 2.38.
 .venvs/perf-analyzer/.installed: .venv/.installed
 	test -d $(@D)/bin || $(PIP) install --quiet --no-deps --target $(@D) 'tritonclient==2.51.0'
+	touch $@
+
+# Debian's Prometheus, unpacked and not installed: no root, no service. Where it cannot be had, the
+# tests that need it are skipped and say so.
+.venvs/prometheus/.installed: .venv/.installed
+	mkdir -p $(@D); cd $(@D); \
+	if test -x usr/bin/promtool || apt-get download -qq prometheus 2>/dev/null || \
+	  { apt-get update -qq && apt-get download -qq prometheus; } 2>/dev/null; then \
+	  for package in *.deb; do test ! -f "$$package" || dpkg -x "$$package" .; done; rm -f *.deb; \
+	else echo "Debian's package prometheus cannot be fetched: its tests are skipped" >&2; fi
 	touch $@
 
 clean:

@@ -122,6 +122,9 @@ std::vector<MetricSpec> States() {
       {M::kDecodingRows, "ct2_decoding_rows", kGauge, "rows", "Rows that are being decoded."},
       {M::kDecodesInLoop, "ct2_decodes_in_loop", kGauge, "yes or no",
        "1 where greedy rows run in decode loops, 0 where all rows run in calls."},
+      {M::kLoopRefused, "ct2_loop_refused", kGauge, "yes or no",
+       "1 where decode loops were wanted and cannot run the model; the load log says why. All its "
+       "rows run in calls."},
       {M::kWeightBytes, "ct2_weight_bytes", kGauge, "bytes",
        "Memory of the weights, with their packed copies. Models on the same files share it, and "
        "each shows all of it."},

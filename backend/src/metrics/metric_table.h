@@ -44,6 +44,7 @@ enum class Metric : size_t {
   kMostWaitingRows,
   kDecodingRows,
   kDecodesInLoop,
+  kLoopRefused,
   kWeightBytes,
   kCacheBytes,
 };

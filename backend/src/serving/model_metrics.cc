@@ -159,6 +159,7 @@ void ModelMetrics::ReadStates() noexcept {
   TranslatorState sum;
   size_t weight_bytes = 0;
   bool in_loop = false;
+  bool refused = false;
   for (const Followed& each : followed_) {
     TranslatorState now;
     try {
@@ -167,6 +168,7 @@ void ModelMetrics::ReadStates() noexcept {
       return;
     }
     weight_bytes += each.weight_bytes;
+    refused = refused || !each.translator->model().loop_refusal().empty();
     in_loop = in_loop || each.translator->model().loop() != nullptr;
     sum += now.Since(each.before);
   }
@@ -177,6 +179,7 @@ void ModelMetrics::ReadStates() noexcept {
   cells_.Set(M::kCacheBytes, sum.cache_bytes);
   cells_.Set(M::kWeightBytes, weight_bytes);
   cells_.Set(M::kDecodesInLoop, in_loop ? 1 : 0);
+  cells_.Set(M::kLoopRefused, refused ? 1 : 0);
   cells_.Set(M::kBusySeconds, sum.busy_ns);
   const LoopCounters& loops = sum.loops;
   cells_.Set(M::kLoopSteps, loops.steps);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What counting a row costs, beside decoding it: nanoseconds of updates against a row.
 
-python tools/measure_metrics.py [--rows 300]
+python tests/measure/measure_metrics.py [--rows 300]
 
 Additions are timed in the core. Observations into histograms are timed on Triton's own library,
 called through ctypes, which costs more than the backend's direct call: the sum is an upper bound. A
@@ -28,7 +28,7 @@ from ct2_triton.client import SyncTranslationClient
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import ServerOptions, TritonServer
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 # Of a row that comes alone: serving/model_metrics.cc. Rows that share a request or a call share
 # some of them.
@@ -42,7 +42,7 @@ def _library() -> Path:
     spec = importlib.util.find_spec("pytriton")
     if spec is None or spec.origin is None:
         raise SystemExit("the library is looked for in the wheel nvidia-pytriton")
-    folder = Path(spec.origin).parents[1] / "nvidia_pytriton.libs"
+    folder = Path(spec.origin).parents[2] / "nvidia_pytriton.libs"
     (path,) = folder.glob("libtritonserver*.so*")
     return path
 

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What docs/operations.md tells an operator to type, typed: on free ports, in a scratch folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.serve import TritonServer
+from server.helpers import wait_until
+from support.prometheus import MISSING, binary
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "operations.md"
+COMMANDS = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.M)
+needs_prometheus = pytest.mark.skipif(binary("prometheus") is None, reason=MISSING)
+
+
+def _command(start: str) -> str:
+    """The command of the page that starts like this."""
+    (found,) = [block.strip() for block in COMMANDS if block.startswith(start)]
+    return found
+
+
+def _environment() -> dict[str, str]:
+    folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
+    tool = binary("promtool")
+    if tool:
+        folders.insert(0, str(Path(tool).parent))
+    return {**os.environ, "PATH": ":".join(folders)}
+
+
+def _run(command: str, folder: Path = ROOT) -> str:
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.mark.server
+def test_metrics_are_printed(server: TritonServer) -> None:
+    target = server.metrics_url.split("/")[2]
+    printed = _run(_command("curl").replace("localhost:8002", target))
+    assert 'ct2_requests_total{model="nllb",result="ok",version="1"}' in printed
+
+
+@needs_prometheus
+def test_the_unit_tests_of_the_alerts_pass() -> None:
+    assert "SUCCESS" in _run(_command("promtool"))
+
+
+@needs_prometheus
+def test_prometheus_takes_the_configuration_and_the_alerts(tmp_path: Path) -> None:
+    command = _command("prometheus").replace("prometheus-data", str(tmp_path / "data"))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    process = subprocess.Popen(
+        ["bash", "-c", f"exec {command} --web.listen-address={address}"],
+        cwd=ROOT,
+        env=_environment(),
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: "Ct2QueueGrowing" in _page(f"http://{address}/api/v1/rules"))
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _page(address: str) -> str:
+    try:
+        with urllib.request.urlopen(address) as page:  # noqa: S310
+            text: str = page.read().decode()
+    except urllib.error.URLError:
+        return ""
+    return text
+
+
+def test_the_dashboard_is_written_again_as_it_is() -> None:
+    file = ROOT / "deploy" / "grafana" / "ct2-triton.json"
+    before = file.read_bytes()
+    _run(_command("python"))
+    assert file.read_bytes() == before
+
+
+def test_every_alert_is_listed() -> None:
+    rules = (ROOT / "deploy" / "prometheus" / "alerts.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(Ct2\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert listed == re.findall(r"alert: (\w+)", rules)
