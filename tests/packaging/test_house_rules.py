@@ -214,7 +214,7 @@ def test_what_is_called_slow_is_there() -> None:
 # and of URLs. A place of one machine (a home, a checkout, a temporary folder) is none of them.
 # Parts of the names of variables in a model.
 SCOPES = {"attention", "ffn", "layer_norm", "self_attention"}
-ROOTS = {"bin", "dev", "etc", "opt", "proc", "sys", "usr", "var"}
+ROOTS = {"bin", "dev", "etc", "lib", "opt", "proc", "sys", "usr", "var"}
 EXAMPLES = {"backends", "build", "cache", "models", "nowhere"}
 URLS = {"api", "resolve", "revision", "translate", "v2", "versions"}
 
