@@ -38,14 +38,14 @@ not load, or that request alone is answered INVALID_ARGUMENT, and the message sa
 Names that begin with `triton_` are Triton's own and pass. Other tools' names (forwarded headers,
 parameters meant for another member of an ensemble) pass when `allowed_parameters` lists them.
 
-On a CPU, greedy rows (`beam_size` 1) run in decode loops (`decoding`), in which rows of any options
+On a CPU, greedy and beam searches run in decode loops (`decoding`), in which rows of any options
 share every step. These run as calls of CTranslate2, where only rows of equal options meet:
 
 | rows with | why not in a loop |
 |---|---|
-| `beam_size` above 1, or `prefix_bias_beta` | beams are not in the loop yet |
-| sampling, `num_hypotheses` above 1, `return_alternatives` | the loop has the greedy choice only |
+| sampling, and `num_hypotheses` above 1 at a `beam_size` of 1 | the loop draws nothing yet |
 | `replace_unknowns`, `coverage_penalty` | the loop keeps no attention |
+| `prefix_bias_beta`, `return_alternatives` | they are searches of their own |
 | `use_vmap` with a map that has lines for n-grams | the candidates differ from row to row |
 | a model that the loop cannot run, or whose trial at load fails | the load log says the reason |
 | a GPU | the loop's attention is for CPUs |

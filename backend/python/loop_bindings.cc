@@ -36,16 +36,26 @@ py::dict Describe(const Hypothesis& hypothesis) {
   return row;
 }
 
+// The best hypothesis, and all of them.
+py::dict Describe(const RowResult& result) {
+  py::dict row = Describe(result.hypotheses.front());
+  py::list all;
+  for (const Hypothesis& hypothesis : result.hypotheses) all.append(Describe(hypothesis));
+  row["hypotheses"] = all;
+  row["steps"] = result.steps;
+  return row;
+}
+
 // What one step reported.
 class Events : public LoopListener {
  public:
   void RowGrew(LoopRow row, int64_t id) noexcept override { grew.emplace_back(row, id); }
   void RowEnded(LoopRow row, RowResult result) noexcept override {
-    ended.emplace_back(row, std::move(result.hypotheses.front()));
+    ended.emplace_back(row, std::move(result));
   }
 
   std::vector<std::pair<LoopRow, int64_t>> grew;
-  std::vector<std::pair<LoopRow, Hypothesis>> ended;
+  std::vector<std::pair<LoopRow, RowResult>> ended;
 };
 
 // A product whose results are wrong by a factor, or that fails once it was asked `fail_after`
@@ -164,9 +174,9 @@ class PyLoop {
       loop_.Step(&events);
     }
     py::list ended;
-    for (const auto& [row, hypothesis] : events.ended) {
+    for (const auto& [row, result] : events.ended) {
       rows_.erase(row);
-      ended.append(py::make_tuple(row, Describe(hypothesis)));
+      ended.append(py::make_tuple(row, Describe(result)));
     }
     return py::make_tuple(events.grew, ended);
   }
@@ -209,9 +219,10 @@ const Kernels& KernelsByName(const std::string& name) {
 
 // keys, values: [tokens, heads, head_dim], one list; bias: [heads, last_distance + 1].
 Floats PyAttend(const std::string& kernels, const Floats& query, const Floats& keys,
-                const Floats& values, size_t heads, float scale, const Floats& bias) {
+                const Floats& values, size_t heads, float scale, const Floats& bias,
+                const std::vector<int32_t>& slots) {
   const size_t width = query.size();
-  const size_t tokens = keys.size() / width;
+  const size_t tokens = slots.empty() ? keys.size() / width : slots.size();
   Floats scores(heads * tokens);
   Floats out(width);
   AttentionCall call{};
@@ -219,6 +230,7 @@ Floats PyAttend(const std::string& kernels, const Floats& query, const Floats& k
   call.keys = keys.data();
   call.values = values.data();
   call.stride = width;
+  call.slots = slots.empty() ? nullptr : slots.data();
   call.tokens = tokens;
   call.heads = heads;
   call.head_dim = width / heads;
@@ -235,6 +247,18 @@ size_t PyFirstMaximum(const std::string& kernels, const Floats& values) {
   return KernelsByName(kernels).first_maximum(values.data(), values.size());
 }
 
+void BindTrialReport(py::module_& module) {
+  py::class_<TrialReport>(module, "TrialReport", "What a trial of the decode loop found.")
+      .def_readonly("tokens", &TrialReport::tokens)
+      .def_readonly("largest_error", &TrialReport::largest_error)
+      .def_readonly("tolerance", &TrialReport::tolerance)
+      .def_property_readonly("hypotheses",
+                             [](const TrialReport& report) { return report.beams.hypotheses; })
+      .def_property_readonly("beam_error",
+                             [](const TrialReport& report) { return report.beams.largest_error; })
+      .def_readonly("ns", &TrialReport::ns);
+}
+
 }  // namespace
 
 void BindLoop(py::module_& module) {
@@ -242,16 +266,14 @@ void BindLoop(py::module_& module) {
       "loop_symbols", [] { return kLayerSymbols; },
       "Symbols of CTranslate2 that the decode loop asks for.");
   module.def("kernel_names", &KernelNames, "Kernels that this processor runs.");
-  module.def("attend", &PyAttend, py::arg("kernels"), py::arg("query"), py::arg("keys"),
-             py::arg("values"), py::arg("heads"), py::arg("scale"), py::arg("bias") = Floats(),
-             "Attention of one query, with the kernels of this name.");
+  module.def(
+      "attend", &PyAttend, py::arg("kernels"), py::arg("query"), py::arg("keys"), py::arg("values"),
+      py::arg("heads"), py::arg("scale"), py::arg("bias") = Floats(),
+      py::arg("slots") = std::vector<int32_t>(),
+      "Attention of one query, with the kernels of this name. Token t is slots[t], if given.");
   module.def("first_maximum", &PyFirstMaximum, py::arg("kernels"), py::arg("values"),
              "Position of the first of the largest values.");
-  py::class_<TrialReport>(module, "TrialReport", "What a trial of the decode loop found.")
-      .def_readonly("tokens", &TrialReport::tokens)
-      .def_readonly("largest_error", &TrialReport::largest_error)
-      .def_readonly("tolerance", &TrialReport::tolerance)
-      .def_readonly("ns", &TrialReport::ns);
+  BindTrialReport(module);
   py::class_<PyModel, std::shared_ptr<PyModel>>(module, "LoopModel",
                                                 "A model as decode loops share it.")
       .def(py::init<const std::string&, const py::dict&, const std::string&, float, bool, bool>(),
@@ -278,7 +300,7 @@ void BindLoop(py::module_& module) {
           py::arg("source"), py::arg("prefix"), py::arg("parameters"),
           "Bytes that a row takes from the pool when it is admitted: of its own tokens, and of its "
           "source where no other row has it.");
-  py::class_<PyLoop>(module, "DecodeLoop", "Greedy rows that join and leave at every step.")
+  py::class_<PyLoop>(module, "DecodeLoop", "Rows that join and leave at every step.")
       .def(py::init<std::shared_ptr<PyModel>, size_t, const PyLoop*>(), py::arg("model"),
            py::arg("keep_bytes") = size_t{1} << 26, py::arg("beside") = py::none(),
            "`beside`: a loop of the same model whose caches and encodings it shares.")

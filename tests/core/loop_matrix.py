@@ -66,15 +66,17 @@ class Case:
 class MatrixModel:
     """A model in both engines."""
 
-    def __init__(self, name: str, directory: Path, compute_type: str) -> None:
+    def __init__(self, name: str, directory: Path, compute_type: str, beams: float = 0) -> None:
         """Loads the model twice.
 
         Args:
             name: What to call it in results.
             directory: A CTranslate2 model.
             compute_type: CTranslate2's name of the type to compute in.
+            beams: Share of the rows that are beam searches.
         """
         self.name = name
+        self.beams = beams
         self.compute_type = compute_type
         self.directory = directory
         mapped = (directory / "vmap.txt").exists()
@@ -147,9 +149,11 @@ class MatrixModel:
         [result] = self.translator.translate_batch(
             [[self.source_tokens[i] for i in case.source]], target_prefix=prefix, **options
         )
+        hypotheses = [[self.target_ids[token] for token in ids] for ids in result.hypotheses]
         return {
-            "ids": [self.target_ids[token] for token in result.hypotheses[0]],
-            "score": result.scores[0] if result.scores else 0.0,
+            "ids": hypotheses[0],
+            "hypotheses": hypotheses,
+            "scores": result.scores or [0.0] * len(hypotheses),
             "logits": result.logits[0] if result.logits else None,
         }
 
@@ -167,6 +171,8 @@ class MatrixModel:
         for name, make in _OPTIONS.items():
             if rng.random() < 0.25:
                 options[name] = make(rng, self)
+        if rng.random() < self.beams:
+            options |= _beams(rng)
         least = options.get("min_decoding_length", 1)
         options["max_decoding_length"] = max(options["max_decoding_length"], least)
         return Case(source, prefix, options)
@@ -183,6 +189,20 @@ _OPTIONS: dict[str, Callable[[random.Random, MatrixModel], Any]] = {
     "length_penalty": lambda rng, _: rng.choice([0.0, 0.6, 2.0]),
     "return_end_token": lambda _rng, _: True,
 }
+
+
+def _beams(rng: random.Random) -> dict[str, Any]:
+    """Options of a beam search; scores and all hypotheses are compared."""
+    beam_size = rng.choice([2, 2, 3, 4, 4, 5, 8])
+    patience = rng.choice([1, 1, 1, 0.5, 1.7, 2.5])
+    # As CTranslate2 rounds: half away from zero.
+    finished = int(beam_size * patience + 0.5)
+    return {
+        "beam_size": beam_size,
+        "patience": patience,
+        "num_hypotheses": rng.choice([1, rng.randint(1, finished), finished]),
+        "return_scores": True,
+    }
 
 
 def _sequences(rng: random.Random, model: MatrixModel) -> list[Row]:
@@ -247,15 +267,34 @@ def compare(model: MatrixModel, cases: list[Case], answers: list[dict[str, Any]]
         truth = model.truth(case)
         tally.rows += 1
         tally.tokens += len(truth["ids"])
-        if answer["grown"] != answer["ids"]:
+        grown = answer["ids"] if case.options["beam_size"] == 1 else []
+        found = _all_ids(answer)
+        scores = [hypothesis["score"] for hypothesis in answer["hypotheses"]]
+        if answer["grown"] != grown:
             tally.different.append(f"{model.name}: reported {answer['grown']}: {answer['ids']}")
-        elif answer["ids"] == truth["ids"]:
-            tally.score_error = max(tally.score_error, abs(answer["score"] - truth["score"]))
-        elif _tie(model, case, truth["ids"], answer["ids"]):
+        elif found == truth["hypotheses"]:
+            tally.score_error = max(tally.score_error, _score_error(scores, truth["scores"]))
+        elif _is_tie(model, case, truth, found, scores):
             tally.ties += 1
         else:
-            tally.different.append(f"{model.name}: {case}\n {truth['ids']}\n {answer['ids']}")
+            tally.different.append(
+                f"{model.name}: {case}\n {truth['hypotheses']} {truth['scores']}\n {found} {scores}"
+            )
     return tally
+
+
+def _score_error(scores: list[float], expected: list[float]) -> float:
+    """Gives the largest difference, relative to scores that are large."""
+    return max(abs(a - b) / max(1.0, abs(b)) for a, b in zip(scores, expected, strict=True))
+
+
+def _is_tie(
+    model: MatrixModel, case: Case, truth: dict[str, Any], found: list[Row], scores: list[float]
+) -> bool:
+    if case.options["beam_size"] == 1:
+        return _tie(model, case, truth["ids"], found[0])
+    # Beams that are as good as each other: the scores are the same, the hypotheses are not.
+    return len(scores) == len(truth["scores"]) and _score_error(scores, truth["scores"]) < TIE
 
 
 def _tie(model: MatrixModel, case: Case, truth: Row, answer: Row) -> bool:
@@ -313,7 +352,11 @@ def composition(model: MatrixModel, rows: int, seed: int) -> int:
     cases = [model.draw(rng) for _ in range(rows)]
     together = decode(model, cases, rng)
     alone = [decode(model, [case], rng)[0] for case in cases]
-    return sum(a["ids"] != b["ids"] for a, b in zip(together, alone, strict=True))
+    return sum(_all_ids(a) != _all_ids(b) for a, b in zip(together, alone, strict=True))
+
+
+def _all_ids(answer: dict[str, Any]) -> list[Row]:
+    return [hypothesis["ids"] for hypothesis in answer["hypotheses"]]
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -323,6 +366,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="default: 1")
     parser.add_argument("--compute-type", default="float32", help="default: float32")
     parser.add_argument("--models", help="comma-separated kinds of models (default: all)")
+    parser.add_argument("--beams", type=float, default=0, help="share of beams (default: 0)")
     parser.add_argument("--directory", type=Path, help="a CTranslate2 model, in place of the kinds")
     parser.add_argument("--shape", help="a model of ct2_triton.bench.shapes, in place of the kinds")
     parser.add_argument(
@@ -359,7 +403,7 @@ def _run_all(args: argparse.Namespace, models: dict[str, Path]) -> int:
     different = Counter[str]()
     share = -(-args.rows // len(models))
     for name, directory in models.items():
-        model = MatrixModel(name, directory, args.compute_type)
+        model = MatrixModel(name, directory, args.compute_type, args.beams)
         if args.composition:
             different[name] = composition(model, share, args.seed)
             print(f"{name}: {share} rows, {different[name]} depend on their company", flush=True)

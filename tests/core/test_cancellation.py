@@ -40,8 +40,18 @@ def test_a_row_of_a_loop_leaves_at_the_next_step(engine_model: Path, asked: int)
     assert translator.loops[0]["steps"] == asked
 
 
-def test_a_running_beam_search_goes_on_to_its_end(translator: Any) -> None:
+@pytest.mark.parametrize("asked", [1, 17])
+def test_a_beam_search_leaves_its_loop_at_the_next_step(engine_model: Path, asked: int) -> None:
+    translator = _core.Translator(str(engine_model), {"inter_threads": "1", "decoding": "loop"})
+    with pytest.raises(_core.Error, match="cancelled while it ran"):
+        translator.translate(ROWS[:1], None, {"beam_size": 8, **ENDLESS}, cancel_after=asked)
+    assert translator.loops[0]["steps"] == asked
+    assert translator.translate(ROWS[:1], None, {"beam_size": 8, "max_decoding_length": 5})
+
+
+def test_a_beam_search_of_a_call_goes_on_to_its_end(engine_model: Path) -> None:
     """CTranslate2 cannot be asked to stop it."""
+    translator = _core.Translator(str(engine_model), {"decoding": "calls"})
     answer = translator.translate(ROWS[:1], None, {"beam_size": 2, **ENDLESS}, cancel_after=1)
     assert len(answer[0][0]["ids"]) == 120
 

@@ -59,6 +59,21 @@ def test_attention(kernels: str, tokens: int, dim: int) -> None:
     assert out == pytest.approx(attention(query, keys, values, dim**-0.5), abs=3e-6)
 
 
+@pytest.mark.parametrize("dim", [8, 40, 64])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_tokens_that_lie_in_slots(kernels: str, dim: int, with_bias: bool) -> None:
+    """The same bits as with the tokens in order: beams compute as a row of their own would."""
+    query, keys, values = draw(40, 3, dim)
+    slots = np.random.default_rng(5).permutation(40)[:29]
+    bias = np.linspace(-1, 1, 3 * 9).astype(np.float32) if with_bias else np.zeros(0, np.float32)
+    flat = [query.ravel().tolist(), *(a.ravel().tolist() for a in (keys, values))]
+    picked = [query.ravel().tolist(), *(a[slots].ravel().tolist() for a in (keys, values))]
+
+    found = _core.attend(kernels, *flat, 3, 0.3, bias.tolist(), slots=slots.tolist())
+
+    assert found == _core.attend(kernels, *picked, 3, 0.3, bias.tolist())
+
+
 def test_attention_that_is_far_from_even(kernels: str) -> None:
     """Scores far apart, as trained models have them: e to the power of -1000 is 0."""
     query, keys, values = draw(60, 2, 64, spread=300)

@@ -46,6 +46,18 @@ def test_float32_answers_are_those_of_the_row_alone(models: dict[str, Path], kin
     assert tally.score_error < 1e-4
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_float32_beams_are_those_of_the_row_alone(models: dict[str, Path], kind: str) -> None:
+    """All hypotheses and their scores, beside greedy rows."""
+    model = loop_matrix.MatrixModel(kind, models[kind], "float32", beams=0.8)
+
+    tally = loop_matrix.run(model, 150, seed=16)
+
+    assert tally.different == []
+    assert tally.ties <= 1
+    assert tally.score_error < 1e-4
+
+
 @pytest.mark.parametrize("compute_type", ["int8", "int8_float32"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_int8_answers_are_mostly_those_of_the_row_alone(
@@ -64,7 +76,7 @@ def test_int8_answers_are_mostly_those_of_the_row_alone(
 def test_answers_do_not_depend_on_the_company(
     models: dict[str, Path], kind: str, compute_type: str
 ) -> None:
-    model = loop_matrix.MatrixModel(kind, models[kind], compute_type)
+    model = loop_matrix.MatrixModel(kind, models[kind], compute_type, beams=0.3)
 
     assert loop_matrix.composition(model, 100, seed=13) == 0
 

@@ -37,6 +37,8 @@ def test_every_kind_passes(models: dict[str, Path], kind: str, compute_type: str
 
     assert report.tokens == 12
     assert report.largest_error < report.tolerance / 10
+    assert report.hypotheses == 2
+    assert report.beam_error < report.tolerance / 10
     assert report.ns > 0
 
 
@@ -66,6 +68,16 @@ def test_a_library_that_fails_does_not_pass(models: dict[str, Path]) -> None:
     assert caught.value.code == "unsupported"
     model.fail_after(-1)
     assert model.trial().tokens == 12
+
+
+def test_beams_that_fail_do_not_pass(models: dict[str, Path]) -> None:
+    model = damaged(models["nllb"], "float32", "decoder/projection", 1)
+    model.fail_after(6 + 2)  # the six steps of the first part, and two of the search of two beams
+    with pytest.raises(_core.Error, match="a product failed") as caught:
+        model.trial()
+    assert caught.value.code == "unsupported"
+    model.fail_after(6 + 4)
+    assert model.trial().hypotheses == 2
 
 
 def test_a_model_of_few_positions_is_tried_within_them(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_defaults_that_do_not_fit_fail_the_load(engine_model: Path) -> None:
 
 def test_rows_share_calls_within_the_bound(engine_model: Path) -> None:
     """Eight rows of 2 x 100 tokens where 400 are allowed: two a call."""
-    config = {"max_search_tokens": "400", "inter_threads": "1"}
+    config = {"max_search_tokens": "400", "inter_threads": "1", "decoding": "calls"}
     translator = _core.Translator(str(engine_model), config)
     translator.translate([[300, 50 + i, 60, END] for i in range(8)], None, ENDLESS)
     assert max(translator.calls) == 2

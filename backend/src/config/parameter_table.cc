@@ -135,9 +135,10 @@ std::vector<Parameter> EngineParameters() {
        &E::decoding,
        kModel,
        kNone,
-       "Who decodes: with loop, greedy rows join and leave a loop of this backend at every step, "
-       "other searches run as calls of CTranslate2, and a model that the loop cannot run fails its "
-       "load; with calls, all rows run as calls; auto is loop on a CPU for models that it can run.",
+       "Who decodes: with loop, greedy and beam searches join and leave a loop of this backend at "
+       "every step, other searches run as calls of CTranslate2, and a model that the loop cannot "
+       "run fails its load; with calls, all rows run as calls; auto is loop on a CPU for models "
+       "that it can run.",
        "loop",
        {"auto", "loop", "calls"}},
       {"packed_weights",
@@ -150,7 +151,8 @@ std::vector<Parameter> EngineParameters() {
        {"auto", "off"}},
       {"max_cache_bytes", &E::max_cache_bytes, kModel, FromTo(0, 1e15),
        "Most bytes of keys and values that the running rows of decode loops may hold, each counted "
-       "up to its length limit, a source that several translate once; one row runs whatever it "
+       "up to its length limit, beams each, a source that several translate once; one row runs "
+       "whatever it "
        "needs; 0 is 4 GiB.",
        "8589934592"},
       {"inter_threads", &E::inter_threads, kModel, kThreads,
@@ -160,7 +162,10 @@ std::vector<Parameter> EngineParameters() {
       {"intra_threads", &E::intra_threads, kModel, kThreads,
        "CPU threads that one call or step computes with; 0 is 1.", "4"},
       {"max_batch_rows", &E::max_batch_rows, kModel, FromTo(0, 65536),
-       "Most rows of one CTranslate2 call, or of one step of a decode loop; 0 is automatic.", "32"},
+       "Most rows of one CTranslate2 call, or of one step of a decode loop, where each beam "
+       "counts; "
+       "0 is automatic.",
+       "32"},
       {"max_batch_tokens", &E::max_batch_tokens, kModel, FromTo(0, 16777216),
        "Most source tokens of one CTranslate2 call, padding counted, or tokens that a decode loop "
        "encodes between two steps; 0 is automatic.",

@@ -7,6 +7,7 @@
 
 namespace ct2triton {
 
+// Rows are those of a step: each beam counts.
 struct LoopState {
   size_t running = 0;      // rows in this loop
   size_t running_all = 0;  // in all loops of the model

@@ -42,12 +42,19 @@ void LoopLane::Admit(std::vector<Job>* admitted) {
     }
     group->call->times()->compute_start_ns = SteadyNow_ns();
     names = loop_->Admit(group->call->rows());
-    for (size_t i = 0; i < names.size(); ++i) places_.emplace(names[i], Place{group, i});
+    for (size_t i = 0; i < names.size(); ++i) {
+      const auto step_rows = static_cast<size_t>(group->call->rows()[i]->copies);
+      places_.emplace(names[i], Place{group, i, step_rows});
+      step_rows_ += step_rows;
+    }
     group->running = names.size();
   } catch (...) {
     for (const LoopRow name : names) {
       loop_->Remove(name);
-      places_.erase(name);
+      const auto place = places_.find(name);
+      if (place == places_.end()) continue;
+      step_rows_ -= place->second.step_rows;
+      places_.erase(place);
     }
     admitted->swap(group->jobs);
     groups_.erase(group);
@@ -58,7 +65,7 @@ void LoopLane::Admit(std::vector<Job>* admitted) {
 void LoopLane::DropCancelled() noexcept {
   for (auto it = places_.begin(); it != places_.end();) {
     const auto place = it++;
-    const auto& [group, position] = place->second;
+    const auto& [group, position, step_rows] = place->second;
     if (!group->call->Cancelled(position)) continue;
     loop_->Remove(place->first);
     group->call->FailRow(position, CancelledWhileRunning());
@@ -79,6 +86,7 @@ void LoopLane::RowEnded(LoopRow row, RowResult result) noexcept {
 
 void LoopLane::Leave(std::unordered_map<LoopRow, Place>::iterator place) noexcept {
   const auto group = place->second.group;
+  step_rows_ -= place->second.step_rows;
   places_.erase(place);
   if (--group->running == 0) groups_.erase(group);
 }
@@ -87,6 +95,7 @@ std::vector<Job> LoopLane::TakeAll() noexcept {
   std::vector<Job> jobs;
   for (const auto& [row, place] : places_) loop_->Remove(row);
   places_.clear();
+  step_rows_ = 0;
   for (Group& group : groups_) {
     group.call->KeepUnanswered();
     for (Job& job : group.jobs) {

@@ -25,6 +25,8 @@ class LoopLane : private LoopListener {
   std::vector<Job> Turn(std::vector<Job> admitted) noexcept;
 
   size_t running() const { return places_.size(); }
+  // What they are in a step: each beam counts.
+  size_t step_rows() const { return step_rows_; }
   const LoopCounters& counters() const { return loop_->counters(); }
 
  private:
@@ -36,6 +38,7 @@ class LoopLane : private LoopListener {
   struct Place {
     std::list<Group>::iterator group;
     size_t position;
+    size_t step_rows;
   };
 
   void Admit(std::vector<Job>* admitted);
@@ -48,6 +51,7 @@ class LoopLane : private LoopListener {
   const std::unique_ptr<LoopEngine> loop_;
   std::list<Group> groups_;
   std::unordered_map<LoopRow, Place> places_;
+  size_t step_rows_ = 0;
 };
 
 }  // namespace ct2triton

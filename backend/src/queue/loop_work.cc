@@ -85,9 +85,9 @@ void LoopWork::Run(int piece) noexcept {
   Lane& lane = lanes_[static_cast<size_t>(piece)];
   try {
     if (!lane.loop) lane.loop = std::make_unique<LoopLane>(model_->NewLoop());
-    const size_t before = lane.loop->running();
+    const size_t before = lane.loop->step_rows();
     auto failed = lane.loop->Turn(TakeRows(&lane));
-    running_ += lane.loop->running() - before;
+    running_ += lane.loop->step_rows() - before;
     {
       const std::lock_guard<std::mutex> lock(counters_mutex_);
       counters_[static_cast<size_t>(piece)] = lane.loop->counters();
@@ -100,7 +100,8 @@ void LoopWork::Run(int piece) noexcept {
 
 std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   if (!lane->admits) return {};
-  const LoopState state{lane->loop->running(), running_, queue_.size(), lane->lanes,
+  const LoopState state{lane->loop->step_rows(), running_,
+                        queue_.step_rows(settings_.max_rows * lanes_.size()), lane->lanes,
                         lane->steps_held};
   lane->steps_held = HoldsRows(state, settings_) ? lane->steps_held + 1 : 0;
   AdmissionBounds bounds;
@@ -127,7 +128,7 @@ void LoopWork::RunAlone(Lane* lane, std::vector<Job> jobs) noexcept {
 void LoopWork::Release(int piece) noexcept {
   Lane& lane = lanes_[static_cast<size_t>(piece)];
   lane.busy = false;
-  lane.running = lane.loop ? lane.loop->running() : 0;
+  lane.running = lane.loop ? lane.loop->step_rows() : 0;
 }
 
 bool LoopWork::Active() const noexcept { return queue_.size() > 0 || UsedLanes() > 0; }

@@ -41,9 +41,9 @@ class LoopWork : public Workload {
   struct Lane {
     std::unique_ptr<LoopLane> loop;
     std::unique_ptr<CallEngine> calls;  // for rows that the loop failed at
-    size_t running = 0;                 // as of the last turn; under the scheduler's lock
-    size_t lanes = 1;                   // loops among which the rows are divided
-    bool admits = true;                 // false: the rows are to be in fewer loops again
+    size_t running = 0;  // rows of its steps, as of the last turn; under the scheduler's lock
+    size_t lanes = 1;    // loops among which the rows are divided
+    bool admits = true;  // false: the rows are to be in fewer loops again
     size_t steps_held = 0;
     uint64_t last_turn = 0;
     bool busy = false;
@@ -62,7 +62,7 @@ class LoopWork : public Workload {
   const std::shared_ptr<Scheduler> scheduler_;
   RowQueue queue_;
   std::vector<Lane> lanes_;
-  std::atomic<size_t> running_{0};  // rows in all loops
+  std::atomic<size_t> running_{0};  // rows of the steps of all loops
   mutable std::mutex counters_mutex_;
   std::vector<LoopCounters> counters_;  // of each lane
   uint64_t turns_ = 0;

@@ -137,10 +137,13 @@ std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds) {
   std::unique_lock<std::mutex> lock(mutex_);
   std::vector<Job> rows;
   rows.reserve(std::min(bounds.rows, jobs_.size()));  // from here on nothing throws
+  size_t step_rows = 0;
   size_t tokens = 0;
   size_t cache_bytes = 0;
-  while (!jobs_.empty() && rows.size() < bounds.rows) {
+  while (!jobs_.empty() && step_rows < bounds.rows) {
     const CheckedRow& first = jobs_.front().row;
+    step_rows += static_cast<size_t>(first.copies);
+    if (!rows.empty() && step_rows > bounds.rows) break;
     tokens += first.prefix.size();
     cache_bytes += first.cache_bytes;
     if (!HasSource(rows, first.source) && !bounds.encoded(first)) {
@@ -236,6 +239,15 @@ void RowQueue::CountLimit(const CheckedRow& row, bool reached_limit) {
 size_t RowQueue::size() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return jobs_.size();
+}
+
+size_t RowQueue::step_rows(size_t most) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  size_t rows = 0;
+  for (auto job = jobs_.begin(); job != jobs_.end() && rows < most; ++job) {
+    rows += static_cast<size_t>(job->row.copies);
+  }
+  return rows;
 }
 
 size_t RowQueue::first_cache_bytes() const {

@@ -27,7 +27,7 @@ struct QueueShare {
 
 // What a loop may take at once.
 struct AdmissionBounds {
-  size_t rows = 1;
+  size_t rows = 1;         // of a step: each beam counts; one is taken whatever it has
   size_t tokens = 1;       // of sources to encode and prefixes; one row is taken whatever it has
   size_t cache_bytes = 0;  // that are free; the rows of `anyway` need not fit
   size_t anyway = 0;
@@ -61,7 +61,9 @@ class RowQueue {
   // The search of this row has reached its limit, or ended before.
   void CountLimit(const CheckedRow& row, bool reached_limit);
 
-  size_t size() const;               // jobs that wait
+  size_t size() const;  // jobs that wait
+  // What they are in a step of a loop, where each beam counts; counted up to about `most`.
+  size_t step_rows(size_t most) const;
   size_t first_cache_bytes() const;  // of the row whose turn it is, and its source; 0: none waits
   // No row comes any more; those that wait are still handed out.
   void Close() noexcept;

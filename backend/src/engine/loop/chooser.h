@@ -17,14 +17,20 @@ class Chooser {
  public:
   explicit Chooser(const DecoderModel& model) : model_(model) {}
 
-  // searches: one per row; hidden: [rows, width]; projection: one of the model's.
-  std::vector<Choice> Choose(const std::vector<const GreedySearch*>& searches, const float* hidden,
-                             const Linear& projection);
+  // What one row gets.
+  struct Found {
+    Choice choice;            // of a greedy search
+    float* logits = nullptr;  // [outputs], for a search that chooses by itself; until the next call
+  };
+  // searches: one per row, null for one that chooses by itself; hidden: [rows, width]; projection:
+  // one of the model's.
+  std::vector<Found> Choose(const std::vector<const GreedySearch*>& searches, const float* hidden,
+                            const Linear& projection);
 
  private:
-  std::vector<Choice> ChooseInProduct(const std::vector<const GreedySearch*>& searches,
-                                      const float* hidden, const ChoosingLinear& projection);
-  Choice ChooseFrom(const GreedySearch& search, float* logits, size_t outputs) const;
+  std::vector<Found> ChooseInProduct(const std::vector<const GreedySearch*>& searches,
+                                     const float* hidden, const ChoosingLinear& projection);
+  Found FoundIn(const GreedySearch* search, float* logits, size_t outputs) const;
 
   const DecoderModel& model_;
   FloatBuffer logits_;

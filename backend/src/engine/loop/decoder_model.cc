@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/loop/beam_search.h"
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/model_variables.h"
 #include "engine/loop/positions.h"
@@ -132,8 +133,14 @@ size_t DecoderModel::EncodedTokens(const CheckedRow& row) const {
   return row.source.size() + static_cast<size_t>(weights_->added_source_tokens());
 }
 
+size_t DecoderModel::CacheTokens(const CheckedRow& row) const {
+  const size_t forced = row.prefix.size() - (weights_->NeedsPrefix() ? 1 : 0);
+  return BeamSearch::SlotsFor(BeamSettings::Of(*row.search).beams, forced,
+                              static_cast<size_t>(row.limit_tokens));
+}
+
 size_t DecoderModel::CacheBytes(const CheckedRow& row) const {
-  return CachePool::BlockBytes(static_cast<size_t>(row.limit_tokens) * TokenFloats());
+  return CachePool::BlockBytes(CacheTokens(row) * TokenFloats());
 }
 
 size_t DecoderModel::SourceCacheBytes(const CheckedRow& row) const {

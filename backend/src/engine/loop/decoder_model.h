@@ -66,6 +66,8 @@ class DecoderModel {
 
   // Floats of the keys and values of one token, in all layers.
   size_t TokenFloats() const { return layers_.size() * 2 * heads_width_; }
+  // Tokens that the cache of a row holds: up to its limit, of each of its beams.
+  size_t CacheTokens(const CheckedRow& row) const;
   // What DecodeLoop::Admit takes from its pool for a row: for its own tokens up to its limit, and
   // for its source where no other row has it.
   size_t CacheBytes(const CheckedRow& row) const;

@@ -105,7 +105,10 @@ void DecoderStep::AttendToSelf(size_t index, const std::vector<StepRow>& rows) {
     float* cache = row.cache + index * row.capacity * 2 * width;
     for (size_t i = 0; i < row.count; ++i) {
       const size_t position = row.position + i;
-      std::copy(projected + width, projected + 3 * width, cache + position * 2 * width);
+      const size_t slot =
+          row.slots == nullptr ? position : static_cast<size_t>(row.slots[position]);
+      std::copy(projected + width, projected + 3 * width, cache + slot * 2 * width);
+      call.slots = row.slots;
       call.query = projected;
       call.keys = cache;
       call.values = cache + width;

@@ -20,6 +20,8 @@ struct StepRow {
   size_t capacity;           // tokens; at least position + count
   const Encoding* encoding;  // of its source
   bool wants_output;         // false: more forced tokens follow, so that nothing is chosen yet
+  // Where in the cache each token of the row lies, those to be run now too; null: in order.
+  const int32_t* slots = nullptr;
 };
 
 // Runs tokens of many rows through a decoder at once, each row at its own position: the products

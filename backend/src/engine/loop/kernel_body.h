@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 #include "engine/loop/kernels.h"
 
@@ -73,17 +74,27 @@ KERNEL_TARGET void Softmax(float* scores, size_t count) {
   for (size_t k = 0; k < count; ++k) scores[k] *= share;
 }
 
+// Where a token lies.
+struct InOrder {
+  size_t operator()(size_t token) const { return token; }
+};
+struct BySlot {
+  const int32_t* slots;
+  size_t operator()(size_t token) const { return static_cast<size_t>(slots[token]); }
+};
+
 // `Blocks` registers of a head's output at once: the values of a token are read in order.
-template <typename Lanes, size_t Blocks>
-KERNEL_TARGET void WeighBlocks(const float* weights, const float* values, size_t stride,
-                               size_t tokens, float* out) {
+template <typename Lanes, size_t Blocks, typename Place>
+KERNEL_TARGET void WeighBlocks(const AttentionCall& call, Place place, const float* weights,
+                               const float* values, float* out) {
   typename Lanes::Register sums[Blocks];
   for (auto& sum : sums) sum = Lanes::Set(0);
-  for (size_t t = 0; t < tokens; ++t, values += stride) {
+  for (size_t t = 0; t < call.tokens; ++t) {
+    const float* value = values + place(t) * call.stride;
     const auto weight = Lanes::Set(weights[t]);
     for (size_t block = 0; block < Blocks; ++block) {
-      const auto value = Lanes::Load(values + block * Lanes::kWidth);
-      sums[block] = Lanes::MultiplyAdd(weight, value, sums[block]);
+      sums[block] =
+          Lanes::MultiplyAdd(weight, Lanes::Load(value + block * Lanes::kWidth), sums[block]);
     }
   }
   for (size_t block = 0; block < Blocks; ++block) {
@@ -92,22 +103,22 @@ KERNEL_TARGET void WeighBlocks(const float* weights, const float* values, size_t
 }
 
 // The sum of the values of one head, each times its weight.
-template <typename Lanes>
-KERNEL_TARGET void Weigh(const float* weights, const float* values, size_t stride, size_t tokens,
-                         size_t head_dim, float* out) {
+template <typename Lanes, typename Place>
+KERNEL_TARGET void Weigh(const AttentionCall& call, Place place, const float* weights,
+                         const float* values, float* out) {
   constexpr size_t kBlocks = 4;
   size_t i = 0;
-  for (; i + kBlocks * Lanes::kWidth <= head_dim; i += kBlocks * Lanes::kWidth) {
-    WeighBlocks<Lanes, kBlocks>(weights, values + i, stride, tokens, out + i);
+  for (; i + kBlocks * Lanes::kWidth <= call.head_dim; i += kBlocks * Lanes::kWidth) {
+    WeighBlocks<Lanes, kBlocks>(call, place, weights, values + i, out + i);
   }
-  for (; i + Lanes::kWidth <= head_dim; i += Lanes::kWidth) {
-    WeighBlocks<Lanes, 1>(weights, values + i, stride, tokens, out + i);
+  for (; i + Lanes::kWidth <= call.head_dim; i += Lanes::kWidth) {
+    WeighBlocks<Lanes, 1>(call, place, weights, values + i, out + i);
   }
-  if (i == head_dim) return;
-  const size_t rest = head_dim - i;
+  if (i == call.head_dim) return;
+  const size_t rest = call.head_dim - i;
   auto sum = Lanes::Set(0);
-  for (size_t t = 0; t < tokens; ++t) {
-    const auto value = Lanes::LoadPart(values + t * stride + i, rest);
+  for (size_t t = 0; t < call.tokens; ++t) {
+    const auto value = Lanes::LoadPart(values + place(t) * call.stride + i, rest);
     sum = Lanes::MultiplyAdd(Lanes::Set(weights[t]), value, sum);
   }
   float sums[Lanes::kWidth];
@@ -115,11 +126,11 @@ KERNEL_TARGET void Weigh(const float* weights, const float* values, size_t strid
   std::copy(sums, sums + rest, out + i);
 }
 
-template <typename Lanes>
-KERNEL_TARGET void Attend(const AttentionCall& call) {
+template <typename Lanes, typename Place>
+KERNEL_TARGET void AttendAt(const AttentionCall& call, Place place) {
   // Token by token, since the keys of all heads of a token lie together.
   for (size_t t = 0; t < call.tokens; ++t) {
-    const float* key = call.keys + t * call.stride;
+    const float* key = call.keys + place(t) * call.stride;
     const size_t distance = std::min(call.tokens - 1 - t, call.last_distance);
     for (size_t h = 0; h < call.heads; ++h) {
       const size_t offset = h * call.head_dim;
@@ -131,8 +142,17 @@ KERNEL_TARGET void Attend(const AttentionCall& call) {
   for (size_t h = 0; h < call.heads; ++h) {
     float* weights = call.scores + h * call.tokens;
     Softmax<Lanes>(weights, call.tokens);
-    Weigh<Lanes>(weights, call.values + h * call.head_dim, call.stride, call.tokens, call.head_dim,
+    Weigh<Lanes>(call, place, weights, call.values + h * call.head_dim,
                  call.out + h * call.head_dim);
+  }
+}
+
+template <typename Lanes>
+KERNEL_TARGET void Attend(const AttentionCall& call) {
+  if (call.slots == nullptr) {
+    AttendAt<Lanes>(call, InOrder());
+  } else {
+    AttendAt<Lanes>(call, BySlot{call.slots});
   }
 }
 

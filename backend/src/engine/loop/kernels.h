@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,12 @@ namespace ct2triton {
 // Attention of one query to the keys and values of one row. Every row has its own, so rows of
 // different lengths need neither padding nor masks.
 struct AttentionCall {
-  const float* query;   // [heads, head_dim]
-  const float* keys;    // token t: keys + t * stride, [heads, head_dim]
-  const float* values;  // token t: values + t * stride, [heads, head_dim]
-  size_t stride;        // floats from one token to the next
-  size_t tokens;        // at least 1
+  const float* query;    // [heads, head_dim]
+  const float* keys;     // token t: keys + t * stride, [heads, head_dim]
+  const float* values;   // token t: values + t * stride, [heads, head_dim]
+  size_t stride;         // floats from one token to the next
+  const int32_t* slots;  // token t lies at slots[t] instead of t; null: in order
+  size_t tokens;         // at least 1
   size_t heads;
   size_t head_dim;
   float scale;           // of the products of query and keys

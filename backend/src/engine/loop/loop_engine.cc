@@ -22,8 +22,8 @@ constexpr size_t kKeptCacheBytes = size_t{64} << 20;
 std::string Describe(const TrialReport& trial) {
   std::ostringstream text;
   text << "trial of " << trial.tokens << " tokens: logits within " << std::setprecision(2)
-       << trial.largest_error << " (allowed " << trial.tolerance << "), " << trial.ns / 1'000'000
-       << " ms";
+       << trial.largest_error << " (allowed " << trial.tolerance << "), scores of beams within "
+       << trial.beams.largest_error << ", " << trial.ns / 1'000'000 << " ms";
   return text.str();
 }
 

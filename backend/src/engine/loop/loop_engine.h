@@ -39,7 +39,7 @@ struct LoopCounters {
   uint64_t encode_ns = 0;         // keys and values of the sources included
   uint64_t shared_encodings = 0;  // rows that took the encoding of another row
   uint64_t steps = 0;
-  uint64_t step_rows = 0;    // sum over the steps of the rows that took part
+  uint64_t step_rows = 0;    // sum over the steps of the rows that took part; each beam counts
   uint64_t step_tokens = 0;  // tokens fed, forced ones included
   uint64_t step_ns = 0;
   uint64_t joined_rows = 0;  // that were admitted while others ran
@@ -63,9 +63,10 @@ class LoopEngine {
   // fails: no row was admitted then.
   virtual std::vector<LoopRow> Admit(const std::vector<const CheckedRow*>& rows) = 0;
 
-  // Gives every running row its next token; a row with many forced tokens may need some steps
-  // before. Throws as Admit does: every row is then as it was before the step, and nothing was
-  // reported. The caller may step again, or remove rows and admit them again.
+  // Gives running rows their next token: every light one, while heavy ones take turns
+  // (step_budget.h). A row with many forced tokens may need some steps before. Throws as Admit
+  // does: every row is then as it was before the step, and nothing was reported. The caller may
+  // step again, or remove rows and admit them again.
   virtual void Step(LoopListener* listener) = 0;
 
   // Removes a row that nobody waits for any more. Unknown names, of ended rows, are ignored.

@@ -5,11 +5,12 @@ namespace ct2triton {
 
 namespace {
 
-// What is left of the options of a greedy search without those that the loop obeys, or that change
+// What is left of the options of a search without those that the loop obeys, or that change
 // nothing in it. An option that is new to the loop stays.
 DecodingOptions WithoutKnown(DecodingOptions options) {
   const DecodingOptions defaults;
   options.beam_size = defaults.beam_size;
+  options.num_hypotheses = defaults.num_hypotheses;
   options.patience = defaults.patience;
   options.length_penalty = defaults.length_penalty;
   options.repetition_penalty = defaults.repetition_penalty;
@@ -36,8 +37,9 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
 
 std::optional<std::string> WhyNotLoop(const Search& search, const Weights& weights) {
   const DecodingOptions& options = search.options();
-  if (options.beam_size != 1) return "beam_size is not 1";
-  if (options.num_hypotheses != 1) return "num_hypotheses is not 1";
+  if (options.beam_size == 1 && options.num_hypotheses != 1) {
+    return "num_hypotheses is not 1 at a beam_size of 1";
+  }
   if (!search.Deterministic()) return "it samples";
   if (options.return_alternatives) return "return_alternatives is on";
   if (options.prefix_bias_beta != 0) return "prefix_bias_beta is not 0";

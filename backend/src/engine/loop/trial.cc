@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/loop/beam_trial.h"
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/decoder_model.h"
 #include "engine/loop/decoder_step.h"
@@ -48,6 +49,7 @@ class Trial {
     MakeRows();
     AskCTranslate2();
     for (size_t step = 0; !Ended(); ++step) Step(step);
+    report_.beams = TryBeams(model_, report_.tolerance);
     report_.ns = SteadyNow_ns() - start_ns;
     return report_;
   }
@@ -239,8 +241,9 @@ void Trial::RequireWithin(const char* what, double error) const {
 TrialReport TryDecoder(const DecoderModel& model) {
   try {
     return Trial(model).Run();
-  } catch (const Error&) {
-    throw;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnsupported) throw;
+    Refuse(error.what());
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {

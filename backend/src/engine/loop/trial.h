@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/loop/beam_trial.h"
+
 namespace ct2triton {
 
 class DecoderModel;
@@ -14,7 +16,8 @@ struct TrialReport {
   float largest_error = 0;  // of the logits of a token: their root mean square difference from
                             // CTranslate2's, as a share of the standard deviation of those
   float tolerance = 0;      // what it may be
-  uint64_t ns = 0;          // that the trial took, CTranslate2's part included
+  BeamTrialReport beams;
+  uint64_t ns = 0;  // that the trial took, CTranslate2's part included
 };
 
 // Holds a decoder against CTranslate2 on the model itself, before any row is decoded with it: some
@@ -22,7 +25,7 @@ struct TrialReport {
 // CTranslate2's own answers. The logits of every token must agree: with float32 weights within
 // 0.001, and the most probable token must be the same, or as probable within that; with narrower
 // weights, where last bits tip over roundings, within 0.05. The projection of the vocabulary map
-// must agree with the whole one.
+// must agree with the whole one. Then a search of two beams is tried (beam_trial.h).
 //
 // It computes with as many threads as the calling thread may use (thread_scope.h), and costs one
 // call of CTranslate2 of 3 rows and 5 steps, 3 encodings and 6 steps of the loop.

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/loop/beam_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace ct2triton {
+namespace {
+
+// CTranslate2's score of a beam that must not be chosen.
+constexpr float kPushedBack = -1e10F;
+
+// Scores that are no numbers would break the sort.
+float Sortable(float score) {
+  return std::isnan(score) ? std::numeric_limits<float>::lowest() : score;
+}
+
+std::vector<BeamSearch::Hypothesis> BestFirst(std::vector<BeamSearch::Hypothesis> finished,
+                                              const TokenRules& rules, size_t wanted) {
+  for (auto& hypothesis : finished) {
+    hypothesis.score = Sortable(rules.Normalized(hypothesis.score, hypothesis.outputs.size()));
+  }
+  std::vector<size_t> order(finished.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&finished](size_t a, size_t b) { return finished[a].score > finished[b].score; });
+  order.resize(std::min(wanted, order.size()));
+  std::vector<BeamSearch::Hypothesis> best;
+  for (const size_t i : order) best.push_back(std::move(finished[i]));
+  return best;
+}
+
+}  // namespace
+
+BeamSettings BeamSettings::Of(const Search& search) {
+  const DecodingOptions& options = search.options();
+  BeamSettings settings;
+  settings.beams = static_cast<size_t>(options.beam_size);
+  settings.hypotheses = static_cast<size_t>(options.num_hypotheses);
+  settings.most_finished = static_cast<size_t>(
+      std::round(static_cast<float>(options.beam_size) * static_cast<float>(options.patience)));
+  settings.ends_early = options.length_penalty == 0;
+  return settings;
+}
+
+BeamSearch::BeamSearch(std::shared_ptr<const TokenRules> rules, const BeamSettings& settings,
+                       const Outputs& forced, size_t limit)
+    : rules_(std::move(rules)),
+      settings_(settings),
+      forced_(forced.size()),
+      limit_(limit),
+      beams_{{forced, {}, 0}} {}
+
+size_t BeamSearch::SlotsFor(size_t beams, size_t forced, size_t limit) {
+  const size_t shared = std::min(1 + forced, limit);
+  return shared + beams * (limit - shared);
+}
+
+// Before the first choice CTranslate2 has as many beams as later: while tokens are forced, all but
+// one are pushed back.
+std::vector<BeamScores> BeamSearch::ScoresOf(const std::vector<float*>& log_probabilities) const {
+  std::vector<BeamScores> scores;
+  for (size_t i = 0; i < beams_.size(); ++i) {
+    scores.push_back({log_probabilities[i], beams_[i].score});
+  }
+  if (IsFirstChoice() && forced_ > 0) {
+    scores.resize(settings_.beams, {log_probabilities.front(), kPushedBack});
+  }
+  return scores;
+}
+
+void BeamSearch::Choose(const std::vector<float*>& logits, size_t outputs,
+                        const LogSoftmax& log_softmax) {
+  for (size_t i = 0; i < beams_.size(); ++i) {
+    rules_->Apply(beams_[i].outputs, logits[i]);
+    log_softmax.Apply(logits[i], outputs);
+  }
+  auto candidates = TopCandidates(ScoresOf(logits), outputs, 2 * settings_.beams);
+  if (IsFirstChoice()) {
+    for (size_t k = 0; k < candidates.size(); ++k) {
+      candidates[k].beam = 0;  // the others are its copies
+      if (k > 0 && forced_ > 0 && rules_->IsEnd(candidates[k].output)) {
+        candidates[k] = {kPushedBack, 0, 0};
+      }
+    }
+  }
+  Next next;
+  const std::vector<size_t> active = Finish(candidates, &next);
+  if (!next.ends) {
+    std::vector<Candidate> chosen;
+    for (const size_t k : active) {
+      chosen.push_back(candidates[k]);
+      next.beams.push_back({WithOutput(candidates[k]), {}, candidates[k].score});
+    }
+    GiveSlots(chosen, &next.beams);
+  }
+  finished_.reserve(finished_.size() + next.finished.size());  // Accept must not fail
+  next_ = std::move(next);
+}
+
+// Notes what ends at this step, and whether the search does. Returns the candidates to go on with.
+std::vector<size_t> BeamSearch::Finish(const std::vector<Candidate>& candidates, Next* next) const {
+  const bool at_limit = length() + 1 >= limit_;
+  std::vector<size_t> active;
+  size_t reserve = settings_.beams;  // the next candidate that may step in
+  next->top_ended = top_ended_;
+  for (size_t k = 0; k < settings_.beams; ++k) {
+    size_t goes_on = k;
+    if (at_limit || rules_->IsEnd(candidates[k].output)) {
+      next->top_ended |= k == 0;
+      next->finished.push_back({WithOutput(candidates[k]), candidates[k].score});
+      while (reserve < candidates.size() && rules_->IsEnd(candidates[reserve].output)) ++reserve;
+      if (reserve < candidates.size()) goes_on = reserve++;
+    }
+    active.push_back(goes_on);
+  }
+  const size_t finished = finished_.size() + next->finished.size();
+  next->ends =
+      at_limit || (settings_.ends_early ? next->top_ended && finished >= settings_.hypotheses
+                                        : finished >= settings_.most_finished);
+  return active;
+}
+
+Outputs BeamSearch::WithOutput(const Candidate& candidate) const {
+  const Outputs& before = beams_[candidate.beam].outputs;
+  Outputs outputs;
+  outputs.reserve(before.size() + 1);
+  outputs.assign(before.begin(), before.end());
+  outputs.push_back(candidate.output);
+  return outputs;
+}
+
+// The slots of the past, and a free one for the new token: the lowest, so that memory that was
+// never used stays so.
+void BeamSearch::GiveSlots(const std::vector<Candidate>& chosen, std::vector<Beam>* beams) const {
+  const size_t past = IsFirstChoice() ? 1 + forced_ : beams_.front().slots.size();
+  std::vector<char> taken(SlotsFor(settings_.beams, forced_, limit_), 0);
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    auto& slots = (*beams)[i].slots;
+    slots.resize(past + 1);
+    if (IsFirstChoice()) {
+      std::iota(slots.begin(), slots.end(), 0);
+    } else {
+      const auto& before = beams_[chosen[i].beam].slots;
+      std::copy(before.begin(), before.end(), slots.begin());
+    }
+    for (size_t t = 0; t < past; ++t) taken[static_cast<size_t>(slots[t])] = 1;
+  }
+  size_t free = 0;
+  for (Beam& beam : *beams) {
+    while (taken[free] != 0) ++free;
+    beam.slots.back() = static_cast<int32_t>(free++);
+  }
+}
+
+std::vector<BeamSearch::Hypothesis> BeamSearch::Results() const {
+  std::vector<Hypothesis> all = finished_;
+  all.insert(all.end(), next_.finished.begin(), next_.finished.end());
+  return BestFirst(std::move(all), *rules_, settings_.hypotheses);
+}
+
+std::vector<BeamSearch::Hypothesis> BeamSearch::ResultsOfForced(const TokenRules& rules,
+                                                                const BeamSettings& settings,
+                                                                const Outputs& forced) {
+  std::vector<Hypothesis> all(settings.beams, {forced, kPushedBack});
+  all.front().score = 0;
+  return BestFirst(std::move(all), rules, settings.hypotheses);
+}
+
+void BeamSearch::Accept() noexcept {
+  for (Hypothesis& hypothesis : next_.finished) finished_.push_back(std::move(hypothesis));
+  top_ended_ = next_.top_ended;
+  beams_ = std::move(next_.beams);
+  next_ = Next();
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/loop/layers.h"
+#include "engine/loop/token_rules.h"
+#include "engine/loop/top_candidates.h"
+
+namespace ct2triton {
+
+// How wide a beam search is and when it ends.
+struct BeamSettings {
+  size_t beams = 1;
+  size_t hypotheses = 1;     // wanted
+  size_t most_finished = 1;  // hypotheses at which the search ends
+  bool ends_early = false;   // it ends instead when its top beam has ended, with enough hypotheses
+
+  static BeamSettings Of(const Search& search);
+};
+
+// The state of one row's beam search. It follows CTranslate2's (src/decoding.cc) for a row that is
+// alone in its call:
+// - Of the best 2 x beams candidates the first `beams` may end: by an end token, or all of them at
+//   the limit, ended or not. In the place of one that ends goes the next candidate behind the first
+//   `beams` that is no end token; where there is none left, it goes on behind its end.
+// - Where tokens were forced, an end token that is not the best candidate of the first free step
+//   becomes token 0 with a score of -1e10.
+// - The search ends when round(beams x patience) hypotheses have ended, which a step may exceed.
+//   Without a length penalty it ends when the best candidate has ended, at this step or before, and
+//   there are as many hypotheses as wanted.
+// - A score is divided at the end, by the length with forced and end tokens. A sort that keeps no
+//   order among equals puts the best first.
+//
+// The beams share the cache of their row. A token of it is computed once and lies in a slot; each
+// beam has the slots of its own tokens in order, so that beams of one origin share their past, and
+// nothing is ever copied. A slot that no beam has any more is taken for a new token.
+class BeamSearch {
+ public:
+  struct Hypothesis {
+    Outputs outputs;  // forced and end tokens too
+    float score = 0;
+  };
+
+  // `forced`: outputs that the row begins with, fewer than `limit`.
+  BeamSearch(std::shared_ptr<const TokenRules> rules, const BeamSettings& settings,
+             const Outputs& forced, size_t limit);
+
+  // Slots that a search may need: for the token that starts the decoder and the forced ones, and
+  // for what each beam adds to them.
+  static size_t SlotsFor(size_t beams, size_t forced, size_t limit);
+
+  // Beams that decode: one until the first choice.
+  size_t beams() const { return beams_.size(); }
+  // Tokens of each beam, forced ones counted.
+  size_t length() const { return beams_.front().outputs.size(); }
+  // The output that a beam brings into the next step, and the slots of all its tokens, that one
+  // the last. Not before the first choice: forced tokens lie in order.
+  int32_t last(size_t beam) const { return beams_[beam].outputs.back(); }
+  const int32_t* slots(size_t beam) const { return beams_[beam].slots.data(); }
+
+  // Takes the logits of every beam, [outputs] each, which it changes, and decides how to go on.
+  // Nothing shows before Accept; a step that fails after this may be repeated.
+  void Choose(const std::vector<float*>& logits, size_t outputs, const LogSoftmax& log_softmax);
+  // After Choose: the search ends with it.
+  bool Ends() const { return next_.ends; }
+  // The wanted hypotheses, best first, of a search that ends. May be fewer than wanted.
+  std::vector<Hypothesis> Results() const;
+  void Accept() noexcept;
+
+  // Of a row whose forced tokens reach its limit: it ends without having run.
+  static std::vector<Hypothesis> ResultsOfForced(const TokenRules& rules,
+                                                 const BeamSettings& settings,
+                                                 const Outputs& forced);
+
+  const TokenRules& rules() const { return *rules_; }
+
+ private:
+  struct Beam {
+    Outputs outputs;
+    std::vector<int32_t> slots;
+    float score = 0;
+  };
+  struct Next {
+    std::vector<Beam> beams;
+    std::vector<Hypothesis> finished;
+    bool top_ended = false;
+    bool ends = false;
+  };
+
+  std::vector<BeamScores> ScoresOf(const std::vector<float*>& log_probabilities) const;
+  bool IsFirstChoice() const { return beams_.front().slots.empty(); }
+  std::vector<size_t> Finish(const std::vector<Candidate>& candidates, Next* next) const;
+  Outputs WithOutput(const Candidate& candidate) const;
+  void GiveSlots(const std::vector<Candidate>& chosen, std::vector<Beam>* beams) const;
+
+  std::shared_ptr<const TokenRules> rules_;
+  BeamSettings settings_;
+  size_t forced_;
+  size_t limit_;
+  std::vector<Beam> beams_;
+  std::vector<Hypothesis> finished_;
+  bool top_ended_ = false;
+  Next next_;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace ct2triton {
+
+class DecoderModel;
+
+struct BeamTrialReport {
+  size_t hypotheses = 0;    // whose scores were compared
+  float largest_error = 0;  // of a score, as a share of CTranslate2's where that is above 1
+};
+
+// Holds a short search of two beams in a loop of its own against CTranslate2's, on the model
+// itself: the scores of both hypotheses are to agree. What agrees in TryDecoder can differ here in
+// how beams share their past. It costs one call of CTranslate2 of one row, one encoding and 4
+// steps. Throws Error(kUnsupported) where the scores differ by more than the tolerance.
+BeamTrialReport TryBeams(const DecoderModel& model, float tolerance);
+
+}  // namespace ct2triton

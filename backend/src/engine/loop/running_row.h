@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "engine/loop/beam_search.h"
+#include "engine/loop/cache_pool.h"
+#include "engine/loop/chooser.h"
+#include "engine/loop/decoder_model.h"
+#include "engine/loop/decoder_step.h"
+#include "engine/loop/greedy.h"
+#include "engine/loop/loop_engine.h"
+#include "engine/loop/shared_encodings.h"
+#include "engine/loop/token_rules.h"
+#include "rows/checked_row.h"
+#include "rows/row.h"
+
+namespace ct2triton {
+
+// A row of a loop: its search, its cache, and what it brings into the next step. A step is two
+// things: Choose, which may fail and changes nothing that shows, and Accept, which cannot fail.
+class RunningRow {
+ public:
+  // Of a row's forced tokens, at most so many run in one step, so that a long prefix does not hold
+  // up the other rows.
+  static constexpr size_t kForcedTokensPerStep = 128;
+
+  // Takes the row's cache from `pool`. The model and `row` must be there as long.
+  RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& model,
+             const std::shared_ptr<const TokenRules>& rules, CachePool* pool);
+
+  LoopRow name() const { return name_; }
+  const CheckedRow& row() const { return row_; }
+  // Nothing more is to be computed: its forced tokens reach its limit, or it ended at this step.
+  bool ended() const { return result_.has_value(); }
+  void set_encoding(std::shared_ptr<const Encoding> encoding) { encoding_ = std::move(encoding); }
+
+  // What the row adds to the time of a step, in rows of one token: its beams, each with the tokens
+  // that it has to look at. Measured: a token of the past costs about 1/100 of a row.
+  double StepCost() const;
+  // It takes no part in this step.
+  void Skip() noexcept { feeding_ = 0; }
+  // Adds the tokens that it brings into the next step. Returns how many of what the step gives it
+  // will choose from: one of a greedy row, one of each beam, none while forced tokens follow.
+  size_t AddTo(std::vector<StepRow>* feed);
+  // null: beams choose by themselves.
+  const GreedySearch* greedy() const { return std::get_if<GreedySearch>(&search_); }
+  bool mapped() const { return rules().map() != nullptr; }
+  // found: what the step gave, one for each that AddTo counted; outputs: of the projection.
+  void Choose(const Chooser::Found* found, size_t outputs);
+  // What the step did becomes true, and is reported; nothing of a row that took no part.
+  void Accept(LoopListener* listener) noexcept;
+
+ private:
+  using Search = std::variant<GreedySearch, BeamSearch>;
+
+  BeamSearch* beams() { return std::get_if<BeamSearch>(&search_); }
+  const TokenRules& rules() const;
+  void ChooseGreedily(const Choice& choice);
+  RowResult ResultOf(const std::vector<BeamSearch::Hypothesis>& hypotheses, size_t steps) const;
+  int64_t AnswerId(int32_t output) const;
+  void AcceptChoice() noexcept;
+  void ReportGrowth(LoopListener* listener) noexcept;
+
+  const LoopRow name_;
+  const CheckedRow& row_;
+  const DecoderModel& model_;
+  Search search_;
+  Ids answer_;                 // of a greedy row, so far; has room for all that may come
+  size_t reported_ = 0;        // ids of the answer
+  std::vector<int32_t> feed_;  // ids of tokens that are not in the cache yet: the forced ones, then
+                               // the last one of each beam
+  size_t fed_ = 0;             // of the forced ones, so many are in the cache by now
+  size_t feeding_ = 0;         // so many more will be after this step; 0: it takes no part
+  bool has_chosen_ = false;
+  size_t position_ = 0;  // tokens in the cache
+  size_t capacity_ = 0;  // tokens that fit
+  CacheBlock cache_;
+  std::shared_ptr<const Encoding> encoding_;
+  Choice choice_;                         // of a greedy row, at this step
+  std::optional<RowResult> next_result_;  // it ends with this step
+  std::optional<RowResult> result_;
+};
+
+}  // namespace ct2triton
