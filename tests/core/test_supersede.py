@@ -118,7 +118,22 @@ def test_an_equal_row_that_runs_leaves_the_run_to_the_other(
     assert twin.answers[0][0]["grown"] == twin.answers[0][0]["ids"]
 
 
-def test_the_answer_of_a_beam_search_that_runs_is_thrown_away(translator: Any) -> None:
+def test_a_beam_search_of_a_loop_ends_at_the_next_step(engine_model: Path) -> None:
+    translator = _core.Translator(str(engine_model), {**ONE_WORKER, "decoding": "loop"})
+    before = _steps(translator)
+    with gate(held_at=10) as step:
+        older = Sender(translator, rows_of(1, first=600), {**LONG, "beam_size": 4}, "a", gate=step)
+        step.wait()
+        newer = Sender(translator, rows_of(1, first=700), SHORT, "a")
+        wait_until(lambda: translator.superseded == 1)
+    assert older.superseded()
+    assert not newer.superseded()
+    assert [report["failed_rows"] for report in translator.reports] == [1, 0]
+    assert _steps(translator) - before <= 11 + SHORT["max_decoding_length"]
+
+
+def test_the_answer_of_a_beam_search_that_runs_as_a_call_is_thrown_away(engine_model: Path) -> None:
+    translator = _core.Translator(str(engine_model), {**ONE_WORKER, "decoding": "calls"})
     with gate() as start:
         beams = {**LONG, "beam_size": 4}
         older = Sender(translator, rows_of(1, first=600), beams, "a", gate=start)
