@@ -73,6 +73,7 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
 
 
 live = partial(main, "ct2-live", "ct2_triton.live.cli")
+models = partial(main, "ct2-models", "ct2_triton.models.cli")
 prepare = partial(main, "ct2-prepare", "ct2_triton.prepare.cli")
 serve = partial(main, "ct2-serve", "ct2_triton.serve.cli")
 translate = partial(main, "ct2-translate", "ct2_triton.client.cli")

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from server.helpers import wait_until
 from support.prometheus import MISSING, binary
+from support.servers import MakeServer
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "operations.md"
@@ -95,6 +97,18 @@ def test_the_dashboard_is_written_again_as_it_is() -> None:
     before = file.read_bytes()
     _run(_command("python"))
     assert file.read_bytes() == before
+
+
+@pytest.mark.server
+def test_models_are_listed_shown_and_verified(tmp_path: Path, make_server: MakeServer) -> None:
+    prepare(PrepareOptions("demo", tmp_path / "model_repository"))
+    server = make_server(tmp_path / "model_repository")
+    address = server.http_url.removeprefix("http://")
+    listed = _run(_command("ct2-models list").replace("localhost:8000", address), tmp_path)
+    assert "1 READY" in listed
+    shown = _run(_command("ct2-models show"), tmp_path)
+    assert "license: apache-2.0" in shown
+    assert shown.endswith("demo: whole\n")
 
 
 def test_every_alert_is_listed() -> None:

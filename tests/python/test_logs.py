@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 COMMANDS = Path(sys.executable).parent
-PROGRAMS = ("ct2-serve", "ct2-translate", "ct2-prepare", "ct2-bench")
+PROGRAMS = ("ct2-serve", "ct2-translate", "ct2-prepare", "ct2-bench", "ct2-models")
 
 
 def _run(

@@ -42,6 +42,23 @@ std::map<std::string, std::string> ParseManifestFiles(std::string_view json) {
   throw Error(ErrorCode::kInvalidArgument, "ct2_model.json lists no files");
 }
 
+std::string DescribeOrigin(std::string_view json) {
+  try {
+    const auto root = nlohmann::json::parse(json);
+    const auto& source = root.at("source");
+    std::string text = Quote(source.at("id").get<std::string>(), 200);
+    for (const char* name : {"revision", "commit"}) {
+      const auto& value = source.at(name);
+      if (!value.is_null())
+        text += std::string(", ") + name + " " + Quote(value.get<std::string>(), 80);
+    }
+    return text + ", " + root.at("conversion").at("quantization").get<std::string>();
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "ct2_model.json cannot be read: " + Quote(error.what(), 200));
+  }
+}
+
 TargetIds ParseTargetIds(std::string_view json) {
   TargetIds targets;
   try {

@@ -27,6 +27,10 @@ ModelFileConfig ParseModelFileConfig(std::string_view json);
 // path, relative to the model's folder. Throws Error(kInvalidArgument) if it lists none.
 std::map<std::string, std::string> ParseManifestFiles(std::string_view json);
 
+// For the log: "facebook/nllb-200-distilled-600M, commit 1234abcd, int8", as the manifest of a
+// prepared model says. Throws Error(kInvalidArgument) where it does not say it.
+std::string DescribeOrigin(std::string_view json);
+
 // The ids that name the target language of a row, by the language's own code: the first of those
 // that begin TARGET_PREFIX, or else the one that stands in the source.
 struct TargetIds {

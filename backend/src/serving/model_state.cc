@@ -3,7 +3,12 @@
 
 #include <malloc.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
 #include "config/auto_complete.h"
+#include "config/model_files.h"
 #include "config/tensor_table.h"
 #include "serving/file_check.h"
 #include "triton/guard.h"
@@ -21,6 +26,17 @@ ModelConfig ReadConfig(TRITONBACKEND_Model* model) {
     }
   }
   return ParseModelConfig(ModelConfigJson(model));
+}
+
+// Where a prepared model comes from; nothing of one that ct2-prepare did not write.
+std::string OriginOf(const std::string& model_folder) {
+  std::ifstream file(std::filesystem::path(model_folder) / "ct2_model.json");
+  if (!file) return "";
+  try {
+    return ", made of " + DescribeOrigin(std::string{std::istreambuf_iterator<char>(file), {}});
+  } catch (const Error& error) {
+    return std::string(", of unknown origin: ") + error.what();
+  }
 }
 
 void RequireWideIds(const std::vector<TensorSpec>& tensors, const std::vector<TensorRule>& rules,
@@ -67,7 +83,7 @@ ModelState::ModelState(TRITONBACKEND_Model* model)
       metrics_(ModelFolder(model), name_, version_) {
   if (config_.engine.verify_files) VerifyFiles(ModelFolder(model));
   for (const std::string& warning : config_.warnings) LogWarning((label_ + ": " + warning).c_str());
-  LogInfo(label_ + ": loading '" + directory_ + "'");
+  LogInfo(label_ + ": loading '" + directory_ + "'" + OriginOf(ModelFolder(model)));
 }
 
 ModelState::~ModelState() {

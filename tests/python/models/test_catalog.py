@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ct2-models` on repositories, and beside a real server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.prepare import PrepareOptions, prepare
+from support.repository import write_model
+from support.servers import MakeServer
+from support.tiny import tiny_checkpoint
+
+COMMAND = Path(sys.executable).parent / "ct2-models"
+
+
+def _run(repository: Path, *arguments: str, code: int = 0) -> str:
+    result = subprocess.run(
+        [COMMAND, *arguments, "--model-repository", repository],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == code, result.stdout + result.stderr
+    return result.stdout if code == 0 or result.stdout else result.stderr
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory, nllb_engine_model: Path) -> Path:
+    """The demo, a converted checkpoint, a model by hand and a folder that is none."""
+    folder = tmp_path_factory.mktemp("repository")
+    prepare(PrepareOptions("demo", folder))
+    prepare(PrepareOptions(str(tiny_checkpoint("m2m100")), folder, quantization="float32"))
+    written = write_model(folder, "by-hand", nllb_engine_model)
+    (written / "3").mkdir()
+    (folder / "notes").mkdir()
+    return folder
+
+
+def test_list_has_a_line_for_each_model(repository: Path) -> None:
+    header, *lines = (line.split() for line in _run(repository, "list").splitlines())
+    assert header == ["model", "versions", "source", "revision", "weights", "licence", "server"]
+    checkpoint = tiny_checkpoint("m2m100")
+    assert lines == [
+        ["by-hand", "1,", "3", "not", "prepared", "-", "-", "-", "-"],
+        ["demo", "1", "demo", "-", "int8", "apache-2.0", "-"],
+        [checkpoint.name, "1", str(checkpoint), "-", "float32", "-", "-"],
+    ]
+
+
+def test_show_has_the_whole_record(repository: Path) -> None:
+    text = _run(repository, "show", "demo")
+    record = json.loads((repository / "demo" / "ct2_model.json").read_text())
+    lines = text.splitlines()
+    assert lines[:3] == ["name: demo", f"folder: {repository / 'demo'}", "model_versions: 1"]
+    for line in (
+        "  id: demo",
+        "  license: apache-2.0",
+        "  quantization: int8",
+        f"  ctranslate2: {record['versions']['ctranslate2']}",
+        f"  decoded_rows: {record['verification']['decoded_rows']}",
+        f"files: {len(record['files'])}",
+    ):
+        assert line in lines
+    shown = json.loads(_run(repository, "show", "demo", "--json"))
+    assert shown["verification"] == record["verification"]
+    assert shown["versions"] == record["versions"]
+
+
+def test_an_unknown_model_is_told_with_the_nearest(repository: Path, tmp_path: Path) -> None:
+    text = _run(repository, "show", "dema", code=1)
+    assert text == "ct2-models: there is no model 'dema'; there is: demo\n"
+    nowhere = tmp_path / "nowhere"
+    assert _run(nowhere, "list", code=1) == f"ct2-models: there is no model repository {nowhere}\n"
+    assert _run(tmp_path, "list").split()[0] == "model"
+
+
+def test_verify_finds_damage_and_goes_on(repository: Path, tmp_path: Path) -> None:
+    assert _run(repository, "verify").splitlines() == [
+        "by-hand: not prepared by ct2-prepare: nothing to hold it against",
+        "demo: whole",
+        f"{tiny_checkpoint('m2m100').name}: whole",
+    ]
+    copy = tmp_path / "copy"
+    prepare(PrepareOptions("demo", copy, name="a"))
+    prepare(PrepareOptions("demo", copy, name="b"))
+    weights = copy / "a" / "1" / "model" / "model.bin"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    damaged, whole = _run(copy, "verify", code=1).splitlines()
+    assert damaged.startswith("a: ")
+    assert "1/model/model.bin has other bytes" in damaged
+    assert whole == "b: whole"
+
+
+@pytest.mark.server
+def test_a_server_says_what_it_has_loaded(tmp_path: Path, make_server: MakeServer) -> None:
+    prepare(PrepareOptions("demo", tmp_path, name="served"))
+    prepare(PrepareOptions("demo", tmp_path, name="left-out"))
+    server = make_server(
+        tmp_path, server_arguments=["--model-control-mode=explicit", "--load-model=served"]
+    )
+    address = server.http_url.removeprefix("http://")
+    lines = [line.split() for line in _run(tmp_path, "list", "--server", address).splitlines()]
+    assert [line[-2:] for line in lines[1:]] == [["apache-2.0", "-"], ["1", "READY"]]
+    shown = json.loads(_run(tmp_path, "show", "served", "--json", "--server", address))
+    assert shown["server"] == {"1": "READY"}
+    assert "int8" in _origin(server.log_text())
+    server.stop()
+    text = _run(tmp_path, "list", "--server", address, code=1)
+    assert text == f"ct2-models: no Triton server answers at http://{address}\n"
+
+
+def _origin(log: str) -> str:
+    """What the load log says of where the model comes from."""
+    (line,) = [line for line in log.splitlines() if ", made of " in line]
+    return line.partition(", made of ")[2]
+
+
+@pytest.mark.server
+def test_the_load_log_names_source_and_revision(tmp_path: Path, make_server: MakeServer) -> None:
+    model = prepare(PrepareOptions("demo", tmp_path))
+    manifest = model.directory / "ct2_model.json"
+    record = json.loads(manifest.read_text())
+    record["source"] |= {"id": "owner/name", "revision": "main", "commit": "0123456789abcdef"}
+    manifest.write_text(json.dumps(record))
+    log = make_server(tmp_path).log_text().replace('\\"', '"')
+    assert _origin(log).startswith('"owner/name", revision "main", commit "0123456789abcdef", int8')
