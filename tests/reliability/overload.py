@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,10 @@ WORKERS = {"inter_threads": 2}
 CLIENTS_FOR_ALL = 32  # keep them busy
 UNLIMITED, LIMITED = "unlimited", "limited"
 # What may wait is what Triton's queue holds, plus the rows that the backend has taken from it.
+MOST_WAITING = 64
 _LIMITED_BATCHING = (
-    "max_batch_size: 256\ndynamic_batching { default_queue_policy { max_queue_size: 64 } }\n"
+    "max_batch_size: 256\ndynamic_batching { default_queue_policy { "
+    f"max_queue_size: {MOST_WAITING} }} }}\n"
 )
 
 
@@ -44,8 +46,12 @@ def write_overload_repository(repository: Path, engine_model: Path, decoding: st
     """Writes a model without any limit on what waits, and one with."""
     settings = {**WORKERS, "decoding": decoding}
     write_model(repository, UNLIMITED, engine_model, configs.plain(**settings))
-    limited = configs.plain(batching=_LIMITED_BATCHING, max_queued_rows=64, **settings)
-    write_model(repository, LIMITED, engine_model, limited)
+    write_model(repository, LIMITED, engine_model, limited_config(**settings))
+
+
+def limited_config(**settings: Any) -> str:
+    """The config.pbtxt of a model of which few requests may wait."""
+    return configs.plain(batching=_LIMITED_BATCHING, max_queued_rows=MOST_WAITING, **settings)
 
 
 @dataclass
@@ -118,6 +124,22 @@ class Load:
                 time.sleep(ahead)
 
         return self._run(seconds, pace)
+
+    def burst(self, requests: int, refused: int, then: Callable[[], object]) -> LoadReport:
+        """So many requests at once; `then` once as many have been refused."""
+        report = self.report
+        report.start_mib = observe.resident_mib(self._server)
+        with fuzz_grpc.open_channel(self._server.grpc_url) as channel:
+            for _ in range(requests):
+                self._send(channel, report.offered)
+                report.offered += 1
+            observe.wait_until(
+                lambda: report.answered["UNAVAILABLE"] >= refused, f"{refused} refusals"
+            )
+            then()
+            observe.wait_until(lambda: self._in_flight == 0, "all requests to be answered")
+        report.peak_mib = report.end_mib = observe.resident_mib(self._server)
+        return report
 
     def _run(self, seconds: float, pace: Any) -> LoadReport:
         report = self.report

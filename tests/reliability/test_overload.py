@@ -12,18 +12,23 @@ from ct2_triton.serve import TritonServer
 from reliability import observe
 from reliability.overload import (
     CLIENTS_FOR_ALL,
-    LIMITED,
+    MOST_WAITING,
     UNLIMITED,
     Load,
     LoadReport,
     distinct_rows,
+    limited_config,
     write_overload_repository,
 )
-from server.helpers import Ids, Reference
+from server.helpers import Connection, Ids, Reference
+from server.moments import in_backend
+from support.endless import ALLOWS_ENDLESS, ENDLESS, endless_model
+from support.repository import write_model
 from support.servers import ServerStack
 
 pytestmark = pytest.mark.server
 
+HELD = "held"
 SECONDS = 4.0
 MOST_MIB = 150.0
 
@@ -38,6 +43,10 @@ def overloaded(
 ) -> Iterator[TritonServer]:
     repository = tmp_path_factory.mktemp("overloaded")
     write_overload_repository(repository, nllb_engine_model, request.param)
+    held = limited_config(
+        inter_threads=1, max_batch_rows=1, decoding=request.param, **ALLOWS_ENDLESS
+    )
+    write_model(repository, HELD, endless_model(), held)
     with ServerStack() as stack:
         yield stack.start(repository)
 
@@ -65,9 +74,15 @@ def test_ten_times_the_clients(overloaded: TritonServer, rows: Rows) -> None:
     all_is_well(overloaded, UNLIMITED, report)
 
 
-def test_ten_times_the_rate(overloaded: TritonServer, rows: Rows) -> None:
-    """An open loop: what does not fit into the queue is refused, all else is answered."""
-    usual = Load(overloaded, UNLIMITED, rows).closed_loop(CLIENTS_FOR_ALL, SECONDS / 2)
-    report = Load(overloaded, LIMITED, rows).open_loop(10 * usual.rate, SECONDS)
-    assert report.answered["UNAVAILABLE"] > report.answered["OK"] > 0
-    all_is_well(overloaded, LIMITED, report)
+def test_more_than_may_wait_is_refused(overloaded: TritonServer, rows: Rows) -> None:
+    """The worker is held meanwhile. What does not fit into the queues is refused, at once."""
+    connection = Connection(overloaded.grpc_url)
+    row, prefix, _ = rows[0]
+    endless = in_backend(connection, HELD, row, prefix, "endless", **ENDLESS)
+    # Of Triton's queue, a batch is with the thread that hands it over, and another in the backend.
+    most = 4 * MOST_WAITING
+    report = Load(overloaded, HELD, rows).burst(2 * most, most, then=endless.cancel)
+    assert report.answered["UNAVAILABLE"] >= most
+    assert report.answered["OK"] >= MOST_WAITING
+    all_is_well(overloaded, HELD, report)
+    connection.close()

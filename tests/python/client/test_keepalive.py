@@ -98,9 +98,9 @@ async def test_a_server_with_default_ping_rules_answers_a_call_of_60_s() -> None
 
 async def test_answers_that_come_need_no_question() -> None:
     asked = asyncio.Event()
-    pulse = keepalive.Pulse(asked.set, interval_s=0.5)
+    pulse = keepalive.Pulse(asked.set, interval_s=3)  # longer than a busy machine stops
     with pulse.during_call():
-        for _ in range(120):
+        for _ in range(350):
             with pulse.during_call():
                 await asyncio.sleep(0.01)
         assert not asked.is_set()
