@@ -36,6 +36,7 @@ demo: install
 
 test: install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
   .venvs/sentencepiece-$(LITE_RELEASE)/.installed .venvs/prometheus/.installed
+	tools/browser_packages.sh
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: lint

@@ -28,7 +28,7 @@ from ct2_triton.client.connection_arguments import add_connection_arguments, cre
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.default_repository import DEFAULT_TEXT
 from ct2_triton.errors import ClientError
-from ct2_triton.live.hub import SOURCE, Hub
+from ct2_triton.live.hub import ONLY_LANGUAGE, SOURCE, Hub
 from ct2_triton.live.options import MODES, LiveOptions
 from ct2_triton.live.speakers import Speakers
 from ct2_triton.live.subtitles import KINDS, write_subtitles
@@ -188,10 +188,10 @@ async def _signal() -> None:
 
 
 def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, str]:
-    """Each name by which a viewer may ask for a language: as given, and by its code."""
+    """Each name by which a viewer may ask for a language, as given, and its code."""
     found = client.tokenizer.targets(targets)
-    codes = ["text" if language is None else language.code for language in found]
-    return {**dict(zip(targets or codes, codes, strict=True)), **{code: code for code in codes}}
+    codes = [ONLY_LANGUAGE if language is None else language.code for language in found]
+    return dict(zip(targets or codes, codes, strict=True))
 
 
 def _write_subtitles(folder: Path | None, hub: Hub, live: LiveTranslator) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.live.updates import Caption
 
+ONLY_LANGUAGE = "text"  # of a model without target languages
 SOURCE = "source"  # the language under which viewers get what was said
 
 

@@ -38,10 +38,17 @@ _MAX_UPDATE = 65_536  # characters or bytes; longer ones are refused with a reas
 _MAX_MESSAGE_BYTES = 16 * 2**20  # beyond it the connection is closed, with WebSocket's code 1009
 _HEARTBEAT_S = 20.0
 _KEY_HEADER = "Authorization"
-# The pages load nothing from anywhere else, and nothing else may frame their scripts.
+_SCRIPTS_AND_STYLE = ("captions.js", "viewer.js", "demo.js", "style.css")
+_PAGES = {
+    "/": "viewer.html",
+    "/demo": "demo.html",
+    **{f"/{name}": name for name in _SCRIPTS_AND_STYLE},
+}
+_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+# The pages load nothing from anywhere else.
 _PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
-    "script-src 'unsafe-inline'; connect-src 'self'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
+    "connect-src 'self'; img-src data:; frame-ancestors *",
     "X-Content-Type-Options": "nosniff",
 }
 _EVENTS_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
@@ -78,7 +85,8 @@ class CaptionServer:
         """
         self._hub = hub
         self._speakers = speakers
-        self._languages = {**languages, SOURCE: SOURCE}
+        codes = [*languages.values(), SOURCE]
+        self._languages = {**languages, **{code: code for code in codes}}
         self._access = access
         self._viewers = 0
         self._sockets: WeakSet[web.WebSocketResponse] = WeakSet()
@@ -88,8 +96,8 @@ class CaptionServer:
         app = web.Application()
         app.on_shutdown.append(self._close_speakers)
         get = app.router.add_get
-        get("/", _page("viewer.html"))
-        get("/demo", _page("demo.html"))
+        for path, name in _PAGES.items():
+            get(path, _page(name))
         get("/health", _health)
         get("/languages", self._get_languages)
         get("/speak", self._speak)
@@ -104,7 +112,10 @@ class CaptionServer:
 
     async def _get_languages(self, request: web.Request) -> web.Response:
         self._admit(request, self._access.viewer_key)
-        return web.json_response([*sorted({*self._languages.values()} - {SOURCE}), SOURCE])
+        names: dict[str, list[str]] = {}
+        for name, code in self._languages.items():
+            names.setdefault(code, []).append(name)
+        return web.json_response(names)
 
     async def _speak(self, request: web.Request) -> web.WebSocketResponse:
         self._admit(request, self._access.speaker_key)
@@ -201,11 +212,12 @@ class CaptionServer:
 
 
 def _page(name: str) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """Makes a handler that gives a page of this package."""
+    """Makes a handler that gives a file of the pages."""
+    content_type = _TYPES[name.rpartition(".")[2]]
     text = (files(__package__) / "pages" / name).read_text(encoding="utf-8")
 
     async def give(_: web.Request) -> web.Response:
-        return web.Response(text=text, content_type="text/html", headers=_PAGE_HEADERS)
+        return web.Response(text=text, content_type=content_type, headers=_PAGE_HEADERS)
 
     return give
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ct2_triton.client.tasks import cancel_all
-from ct2_triton.live.hub import SOURCE
+from ct2_triton.live.hub import ONLY_LANGUAGE, SOURCE
 from ct2_triton.live.updates import Caption, LiveInputError
 
 if TYPE_CHECKING:
@@ -90,7 +90,9 @@ class Speaker:
     async def _pass_on(self) -> None:
         async with aclosing(self._live.captions()) as captions:
             async for caption in captions:
-                self._hub.put(caption, caption.time or 0.0)
+                # A model without target languages has one, which viewers call "text".
+                known = caption if caption.target else replace(caption, target=ONLY_LANGUAGE)
+                self._hub.put(known, caption.time or 0.0)
                 if caption.error is not None:
                     _LOG.error("segment %s, %s: %s", caption.segment, caption.target, caption.error)
 

@@ -173,7 +173,11 @@ async def test_keys_and_the_number_of_viewers(start: Start, web: aiohttp.ClientS
         await say(speaker, segment=1, text=SENTENCE, final=True)
         assert await finals(viewer, {"deu_Latn"})
     async with web.get(f"{live.url}/languages?key=v3") as response:
-        assert await response.json() == ["deu_Latn", "fra_Latn", "source"]
+        assert await response.json() == {
+            "deu_Latn": ["de", "deu_Latn"],
+            "fra_Latn": ["fr", "fra_Latn"],
+            "source": ["source"],
+        }
     async with web.get(f"{live.url}/health") as response:
         assert await response.text() == "ok"
 

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The caption pages in a real Chromium without a screen."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from ct2_triton.live import Caption
+from ct2_triton.live.hub import SOURCE, Hub
+from ct2_triton.live.server import Access, CaptionServer
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (BROWSER and DRIVER), reason="no chromium and chromedriver: tools/browser_packages.sh"
+)
+LANGUAGES = {"de": "deu_Latn", "ar": "arb_Arab"}
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(BROWSER)
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in (
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+        "--lang=en-US", "--js-flags=--expose-gc", f"--user-data-dir={profile}",
+        "--window-size=1280,800",
+    ):  # fmt: skip
+        options.add_argument(argument)
+    service = webdriver.ChromeService(executable_path=str(DRIVER))
+    with webdriver.Chrome(options=options, service=service) as driver:
+        yield driver
+
+
+class Site:
+    """A caption server whose captions the test writes."""
+
+    def __init__(self) -> None:
+        self.hub = Hub()
+        self.port = 0
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        server = CaptionServer(self.hub, None, LANGUAGES, Access(viewer_key="k&1"))  # type: ignore[arg-type]
+        self._runner = web.AppRunner(server.application(), shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        if self._runner:
+            await self._runner.cleanup()
+
+    def put(self, segment: str, target: str, text: str, tail: str = "", **more: Any) -> None:
+        final = bool(more.get("final"))
+        caption = Caption(segment, target, text, tail, final, more.get("revision", 1), time=1.0)
+        self.hub.put(caption, 1.0)
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    made = Site()
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def until(browser: Any, script: str, wanted: Any) -> None:
+    """Waits until a script gives a value; the event loop serves the page meanwhile."""
+    for _ in range(600):
+        found = await run(browser, script)
+        if found == wanted:
+            return
+        await asyncio.sleep(0.05)
+    assert found == wanted
+
+
+async def run(browser: Any, script: str) -> Any:
+    return await asyncio.to_thread(browser.execute_script, f"return {script}")
+
+
+def lines(language: str, part: str) -> str:
+    where = f"[data-language={language}] .{part} p"
+    return f"[...document.querySelectorAll('{where}')].map((line) => line.textContent)"
+
+
+async def open_page(browser: Any, site: Site, path: str) -> None:
+    mark = "&" if "?" in path else "?"
+    await asyncio.to_thread(browser.get, f"{site.url}/{path}{mark}key=k%261")
+    await until(browser, "document.getElementById('status').textContent", "Live")
+
+
+async def test_text_appears_changes_and_settles(browser: Any, site: Site) -> None:
+    await open_page(browser, site, "?to=de,ar")
+    site.put("1", "deu_Latn", "Guten", " Tag")
+    site.put("1", "fra_Latn", "nobody asked for it")
+    await until(browser, lines("deu_Latn", "open"), ["Guten Tag"])
+    assert await run(browser, "document.querySelector('.tail').textContent") == " Tag"
+    site.put("1", "deu_Latn", "Guten Morgen", " zu", revision=2)
+    await until(browser, lines("deu_Latn", "open"), ["Guten Morgen zu"])
+    site.put("1", "deu_Latn", "Guten Morgen <b>&amp; Hallo</b>!", final=True, revision=3)
+    site.put("1", "arb_Arab", "صباح الخير!", final=True)
+    # Markup in a caption is text.
+    await until(browser, lines("deu_Latn", "settled"), ["Guten Morgen <b>&amp; Hallo</b>!"])
+    assert await run(browser, lines("deu_Latn", "open")) == []
+    await until(browser, lines("arb_Arab", "settled"), ["صباح الخير!"])
+    line = "getComputedStyle(document.querySelector('[data-language=%s] .settled p')).direction"
+    assert await run(browser, line % "arb_Arab") == "rtl"
+    assert await run(browser, line % "deu_Latn") == "ltr"
+    settled = "document.querySelector('[data-language=arb_Arab] .settled')"
+    assert await run(browser, f"{settled}.getAttribute('aria-live')") == "polite"
+    assert await run(browser, f"{settled}.parentElement.lang") == "arb-Arab"
+    # What still changes is not read out.
+    live = "document.querySelector('.open').getAttribute('aria-live')"
+    assert await run(browser, live) == "off"
+    origins = "performance.getEntriesByType('resource').map((e) => new URL(e.name).origin)"
+    assert set(await run(browser, origins)) == {site.url}
+
+
+async def test_the_page_comes_back_where_it_was(browser: Any, site: Site) -> None:
+    site.put("1", "deu_Latn", "Eins", final=True)
+    await open_page(browser, site, "?to=de")
+    await until(browser, lines("deu_Latn", "settled"), ["Eins"])
+    status = "document.getElementById('status').textContent"
+    await site.stop()
+    await until(browser, status, "Connecting again …")
+    site.put("2", "deu_Latn", "Zwei", final=True)
+    await site.start()
+    await until(browser, lines("deu_Latn", "settled"), ["Eins", "Zwei"])
+    # Another event at the same place: the page begins anew.
+    await site.stop()
+    site.hub = Hub()
+    site.put("1", "deu_Latn", "Neu", final=True)
+    await site.start()
+    await until(browser, lines("deu_Latn", "settled"), ["Neu"])
+    site.hub.end()
+    await until(browser, status, "The event is over")
+
+
+async def test_languages_and_letters_by_keyboard(browser: Any, site: Site) -> None:
+    site.put("1", "arb_Arab", "مرحبا", final=True)
+    await open_page(browser, site, "?to=de")
+    keys = webdriver.Keys
+
+    def press(*given: str) -> None:
+        actions = webdriver.ActionChains(browser)
+        actions.send_keys(*given).perform()
+
+    order = "[...document.querySelectorAll('input')].map((box) => [box.value, box.checked])"
+    assert await run(browser, order) == [
+        ["deu_Latn", True], ["arb_Arab", False], ["source", False],
+    ]  # fmt: skip
+    await asyncio.to_thread(press, keys.TAB, keys.TAB, keys.SPACE)
+    await until(browser, lines("arb_Arab", "settled"), ["مرحبا"])
+    assert "to=deu_Latn%2Carb_Arab" in await run(browser, "location.search")
+    size = "parseFloat(getComputedStyle(document.querySelector('.captions')).fontSize)"
+    before = await run(browser, size)
+    await asyncio.to_thread(press, keys.TAB, keys.TAB, keys.TAB, keys.ENTER)
+    assert await run(browser, size) == pytest.approx(1.25 * before, rel=0.01)
+
+
+async def test_many_captions_keep_the_page_small(browser: Any, site: Site) -> None:
+    """Two hours of talk, at once; the newest lines are in sight."""
+    await open_page(browser, site, "?to=de")
+    nodes: list[int] = []
+    heaps: list[float] = []
+    number = 0
+    for _ in range(3):
+        for _ in range(800):
+            number += 1
+            site.put(str(number), "deu_Latn", "Das ist ein", " Satz")
+            if number % 20 == 0:
+                await asyncio.sleep(0.001)
+            site.put(str(number), "deu_Latn", f"Satz {number}", final=True, revision=2)
+        last = "document.querySelector('.settled').lastChild?.textContent"
+        await until(browser, last, f"Satz {number}")
+        nodes.append(await run(browser, "document.querySelectorAll('*').length"))
+        heaps.append(await run(browser, "(gc(), performance.memory.usedJSHeapSize)"))
+    assert nodes[0] == nodes[1] == nodes[2] < 300
+    assert heaps[2] < 1.5 * heaps[0]
+    box = "document.querySelector('.captions')"
+    below = f"{box}.scrollHeight - {box}.scrollTop - {box}.clientHeight < 80"
+    await until(browser, below, True)
+
+
+async def test_the_demo_page_shows_delay_and_erasure(browser: Any, site: Site) -> None:
+    await open_page(browser, site, "demo")
+    site.put("1", SOURCE, "good day")
+    await until(browser, lines("source", "open"), ["good day"])
+    site.put("1", "deu_Latn", "Gute Nacht")
+    await until(browser, lines("deu_Latn", "open"), ["Gute Nacht"])
+    site.put("1", "deu_Latn", "Guten Tag", final=True, revision=2)
+    await until(browser, lines("deu_Latn", "settled"), ["Guten Tag"])
+    title = await run(browser, "document.querySelector('[data-language=deu_Latn] h2').textContent")
+    assert title.startswith("German")
+    assert "ms" in title
+    assert title.endswith("erasure 1.00")
+
+
+async def test_without_the_key_the_page_says_so(browser: Any, site: Site) -> None:
+    await asyncio.to_thread(browser.get, site.url)
+    status = "document.getElementById('status').textContent"
+    await until(browser, status, "a key is needed: ?key=, or Authorization: Bearer")
+    await open_page(browser, site, "?to=de")
+
+
+def test_every_file_of_the_pages_has_its_licence() -> None:
+    folder = Path(__file__).parents[3] / "python" / "ct2_triton" / "live" / "pages"
+    found = sorted(folder.iterdir())
+    assert len(found) >= 6
+    assert all("SPDX-License-Identifier" in file.read_text()[:200] for file in found)
