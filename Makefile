@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo     set up, prepare a model, start the real tritonserver, translate into 6 languages, stop
+# make live-demo  live captions in the browser, for a minute; ends with a table of flicker and lag
 # make test     set up, run all tests
 # make check    the linters, and the tests of everyday work: less than three minutes
 # make install  set up only: .venv with the package (editable) and everything tests and demo need
@@ -27,12 +28,16 @@ EXTRAS := client,server,convert,live,bench,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
   $(shell find backend third_party -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 
-.PHONY: install demo test check lint asan tsan fuzz clean distclean
+.PHONY: install demo live-demo test check lint asan tsan fuzz clean distclean
 
 install: .venv/.installed
 
 demo: install
 	$(BIN)/python tools/demo.py
+
+live-demo: install
+	$(BIN)/python tools/live_demo.py
+	$(BIN)/ct2-bench live --speakers 4 --seconds 10
 
 test: install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
   .venvs/sentencepiece-$(LITE_RELEASE)/.installed .venvs/prometheus/.installed

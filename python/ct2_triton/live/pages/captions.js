@@ -15,7 +15,8 @@ function directionOf(code) {
 function nameOf(code) {
   if (code === "source") return "As spoken";
   try {
-    return new Intl.DisplayNames(navigator.languages, { type: "language" }).of(code.replace("_", "-"));
+    return new Intl.DisplayNames(navigator.languages, { type: "language" }).of(
+      code.replace("_Latn", "").replace("_", "-"));
   } catch {
     return code;
   }
