@@ -8,6 +8,7 @@ PYTHONPATH=tests python tests/core/compare_segmenters.py
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -58,7 +59,7 @@ def main() -> None:
                 verdict(cut(language, text), [piece.strip() for piece in wanted])
                 for language, text, wanted in all_texts
             )
-            print(f"{name}, {kind} texts: {dict(verdicts)}")
+            sys.stdout.write(f"{name}, {kind} texts: {dict(verdicts)}\n")
 
 
 if __name__ == "__main__":

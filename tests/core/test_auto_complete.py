@@ -142,3 +142,23 @@ def test_text_that_is_no_configuration(text: str) -> None:
     ) as caught:
         _core.auto_complete(text)
     assert caught.value.code == "internal"
+
+
+def test_a_model_that_names_text_input_gets_the_tensors_of_text() -> None:
+    full = completed({"name": "m", "input": [{"name": "text_input"}], "max_batch_size": 8})
+    assert [(one["name"], one["data_type"], one["dims"]) for one in full["input"]] == [
+        ("text_input", "TYPE_STRING", [1])
+    ]
+    assert [one["name"] for one in full["output"]] == [
+        "text_output",
+        "score",
+        "finish_reason",
+        "num_input_tokens",
+        "num_output_tokens",
+    ]
+
+
+def test_ids_and_text_are_not_mixed() -> None:
+    mixed = {"name": "m", "input": [{"name": "text_input"}, {"name": "INPUT_IDS"}]}
+    with pytest.raises(_core.Error, match='input "INPUT_IDS" is not known; known are text_input'):
+        completed(mixed)

@@ -91,7 +91,7 @@ LAYERS: dict[str, set[str]] = {
     "triton": {"config/", "metrics/", "rows/", "engine/device.h", "triton_c_api.h"},
     "text": {"config/nearest_name.h", "config/parse_value.h"},
     "serving": {
-        *("config/", "metrics/", "rows/", "queue/", "triton/", "triton_c_api.h"),
+        *("config/", "metrics/", "rows/", "queue/", "text/", "triton/", "triton_c_api.h"),
         *("engine/loaded_model.h", "engine/device.h"),
     },
 }

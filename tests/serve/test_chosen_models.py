@@ -78,7 +78,7 @@ def _refused(folder: Path, *arguments: str | Path) -> str:
 
 def test_the_demo_needs_nothing_on_disk_and_is_prepared_once(folder: Path) -> None:
     with _serving(folder, "demo") as (ready, log):
-        assert ready["models"] == "demo"
+        assert ready["models"] == "demo, demo-text"
         assert "ct2-serve: demo is not in model_repository: preparing it" in log.read_text()
         repository = folder / "model_repository"
         with SyncTranslationClient(ready["gRPC"], "demo", repository=repository) as client:
@@ -86,7 +86,7 @@ def test_the_demo_needs_nothing_on_disk_and_is_prepared_once(folder: Path) -> No
         assert "5:45" in german.text
     written = (folder / "model_repository" / "demo" / "ct2_model.json").stat().st_mtime_ns
     with _serving(folder, "demo") as (ready, log):
-        assert ready["models"] == "demo"
+        assert ready["models"] == "demo, demo-text"
         assert log.read_text() == ""
     assert (folder / "model_repository" / "demo" / "ct2_model.json").stat().st_mtime_ns == written
 

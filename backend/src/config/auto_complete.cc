@@ -76,8 +76,9 @@ std::optional<std::string> AutoComplete(std::string_view json) {
     const Json given = Json::parse(json);
     Json config = given;
     if (List(config, "input").empty()) FillBatching(config);
-    FillTensors(List(config, "input"), InputRules(), true);
-    FillTensors(List(config, "output"), OutputRules(), false);
+    const bool of_text = Has(List(config, "input"), tensor::kTextInput);
+    FillTensors(List(config, "input"), InputRules(of_text), true);
+    FillTensors(List(config, "output"), OutputRules(of_text), false);
     if (config == given) return std::nullopt;
     return config.dump();
   } catch (const nlohmann::json::exception& error) {

@@ -11,29 +11,36 @@ namespace ct2triton {
 // How one model is loaded and run; set in config.pbtxt only, fixed from load to unload. Ranges and
 // documentation: the table in parameter_table.cc.
 struct EngineOptions {
-  std::string compute_type = "default";         // CTranslate2's name of the type computed in
-  std::string decoding = "auto";                // loop, calls or what is better
-  std::string packed_weights = "auto";          // auto or off
-  std::int64_t max_cache_bytes = 0;             // of keys and values in loops; 0 = automatic
-  std::int64_t inter_threads = 0;               // workers; 0 = cores / intra_threads, 1 on a GPU
-  std::int64_t intra_threads = 0;               // threads of one worker; 0 = 1 on the CPU
-  std::int64_t max_batch_rows = 0;              // rows of one CTranslate2 call; 0 = automatic
-  std::int64_t max_batch_tokens = 0;            // padded tokens of one call; 0 = automatic
-  std::int64_t max_search_tokens = 0;           // rows x hypotheses searched x length limit of one
-                                                // call; 0 = automatic
-  std::int64_t max_queued_rows = 512;           // waiting rows above which Execute blocks
-  bool verify_files = false;                    // hold them against the manifest at load
-  bool wait_for_batch = false;                  // Execute returns when its rows are answered
-  std::string model_path;                       // relative to the model's folder; empty = found
-                                                // in the version folder
-  std::optional<std::int64_t> pad_id;           // pads output rows; stripped from input rows
-  std::vector<std::int64_t> special_ids;        // a source row of only these is answered "empty"
-  std::vector<std::int64_t> vmap_prefix_ids;    // a row needs one of these in its TARGET_PREFIX
-  std::vector<std::int64_t> vmap_source_ids;    // and of these in its INPUT_IDS, to use the
-                                                // vocabulary map; empty = any row may
-  std::int64_t max_beam_size = 32;              // largest beam_size of config and requests
-  std::int64_t max_num_hypotheses = 32;         // largest num_hypotheses of config and requests
-  std::int64_t decoding_length_limit = 4096;    // tokens; largest length limit of any row
+  std::string compute_type = "default";       // CTranslate2's name of the type computed in
+  std::string decoding = "auto";              // loop, calls or what is better
+  std::string packed_weights = "auto";        // auto or off
+  std::int64_t max_cache_bytes = 0;           // of keys and values in loops; 0 = automatic
+  std::int64_t inter_threads = 0;             // workers; 0 = cores / intra_threads, 1 on a GPU
+  std::int64_t intra_threads = 0;             // threads of one worker; 0 = 1 on the CPU
+  std::int64_t max_batch_rows = 0;            // rows of one CTranslate2 call; 0 = automatic
+  std::int64_t max_batch_tokens = 0;          // padded tokens of one call; 0 = automatic
+  std::int64_t max_search_tokens = 0;         // rows x hypotheses searched x length limit of one
+                                              // call; 0 = automatic
+  std::int64_t max_queued_rows = 512;         // waiting rows above which Execute blocks
+  bool verify_files = false;                  // hold them against the manifest at load
+  bool wait_for_batch = false;                // Execute returns when its rows are answered
+  std::string model_path;                     // relative to the model's folder; empty = found
+                                              // in the version folder
+  std::optional<std::int64_t> pad_id;         // pads output rows; stripped from input rows
+  std::vector<std::int64_t> special_ids;      // a source row of only these is answered "empty"
+  std::vector<std::int64_t> vmap_prefix_ids;  // a row needs one of these in its TARGET_PREFIX
+  std::vector<std::int64_t> vmap_source_ids;  // and of these in its INPUT_IDS, to use the
+                                              // vocabulary map; empty = any row may
+  std::int64_t max_beam_size = 32;            // largest beam_size of config and requests
+  std::int64_t max_num_hypotheses = 32;       // largest num_hypotheses of config and requests
+  std::int64_t decoding_length_limit = 4096;  // tokens; largest length limit of any row
+  // Of models that take text.
+  std::string tokenizer_path = "tokenizer";     // relative to the model's folder
+  std::string source_language;                  // of requests that name none
+  std::int64_t max_text_bytes = 1048576;        // of one text
+  std::int64_t max_text_sentences = 16384;      // of one text
+  std::int64_t max_targets = 64;                // target languages of one text
+  std::int64_t max_request_rows = 65536;        // sentences x targets of a request
   std::vector<std::string> allowed_parameters;  // unknown parameter names to ignore
 };
 

@@ -69,6 +69,14 @@ std::vector<TensorSpec> ReadTensors(const Json& config, const char* kind,
   return tensors;
 }
 
+// A model takes text if it declares the input for it.
+bool TakesText(const Json& config) {
+  const Json inputs = Member(config, "input", Json::array());
+  return std::any_of(inputs.begin(), inputs.end(), [](const Json& input) {
+    return Member(input, "name", "").get<std::string>() == tensor::kTextInput;
+  });
+}
+
 void CheckFeatures(const Json& config) {
   if (Member(Member(config, "response_cache", Json::object()), "enable", false).get<bool>()) {
     RefuseFeature(
@@ -139,7 +147,7 @@ void ReadParameters(const Json& config, ModelConfig* model) {
 }
 
 void CheckPadId(const ModelConfig& model) {
-  if (!model.engine.pad_id) return;
+  if (!model.engine.pad_id || model.takes_text) return;
   for (const TensorSpec& output : model.outputs) {
     if (!FindRule(OutputRules(), output.name)->holds_ids) continue;
     if (*model.engine.pad_id <= *LargestInteger(output.data_type)) continue;
@@ -185,8 +193,9 @@ ModelConfig Read(const Json& config) {
   CheckFeatures(config);
   CheckWarmup(config);
   model.instance_kinds = ReadInstanceKinds(config);
-  model.inputs = ReadTensors(config, "input", InputRules());
-  model.outputs = ReadTensors(config, "output", OutputRules());
+  model.takes_text = TakesText(config);
+  model.inputs = ReadTensors(config, "input", InputRules(model.takes_text));
+  model.outputs = ReadTensors(config, "output", OutputRules(model.takes_text));
   model.default_model_filename = Member(config, "default_model_filename", "").get<std::string>();
   ReadParameters(config, &model);
   CheckPadId(model);

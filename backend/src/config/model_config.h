@@ -24,8 +24,9 @@ struct TensorSpec {
 struct ModelConfig {
   std::string name;
   std::int64_t max_batch_size = 0;  // 0 = tensors carry no batch dimension
-  std::vector<TensorSpec> inputs;   // INPUT_IDS always; names are checked
-  std::vector<TensorSpec> outputs;  // OUTPUT_IDS always; names are checked
+  bool takes_text = false;          // its inputs and outputs are text, not ids
+  std::vector<TensorSpec> inputs;   // INPUT_IDS or text_input always; names are checked
+  std::vector<TensorSpec> outputs;  // OUTPUT_IDS or text_output always; names are checked
   DecodingOptions decoding;         // the defaults of requests, combination checked
   EngineOptions engine;
   std::vector<std::string> instance_kinds;  // of each instance group: "KIND_CPU" or "KIND_GPU"

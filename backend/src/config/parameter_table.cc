@@ -118,6 +118,14 @@ std::vector<Parameter> RequestParameters() {
        "Name of what is translated, such as one speaker's live caption: a newer request of the "
        "same model and version with the same key ends this one.",
        "captions-7/speaker-1"},
+      {"split",
+       &R::split,
+       kRequestOnly,
+       kNone,
+       "Where a text is cut into what is translated in one piece: at the ends of sentences and "
+       "lines, of lines alone, or nowhere.",
+       "lines",
+       {"sentences", "lines", "none"}},
   };
 }
 
@@ -209,6 +217,20 @@ std::vector<Parameter> ModelParameters() {
        "Largest num_hypotheses that the config and requests may set.", "5"},
       {"decoding_length_limit", &E::decoding_length_limit, kModel, FromTo(1, kMaxTokens),
        "Largest output length in tokens that the config and requests may set.", "1024"},
+      {"tokenizer_path", &E::tokenizer_path, kModel, kNone,
+       "Folder of the tokenizer of a model that takes text, relative to the model's folder and "
+       "inside the repository.",
+       "../other_model/tokenizer"},
+      {"source_language", &E::source_language, kModel, kNone,
+       "Language of texts whose request names none.", "en"},
+      {"max_text_bytes", &E::max_text_bytes, kModel, FromTo(1, 1073741824),
+       "Most bytes of one text.", "65536"},
+      {"max_text_sentences", &E::max_text_sentences, kModel, FromTo(1, 1048576),
+       "Most sentences of one text.", "256"},
+      {"max_targets", &E::max_targets, kModel, FromTo(1, 4096),
+       "Most target languages of one text.", "8"},
+      {"max_request_rows", &E::max_request_rows, kModel, FromTo(1, 16777216),
+       "Most rows that the texts of one request may become: sentences x target languages.", "1024"},
       {"allowed_parameters", &E::allowed_parameters, kModel, kNone,
        "Names of unknown parameters to ignore instead of refusing them, without regard to case; "
        "a trailing * stands for any ending.",

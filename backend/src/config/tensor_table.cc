@@ -8,6 +8,9 @@ namespace ct2triton {
 namespace {
 
 constexpr std::string_view kInt32 = "TYPE_INT32";
+constexpr std::string_view kString = "TYPE_STRING";
+constexpr std::string_view kFloat = "TYPE_FP32";
+constexpr std::string_view kUint32 = "TYPE_UINT32";
 
 template <class Integer>
 constexpr std::int64_t Largest() {
@@ -16,26 +19,38 @@ constexpr std::int64_t Largest() {
 
 }  // namespace
 
-const std::vector<TensorRule>& InputRules() {
+const std::vector<TensorRule>& InputRules(bool of_text) {
+  static const std::vector<TensorRule> text_rules = {
+      {tensor::kTextInput, kString, false, {1}, true, false},
+      {tensor::kSourceLanguage, kString, false, {1}, false, true},
+      {tensor::kTargetLanguages, kString, false, {-1}, false, true},
+  };
   static const std::vector<TensorRule> rules = {
       {tensor::kInputIds, kInt32, true, {-1}, true, false},
       {tensor::kTargetPrefix, kInt32, true, {-1}, false, true},
       {tensor::kInputLengths, kInt32, false, {1}, false, true},
       {tensor::kPrefixLengths, kInt32, false, {1}, false, true, tensor::kTargetPrefix},
   };
-  return rules;
+  return of_text ? text_rules : rules;
 }
 
-const std::vector<TensorRule>& OutputRules() {
+const std::vector<TensorRule>& OutputRules(bool of_text) {
+  static const std::vector<TensorRule> text_rules = {
+      {tensor::kTextOutput, kString, false, {-1}, true},
+      {tensor::kScore, kFloat, false, {-1}},
+      {tensor::kTextFinishReason, kString, false, {-1}},
+      {tensor::kNumInputTokens, kUint32, false, {-1}},
+      {tensor::kNumOutputTokens, kUint32, false, {-1}},
+  };
   static const std::vector<TensorRule> rules = {
       {tensor::kOutputIds, kInt32, true, {-1}, true},
       {tensor::kOutputLengths, kInt32, false, {1}},
       {tensor::kHypotheses, kInt32, true, {-1, -1}},
       {tensor::kHypothesisLengths, kInt32, false, {-1}, false, false, tensor::kHypotheses},
-      {tensor::kScores, "TYPE_FP32", false, {-1}},
-      {tensor::kFinishReason, "TYPE_STRING", false, {-1}},
+      {tensor::kScores, kFloat, false, {-1}},
+      {tensor::kFinishReason, kString, false, {-1}},
   };
-  return rules;
+  return of_text ? text_rules : rules;
 }
 
 const TensorRule* FindRule(const std::vector<TensorRule>& rules, std::string_view name) {

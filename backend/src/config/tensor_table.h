@@ -20,6 +20,15 @@ inline constexpr char kHypotheses[] = "HYPOTHESES";
 inline constexpr char kHypothesisLengths[] = "HYPOTHESIS_LENGTHS";
 inline constexpr char kScores[] = "SCORES";
 inline constexpr char kFinishReason[] = "FINISH_REASON";
+// Of models that take text: named as in Triton's backends for language models.
+inline constexpr char kTextInput[] = "text_input";
+inline constexpr char kSourceLanguage[] = "source_language";
+inline constexpr char kTargetLanguages[] = "target_languages";
+inline constexpr char kTextOutput[] = "text_output";
+inline constexpr char kScore[] = "score";
+inline constexpr char kTextFinishReason[] = "finish_reason";
+inline constexpr char kNumInputTokens[] = "num_input_tokens";
+inline constexpr char kNumOutputTokens[] = "num_output_tokens";
 }  // namespace tensor
 
 // What one tensor of the protocol may look like in config.pbtxt. dims are without the batch
@@ -34,8 +43,9 @@ struct TensorRule {
   std::string_view companion = {};  // tensor that must be declared beside it
 };
 
-const std::vector<TensorRule>& InputRules();
-const std::vector<TensorRule>& OutputRules();
+// Of models of ids, or of text.
+const std::vector<TensorRule>& InputRules(bool of_text = false);
+const std::vector<TensorRule>& OutputRules(bool of_text = false);
 
 // The rule of this name, or nullptr.
 const TensorRule* FindRule(const std::vector<TensorRule>& rules, std::string_view name);

@@ -105,6 +105,16 @@ bool LeavesRepository(const std::string& path) {
   return false;
 }
 
+void CheckPath(const std::string& parameter, const std::string& path, const std::string& example) {
+  const bool absolute = !path.empty() && path.front() == '/';
+  if (absolute || path.find('\0') != std::string::npos || LeavesRepository(path)) {
+    Refuse("parameter " + Quote(parameter) + ": " + Quote(path) +
+           " leaves the model repository; give a path relative to the model's folder that stays "
+           "inside the repository, like " +
+           Quote(example));
+  }
+}
+
 }  // namespace
 
 void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& engine) {
@@ -120,13 +130,8 @@ void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& e
 }
 
 void ValidateEngine(const EngineOptions& engine) {
-  const std::string& path = engine.model_path;
-  const bool absolute = !path.empty() && path.front() == '/';
-  if (absolute || path.find('\0') != std::string::npos || LeavesRepository(path)) {
-    Refuse("parameter \"model_path\": " + Quote(path) +
-           " leaves the model repository; give a path relative to the model's folder that stays "
-           "inside the repository, like \"../other_model/1/model\"");
-  }
+  CheckPath("model_path", engine.model_path, "../other_model/1/model");
+  CheckPath("tokenizer_path", engine.tokenizer_path, "../other_model/tokenizer");
 }
 
 }  // namespace ct2triton

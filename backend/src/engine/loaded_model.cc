@@ -110,6 +110,8 @@ std::optional<int64_t> LoadedModel::padding_to_strip() const {
   return id == weights_->end_id() ? std::nullopt : std::optional(id);
 }
 
+int64_t LoadedModel::longest_source() const { return LongestSourceTokens(defaults_, *weights_); }
+
 bool LoadedModel::has_vocabulary_map() const { return weights_->vocabulary_map().has_value(); }
 
 int64_t LoadedModel::unknown_source_id() const {

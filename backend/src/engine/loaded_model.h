@@ -48,6 +48,7 @@ class LoadedModel {
   // The option, else <pad> or <blank> of the vocabulary, else the end token.
   int64_t pad_id() const;
   std::optional<int64_t> padding_to_strip() const;  // the same, but not the end token
+  int64_t longest_source() const;                   // ids of a row
   bool has_vocabulary_map() const;
   int64_t unknown_source_id() const;   // what an unknown token of a source is
   int64_t unknown_id() const;          // and of an answer

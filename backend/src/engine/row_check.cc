@@ -128,6 +128,10 @@ void PlanCalls(CheckedRow* row, const Weights& weights) {
 
 }  // namespace
 
+int64_t LongestSourceTokens(const DecodingOptions& options, const Weights& weights) {
+  return LongestSource(options, weights).tokens;
+}
+
 bool MapCovers(const RowInput& row, const Weights& weights, const EngineOptions& engine) {
   const VocabularyMap& map = *weights.vocabulary_map();
   // CTranslate2 would add them to the candidates of the whole call.

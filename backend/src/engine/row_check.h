@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ namespace ct2triton {
 // Throws Error(kInvalidArgument); `index` is the row's number within its request, for the message.
 CheckedRow CheckRow(const RowInput& row, size_t index, const std::shared_ptr<const Search>& search,
                     const Weights& weights, const EngineOptions& engine);
+
+// The longest source that is taken, in ids: max_input_length or the model's positions.
+int64_t LongestSourceTokens(const DecodingOptions& options, const Weights& weights);
 
 // Whether the model's vocabulary map, which it has, was made for a row like this: it names one of
 // the languages of vmap_prefix_ids and vmap_source_ids, and its prefix is of candidates.

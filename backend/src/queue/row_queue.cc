@@ -59,10 +59,11 @@ void TakeWaiters(const RowListener& listener, Job* job, std::vector<Waiter>* to)
 }  // namespace
 
 void RowQueue::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
-                   const std::shared_ptr<RowListener>& listener, const QueueShare& share) {
+                   const std::shared_ptr<RowListener>& listener, const QueueShare& share,
+                   bool further) {
   const CallAtEnd wake(wake_);  // also where memory runs out half-way: some rows are there then
   std::unique_lock<std::mutex> lock(mutex_);
-  WaitForSpace(&lock, share);
+  if (!further) WaitForSpace(&lock, share);
   const uint64_t now_ns = SteadyNow_ns();
   for (size_t i = 0; i < rows.size(); ++i) {
     Append(std::move(rows[i]),

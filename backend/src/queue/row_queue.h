@@ -42,10 +42,12 @@ class RowQueue {
   // `wake`: called when rows have come or the queue was closed, without a lock.
   explicit RowQueue(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  // Accepts the rows of one request; blocks while `share` is full. `positions`: the place of each
-  // row in its request, under which its listener hears of it.
+  // Accepts rows of one request; blocks while `share` is full, unless they are `further` ones of a
+  // request that was accepted. `positions`: the place of each row in its request, under which its
+  // listener hears of it.
   void Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
-           const std::shared_ptr<RowListener>& listener, const QueueShare& share);
+           const std::shared_ptr<RowListener>& listener, const QueueShare& share,
+           bool further = false);
 
   // The rows of the next call: the one whose turn it is, and those most like it, but no more than
   // is fair where `lanes` calls may run side by side. Empty if none waits. An exception leaves the

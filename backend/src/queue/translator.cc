@@ -72,8 +72,8 @@ Translator::Translator(const std::string& directory, const Device& device,
 
 Translator::~Translator() = default;
 
-void Translator::Submit(std::vector<CheckedRow> rows,
-                        const std::shared_ptr<RowListener>& listener) {
+void Translator::SubmitFrom(size_t first_position, std::vector<CheckedRow> rows,
+                            const std::shared_ptr<RowListener>& listener) {
   std::vector<CheckedRow> to_run;
   std::vector<size_t> positions;
   std::vector<size_t> empty;
@@ -82,15 +82,16 @@ void Translator::Submit(std::vector<CheckedRow> rows,
       empty.push_back(i);
     } else {
       to_run.push_back(std::move(rows[i]));
-      positions.push_back(i);
+      positions.push_back(first_position + i);
     }
   }
   for (const size_t i : empty) {
     RowResult echo = EchoPrefix(rows[i]);
     if (auto* observer = listener->observer()) observer->RowLeft({rows[i], &echo});
-    listener->RowDone(i, std::move(echo), NoTime());
+    listener->RowDone(first_position + i, std::move(echo), NoTime());
   }
-  if (!to_run.empty()) pool_->Add(std::move(to_run), positions, listener, *share_);
+  if (to_run.empty()) return;
+  pool_->Add(std::move(to_run), positions, listener, *share_, first_position > 0);
 }
 
 uint64_t Translator::BusyTime_ns() const { return pool_->BusyTime_ns(); }

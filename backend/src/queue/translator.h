@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/decoding_options.h"
@@ -50,7 +51,13 @@ class Translator {
   // Accepts the checked rows of one request; blocks while the model's max_queued_rows wait. Each is
   // answered through `listener`, perhaps before Submit returns. Rows with nothing to translate are
   // answered at once, on this thread.
-  void Submit(std::vector<CheckedRow> rows, const std::shared_ptr<RowListener>& listener);
+  void Submit(std::vector<CheckedRow> rows, const std::shared_ptr<RowListener>& listener) {
+    SubmitFrom(0, std::move(rows), listener);
+  }
+  // The same for rows of a request from this position on; those behind its first rows do not
+  // block.
+  void SubmitFrom(size_t first_position, std::vector<CheckedRow> rows,
+                  const std::shared_ptr<RowListener>& listener);
 
   uint64_t BusyTime_ns() const;  // see WorkerPool; shared with models on the same files
   std::vector<LoopCounters> loop_counters() const;  // of each decode loop

@@ -44,8 +44,9 @@ WorkerPool::WorkerPool(const LoadedModel& model, const PoolSettings& settings,
 }
 
 void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
-                     const std::shared_ptr<RowListener>& listener, const QueueShare& share) {
-  if (gpu_) return gpu_->queue().Add(std::move(rows), positions, listener, share);
+                     const std::shared_ptr<RowListener>& listener, const QueueShare& share,
+                     bool further) {
+  if (gpu_) return gpu_->queue().Add(std::move(rows), positions, listener, share, further);
   // The rows of a request have the same options, but for the vocabulary map.
   std::vector<CheckedRow> of_calls, of_loops;
   std::vector<size_t> call_positions, loop_positions;
@@ -54,8 +55,10 @@ void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& po
     (in_loop ? loop_positions : call_positions).push_back(positions[i]);
     (in_loop ? of_loops : of_calls).push_back(std::move(rows[i]));
   }
-  if (!of_loops.empty()) loops_->queue().Add(std::move(of_loops), loop_positions, listener, share);
-  if (!of_calls.empty()) calls_->queue().Add(std::move(of_calls), call_positions, listener, share);
+  if (!of_loops.empty())
+    loops_->queue().Add(std::move(of_loops), loop_positions, listener, share, further);
+  if (!of_calls.empty())
+    calls_->queue().Add(std::move(of_calls), call_positions, listener, share, further);
 }
 
 void WorkerPool::Withdraw(const RowListener& listener, const Error& error) noexcept {

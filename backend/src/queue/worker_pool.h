@@ -25,7 +25,7 @@ class WorkerPool {
 
   // Accepts the rows of one request: each goes where it runs. Blocks while `share` is full.
   void Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
-           const std::shared_ptr<RowListener>& listener, const QueueShare& share);
+           const std::shared_ptr<RowListener>& listener, const QueueShare& share, bool further);
 
   // Fails those rows of a listener that still wait.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;

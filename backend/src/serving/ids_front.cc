@@ -2,7 +2,6 @@
 #include "serving/ids_front.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "error.h"
 #include "rows/row_tensors.h"
 #include "serving/ids_answer.h"
+#include "serving/read_options.h"
 #include "triton/input.h"
 
 namespace ct2triton {
@@ -45,21 +45,6 @@ RequestTensors ReadTensors(const RequestHandle& request, const ModelConfig& conf
   return tensors;
 }
 
-// The decoding options of a request that sets any; nothing where the model's defaults hold. What
-// else it sets goes into `of_request`.
-std::optional<DecodingOptions> ReadOptions(const RequestHandle& request, bool scores_wanted,
-                                           const ModelConfig& config, RequestOptions* of_request) {
-  const auto parameters = request.Parameters();
-  const bool turn_scores_on = scores_wanted && !config.decoding.return_scores;
-  if (parameters.empty() && !turn_scores_on) return std::nullopt;
-  DecodingOptions options = config.decoding;
-  for (const auto& [name, value] : parameters) {
-    SetRequestParameter(name, value, config.engine, &options, of_request);
-  }
-  if (scores_wanted) options.return_scores = true;
-  return options;
-}
-
 }  // namespace
 
 DecodedRequest IdsFront::Decode(const RequestHandle& request) const {
@@ -69,6 +54,10 @@ DecodedRequest IdsFront::Decode(const RequestHandle& request) const {
   const bool batched = tensors.input_ids.shape.size() > 1;
   DecodedRequest decoded;
   const auto options = ReadOptions(request, scores, config_, &decoded.options);
+  if (decoded.options.split != RequestOptions().split) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "parameter \"split\" is for texts, and this model takes ids; leave it out");
+  }
   decoded.rows =
       model_.Check(SplitRows(tensors, model_.padding_to_strip()), options ? &*options : nullptr);
   decoded.encoder =

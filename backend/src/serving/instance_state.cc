@@ -3,11 +3,23 @@
 
 #include <utility>
 
+#include "serving/ids_front.h"
+#include "serving/text_front.h"
 #include "triton/guard.h"
 #include "triton/model.h"
 #include "triton/statistics.h"
 
 namespace ct2triton {
+namespace {
+
+std::unique_ptr<const Front> MakeFront(const ModelState& state, const LoadedModel& model) {
+  if (state.tokenizer()) {
+    return std::make_unique<TextFront>(state.config(), model, *state.tokenizer());
+  }
+  return std::make_unique<IdsFront>(state.config(), model);
+}
+
+}  // namespace
 
 void InstanceState::Attach(TRITONBACKEND_ModelInstance* instance) {
   auto state = std::make_unique<InstanceState>(instance);
@@ -34,10 +46,10 @@ InstanceState::InstanceState(TRITONBACKEND_ModelInstance* instance)
     : instance_(instance),
       model_(ModelState::Of(InstanceModel(instance))),
       translator_(model_.TranslatorOn(InstanceDevice(instance))),
-      front_(model_.config(), translator_->model()),
+      front_(MakeFront(model_, translator_->model())),
       context_{instance,
                this,
-               &front_,
+               front_.get(),
                translator_.get(),
                model_.supersede_keys(),
                model_.metrics(),

@@ -8,7 +8,7 @@
 
 #include "queue/translator.h"
 #include "rows/row_listener.h"
-#include "serving/ids_front.h"
+#include "serving/front.h"
 #include "serving/model_state.h"
 #include "serving/pending_request.h"
 #include "triton_c_api.h"
@@ -43,7 +43,7 @@ class InstanceState : public CallObserver {
   TRITONBACKEND_ModelInstance* const instance_;
   ModelState& model_;
   const std::shared_ptr<Translator> translator_;
-  const IdsFront front_;
+  const std::unique_ptr<const Front> front_;
   const RequestContext context_;
 };
 

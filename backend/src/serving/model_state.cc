@@ -51,6 +51,17 @@ void RequireWideIds(const std::vector<TensorSpec>& tensors, const std::vector<Te
   }
 }
 
+// Null for a model that takes ids. A default language that the tokenizer does not know fails here.
+std::shared_ptr<const Tokenizer> LoadTokenizer(const std::string& folder,
+                                               const ModelConfig& config) {
+  if (!config.takes_text) return nullptr;
+  const std::filesystem::path path = std::filesystem::path(folder) / config.engine.tokenizer_path;
+  auto tokenizer = Tokenizer::Load(path);
+  const std::string& source = config.engine.source_language;
+  if (!source.empty()) tokenizer->Language(source, Side::kSource);
+  return tokenizer;
+}
+
 }  // namespace
 
 void ModelState::Attach(TRITONBACKEND_Model* model) {
@@ -80,6 +91,7 @@ ModelState::ModelState(TRITONBACKEND_Model* model)
       label_("model '" + name_ + "' version " + std::to_string(version_)),
       config_(ReadConfig(model)),
       directory_(FindModelDirectory(ModelFolder(model), version_, config_)),
+      tokenizer_(LoadTokenizer(ModelFolder(model), config_)),
       metrics_(ModelFolder(model), name_, version_) {
   if (config_.engine.verify_files) VerifyFiles(ModelFolder(model));
   for (const std::string& warning : config_.warnings) LogWarning((label_ + ": " + warning).c_str());
@@ -101,8 +113,9 @@ std::shared_ptr<Translator> ModelState::TranslatorOn(const Device& device) {
   RequireDevice(device);
   auto translator =
       std::make_shared<Translator>(directory_, device, config_.decoding, config_.engine);
-  RequireWideIds(config_.inputs, InputRules(), translator->model().vocabulary_size());
-  RequireWideIds(config_.outputs, OutputRules(), translator->model().vocabulary_size());
+  const int64_t vocabulary_size = translator->model().vocabulary_size();
+  RequireWideIds(config_.inputs, InputRules(config_.takes_text), vocabulary_size);
+  RequireWideIds(config_.outputs, OutputRules(config_.takes_text), vocabulary_size);
   LogInfo(label_ + ": " + translator->Description());
   const std::string& refusal = translator->model().loop_refusal();
   if (!refusal.empty()) {

@@ -12,6 +12,7 @@
 #include "queue/supersede_keys.h"
 #include "queue/translator.h"
 #include "serving/model_metrics.h"
+#include "text/tokenizer.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {
@@ -36,6 +37,9 @@ class ModelState {
   // The translator on `device`, loaded at the first call. May be called from several threads.
   std::shared_ptr<Translator> TranslatorOn(const Device& device);
 
+  // Of a model that takes text; null otherwise.
+  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
+
   // Of all instances.
   SupersedeKeys* supersede_keys() { return &supersede_keys_; }
 
@@ -47,6 +51,7 @@ class ModelState {
   const std::string label_;  // "model 'name' version 1"
   const ModelConfig config_;
   const std::string directory_;  // the files of CTranslate2
+  const std::shared_ptr<const Tokenizer> tokenizer_;
   SupersedeKeys supersede_keys_;
   ModelMetrics metrics_;
 

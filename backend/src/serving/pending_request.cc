@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serving/pending_request.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <iterator>
 #include <new>
 #include <string>
 #include <thread>
@@ -16,6 +19,11 @@ namespace {
 // Made before they are needed: a request can be failed where no memory is left.
 const Error client_cancelled(ErrorCode::kCancelled, "the client cancelled the request");
 const Error rows_lost(ErrorCode::kInternal, "the request was dropped, its rows are lost");
+
+// A long text has more rows than may wait at once: they are handed over part by part, so that it
+// fills neither the queue nor the memory, and rows of others come between.
+constexpr size_t kMostRowsOut = 256;
+constexpr size_t kFewRowsOut = kMostRowsOut / 2;  // at which the next part follows
 
 constexpr std::chrono::milliseconds kMemoryWait(1);
 constexpr int kMostMemoryWaits = 10'000;
@@ -61,8 +69,31 @@ void PendingRequest::Enter() {
 void PendingRequest::Submit() noexcept {
   if (decoded_.rows.empty()) return;
   if (superseded_) return Finish();
+  RowRange first;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    first = NextRows();
+  }
+  HandOver(first);
+}
+
+// The next part, counted as handed over. Called under the lock.
+PendingRequest::RowRange PendingRequest::NextRows() noexcept {
+  const RowRange rows{next_row_,
+                      std::min(decoded_.rows.size(), next_row_ + kMostRowsOut - rows_out_)};
+  rows_out_ += rows.end - rows.begin;
+  next_row_ = rows.end;
+  return rows;
+}
+
+void PendingRequest::HandOver(RowRange rows) noexcept {
   try {
-    context_.translator->Submit(std::move(decoded_.rows), shared_from_this());
+    const auto begin = decoded_.rows.begin();
+    context_.translator->SubmitFrom(
+        rows.begin,
+        {std::make_move_iterator(begin + static_cast<std::ptrdiff_t>(rows.begin)),
+         std::make_move_iterator(begin + static_cast<std::ptrdiff_t>(rows.end))},
+        shared_from_this());
   } catch (...) {
     Fail(CurrentError());
   }
@@ -102,11 +133,22 @@ void PendingRequest::RowFailed(size_t, const Error& error, const CallTimes& time
 }
 
 void PendingRequest::CountAnswered(const CallTimes& times) noexcept {
+  RowRange next;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     times_.Add(times);
-    if (--unanswered_ > 0) return;
+    --rows_out_;
+    --unanswered_;
+    if (failure_) {  // nobody needs the rows that were not handed over
+      unanswered_ -= decoded_.rows.size() - next_row_;
+      next_row_ = decoded_.rows.size();
+    }
+    if (unanswered_ > 0) {
+      if (rows_out_ > kFewRowsOut || next_row_ == decoded_.rows.size()) return;
+      next = NextRows();
+    }
   }
+  if (next.end > next.begin) return HandOver(next);
   Finish();
 }
 

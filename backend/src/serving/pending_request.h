@@ -58,8 +58,16 @@ class PendingRequest : public RowListener,
   void RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept override;
 
  private:
+  // Rows of the request, from `begin` to before `end`.
+  struct RowRange {
+    size_t begin = 0;
+    size_t end = 0;
+  };
+
   void Fail(const Error& error) noexcept;
   void Enter();
+  void HandOver(RowRange rows) noexcept;
+  RowRange NextRows() noexcept;
   void CountAnswered(const CallTimes& times) noexcept;
   void Finish() noexcept;
   void SendAnswer() noexcept;
@@ -67,10 +75,12 @@ class PendingRequest : public RowListener,
 
   const RequestContext context_;
   RequestHandle request_;
-  DecodedRequest decoded_;  // its rows until they are submitted
+  DecodedRequest decoded_;  // its rows until they are handed over
 
   mutable std::mutex mutex_;  // of all below, until the last row is answered
   size_t unanswered_ = 0;
+  size_t next_row_ = 0;  // the first that is not handed over
+  size_t rows_out_ = 0;  // handed over and not answered
   std::vector<RowResult> results_;
   std::optional<Error> failure_;  // the first one
   RequestTimes times_;

@@ -33,14 +33,19 @@ Buffer ReadBuffer(const Input& input, uint32_t index) {
   return buffer;
 }
 
-// Elements that the shape promises, checked against the bytes that are there.
-size_t ElementCount(const Input& input, size_t element_bytes) {
-  uint64_t bytes = element_bytes;
+// `each`, times all dimensions.
+uint64_t ShapeTimes(const Input& input, uint64_t each) {
   for (const int64_t dim : input.shape) {
-    if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes)) {
+    if (dim < 0 || __builtin_mul_overflow(each, static_cast<uint64_t>(dim), &each)) {
       Refuse(input.name + ": bad dimension " + std::to_string(dim));
     }
   }
+  return each;
+}
+
+// Elements that the shape promises, checked against the bytes that are there.
+size_t ElementCount(const Input& input, size_t element_bytes) {
+  const uint64_t bytes = ShapeTimes(input, element_bytes);
   if (bytes != input.byte_size) {
     Refuse(input.name + ": its shape needs " + std::to_string(bytes) + " bytes, " +
            std::to_string(input.byte_size) + " came");
@@ -93,6 +98,30 @@ IdTensor ReadIds(const Input& input) {
   }
   if (whole.byte_size != input.byte_size) Refuse(input.name + ": its data is incomplete");
   tensor.values = IdView(whole.data, count, *type);
+  return tensor;
+}
+
+StringTensor ReadStrings(const Input& input) {
+  if (input.type != TRITONSERVER_TYPE_BYTES) {
+    Refuse(input.name + " is of type " + TRITONSERVER_DataTypeString(input.type) +
+           ", it must be of type BYTES");
+  }
+  const uint64_t count = ShapeTimes(input, 1);
+  const auto bytes = JoinBuffers(input);
+  StringTensor tensor;
+  tensor.shape = input.shape;
+  size_t at = 0;
+  while (at + 4 <= bytes->size() && tensor.values.size() < count) {
+    uint32_t size = 0;  // four bytes, little-endian, before each string
+    for (size_t i = 4; i-- > 0;) size = size << 8 | static_cast<unsigned char>((*bytes)[at + i]);
+    at += 4;
+    if (size > bytes->size() - at) Refuse(input.name + ": a string is longer than the data");
+    tensor.values.push_back(bytes->substr(at, size));
+    at += size;
+  }
+  if (tensor.values.size() != count || at != bytes->size()) {
+    Refuse(input.name + ": its shape needs " + std::to_string(count) + " strings, other data came");
+  }
   return tensor;
 }
 

@@ -27,4 +27,13 @@ Input DescribeInput(TRITONBACKEND_Input* handle);
 // Throws Error(kInvalidArgument): a type that is no integer, memory that the CPU cannot read.
 IdTensor ReadIds(const Input& input);
 
+// A tensor of strings, in row-major order.
+struct StringTensor {
+  std::vector<int64_t> shape;
+  std::vector<std::string> values;
+};
+
+// Throws Error(kInvalidArgument): a type that is not BYTES, lengths that lie.
+StringTensor ReadStrings(const Input& input);
+
 }  // namespace ct2triton

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.default_repository import REPOSITORY_VARIABLE, default_repository
 from ct2_triton.errors import InvalidCallError, TokenizerError
-from ct2_triton.prepared_model import LANGUAGES_NAME, TOKENIZER_NAME, Language, TokenRules
+from ct2_triton.prepared_model import (
+    CONFIG_NAME,
+    LANGUAGES_NAME,
+    TOKENIZER_NAME,
+    Language,
+    TokenRules,
+)
 
 if TYPE_CHECKING:
     import os
@@ -154,6 +160,12 @@ def find_tokenizer(
     if tokenizer is not None:
         return Tokenizer(tokenizer)
     folder = Path(repository or default_repository()) / model / TOKENIZER_NAME
+    if _takes_text(folder.parent / CONFIG_NAME):
+        raise TokenizerError(
+            f"the model {model!r} takes text, and this client sends token ids; name a model of ids"
+            + (f", {model.removesuffix('-text')!r}" if model.endswith("-text") else "")
+            + ", or send it text with any client of Triton (docs/text.md)"
+        )
     if repository is None and not folder.is_dir():
         raise TokenizerError(
             f"no tokenizer for model {model!r}: there is no folder {folder}; give tokenizer= (a "
@@ -161,6 +173,10 @@ def find_tokenizer(
             f"{model}/{TOKENIZER_NAME}); {_HOW_TO_GET_IT}"
         )
     return Tokenizer(folder)
+
+
+def _takes_text(config: Path) -> bool:
+    return config.is_file() and '"text_input"' in config.read_text(encoding="utf-8")
 
 
 _HOW_TO_GET_IT = (

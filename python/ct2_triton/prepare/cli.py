@@ -4,7 +4,7 @@
     ct2-prepare facebook/nllb-200-distilled-600M
     ct2-prepare ./my-finetuned-model --name news-de-fr --quantization float16
     ct2-prepare translate-en_de-1_0.argosmodel
-    ct2-prepare demo
+    ct2-prepare demo --io both
     ct2-prepare ./model --shortlist-from deu_Latn=german.txt,fra_Latn=french.txt
     ct2-prepare --verify model_repository/news-de-fr
 
@@ -27,6 +27,7 @@ from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
 from ct2_triton.errors import SettingError
 from ct2_triton.prepare.options import (
     INSTANCE_KINDS,
+    IO_CHOICES,
     QUANTIZATIONS,
     PrepareOptions,
     ShortlistOptions,
@@ -72,19 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="type the weights are stored in (default: %(default)s, the smallest and on a CPU the "
         "fastest; float32 loses nothing)",
     )
-    parser.add_argument(
-        "--instance-kind",
-        choices=INSTANCE_KINDS,
-        default="auto",
-        help="where Triton runs the model (default: %(default)s, on a GPU if there is one)",
-    )
-    parser.add_argument(
-        "--max-batch-size",
-        type=int,
-        default=256,
-        metavar="ROWS",
-        help="most rows that Triton puts into one batch; 0: no batching (default: %(default)s)",
-    )
+    _add_serving_arguments(parser)
     parser.add_argument(
         "--set",
         action="append",
@@ -100,6 +89,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_shortlist_arguments(parser)
     parser.add_argument("--force", action="store_true", help="replace a model of this name")
+
+
+def _add_serving_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--instance-kind",
+        choices=INSTANCE_KINDS,
+        default="auto",
+        help="where Triton runs the model (default: %(default)s, on a GPU if there is one)",
+    )
+    parser.add_argument(
+        "--io",
+        choices=IO_CHOICES,
+        default="ids",
+        help="what clients send and get: token ids, text, or both: NAME takes ids and NAME-text "
+        "text, on the same weights (default: %(default)s; docs/text.md)",
+    )
+    parser.add_argument(
+        "--max-batch-size",
+        type=int,
+        default=256,
+        metavar="ROWS",
+        help="most rows that Triton puts into one batch; 0: no batching (default: %(default)s)",
+    )
 
 
 def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
@@ -157,6 +169,7 @@ def run(args: argparse.Namespace) -> int:
         settings=_settings(args.settings),
         shortlist=_shortlist(args),
         language_pair=args.language_pair,
+        io=args.io,
         force=args.force,
     )
     with _ended_in_order():

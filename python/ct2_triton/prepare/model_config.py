@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError
+from ct2_triton.prepare import text_config
 from ct2_triton.prepare.triton_config import Parameter, Tensor, TritonConfig
 
 if TYPE_CHECKING:
@@ -52,16 +53,19 @@ def build_config(
     Raises:
         SettingError: A setting is unknown or has an impossible value.
     """
+    takes_text = options.io == "text"
     config = TritonConfig(
         name=name,
         max_batch_size=options.max_batch_size,
-        inputs=(
+        inputs=text_config.INPUTS
+        if takes_text
+        else (
             Tensor("INPUT_IDS", "TYPE_INT32", ragged=True),
             # Required where every request has one: Triton does not batch requests that differ in
             # the inputs they send.
             Tensor("TARGET_PREFIX", "TYPE_INT32", ragged=True, optional=not _has_prefix(rules)),
         ),
-        outputs=_OUTPUTS,
+        outputs=text_config.OUTPUTS if takes_text else _OUTPUTS,
         parameters=_parameters(
             options.settings, rules, search.parameters, shortlist.parameters if shortlist else ()
         ),

@@ -22,6 +22,8 @@ QUANTIZATIONS = (
     "float32",
 )
 INSTANCE_KINDS = ("auto", "cpu", "gpu")
+# What clients send and get.
+IO_CHOICES = ("ids", "text", "both")
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class PrepareOptions:
         settings: Backend parameters by name, in place of the defaults written.
         shortlist: Vocabulary shortlist to make and switch on; None: none.
         language_pair: `en:de` for a converted model that does not say what it translates.
+        io: What clients send and get, of `IO_CHOICES`; both: `<name>` takes ids and `<name>-text`
+            text, on the same files.
         force: Replace a model of this name.
     """
 
@@ -70,4 +74,5 @@ class PrepareOptions:
     settings: Mapping[str, str] = field(default_factory=dict)
     shortlist: ShortlistOptions | None = None
     language_pair: str | None = None
+    io: str = "ids"
     force: bool = False

@@ -5,11 +5,17 @@ from __future__ import annotations
 
 import re
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError
-from ct2_triton.prepare.options import INSTANCE_KINDS, QUANTIZATIONS, PrepareOptions
+from ct2_triton.prepare.options import (
+    INSTANCE_KINDS,
+    IO_CHOICES,
+    QUANTIZATIONS,
+    PrepareOptions,
+)
 from ct2_triton.prepare.shortlist_text import check_readable
 from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME, PreparedModel
 
@@ -42,6 +48,25 @@ def prepare(
     Raises:
         PrepareError: It failed, with a sentence about what to do; nothing was written.
     """
+    from ct2_triton.prepare.text_config import check_text_output, check_tokenizer, write_text_model
+
+    _check_choices(options)
+    output = options.model_repository / model_name(options)
+    if options.io == "both":
+        check_text_output(output, force=options.force)
+    with _prepared(options, output, report) as folder:
+        if options.io != "ids":
+            check_tokenizer(folder / TOKENIZER_NAME)
+    if options.io == "both":
+        report(f"text in and out: {write_text_model(output, force=options.force).name}")
+    return PreparedModel.read(output)
+
+
+@contextmanager
+def _prepared(
+    options: PrepareOptions, output: Path, report: Callable[[str], None]
+) -> Iterator[Path]:
+    """Lends the folder with all files of the model; it is put in place when the block ends."""
     from ct2_triton.prepare import shipped
     from ct2_triton.prepare.converted.pipeline import fill_converted
     from ct2_triton.prepare.environment import (
@@ -54,8 +79,6 @@ def prepare(
     from ct2_triton.prepare.source import find_checkpoint
     from ct2_triton.prepare.writing import check_output, written_at_once
 
-    output = options.model_repository / model_name(options)
-    _check_choices(options)
     if shipped.is_ready(options):
         check_writing()
         if options.shortlist:
@@ -63,7 +86,8 @@ def prepare(
         with written_at_once(output, force=options.force) as folder:
             report(f"{shipped.NAME}: the model in the package, already converted and proved")
             shipped.fill(folder, options, report)
-        return PreparedModel.read(output)
+            yield folder
+        return
     versions = check_environment()
     check_output(output, force=options.force)
     with tempfile.TemporaryDirectory() as scratch:
@@ -73,7 +97,7 @@ def prepare(
         fill = _fill if kind is Kind.TRANSFORMERS else fill_converted
         with written_at_once(output, force=options.force) as folder:
             fill(folder, checkpoint, options, versions, report)
-    return PreparedModel.read(output)
+            yield folder
 
 
 def model_name(options: PrepareOptions) -> str:
@@ -117,6 +141,7 @@ def _check_choices(options: PrepareOptions) -> None:
     for name, value, allowed in (
         ("quantization", options.quantization, QUANTIZATIONS),
         ("instance kind", options.instance_kind, INSTANCE_KINDS),
+        ("io", options.io, IO_CHOICES),
     ):
         if value not in allowed:
             raise SettingError(f"{name} {value!r} is none of {', '.join(allowed)}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.linked_folder import linked_folder, user_cache
+from ct2_triton.prepare.text_config import SUFFIX
 from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, PreparedModel
 from ct2_triton.serve.errors import ModelRepositoryError
 
@@ -26,7 +27,7 @@ def choose_models(
         report: Gets a line of text for each step of a preparation.
 
     Returns:
-        The folders, each once, in order.
+        The folders, each once, in order, then the text models that lie beside them.
 
     Raises:
         ModelRepositoryError: If a name stands for two models, or a source for a repository.
@@ -40,6 +41,10 @@ def choose_models(
                 f"{chosen[folder.name]} and {folder} are both the model '{folder.name}': a server "
                 "can have one of them"
             )
+    for folder in tuple(chosen.values()):
+        text = folder.with_name(folder.name + SUFFIX)
+        if (text / CONFIG_NAME).is_file():
+            chosen.setdefault(text.name, text)
     return list(chosen.values())
 
 
@@ -101,4 +106,5 @@ def _prepare(source: str, repository: Path, report: Callable[[str], None]) -> Pa
     from ct2_triton.prepare.pipeline import prepare
 
     report(f"{source} is not in {repository}: preparing it")
-    return prepare(PrepareOptions(source, repository), report).directory
+    io = "both" if source == "demo" else "ids"
+    return prepare(PrepareOptions(source, repository, io=io), report).directory

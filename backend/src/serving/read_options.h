@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "config/model_config.h"
+#include "config/request_options.h"
+#include "triton/request.h"
+
+namespace ct2triton {
+
+// The decoding options of a request that sets any; nothing where the model's defaults hold. What
+// else it sets goes into `of_request`. Throws Error(kInvalidArgument).
+std::optional<DecodingOptions> ReadOptions(const RequestHandle& request, bool scores_wanted,
+                                           const ModelConfig& config, RequestOptions* of_request);
+
+}  // namespace ct2triton

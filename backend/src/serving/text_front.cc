@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/text_front.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "config/parse_value.h"
+#include "config/tensor_table.h"
+#include "error.h"
+#include "serving/read_options.h"
+#include "serving/text_answer.h"
+#include "serving/text_plan.h"
+#include "text/segmenter.h"
+#include "text/utf8.h"
+#include "triton/input.h"
+
+namespace ct2triton {
+namespace {
+
+[[noreturn]] void Refuse(const std::string& text) {
+  throw Error(ErrorCode::kInvalidArgument, text);
+}
+
+// The inputs of one request of b texts with n targets each.
+struct TextTensors {
+  StringTensor texts;                   // [b, 1]
+  std::optional<StringTensor> sources;  // [b, 1]
+  std::optional<StringTensor> targets;  // [b, n]
+};
+
+TextTensors ReadTensors(const RequestHandle& request, const ModelConfig& config) {
+  TextTensors tensors;
+  bool has_text = false;
+  for (TRITONBACKEND_Input* handle : request.Inputs()) {
+    Input input = DescribeInput(handle);
+    // Triton leaves the batch dimension out of the shape where it is 0: a request of no texts.
+    if (config.max_batch_size > 0 && input.shape.size() == 1) {
+      input.shape.insert(input.shape.begin(), 0);
+    }
+    if (input.name == tensor::kTextInput) {
+      tensors.texts = ReadStrings(input);
+      has_text = true;
+    } else if (input.name == tensor::kSourceLanguage) {
+      tensors.sources = ReadStrings(input);
+    } else if (input.name == tensor::kTargetLanguages) {
+      tensors.targets = ReadStrings(input);
+    } else {
+      Refuse("unknown input " + Quote(input.name));
+    }
+  }
+  if (!has_text) Refuse(std::string(tensor::kTextInput) + " is missing");
+  return tensors;
+}
+
+size_t TargetsOfEach(const TextTensors& tensors, const EngineOptions& engine) {
+  if (!tensors.targets) return 1;
+  const auto targets = static_cast<size_t>(tensors.targets->shape.back());
+  if (targets > static_cast<size_t>(engine.max_targets)) {
+    Refuse(std::string(tensor::kTargetLanguages) + ": " + std::to_string(targets) +
+           " languages are more than the model's max_targets " +
+           std::to_string(engine.max_targets));
+  }
+  return targets;
+}
+
+Split SplitOf(const std::string& name) {
+  if (name == "lines") return Split::kLines;
+  return name == "none" ? Split::kNone : Split::kSentences;
+}
+
+std::string_view TextOf(const TextPlan& plan, const Span& span) {
+  return std::string_view(plan.text).substr(span.begin, span.end - span.begin);
+}
+
+// Makes rows of texts, one after the other.
+class RowMaker {
+ public:
+  RowMaker(const Tokenizer& tokenizer, const EngineOptions& engine, Split split,
+           size_t longest_source)
+      : tokenizer_(tokenizer), engine_(engine), split_(split), longest_(longest_source) {}
+
+  // `index`: the text's number, for messages. Empty languages are those that nobody named.
+  TextPlan Plan(size_t index, std::string text, const std::string& source,
+                const std::vector<std::string>& targets);
+
+  std::vector<RowInput> Rows() const;  // of all texts; views of what this object holds
+
+ private:
+  struct MadeRow {
+    std::vector<int> source;
+    const std::vector<int>* prefix;
+  };
+
+  using Sources = std::vector<std::vector<int>>;  // of one piece, for each target
+
+  [[noreturn]] void RefuseText(const std::string& what) const {
+    Refuse(std::string(tensor::kTextInput) + ", row " + std::to_string(index_) + ": " + what);
+  }
+  void CheckText(const std::string& text) const;
+  void AddPiece(const Span& span, TextPlan* plan);
+  void AddRows(PlannedPiece piece, Sources sources, TextPlan* plan);
+  Sources SourcesOf(std::string_view part, const TextPlan& plan) const;
+  bool Fit(const Sources& sources) const;
+
+  const Tokenizer& tokenizer_;
+  const EngineOptions& engine_;
+  const Split split_;
+  const size_t longest_;  // source ids; a longer sentence is cut
+  size_t index_ = 0;
+  std::string source_;
+  std::vector<const std::vector<int>*> prefixes_;  // of each target of the text
+  std::deque<std::vector<int>> kept_prefixes_;
+  std::deque<MadeRow> rows_;
+};
+
+TextPlan RowMaker::Plan(size_t index, std::string text, const std::string& source,
+                        const std::vector<std::string>& targets) {
+  index_ = index;
+  CheckText(text);
+  source_ = tokenizer_.Language(source, Side::kSource);
+  TextPlan plan;
+  plan.text = std::move(text);
+  prefixes_.clear();
+  for (const std::string& target : targets) {
+    plan.targets.push_back(tokenizer_.Language(target, Side::kTarget));
+    prefixes_.push_back(&kept_prefixes_.emplace_back(tokenizer_.Prefix(plan.targets.back())));
+  }
+  for (const Span& span : Segment(plan.text, source_.empty() ? source : source_, split_)) {
+    AddPiece(span, &plan);
+  }
+  return plan;
+}
+
+void RowMaker::CheckText(const std::string& text) const {
+  if (text.size() > static_cast<size_t>(engine_.max_text_bytes)) {
+    RefuseText("its " + std::to_string(text.size()) + " bytes are more than the model's " +
+               "max_text_bytes " + std::to_string(engine_.max_text_bytes));
+  }
+  if (const auto offset = InvalidUtf8(text)) {
+    RefuseText("it is no UTF-8 text: the byte at offset " + std::to_string(*offset) +
+               " belongs to no character");
+  }
+}
+
+RowMaker::Sources RowMaker::SourcesOf(std::string_view part, const TextPlan& plan) const {
+  Sources sources;
+  for (const std::string& target : plan.targets) {
+    sources.push_back(tokenizer_.Source(part, source_, target));
+  }
+  return sources;
+}
+
+bool RowMaker::Fit(const Sources& sources) const {
+  return std::all_of(sources.begin(), sources.end(),
+                     [this](const std::vector<int>& ids) { return ids.size() <= longest_; });
+}
+
+void RowMaker::AddPiece(const Span& span, TextPlan* plan) {
+  Sources sources = SourcesOf(TextOf(*plan, span), *plan);
+  if (Fit(sources)) return AddRows({span}, std::move(sources), plan);
+  const auto fits = [&](std::string_view part) { return Fit(SourcesOf(part, *plan)); };
+  for (const Span& part : CutToFit(plan->text, span, fits)) {
+    AddRows({part, true}, SourcesOf(TextOf(*plan, part), *plan), plan);
+  }
+}
+
+void RowMaker::AddRows(PlannedPiece piece, Sources sources, TextPlan* plan) {
+  if (plan->pieces.size() == static_cast<size_t>(engine_.max_text_sentences)) {
+    RefuseText("it has more sentences than the model's max_text_sentences " +
+               std::to_string(engine_.max_text_sentences));
+  }
+  if (rows_.size() + sources.size() > static_cast<size_t>(engine_.max_request_rows)) {
+    RefuseText(
+        "up to here the request has more sentences times target languages than the model's "
+        "max_request_rows " +
+        std::to_string(engine_.max_request_rows));
+  }
+  // Where there is nothing to translate, there is none in any language.
+  piece.sent = !sources.empty() && !sources.front().empty();
+  piece.first_row = rows_.size();
+  for (size_t i = 0; piece.sent && i < sources.size(); ++i) {
+    piece.input_tokens.push_back(sources[i].size());
+    rows_.push_back({std::move(sources[i]), prefixes_[i]});
+  }
+  plan->pieces.push_back(std::move(piece));
+}
+
+std::vector<RowInput> RowMaker::Rows() const {
+  std::vector<RowInput> rows;
+  rows.reserve(rows_.size());
+  for (const MadeRow& row : rows_) {
+    rows.push_back({IdView(row.source.data(), row.source.size(), IntegerType::kInt32),
+                    IdView(row.prefix->data(), row.prefix->size(), IntegerType::kInt32)});
+  }
+  return rows;
+}
+
+std::vector<std::string> TargetsOf(const TextTensors& tensors, size_t text, size_t targets) {
+  if (!tensors.targets) return std::vector<std::string>(targets);
+  const auto begin = tensors.targets->values.begin() + static_cast<std::ptrdiff_t>(text * targets);
+  return {begin, begin + static_cast<std::ptrdiff_t>(targets)};
+}
+
+std::string SourceOf(const TextTensors& tensors, size_t text, const EngineOptions& engine) {
+  if (!tensors.sources || tensors.sources->values[text].empty()) return engine.source_language;
+  return tensors.sources->values[text];
+}
+
+}  // namespace
+
+DecodedRequest TextFront::Decode(const RequestHandle& request) const {
+  auto wanted = request.WantedOutputs();
+  const bool scores = std::find(wanted.begin(), wanted.end(), tensor::kScore) != wanted.end();
+  TextTensors tensors = ReadTensors(request, config_);
+  const size_t targets = TargetsOfEach(tensors, config_.engine);
+  DecodedRequest decoded;
+  const auto options = ReadOptions(request, scores, config_, &decoded.options);
+  const DecodingOptions& in_force = options ? *options : config_.decoding;
+  const auto longest =
+      in_force.truncate_input ? std::string::npos : static_cast<size_t>(model_.longest_source());
+  RowMaker maker(tokenizer_, config_.engine, SplitOf(decoded.options.split), longest);
+  std::vector<TextPlan> plans;
+  for (size_t i = 0; i < tensors.texts.values.size(); ++i) {
+    plans.push_back(maker.Plan(i, std::move(tensors.texts.values[i]),
+                               SourceOf(tensors, i, config_.engine),
+                               TargetsOf(tensors, i, targets)));
+  }
+  decoded.rows = model_.Check(maker.Rows(), options ? &*options : nullptr);
+  decoded.encoder = std::make_unique<TextAnswer>(config_, tokenizer_, std::move(wanted),
+                                                 std::move(plans), targets);
+  return decoded;
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "config/model_config.h"
+#include "engine/loaded_model.h"
+#include "serving/front.h"
+#include "text/tokenizer.h"
+
+namespace ct2triton {
+
+// Text in, text out, several languages in one request: docs/text.md.
+class TextFront : public Front {
+ public:
+  // All outlive it and its encoders.
+  TextFront(const ModelConfig& config, const LoadedModel& model, const Tokenizer& tokenizer)
+      : config_(config), model_(model), tokenizer_(tokenizer) {}
+
+  DecodedRequest Decode(const RequestHandle& request) const override;
+
+ private:
+  const ModelConfig& config_;
+  const LoadedModel& model_;
+  const Tokenizer& tokenizer_;
+};
+
+}  // namespace ct2triton

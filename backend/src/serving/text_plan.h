@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How one text becomes rows, and their answers one text again for each target language.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "text/code_points.h"
+
+namespace ct2triton {
+
+// What is translated in one piece.
+struct PlannedPiece {
+  Span span;           // in the text
+  bool split = false;  // part of a sentence that was too long
+  bool sent = false;   // it has rows: one for each target, in their order
+  size_t first_row = 0;
+  std::vector<size_t> input_tokens = {};  // of each of its rows
+};
+
+struct TextPlan {
+  std::string text;
+  std::vector<std::string> targets;  // the model's codes, or as named where it has none
+  std::vector<PlannedPiece> pieces;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--io`: models that take text, alone or beside the model of ids."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import json_format, text_format
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from ct2_triton import _core
+from ct2_triton.client.tokenization import find_tokenizer
+from ct2_triton.errors import OutputError, SettingError, TokenizerError, UnsupportedModelError
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare.text_config import write_text_model
+
+
+def _config(folder: Path) -> ModelConfig:
+    return text_format.Parse((folder / "config.pbtxt").read_text(encoding="utf-8"), ModelConfig())
+
+
+def _as_loaded(folder: Path) -> dict[str, Any]:
+    """The configuration, which the backend's own code must accept and find complete."""
+    text = json_format.MessageToJson(_config(folder), preserving_proto_field_name=True)
+    _core.parse_model_config(text)
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def test_both_are_one_set_of_files(tmp_path: Path) -> None:
+    settings = {"beam_size": "4", "verify_files": "true"}
+    prepare(PrepareOptions("demo", tmp_path, settings=settings, max_batch_size=8, io="both"))
+    text = _as_loaded(tmp_path / "demo-text")
+    assert [tensor["name"] for tensor in text["input"]] == [
+        "text_input",
+        "source_language",
+        "target_languages",
+    ]
+    parameters = {name: value["string_value"] for name, value in text["parameters"].items()}
+    assert parameters["beam_size"] == "4"
+    assert not {"verify_files", "pad_id"} & set(parameters)
+    assert text["max_batch_size"] == 8
+    for name, file in (("model_path", "model.bin"), ("tokenizer_path", "languages.json")):
+        assert (tmp_path / "demo-text" / parameters[name] / file).is_file()
+    assert [path.name for path in (tmp_path / "demo-text").rglob("*") if path.is_file()] == [
+        "config.pbtxt"
+    ]
+    assert _as_loaded(tmp_path / "demo")["input"][0]["name"] == "INPUT_IDS"
+
+
+def test_text_alone(tmp_path: Path) -> None:
+    prepare(PrepareOptions("demo", tmp_path, io="text"))
+    assert _as_loaded(tmp_path / "demo")["input"][0]["name"] == "text_input"
+    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
+
+
+def test_a_text_model_that_is_there_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "demo-text").mkdir()
+    with pytest.raises(OutputError, match=r"demo-text exists already; --force replaces it"):
+        prepare(PrepareOptions("demo", tmp_path, io="both"))
+    assert [path.name for path in tmp_path.iterdir()] == ["demo-text"]
+    prepare(PrepareOptions("demo", tmp_path, io="both", force=True))
+    assert _config(tmp_path / "demo-text").name == "demo-text"
+
+
+def test_an_unknown_choice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="io 'words' is none of ids, text, both"):
+        prepare(PrepareOptions("demo", tmp_path, io="words"))
+
+
+def test_a_tokenizer_that_the_backend_cannot_read_is_refused(tmp_path: Path) -> None:
+    model = prepare(PrepareOptions("demo", tmp_path)).directory
+    for file in (model / "tokenizer").glob("*.model"):
+        file.unlink()
+    with pytest.raises(UnsupportedModelError, match="prepare it with --io ids"):
+        write_text_model(model, force=False)
+    assert not (tmp_path / "demo-text").exists()
+
+
+@pytest.mark.parametrize(("io", "name"), [("both", "demo-text"), ("text", "demo")])
+def test_the_client_of_ids_says_that_a_model_takes_text(tmp_path: Path, io: str, name: str) -> None:
+    prepare(PrepareOptions("demo", tmp_path, io=io))
+    with pytest.raises(TokenizerError, match=f"the model '{name}' takes text, and this client"):
+        find_tokenizer(name, repository=tmp_path)

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text in, text out: the same translations as by ids, whatever the length of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tritonclient.utils import InferenceServerException
+
+from ct2_triton import _core
+from ct2_triton.client import SyncTranslationClient
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.serve import TritonServer
+from server.helpers import Connection, wait_until
+from server.text_client import answer, refusal, send_text, translated
+from support.servers import ServerStack
+
+pytestmark = pytest.mark.server
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMENTARY = [  # one sentence each
+    line
+    for line in (ROOT / "tools" / "commentary.txt").read_text(encoding="utf-8").splitlines()
+    if len(_core.segment(line.encode(), "en")) == 1
+]
+SIX = ["deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn", "por_Latn", "nld_Latn"]
+GOOD = "Gate C19 closes in 6 minutes!"
+GOOD_GERMAN = "Gate C19 schließt in 6 Minuten!"
+LIMITS = {
+    "max_text_bytes": "1000",
+    "max_text_sentences": "3",
+    "max_targets": "3",
+    "max_request_rows": "6",
+    "source_language": "en",
+}
+# One call at a time: what comes while it runs, waits.
+ONE_CALL = {"compute_type": "float32", "decoding": "calls", "inter_threads": "1"}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo model for ids and text: as it is, with tight limits, with one call at a time."""
+    folder = tmp_path_factory.mktemp("repository")
+    for name, settings in (
+        ("demo", {"compute_type": "float32"}),
+        ("tight", {"compute_type": "float32", **LIMITS}),
+        ("calls", {**ONE_CALL, "source_language": "en"}),
+    ):
+        prepare(PrepareOptions("demo", folder, name, settings=settings, io="both"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(repository: Path) -> Iterator[TritonServer]:
+    with ServerStack() as stack:
+        yield stack.start(repository)
+
+
+@pytest.fixture
+def connection(server: TritonServer) -> Iterator[Connection]:
+    opened = Connection(server.grpc_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def by_ids(server: TritonServer, repository: Path) -> Iterator[SyncTranslationClient]:
+    """The Python client: tokenizes itself, sends ids to the model `demo`."""
+    with SyncTranslationClient(server.grpc_url, "demo", repository=repository) as client:
+        yield client
+
+
+def _texts(client: SyncTranslationClient, lines: list[str], target: str) -> list[str]:
+    return [row[0].text for row in client.translate(lines, source="en", targets=target)]
+
+
+def _rows_run(connection: Connection) -> int:
+    batches = connection.statistics("demo-text").batch_stats
+    return sum(batch.batch_size * batch.compute_infer.count for batch in batches)
+
+
+def test_one_sentence_into_six_languages_in_one_call(
+    connection: Connection, by_ids: SyncTranslationClient
+) -> None:
+    (texts,) = translated(connection, COMMENTARY[0], SIX)
+    rows = by_ids.translate(COMMENTARY[0], source="en", targets=SIX)
+    assert texts == [row.text for row in rows]
+    assert len(set(texts)) == 6
+
+
+def test_several_texts_each_with_its_own_row(
+    connection: Connection, by_ids: SyncTranslationClient
+) -> None:
+    lines = COMMENTARY[:40]
+    rows = translated(connection, lines, ["de", "fr-FR"])
+    assert [row[0] for row in rows] == _texts(by_ids, lines, "deu_Latn")
+    assert [row[1] for row in rows] == _texts(by_ids, lines, "fra_Latn")
+
+
+def test_what_stands_between_sentences_comes_back(
+    connection: Connection, by_ids: SyncTranslationClient
+) -> None:
+    lines = COMMENTARY[:6]
+    gaps = [" ", "\n", "  \r\n\r\n\t", "\u2003", "\n\n"]
+    text = "\n " + "".join(line + gap for line, gap in zip(lines, [*gaps, " \n"], strict=True))
+    german = _texts(by_ids, lines, "deu_Latn")
+    wanted = "\n " + "".join(line + gap for line, gap in zip(german, [*gaps, " \n"], strict=True))
+    assert translated(connection, text, ["de"]) == [[wanted]]
+
+
+def test_split_chooses_what_is_one_piece(
+    connection: Connection, by_ids: SyncTranslationClient
+) -> None:
+    text = f"{COMMENTARY[0]} {COMMENTARY[1]}\n{COMMENTARY[2]}"
+    by_line = "\n".join(_texts(by_ids, text.split("\n"), "deu_Latn"))
+    assert translated(connection, text, ["de"], split="lines") == [[by_line]]
+    whole = _texts(by_ids, [text], "deu_Latn")
+    assert translated(connection, text, ["de"], split="none") == [whole]
+
+
+def test_tokens_scores_and_reasons(connection: Connection) -> None:
+    one = answer(send_text(connection, GOOD, ["de", "fr"]))
+    assert one["finish_reason"] == [["stop", "stop"]]
+    two = answer(send_text(connection, f"{GOOD} {GOOD}", ["de", "fr"]))
+    for name in ("num_input_tokens", "num_output_tokens"):
+        assert two[name] == [[2 * count for count in one[name][0]]]
+    assert two["score"][0] == pytest.approx(one["score"][0])
+    assert all(score < 0 for score in one["score"][0])
+    short = answer(send_text(connection, f"{GOOD} {GOOD}", ["de"], max_decoding_length=3))
+    assert short["finish_reason"] == [["length"]]
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "\u200b", "\t"])
+def test_a_text_without_words_comes_back_as_it_was(connection: Connection, text: str) -> None:
+    got = answer(send_text(connection, text, ["de"]))
+    assert got["text_output"] == [[text]]
+    assert got["finish_reason"] == [["empty"]]
+    assert got["num_output_tokens"] == [[0]]
+
+
+def test_no_texts_and_no_targets(connection: Connection) -> None:
+    assert translated(connection, GOOD, []) == [[]]
+    assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
+
+
+def test_options_are_those_of_ids(connection: Connection, by_ids: SyncTranslationClient) -> None:
+    beam = by_ids.translate(COMMENTARY[3], source="en", targets="de", beam_size=4)[0].text
+    assert translated(connection, COMMENTARY[3], ["de"], beam_size=4) == [[beam]]
+    assert "unknown parameter" in refusal(connection, GOOD, ["de"], beam_sise=4)
+    assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
+
+
+def test_a_sentence_that_is_too_long_is_cut_and_said(connection: Connection) -> None:
+    """Every word of it is sent, in several rows."""
+    clause = "the ticket office opens at 5:45, "
+    options = {"max_decoding_length": 250}
+    half = answer(send_text(connection, clause * 10, ["de"], **options))
+    whole = answer(send_text(connection, clause * 160, ["de"], **options))
+    assert whole["finish_reason"] in ([["split"]], [["length"]])
+    of_row = 2  # language and end
+    clause_ids = (half["num_input_tokens"][0][0] - of_row) / 10
+    parts, left = divmod(whole["num_input_tokens"][0][0] - clause_ids * 160, of_row)
+    assert left == 0
+    assert parts >= 3
+    assert half["finish_reason"] != [["split"]]
+    cut = answer(send_text(connection, clause * 160, ["de"], truncate_input=True, **options))
+    assert cut["finish_reason"] == [["cut"]]
+    assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
+
+
+def test_characters_that_become_many_are_cut_too(connection: Connection) -> None:
+    """One character of three bytes becomes 18 letters before it is made pieces of."""
+    got = answer(send_text(connection, "\ufdfa" * 300, ["de"], max_decoding_length=8))
+    assert got["finish_reason"] == [["length"]]
+    assert got["num_input_tokens"][0][0] > 0
+
+
+BAD_TEXTS = [
+    (b"ab\xffcd", "offset 2"),
+    (b"caf\xc3", "offset 3"),
+    (b"\xed\xa0\x80", "offset 0"),
+    (b"\xc0\x80", "offset 0"),
+]
+
+
+@pytest.mark.parametrize(("text", "where"), BAD_TEXTS)
+def test_a_text_that_is_no_utf8_is_refused(connection: Connection, text: bytes, where: str) -> None:
+    said = refusal(connection, [GOOD, text], ["de"])
+    assert said.startswith("text_input, row 1: it is no UTF-8 text")
+    assert where in said
+    assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
+
+
+@pytest.mark.parametrize(
+    ("text", "targets", "said"),
+    [
+        ("x" * 1001, ["de"], "its 1001 bytes are more than the model's max_text_bytes 1000"),
+        ("A one. A two. A three. A four.", ["de"], "more sentences than the model's max_text_sen"),
+        ("A one. A two. A three.", ["de", "fr", "es"], "more sentences times target languages"),
+        (GOOD, SIX, "6 languages are more than the model's max_targets 3"),
+    ],
+)
+def test_bounds_of_a_request(
+    connection: Connection, text: str, targets: list[str], said: str
+) -> None:
+    assert said in refusal(connection, text, targets, model="tight-text")
+    assert translated(connection, GOOD, ["de"], model="tight-text") == [[GOOD_GERMAN]]
+
+
+@pytest.mark.parametrize(
+    ("targets", "source", "said"),
+    [
+        (["deu_Latin"], "en", "deu_Latn"),
+        (["de", "xx"], "en", '"xx"'),
+        (["de"], "english", "english"),
+        (["de"], None, "source language"),
+        (None, "en", "target language"),
+        ([b"\xff"], "en", "target language"),
+    ],
+)
+def test_languages_that_are_unknown_or_missing(
+    connection: Connection, targets: Any, source: str | None, said: str
+) -> None:
+    assert said in refusal(connection, GOOD, targets, source)
+    assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
+
+
+def test_a_default_source_language(connection: Connection) -> None:
+    assert translated(connection, GOOD, ["de"], None, model="tight-text") == [[GOOD_GERMAN]]
+    assert translated(connection, GOOD, ["de"], "", model="tight-text") == [[GOOD_GERMAN]]
+
+
+def test_where_to_split_is_for_texts_alone(connection: Connection) -> None:
+    said = refusal(connection, GOOD, ["de"], split="words")
+    assert 'parameter "split": the value "words" is not allowed; give one of sentences' in said
+    by_ids = connection.refusal("demo", [[5, 2]], [[4003]], split="lines")
+    assert by_ids == 'parameter "split" is for texts, and this model takes ids; leave it out'
+    assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
+
+
+def test_requests_with_and_without_optional_inputs_share_calls(connection: Connection) -> None:
+    """They wait behind one long call, and then run in one or two."""
+    lines = COMMENTARY[:8]
+    for tokens in (256, 512, 1024):
+        gate = send_text(
+            connection, GOOD, SIX, model="calls-text", beam_size=8, min_decoding_length=tokens,
+            max_decoding_length=tokens,
+        )  # fmt: skip
+        before = connection.statistics("calls-text")
+        waiting = [
+            send_text(connection, line, ["de"], "en" if i % 2 else None, model="calls-text")
+            for i, line in enumerate(lines)
+        ]
+        refusal(connection, GOOD, ["xx"], model="calls-text")  # behind them: they are in
+        refusal(connection, GOOD, ["xx"], None, model="calls-text")
+        held = connection.statistics("calls-text").inference_count == before.inference_count
+        answer(gate)
+        for pending in waiting:
+            assert answer(pending)["finish_reason"] == [["stop"]]
+        if held:
+            break
+    after = connection.statistics("calls-text")
+    assert held
+    rows = after.inference_count - before.inference_count
+    calls = after.execution_count - before.execution_count
+    assert rows >= len(lines)
+    assert calls <= 4, f"{rows} rows in {calls} calls"
+
+
+def test_a_book_goes_through(connection: Connection, by_ids: SyncTranslationClient) -> None:
+    """10,000 sentences: each comes back, and each line break."""
+    lines = COMMENTARY[:50]
+    german = dict(zip(lines, _texts(by_ids, lines, "deu_Latn"), strict=True))
+    sentences = [lines[i % 50] for i in range(10_000)]
+    gaps = ["\n\n" if i % 7 == 0 else "\n" if i % 3 == 0 else " " for i in range(10_000)]
+    book = "".join(one + gap for one, gap in zip(sentences, gaps, strict=True))
+    assert len(_core.segment(book.encode(), "en")) == 10_000
+    wanted = "".join(german[one] + gap for one, gap in zip(sentences, gaps, strict=True))
+    assert translated(connection, book, ["de"]) == [[wanted]]
+
+
+def test_a_sentence_passes_a_book(connection: Connection) -> None:
+    """It waits for few rows of the book, not for those that filled the queue before it."""
+    book = " ".join(f"Gate {i} closes in 6 minutes!" for i in range(16_000))
+    reading = send_text(
+        connection, book, ["de"], supersede_key="book", min_decoding_length=200,
+        max_decoding_length=200,
+    )  # fmt: skip
+    before = _rows_run(connection)
+    wait_until(lambda: _rows_run(connection) > before)
+    assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
+    assert _rows_run(connection) - before < 8_000
+    assert translated(connection, GOOD, ["de"], supersede_key="book") == [[GOOD_GERMAN]]
+    with pytest.raises(InferenceServerException, match="newer request"):
+        answer(reading)
+    assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
