@@ -27,6 +27,10 @@ EXTRAS := client,server,convert,live,bench,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
   $(shell find backend third_party -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 
+# Releases beside .venv that tests compare with.
+TEST_NEEDS := install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
+  .venvs/sentencepiece-$(LITE_RELEASE)/.installed .venvs/prometheus/.installed
+
 .PHONY: install demo test check lint asan tsan fuzz clean distclean
 
 install: .venv/.installed
@@ -34,12 +38,11 @@ install: .venv/.installed
 demo: install
 	$(BIN)/python tools/demo.py
 
-test: install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
-  .venvs/sentencepiece-$(LITE_RELEASE)/.installed .venvs/prometheus/.installed
+test: $(TEST_NEEDS)
 	tools/browser_packages.sh
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-check: lint
+check: lint $(TEST_NEEDS)
 	$(BIN)/python -m pytest -m 'not slow' $(PYTEST_ARGS)
 
 lint: install
