@@ -28,6 +28,10 @@ EXTRAS := client,server,convert,live,bench,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
   $(shell find backend third_party -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 
+# Releases beside .venv that tests compare with.
+TEST_NEEDS := install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
+  .venvs/sentencepiece-$(LITE_RELEASE)/.installed .venvs/prometheus/.installed
+
 .PHONY: install demo live-demo test check lint asan tsan fuzz clean distclean
 
 install: .venv/.installed
@@ -39,12 +43,11 @@ live-demo: install
 	$(BIN)/python tools/live_demo.py
 	$(BIN)/ct2-bench live --speakers 4 --seconds 10
 
-test: install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
-  .venvs/sentencepiece-$(LITE_RELEASE)/.installed .venvs/prometheus/.installed
+test: $(TEST_NEEDS)
 	tools/browser_packages.sh
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-check: lint
+check: lint $(TEST_NEEDS)
 	$(BIN)/python -m pytest -m 'not slow' $(PYTEST_ARGS)
 
 lint: install

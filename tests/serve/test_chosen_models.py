@@ -146,5 +146,11 @@ def test_what_cannot_be_served_is_named(folder: Path) -> None:
     assert "ct2-serve demo" in _refused(folder)
     (folder / "model_repository").mkdir()
     assert "model_repository has no model" in _refused(folder)
+    (folder / "texts" / "notes").mkdir(parents=True)
+    assert "texts has no model: name one" in _refused(folder, "--model-repository", "texts")
+    (folder / "model_repository").mkdir(exist_ok=True)
+    assert "dmeo is not in model_repository (did you mean demo?): preparing it" in _refused(
+        folder, "dmeo"
+    )
     with _serving(folder, after=["--", "--model-control-mode=poll"]) as (ready, _):
         assert ready["models"] == "none"

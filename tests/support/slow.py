@@ -12,6 +12,7 @@ _TESTS = Path(__file__).resolve().parents[1]
 SLOW = (
     "bench",
     "core/test_loop_matrix.py",
+    "deploy",
     "docs/test_demo.py",
     "docs/test_readme.py",
     "docs/test_site.py",
@@ -48,6 +49,7 @@ SLOW = (
     "server/client/test_client_keepalive.py",
     "server/client/test_client_pipeline.py",
     "server/client/test_fine_tuned.py",
+    "server/live",
     "server/test_demo_model.py",
     "server/test_prepared_repository.py",
     "server/test_request_memory.py",

@@ -89,4 +89,6 @@ def one_line(error: Exception) -> str:
     Returns:
         Its text, or its class where it has none.
     """
-    return " ".join(str(error).split()) or type(error).__name__
+    # What urllib3 gave up for, without the whole history of its attempts.
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    return " ".join(str(reason or error).split()) or type(error).__name__

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,6 +106,9 @@ def _prepare(source: str, repository: Path, report: Callable[[str], None]) -> Pa
     from ct2_triton.prepare.options import PrepareOptions
     from ct2_triton.prepare.pipeline import prepare
 
-    report(f"{source} is not in {repository}: preparing it")
+    there = {path.parent.name for path in repository.glob(f"*/{CONFIG_NAME}")} | {"demo"}
+    near = difflib.get_close_matches(source, sorted(there - {source}), 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    report(f"{source} is not in {repository}{hint}: preparing it")
     io = "both" if source == "demo" else "ids"
     return prepare(PrepareOptions(source, repository, io=io), report).directory

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from ct2_triton.arguments import duration
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
+from ct2_triton.prepared_model import CONFIG_NAME
 from ct2_triton.serve import doctor, model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
 from ct2_triton.serve.chosen_models import choose_models, repository_of
@@ -105,6 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_address_arguments(parser: argparse.ArgumentParser) -> None:
     ports = Ports()
+    names = {"http": "HTTP", "grpc": "gRPC", "metrics": "the metrics, over HTTP"}
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -119,7 +121,7 @@ def _add_address_arguments(parser: argparse.ArgumentParser) -> None:
             type=_port,
             default=port,
             metavar="PORT",
-            help="(default: %(default)s)",
+            help=f"port of {names[name]} (default: %(default)s)",
         )
     parser.add_argument(
         "--free-ports",
@@ -230,7 +232,13 @@ def _repositories(args: argparse.Namespace) -> list[Path]:
 
 
 def _is_empty(repository: Path) -> bool:
-    return repository.is_dir() and not any(entry.is_dir() for entry in repository.iterdir())
+    """Whether no folder in it looks like a model: one has a config, or a folder of a version."""
+    if not repository.is_dir():
+        return False
+    entries = [
+        entry for folder in repository.iterdir() if folder.is_dir() for entry in folder.iterdir()
+    ]
+    return not any(entry.name == CONFIG_NAME or entry.name.isdecimal() for entry in entries)
 
 
 def _check_model_configs(options: ServerOptions) -> None:
