@@ -20,6 +20,8 @@ from ct2_triton import _core
 from ct2_triton.serve import TritonServer
 from server import configs
 from server.helpers import LANGUAGES, Connection, Reference, padded, sentences, wait_until
+from server.moments import Occupied
+from support.endless import ALLOWS_ENDLESS, endless_model
 from support.prometheus import CONFIG, MISSING, Prometheus, binary
 from support.repository import write_model
 from support.servers import ServerStack
@@ -104,11 +106,9 @@ def _write_models(repository: Path, engine_model: Path, folder: Path, reference:
     ]
     (written / "tokenizer").mkdir()
     (written / "tokenizer" / "languages.json").write_text(json.dumps({"languages": languages}))
-    one = {"inter_threads": 1, "max_batch_rows": 1, "pad_id": 1}
-    crowded = configs.plain(
-        beam_size=1, min_decoding_length=100, max_decoding_length=100, max_queued_rows=4, **one
-    )
-    write_model(repository, "crowded", engine_model, crowded)
+    one = {"inter_threads": 1, "intra_threads": 1, "max_batch_rows": 1, "pad_id": 1}
+    crowded = configs.plain(max_queued_rows=4, **one, **ALLOWS_ENDLESS)
+    write_model(repository, "crowded", endless_model(), crowded)
     short = configs.plain(beam_size=1, max_decoding_length=2)
     write_model(repository, "short", engine_model, short)
     write_model(repository, "refusing", engine_model, configs.plain(**GREEDY))
@@ -121,6 +121,7 @@ class Traffic:
 
     def __init__(self, url: str, reference: Reference) -> None:
         self._connection = Connection(url)
+        self.reference = reference
         self._rows = sentences(reference, 8)
         self._thread = threading.Thread(target=self._run)
         self._stop = threading.Event()
@@ -166,8 +167,7 @@ class Traffic:
         send = self._connection.start
         ids = padded([row for row, _ in self._rows])
         prefixes = [prefix for _, prefix in self._rows]
-        pending = [send("crowded", ids, prefixes) for _ in range(4)]
-        pending += [send("short", ids, prefixes)]
+        pending = [send("short", ids, prefixes)]
         pending += [send("live", [[*row[:-1], UNKNOWN, *row[-1:]]], [p]) for row, p in self._rows]
         for each in pending:
             each.get_result()
@@ -222,7 +222,14 @@ def test_each_alert_fires_in_its_fault_and_not_before(
     wait_until(lambda: bool(prometheus.query(before)))
     assert prometheus.fired() & FAULTS <= {("Ct2LoopRefused", "unlooped")}
     traffic.faults.set()
-    wait_until(lambda: prometheus.fired() >= FAULTS)
+    connection = Connection(server.grpc_url)
+    rows = sentences(traffic.reference, 8)
+    with Occupied(connection, "crowded", *rows[0]):
+        ids, prefixes = padded([row for row, _ in rows]), [prefix for _, prefix in rows]
+        waiting = connection.start("crowded", ids, prefixes, beam_size=1, max_decoding_length=2)
+        wait_until(lambda: prometheus.fired() >= FAULTS)
+    waiting.get_result()
+    connection.close()
     traffic.stop()
     server.stop()
     wait_until(lambda: ("Ct2ServerGone", "") in prometheus.fired())

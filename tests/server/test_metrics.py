@@ -286,3 +286,22 @@ def test_a_model_that_falls_back_to_calls_says_so(
     assert found.by("ct2_run_rows_total") == {"call": 1}
     assert found["ct2_decodes_in_loop"] == 0
     assert found["ct2_first_token_seconds_count"] == 1
+
+
+def test_a_damaged_language_list_costs_the_target_languages_alone(
+    load: LoadModel,
+    connection: Connection,
+    server: TritonServer,
+    server_repository: Path,
+    reference: Reference,
+) -> None:
+    folder = server_repository / "speechless" / "tokenizer"
+    folder.mkdir(parents=True)
+    (folder / "languages.json").write_text('{"languages": [{"code": 5}]}')
+    model = load(configs.plain(**LIMIT), "speechless")
+    row, prefix = sentences(reference, 1)[0]
+    assert connection.translate(model, row, prefix) == reference.translate(row, prefix, **LIMIT)
+    found = settled(server, model, 1)
+    assert found.by("ct2_run_rows_total") == {"loop": 1}
+    assert found.by("ct2_target_rows_total") == {}
+    assert "languages.json cannot be read" in server.log_text()
