@@ -48,6 +48,7 @@ SLOW = (
     "server/client/test_client_keepalive.py",
     "server/client/test_client_pipeline.py",
     "server/client/test_fine_tuned.py",
+    "server/live",
     "server/test_demo_model.py",
     "server/test_prepared_repository.py",
     "server/test_request_memory.py",
