@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--words-per-second", type=duration, default=2.5, help="(default: %(default)s)")
     add("--error-rate", type=float, default=0.15, help="words misheard first (default: 0.15)")
     add("--stable", action="store_true", help="the recognizer names its stable part")
+    add("--lower-case", action="store_true", help="the recognizer gives no capitals")
     add("--newest", action="store_true", help="translate all of an update, settled or not")
     add("--min-words", type=count, default=1, metavar="N", help="(default: %(default)s)")
     add("--min-interval-ms", type=float, default=300.0, help="(default: %(default)s)")
@@ -144,6 +145,7 @@ def _speeches(args: argparse.Namespace) -> list[list[SegmentUpdate]]:
             words_per_s=args.words_per_second,
             error_rate=args.error_rate,
             says_stable=args.stable,
+            lower_case=args.lower_case,
         )
         speeches.append(list(speaker.updates(own, args.seconds)))
     return speeches

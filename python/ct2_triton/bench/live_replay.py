@@ -29,7 +29,6 @@ POLICIES: dict[str, Callable[[Decode], Policy]] = {
     "mask-4": lambda _: Retranslation(mask=4),
     "bias-0.4": lambda _: Retranslation(bias=0.4),
     "bias-0.4-mask-4": lambda _: Retranslation(bias=0.4, mask=4),
-    "agree-2": lambda _: Agreement(),
     "agree-2-hold-2": lambda _: Agreement(hold=2),
     "agree-2-bias-0.4": lambda _: Agreement(bias=0.4),
     "agree-3": lambda _: Agreement(guesses_that_agree=3),

@@ -18,7 +18,7 @@ Mode = Literal["final", "steady", "append"]
 SourceText = Literal["agreement", "newest"]
 MODES: dict[str, Callable[[Decode], Policy]] = {
     "final": lambda _: FinalOnly(),
-    "steady": lambda _: Agreement(bias=0.4),
+    "steady": lambda _: Agreement(),
     "append": Append,
 }
 

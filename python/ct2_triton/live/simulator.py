@@ -2,8 +2,8 @@
 """Sentences as a speech recognizer with errors would give them. Equal seeds give equal updates.
 
 Each word comes when it is spoken. A word may first be misheard (a letter of it is missing, or it
-is another word that was said before) and is put right one or two words later. Words have no
-capitals and no punctuation at the end of what was said so far; both come with the final.
+is another word that was said before) and is put right one or two words later. What was said so
+far has no punctuation at its end; it comes with the final.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class RecognizerSimulator:
         error_rate: float = 0.15,
         pause_s: float = 0.6,
         says_stable: bool = False,
+        lower_case: bool = False,
     ) -> None:
         """Starts a speaker at a random time within the first two seconds.
 
@@ -42,6 +43,7 @@ class RecognizerSimulator:
             error_rate: Share of words that are misheard first.
             pause_s: Silence between two sentences.
             says_stable: Whether updates name their stable part: all but the last two words.
+            lower_case: Whether there are no capitals before the final.
         """
         self._speaker = speaker
         self._rng = random.Random(f"{speaker}/{seed}")  # noqa: S311
@@ -49,6 +51,7 @@ class RecognizerSimulator:
         self._error_rate = error_rate
         self._pause_s = pause_s
         self._says_stable = says_stable
+        self._case = str.lower if lower_case else str
         self._time = self._rng.uniform(0, 2)
 
     def updates(self, sentences: Sequence[str], seconds: float) -> Iterator[SegmentUpdate]:
@@ -76,7 +79,7 @@ class RecognizerSimulator:
                 until = end + self._rng.randint(1, _LONGEST_DOUBT_WORDS)
                 doubts[end - 1] = self._misheard(words, end - 1), until
             heard = [
-                doubts[i][0] if i in doubts and end < doubts[i][1] else words[i].lower()
+                doubts[i][0] if i in doubts and end < doubts[i][1] else self._case(words[i])
                 for i in range(end)
             ]
             heard[-1] = heard[-1].rstrip(_PUNCTUATION) or heard[-1]
@@ -88,8 +91,8 @@ class RecognizerSimulator:
         yield SegmentUpdate(segment, sentence, final=True, time=round(self._time, 3))
 
     def _misheard(self, words: list[str], position: int) -> str:
-        word = words[position].lower()
+        word = self._case(words[position])
         if position and self._rng.random() < 0.5:
-            return self._rng.choice(words[:position]).lower()
+            return self._case(self._rng.choice(words[:position]))
         cut = self._rng.randrange(len(word))
         return word[:cut] + word[cut + 1 :] or "uh"

@@ -72,12 +72,12 @@ def test_the_simulated_recognizer_is_seeded_makes_mistakes_and_ends_right() -> N
     times = [u.time or 0 for u in first]
     assert times == sorted(times)
     partials = [u for u in first if not u.final]
-    assert all(u.text == u.text.lower() for u in partials)
+    assert not any(u.text.endswith((".", "!")) for u in partials)
     assert any(len(u.text.split()) != len(set(u.text.split())) for u in partials)
 
 
 def test_without_errors_words_grow_and_the_stable_part_is_said() -> None:
-    speaker = RecognizerSimulator("s", 1, error_rate=0, says_stable=True)
+    speaker = RecognizerSimulator("s", 1, error_rate=0, says_stable=True, lower_case=True)
     updates = list(speaker.updates(SENTENCES[:1], 30))
     assert [u.text for u in updates] == [
         "next", "next week", "next week in", "next week in stockholm",
