@@ -99,6 +99,7 @@ class Track:
         self._final: Said | None = None
         self._sent: list[str] = []
         self._due = 0.0
+        self._has_left = False
         self._woken = asyncio.Event()
         self._left: set[asyncio.Task[Translation | None]] = set()
 
@@ -120,14 +121,25 @@ class Track:
         """Makes captions up to the final one, which is delivered in any case."""
         while (said := await self._wait()) is not None:
             guess = asyncio.create_task(self._guess(said))
-            while self._final is None and not guess.done():
+            while not guess.done() and not self._is_outdated():
                 await self._wait_for(guess)
             if guess.done():
+                self._has_left = False
                 self._show(said, guess.result())
             else:
                 self._leave(guess)
         assert self._final is not None  # noqa: S101 - what ends the loop
         self._deliver(await self._last_caption(self._final))
+
+    def _is_outdated(self) -> bool:
+        """Whether what runs is worth nothing: there is the final, or its text was revised.
+
+        A second one in a row is waited for all the same, so that something is shown.
+        """
+        if self._final is not None or self._next is None or self._has_left:
+            return self._final is not None
+        revised = common_words(split_words(self._next.text), self._sent) < len(self._sent)
+        return revised and time.monotonic() >= self._due
 
     async def _wait(self) -> Said | None:
         """Waits for the next text and for its time; None for the final."""
@@ -166,6 +178,7 @@ class Track:
             return None
 
     def _leave(self, guess: asyncio.Task[Translation | None]) -> None:
+        self._has_left = True
         self._counts.superseded += 1
         self._left.add(guess)
         guess.add_done_callback(self._left.discard)

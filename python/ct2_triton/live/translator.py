@@ -52,9 +52,9 @@ class LiveTranslator:
     """Translates segments while a recognizer still changes them.
 
     In each segment and language one request is under way. Newer text replaces text that waits, and
-    follows what runs; the final supersedes what runs, by key. So a slow server gives fewer
-    captions, never later ones. Finals are translated anew, from nothing, and sent again until the
-    server has answered.
+    follows what runs. The final, or a revision of what was said, supersedes what runs, by key. So a
+    slow server gives fewer captions, never later ones. Finals are translated anew, from nothing,
+    and sent again until the server has answered.
 
         async with LiveTranslator(client, source="en", targets=["de", "fr"]) as live:
             async for caption in live.run(updates):

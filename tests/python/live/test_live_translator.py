@@ -98,6 +98,22 @@ async def test_newer_text_replaces_what_waits_and_the_final_supersedes_what_runs
     assert translator.counts.superseded == 1
 
 
+async def test_a_revision_supersedes_what_runs_but_not_twice_in_a_row() -> None:
+    client = ScriptedClient()
+    client.gate.clear()
+    async with live(client) as translator:
+        for text in ("a b", "x b", "y b", "y b c"):
+            await translator.push(SegmentUpdate("1", text))
+            for _ in range(20):
+                await asyncio.sleep(0)
+        assert [text for text, *_ in client.calls] == ["a b", "x b"]
+        client.gate.set()
+        while len(client.calls) < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    assert [text for text, *_ in client.calls] == ["a b", "x b", "y b c"]
+    assert translator.counts.superseded == 1
+
+
 async def test_a_final_is_free_and_has_the_callers_search_and_a_guess_is_greedy() -> None:
     client = ScriptedClient()
     forced = partial(Append, guesses_that_agree=2, hold=2, forces=True)
