@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tiny_corpus import sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -32,6 +32,8 @@ class TinyOptions:
         byte_fallback: Spell characters that the pieces lack in 256 further pieces, one a byte.
         train_steps: Steps of training to copy the input; 0 leaves the weights random. NLLB only.
         seed: Equal options and seeds give equal files.
+        corpus: File of lines to train the pieces on, of any languages; None: the built-in one.
+        algorithm: Of the SentencePiece models, `bpe` or `unigram`; None: the family's usual one.
     """
 
     pieces: int = 1200
@@ -43,6 +45,8 @@ class TinyOptions:
     byte_fallback: bool = False
     train_steps: int = 0
     seed: int = 0
+    corpus: Path | None = None
+    algorithm: str | None = None
 
 
 @dataclass
@@ -94,11 +98,17 @@ def train_pieces(
     import sentencepiece
 
     arguments = {"model_type": "bpe", "vocab_size": options.pieces, "character_coverage": 1.0}
+    lines: Iterable[str] = sentences(4000, options.seed)
+    if options.corpus:
+        lines = options.corpus.read_text(encoding="utf-8").splitlines()
+        arguments["character_coverage"] = 0.9995
+    if options.algorithm:
+        spm = {**spm, "model_type": options.algorithm}
     path = folder / f"{name}.model"
     # Through a stream: a model written by name would hold the path of the folder.
     with path.open("wb") as stream:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(sentences(4000, options.seed)),
+            sentence_iterator=iter(lines),
             model_writer=stream,
             minloglevel=2,
             num_threads=1,

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why two tokenizers differ on a line.
+
+A cause counts only if it is shown: without it the two agree on the line. Causes are taken off one
+after the other until they do. What none explains is a fault.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+UNEXPLAINED = "unexplained"
+TIE = "equal scores"
+
+Agree = Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Something in a line on which tokenizers differ.
+
+    Attributes:
+        name: What it is.
+        meaning: What each side makes of it, in a sentence or two.
+        without: Gives the line without it.
+    """
+
+    name: str
+    meaning: str
+    without: Callable[[str], str]
+
+
+def causes(special: Sequence[str]) -> list[Cause]:
+    """Lists what may be the cause of a difference.
+
+    Args:
+        special: Tokens of the reference that are no text to it.
+    """
+    named = re.compile("|".join(map(re.escape, sorted(special, key=len, reverse=True))))
+    return [
+        Cause(
+            "special tokens in the text",
+            "The backend spells `</s>`, `<unk>`, `eng_Latn` and the like in ordinary pieces, so "
+            "that no text can end itself or change its language. transformers takes them for the "
+            "tokens.",
+            lambda line: named.sub("x", line),
+        ),
+        Cause(
+            "U+0085 at the ends of the text",
+            "Rust counts this control character as white space and cuts it off; SentencePiece "
+            "makes it `<unk>`.",
+            lambda line: line.strip("\x85 "),
+        ),
+        Cause(
+            "runs of combining characters",
+            "The fast tokenizers normalize grapheme by grapheme, and leave a long one as it is; "
+            "SentencePiece normalizes character by character.",
+            _without_marks,
+        ),
+        Cause(
+            "joiners, selectors and controls beside letters",
+            "They belong to a grapheme, which the fast tokenizers normalize as one.",
+            _plain_letters,
+        ),
+    ]
+
+
+def explain(line: str, agree: Agree, known: Sequence[Cause]) -> str:
+    """Names the cause of a difference.
+
+    Args:
+        line: A line on which the two sides differ.
+        agree: Tells whether they agree on a line.
+        known: The causes that may be.
+
+    Returns:
+        The last cause that had to be taken off, or `UNEXPLAINED`.
+    """
+    for cause in known:
+        changed = cause.without(line)
+        if changed == line:
+            continue
+        if agree(changed):
+            return cause.name
+        line = changed
+    return UNEXPLAINED
+
+
+def _without_marks(line: str) -> str:
+    return "".join(c for c in line if not unicodedata.category(c).startswith("M"))
+
+
+def _plain_letters(line: str) -> str:
+    kept = (c if unicodedata.category(c)[0] in "LNPSZ" else " " for c in line)
+    return re.sub(r"\s+", " ", "".join(kept)).strip()
