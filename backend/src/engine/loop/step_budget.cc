@@ -10,7 +10,7 @@ std::vector<bool> StepBudget::Choose(const std::vector<double>& costs) {
   std::vector<size_t> heavy;
   double light_cost = 0;
   for (size_t i = 0; i < costs.size(); ++i) {
-    if (costs[i] > kStep) {
+    if (costs[i] > kHeavy) {
       heavy.push_back(i);
     } else {
       light_cost += costs[i];
@@ -20,7 +20,7 @@ std::vector<bool> StepBudget::Choose(const std::vector<double>& costs) {
     credit_ = 0;
     return chosen;
   }
-  const double budget = std::max(kStep, light_cost);
+  const double budget = std::max(kLeast, light_cost);
   credit_ = std::min(credit_ + budget, budget);
   const size_t first = turn_ % heavy.size();
   for (size_t k = 0; k < heavy.size(); ++k) {
