@@ -22,6 +22,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 LITE_RELEASE := $(shell sed -n 's/^version=//p' tools/vendor_sentencepiece_lite.sh)
 OLDEST_ENGINE := $(shell sed -n 's/.*"ctranslate2>=\([0-9.]*\),.*/\1/p' pyproject.toml)
+TRANSFORMERS_5 := $(shell sed -n 's/^transformers==\(.*\)/\1/p' constraints-transformers-5.txt)
 
 BUILD_TOOLS := scikit-build-core pybind11 nlohmann-json hatch-fancy-pypi-readme cmake ninja
 EXTRAS := client,server,convert,live,bench,train,dev
@@ -30,7 +31,8 @@ BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
 
 # Releases beside .venv that tests compare with.
 TEST_NEEDS := install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
-  .venvs/sentencepiece-$(LITE_RELEASE)/.installed .venvs/prometheus/.installed
+  .venvs/sentencepiece-$(LITE_RELEASE)/.installed .venvs/prometheus/.installed \
+  .venvs/transformers-$(TRANSFORMERS_5)/.installed
 
 .PHONY: install demo live-demo test check lint asan tsan fuzz clean distclean
 
@@ -85,6 +87,12 @@ fuzz: install
 .venvs/sentencepiece-%/.installed: .venv/.installed
 	test -d $(@D)/sentencepiece || \
 	  $(PIP) install --quiet --no-deps --target $(@D) 'sentencepiece==$*'
+	touch $@
+
+# The newest supported transformers, to put before .venv's on the module path; PyTorch is .venv's.
+.venvs/transformers-%/.installed: .venv/.installed constraints-transformers-5.txt
+	test -d $(@D)/transformers || \
+	  $(PIP) install --quiet --no-deps --target $(@D) -r constraints-transformers-5.txt
 	touch $@
 
 # NVIDIA's load tool: the last client wheel whose binary runs on glibc before 2.38.

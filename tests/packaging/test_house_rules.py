@@ -216,7 +216,7 @@ def test_what_is_called_slow_is_there() -> None:
 SCOPES = {"attention", "ffn", "layer_norm", "self_attention"}
 ROOTS = {"bin", "dev", "etc", "lib", "opt", "proc", "sys", "usr", "var"}
 EXAMPLES = {"backends", "build", "cache", "models", "nowhere"}
-URLS = {"api", "resolve", "revision", "translate", "v2", "versions"}
+URLS = {"api", "resolve", "revision", "translate", "tree", "v2", "versions"}
 
 
 def test_nothing_names_a_machine() -> None:

@@ -87,7 +87,9 @@ def running_hub() -> Iterator[HubServer]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers `/api/models/<id>[/revision/<revision>]` and `/<id>/resolve/<revision>/<file>`."""
+    """Answers `/api/models/<id>[/revision/<revision>]`, `.../tree/<revision>` (huggingface_hub 2
+    asks for it) and `/<id>/resolve/<revision>/<file>`.
+    """
 
     protocol_version = "HTTP/1.1"
     hub: HubServer
@@ -104,7 +106,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         path = unquote(self.path.split("?")[0])
         self.hub.requests.append(HubRequest(self.command, path, self.headers.get("Range")))
-        if path.startswith("/api/models/"):
+        if path.startswith("/api/models/") and "/tree/" in path:
+            self._answer_tree(path.removeprefix("/api/models/"))
+        elif path.startswith("/api/models/"):
             self._answer_info(path.removeprefix("/api/models/"))
         elif "/resolve/" in path:
             hub_id, _, rest = path.lstrip("/").partition("/resolve/")
@@ -119,7 +123,6 @@ class _Handler(BaseHTTPRequestHandler):
         if found is None:
             return
         repository, commit = found
-        names = sorted(path.name for path in repository.folder.iterdir() if path.is_file())
         self._send_json(
             {
                 "_id": "0",
@@ -132,9 +135,15 @@ class _Handler(BaseHTTPRequestHandler):
                 "tags": [],
                 "downloads": 0,
                 "likes": 0,
-                "siblings": [{"rfilename": name} for name in sorted({*names, *repository.missing})],
+                "siblings": [{"rfilename": name} for name in _names(repository)],
             }
         )
+
+    def _answer_tree(self, rest: str) -> None:
+        hub_id, _, revision = rest.partition("/tree/")
+        if found := self._find(hub_id, revision):
+            entry = {"type": "file", "oid": found[1], "size": 1}
+            self._send_json([{**entry, "path": name} for name in _names(found[0])])
 
     def _answer_file(self, hub_id: str, revision: str, name: str) -> None:
         found = self._find(hub_id, revision)
@@ -200,3 +209,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("X-Error-Message", message)
         self.send_header("Content-Length", "0")
         self.end_headers()
+
+
+def _names(repository: HubRepository) -> list[str]:
+    files = {path.name for path in repository.folder.iterdir() if path.is_file()}
+    return sorted(files | repository.missing)

@@ -20,8 +20,14 @@ _CACHE = ROOT / "build" / "test-models"
 def tiny_checkpoint(family: str, options: TinyOptions | None = None) -> Path:
     """A Hugging Face checkpoint of a family; read it, do not change it."""
     options = options or TinyOptions()
-    key = _key(family, repr(options), version("transformers"))
-    return _cached(f"{family}-{key}", lambda folder: tiny_models.make(family, folder, options))
+    pinned = _pinned("transformers")
+    key = _key(family, repr(options), pinned)
+
+    def make(folder: Path) -> Path:
+        assert version("transformers") == pinned, f"made with transformers {pinned} alone"
+        return tiny_models.make(family, folder, options)
+
+    return _cached(f"{family}-{key}", make)
 
 
 def tiny_engine_model(
@@ -31,6 +37,12 @@ def tiny_engine_model(
     checkpoint = tiny_checkpoint(family, options)
     name = f"{checkpoint.name}-{quantization or 'float32'}-{version('ctranslate2')}"
     return _cached(name, lambda folder: tiny_models.convert(checkpoint, folder, quantization))
+
+
+def _pinned(package: str) -> str:
+    """The version of a package in the main environment; another run finds what this one made."""
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return next(pin for pin in pins if pin.startswith(f"{package}==")).split("==")[1]
 
 
 def _key(*parts: str) -> str:

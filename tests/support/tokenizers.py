@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.prepare import shipped
 from ct2_triton.prepare.checkpoint import Checkpoint
-from ct2_triton.prepare.conversion import copy_tokenizer, load_tokenizer
+from ct2_triton.prepare.conversion import copy_tokenizer
 from ct2_triton.prepare.families import recognise
 from ct2_triton.prepare.rules import build_rules
+from ct2_triton.prepare.tokenizers import load_tokenizer
 from ct2_triton.prepared_model import LANGUAGES_NAME, ModelSource
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def write_tokenizer(source: Path, folder: Path) -> Path:
     vocabulary = family.vocabulary(tokenizer, checkpoint.config)
     rules = build_rules(family, checkpoint, tokenizer, vocabulary)
     folder.mkdir(parents=True)
-    copy_tokenizer(checkpoint, folder, tokenizer if rules.added_tokens else None)
+    copy_tokenizer(checkpoint, folder, tokenizer, has_added=bool(rules.added_tokens))
     rules.write(folder)
     return folder
 

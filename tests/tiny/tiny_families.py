@@ -164,7 +164,7 @@ def make_mbart50(folder: Path, options: TinyOptions) -> Checkpoint:
         MBartForConditionalGeneration,
     )
 
-    pieces = train_pieces(folder, options, "sentencepiece.bpe")
+    pieces = train_pieces(folder, options, "sentencepiece.bpe", model_type="unigram")
     tokenizer = MBart50Tokenizer(str(pieces), bos_token="<s>", src_lang="en_XX")  # noqa: S106
     tokenizer.save_pretrained(folder)
     fast = MBart50TokenizerFast.from_pretrained(folder)
@@ -191,7 +191,7 @@ def make_mbart25(folder: Path, options: TinyOptions) -> Checkpoint:
         MBartTokenizerFast,
     )
 
-    pieces = train_pieces(folder, options, "sentencepiece.bpe")
+    pieces = train_pieces(folder, options, "sentencepiece.bpe", model_type="unigram")
     tokenizer = MBartTokenizer(str(pieces), src_lang="en_XX", tgt_lang="ro_RO")
     tokenizer.save_pretrained(folder)
     fast = MBartTokenizerFast.from_pretrained(folder)

@@ -35,6 +35,9 @@ TOKENIZER_FILES = (
     "target_vocab.json",
 )
 
+# Early releases of transformers 5 name the first for any tokenizer that `tokenizers` runs.
+_CLASSES_OF_ANY_FAMILY = ("TokenizersBackend", "PreTrainedTokenizer")
+
 _PLAIN_FILES = (CONFIG_FILE, "generation_config.json", CARD_FILE, *TOKENIZER_FILES)
 # Best first: (single file, index of shards, how the shards begin and end).
 _WEIGHT_FORMATS = (
@@ -117,8 +120,11 @@ class Checkpoint:
     @property
     def tokenizer_class(self) -> str:
         """Name of the tokenizer's class without `Fast`; empty where no file says it."""
-        name = self.tokenizer_config.get("tokenizer_class") or self.config.get("tokenizer_class")
-        return str(name or "").removesuffix("Fast")
+        for config in (self.tokenizer_config, self.config):
+            name = str(config.get("tokenizer_class") or "").removesuffix("Fast")
+            if name and name not in _CLASSES_OF_ANY_FAMILY:
+                return name
+        return ""
 
     @cached_property
     def layout(self) -> Layout:

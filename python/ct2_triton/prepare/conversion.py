@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ct2_triton.errors import ConversionError, UnsupportedModelError
 from ct2_triton.prepare.checkpoint import CONFIG_FILE, TOKENIZER_FILES
+from ct2_triton.prepare.tokenizers import backend_of, sentencepiece_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,50 +17,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from ct2_triton.prepare.checkpoint import Checkpoint
-
-
-def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    """Loads a tokenizer from files alone.
-
-    Args:
-        folder: A checkpoint, or a prepared model's tokenizer folder.
-
-    Returns:
-        The tokenizer that `transformers` chooses for it.
-
-    Raises:
-        UnsupportedModelError: It cannot be loaded.
-    """
-    import transformers
-
-    auto: Any = transformers.AutoTokenizer
-    try:
-        tokenizer: PreTrainedTokenizerBase = auto.from_pretrained(
-            str(folder), local_files_only=True
-        )
-    except Exception as error:  # whatever transformers and its tokenizers raise
-        raise UnsupportedModelError(
-            f"cannot load the tokenizer of {folder}: {error}{_hint_of_version(folder)}"
-        ) from error
-    # transformers gives False where a slow tokenizer fails with an OSError.
-    if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
-        raise UnsupportedModelError(f"cannot load the tokenizer of {folder}: its files are damaged")
-    return tokenizer
-
-
-def _hint_of_version(folder: Path) -> str:
-    """Says so when the folder was written by a version whose tokenizers version 4 cannot read."""
-    try:
-        config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
-        written_by = str(config.get("transformers_version", ""))
-    except (OSError, ValueError, AttributeError):
-        return ""
-    if written_by.split(".")[0] in ("", "4"):
-        return ""
-    return (
-        f" (it was saved by transformers {written_by}, which version 4 cannot always read: take "
-        "the tokenizer files of the model it was trained from, or save them with version 4)"
-    )
 
 
 def convert(checkpoint: Path, output: Path, quantization: str) -> None:
@@ -116,24 +73,34 @@ def complete_special_tokens(
 
 
 def copy_tokenizer(
-    checkpoint: Checkpoint, output: Path, tokenizer: PreTrainedTokenizerBase | None = None
+    checkpoint: Checkpoint,
+    output: Path,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    *,
+    has_added: bool = False,
 ) -> None:
     """Copies the tokenizer files, and the config by which `AutoTokenizer` finds the class.
+
+    Clients that read `tokenizer.json` get that of the tokenizer as it was loaded: a checkpoint may
+    have none, one that lacks tokens which its other files add, or one that does not normalize.
 
     Args:
         checkpoint: The checkpoint.
         output: An existing folder.
-        tokenizer: Write `tokenizer.json` of this one, for clients that need it: a checkpoint may
-            have none, or one that lacks tokens which its other files add.
+        tokenizer: Its tokenizer; None where the files are known to do as they are.
+        has_added: Whether tokens were added to those of its family; SentencePiece lacks them.
+
+    Raises:
+        UnsupportedModelError: Tokens were added, and `tokenizer.json` cannot be written.
     """
     for name in (*TOKENIZER_FILES, CONFIG_FILE):
         if checkpoint.has(name):
             shutil.copyfile(checkpoint.folder / name, output / name)
-    if tokenizer is not None:
-        backend: Any = getattr(tokenizer, "backend_tokenizer", None)
-        if backend is None:
-            raise UnsupportedModelError(
-                f"tokens were added to the tokenizer of {checkpoint.source.id}, and it cannot be "
-                "written as tokenizer.json, by which clients find them"
-            )
+    backend = None if tokenizer is None else backend_of(tokenizer)
+    if backend is not None and (has_added or sentencepiece_file(checkpoint.folder) is None):
         backend.save(str(output / "tokenizer.json"))
+    elif has_added:
+        raise UnsupportedModelError(
+            f"tokens were added to the tokenizer of {checkpoint.source.id}, and it cannot be "
+            "written as tokenizer.json, by which clients find them"
+        )

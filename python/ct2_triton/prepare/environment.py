@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from ct2_triton.errors import MissingPackageError
 from ct2_triton.prepare.layout import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _INSTALL = "pip install 'ct2-triton[convert]'"
 _INSTALL_PREPARE = "pip install 'ct2-triton[prepare]'"
@@ -19,7 +20,9 @@ _CPU_BUILD = (
     "; that brings PyTorch's CUDA build of several GB unless PIP_EXTRA_INDEX_URL names PyTorch's "
     "CPU index"
 )
-_OLDEST_TRANSFORMERS_4 = 57
+_OLDEST_TRANSFORMERS, _NEXT_TRANSFORMERS = (4, 57, 6), (6,)
+# Families whose tokenizer or config of transformers 5 earlier converters cannot read.
+_CONVERTED_SINCE_4_7 = ("nllb", "m2m100", "mbart25")
 # What every preparation needs, a model that is converted already too.
 _NEEDED = (
     "ctranslate2",
@@ -62,9 +65,8 @@ def check_conversion(kind: Kind) -> dict[str, str]:
         Version of each package.
 
     Raises:
-        MissingPackageError: One is missing, or transformers is older than 4.57 or of version 5,
-            which gives other ids for NLLB and mBART-50 texts that end in a space, and writes
-            tokenizer folders that version 4 cannot read.
+        MissingPackageError: One is missing, or transformers is older or newer than what is
+            supported.
     """
     try:
         versions = _versions(_NEEDED_TO_CONVERT.get(kind, ()), _INSTALL + _CPU_BUILD)
@@ -78,12 +80,37 @@ def check_conversion(kind: Kind) -> dict[str, str]:
 
 
 def _check_transformers(found: str) -> None:
-    major, minor = map(int, found.split(".")[:2])
-    if major != 4 or minor < _OLDEST_TRANSFORMERS_4:
+    if not _OLDEST_TRANSFORMERS <= _numbers(found) < _NEXT_TRANSFORMERS:
         raise MissingPackageError(
-            f"ct2-prepare works with transformers 4.{_OLDEST_TRANSFORMERS_4} and later releases "
-            f"of version 4, and found {found}; {_INSTALL}"
+            f"ct2-prepare works with transformers 4.57.6 and later, up to version 5, and found "
+            f"{found}; {_INSTALL}"
         )
+
+
+def check_pair(family: str, title: str, versions: Mapping[str, str]) -> None:
+    """Checks that the converter of the installed CTranslate2 knows the installed transformers.
+
+    Args:
+        family: Name of the model's family.
+        title: What it is called.
+        versions: Version of each package.
+
+    Raises:
+        MissingPackageError: It does not.
+    """
+    engine, found = versions["ctranslate2"], versions["transformers"]
+    if family not in _CONVERTED_SINCE_4_7 or _numbers(found) < (5,) or _numbers(engine) >= (4, 7):
+        return
+    raise MissingPackageError(
+        f"CTranslate2 {engine} cannot convert {title} with transformers {found}; install "
+        "'ctranslate2>=4.7', or 'transformers<5'"
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Gives the leading numbers of a version: `5.0.0rc1` is (5, 0)."""
+    parts = itertools.takewhile(str.isdigit, version.split("."))
+    return tuple(map(int, parts))
 
 
 def check_writing() -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 from huggingface_hub import constants
 from huggingface_hub.errors import (
     DisabledRepoError,
@@ -14,6 +16,21 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    """Of huggingface_hub before 1, OSErrors alone; then those of httpx, and later of httpx2."""
+    found: list[type[Exception]] = [OSError, OfflineModeIsEnabled]
+    for library in ("httpx", "httpx2"):
+        try:
+            found.append(importlib.import_module(library).TransportError)
+        except ImportError:
+            continue
+    return tuple(found)
+
+
+TRANSPORT_ERRORS = _transport_errors()
+"""What a request to the hub may raise when no answer comes, or an answer that is an error."""
 
 
 def is_unreachable(error: Exception) -> bool:
@@ -29,7 +46,7 @@ def is_unreachable(error: Exception) -> bool:
         return True
     if isinstance(error, HfHubHTTPError):
         return _status(error) >= 500
-    return isinstance(error, OSError)
+    return isinstance(error, TRANSPORT_ERRORS)
 
 
 def describe(error: Exception, hub_id: str, revision: str | None) -> str:

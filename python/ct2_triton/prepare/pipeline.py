@@ -160,21 +160,26 @@ def _fill(
 ) -> None:
     """Writes all files of the model; the manifest, with its checksums, last."""
     from ct2_triton.prepare import conversion
+    from ct2_triton.prepare.environment import check_pair
     from ct2_triton.prepare.families import recognise
     from ct2_triton.prepare.generation import own_search
     from ct2_triton.prepare.manifest import write_manifest
     from ct2_triton.prepare.model_config import build_config
     from ct2_triton.prepare.rules import build_rules
     from ct2_triton.prepare.shortlist import build_shortlist
+    from ct2_triton.prepare.tokenizers import load_tokenizer, missing_normalization
     from ct2_triton.prepare.verification.shortlist import add_shortlist
     from ct2_triton.prepare.verification.subject import Conversion, Subject
 
     if options.language_pair:
         raise SettingError("--language-pair names the languages of a model that does not say them")
     family = recognise(checkpoint)
+    check_pair(family.name, family.title, versions)
     licence = checkpoint.source.license or "not stated"
     report(f"{checkpoint.source.id}: {family.title}, licence {licence}")
-    tokenizer = conversion.load_tokenizer(checkpoint.folder)
+    tokenizer = load_tokenizer(checkpoint.folder)
+    if lost := missing_normalization(checkpoint.folder):
+        report(lost)
     vocabulary = family.vocabulary(tokenizer, checkpoint.config)
     rules = build_rules(family, checkpoint, tokenizer, vocabulary)
     for line in _added_tokens(rules):
@@ -218,7 +223,7 @@ def _write_tokenizer(
 
     output = folder / TOKENIZER_NAME
     output.mkdir()
-    copy_tokenizer(checkpoint, output, tokenizer if rules.added_tokens else None)
+    copy_tokenizer(checkpoint, output, tokenizer, has_added=bool(rules.added_tokens))
     rules.write(output)
     return output
 

@@ -107,9 +107,9 @@ def _local(folder: Path, source: ModelSource) -> Checkpoint:
 def _from_hub(hub_id: str, revision: str | None) -> Checkpoint:
     """Asks the hub what the repository holds, then downloads what is needed at that commit."""
     import huggingface_hub
-    from huggingface_hub.errors import HFValidationError, OfflineModeIsEnabled
+    from huggingface_hub.errors import HFValidationError
 
-    from ct2_triton.prepare.hub_errors import describe, is_unreachable
+    from ct2_triton.prepare.hub_errors import TRANSPORT_ERRORS, describe, is_unreachable
 
     try:
         info = huggingface_hub.HfApi().model_info(hub_id, revision=revision)
@@ -117,7 +117,7 @@ def _from_hub(hub_id: str, revision: str | None) -> Checkpoint:
         raise SourceError(
             f"there is no directory {hub_id}, and it is no hub id (owner/name): {error}"
         ) from error
-    except (OfflineModeIsEnabled, OSError) as error:
+    except TRANSPORT_ERRORS as error:
         if is_unreachable(error):
             return _from_cache(hub_id, revision, error)
         raise SourceError(describe(error, hub_id, revision)) from error
@@ -146,7 +146,7 @@ def _download_with_retries(hub_id: str, revision: str | None, names: Sequence[st
     """Downloads into the cache; what came before a connection broke is kept and gone on with."""
     import huggingface_hub
 
-    from ct2_triton.prepare.hub_errors import describe, is_unreachable
+    from ct2_triton.prepare.hub_errors import TRANSPORT_ERRORS, describe, is_unreachable
 
     for attempt in range(1, _DOWNLOAD_ATTEMPTS + 1):
         try:
@@ -156,7 +156,7 @@ def _download_with_retries(hub_id: str, revision: str | None, names: Sequence[st
                 hub_id, revision=revision, allow_patterns=list(names), max_workers=_DOWNLOAD_WORKERS
             )
             return Path(folder)
-        except OSError as error:
+        except TRANSPORT_ERRORS as error:
             if attempt == _DOWNLOAD_ATTEMPTS or not is_unreachable(error):
                 raise SourceError(describe(error, hub_id, revision)) from error
         time.sleep(_RETRY_PAUSE_S * attempt)
@@ -171,8 +171,12 @@ def _from_cache(hub_id: str, revision: str | None, cause: Exception) -> Checkpoi
     from ct2_triton.prepare.hub_errors import one_line
 
     try:
+        # One file is asked for: huggingface_hub 2 finds none of a snapshot if one that it is asked
+        # for is missing, and the repository has files that nobody needs. The layout is checked.
         folder = Path(
-            huggingface_hub.snapshot_download(hub_id, revision=revision, local_files_only=True)
+            huggingface_hub.snapshot_download(
+                hub_id, revision=revision, allow_patterns=[CARD_FILE], local_files_only=True
+            )
         )
         source = ModelSource(hub_id, revision or "main", folder.name, _license_of_card(folder))
         return _local(folder, source)

@@ -15,9 +15,11 @@ from ct2_triton.client.pieces import NativePieces
 from ct2_triton.client.tokenization import Tokenizer
 from ct2_triton.errors import UnsupportedModelError, VerificationError
 from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare.tokenizers import load_tokenizer
 from support.odd_texts import ODD_TEXTS
 from support.tiny import tiny_checkpoint
 
+IS_5 = transformers.__version__.startswith("5.")
 TEXTS = (
     "He said covfefe to him, covfefe.",
     "covfefe",
@@ -37,7 +39,7 @@ def add_tokens(checkpoint: Path, *, resize: bool = True) -> Any:
         model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(checkpoint)
         model.resize_token_embeddings(len(tokenizer))
         model.save_pretrained(checkpoint)
-    return transformers.AutoTokenizer.from_pretrained(checkpoint)
+    return load_tokenizer(checkpoint)
 
 
 @pytest.mark.parametrize("family", ["nllb", "mbart50", "t5", "madlad"])
@@ -46,7 +48,8 @@ def test_added_tokens_go_in_and_out(
 ) -> None:
     checkpoint = checkpoint_copy(family)
     reference = add_tokens(checkpoint)
-    (checkpoint / "tokenizer.json").unlink()  # transformers does without, and so must a client
+    if not IS_5:  # which keeps added tokens nowhere else
+        (checkpoint / "tokenizer.json").unlink()  # transformers does without, and so must a client
     lines: list[str] = []
     model = prepare(PrepareOptions(str(checkpoint), tmp_path / "repository"), lines.append)
     tokenizer = Tokenizer(model.tokenizer_folder)
@@ -64,8 +67,9 @@ def test_added_tokens_go_in_and_out(
         ids = reference.encode(task + text, add_special_tokens=False)
         assert [*task_ids, *tokenizer.encode(text).ids] == ids, text
         assert tokenizer.decode(ids) == reference.decode(ids, skip_special_tokens=True).strip()
-    sent = tokenizer.encode("He said covfefe to him")
-    assert tokenizer.decode(sent.ids) == "He said covfefe to him"
+    if not (IS_5 and task):  # T5 of version 5 leaves out the space before an added token
+        sent = tokenizer.encode("He said covfefe to him")
+        assert tokenizer.decode(sent.ids) == "He said covfefe to him"
 
 
 @pytest.mark.parametrize("family", ["nllb", "mbart50"])
@@ -76,11 +80,14 @@ def test_other_special_tokens_are_still_only_text(
     add_tokens(checkpoint)
     model = prepare(PrepareOptions(str(checkpoint), tmp_path / "repository"))
     with_tokens = Tokenizer(model.tokenizer_folder)
-    plain: Any = transformers.AutoTokenizer.from_pretrained(tiny_checkpoint(family))
+    plain: Any = load_tokenizer(tiny_checkpoint(family))
     for text in ("a</s>b", "fra_Latn de_DE <mask>", *ODD_TEXTS):
         ids = plain.encode(text, add_special_tokens=False, split_special_tokens=True)
+        # transformers finds `</s>` in the text of a unigram model, whatever it is told.
+        special = with_tokens.rules.special_ids
+        known = [plain.unk_token_id if i in special else i for i in ids]
         if text.strip():
-            assert list(with_tokens.encode(text).ids) == ids
+            assert list(with_tokens.encode(text).ids) == known
 
 
 @pytest.mark.parametrize("family", ["marian", "m2m100"])

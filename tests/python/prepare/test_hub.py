@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 
 from ct2_triton.prepared_model import PreparedModel
@@ -152,6 +153,9 @@ def test_a_cut_transfer_is_resumed_in_the_same_run(workplace: Workplace) -> None
     assert ranges == [None, f"bytes={CHUNK_BYTES}-"]
 
 
+@pytest.mark.skipif(
+    not huggingface_hub.__version__.startswith("0."), reason="later ones resume more often"
+)
 def test_a_download_that_keeps_breaking_is_resumed_by_the_next_run(workplace: Workplace) -> None:
     folder = serve_checkpoint(workplace, TinyOptions(vocab_size=60_000))
     repository = workplace.hub.add(HUB_ID, folder)

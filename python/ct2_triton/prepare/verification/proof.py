@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import VerificationError
 from ct2_triton.prepare import conversion
+from ct2_triton.prepare.tokenizers import load_tokenizer
 from ct2_triton.prepare.verification.comparison import ConvertedModel, NearTie, compare
 from ct2_triton.prepare.verification.own_search import (
     OwnSearchProof,
@@ -117,7 +118,7 @@ def _exact_model(subject: Subject) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=subject.stored.model.parent) as scratch:
         folder = Path(scratch) / "model"
         conversion.convert(subject.checkpoint.folder, folder, _EXACT)
-        tokenizer = conversion.load_tokenizer(subject.checkpoint.folder)
+        tokenizer = load_tokenizer(subject.checkpoint.folder)
         conversion.complete_special_tokens(
             folder, tokenizer, prefix_starts=subject.rules.prefix_starts
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.errors import VerificationError
-from ct2_triton.prepare import conversion
+from ct2_triton.prepare.tokenizers import load_tokenizer
 from ct2_triton.prepare.verification.probes import Probe, added_token_texts, choose_probes
 from ct2_triton.prepare.verification.reference import Row
 
@@ -33,7 +33,7 @@ class TextProof:
         self._subject = subject
         self._rules = subject.rules
         self._pieces = read_pieces(subject.stored.tokenizer_folder, subject.rules)
-        self._reference = conversion.load_tokenizer(subject.stored.tokenizer_folder)
+        self._reference = load_tokenizer(subject.stored.tokenizer_folder)
         self.decoded_rows = 0
 
     def probe_rows(self) -> list[Row]:

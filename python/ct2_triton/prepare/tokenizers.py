@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads the tokenizer of a checkpoint, with the normalizer that the model was trained with.
+
+transformers 5 builds its tokenizers anew and leaves out parts of SentencePiece's normalizer. NLLB
+and mBART-50 then get one more piece for a text that ends in a space. mBART-25 (and T5 with 5.0)
+gets unknown tokens for other forms of characters (`ﬁ`, `½`). What transformers 5 saves is no
+better: a `tokenizer.json` that lacks these parts, and no SentencePiece model. So the normalizer is
+put back here, as transformers 4 has it. With it all releases give the ids of SentencePiece.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.errors import UnsupportedModelError
+from ct2_triton.prepare.checkpoint import CONFIG_FILE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from transformers import PreTrainedTokenizerBase
+
+# Of the families whose tokenizers transformers runs with `tokenizers`; it splits the texts of the
+# others with SentencePiece itself.
+_SENTENCEPIECE_FILES = ("sentencepiece.bpe.model", "spiece.model")
+
+
+def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+    """Loads a tokenizer from files alone.
+
+    Args:
+        folder: A checkpoint, or a prepared model's tokenizer folder.
+
+    Returns:
+        The tokenizer that `transformers` chooses for it, with SentencePiece's normalizer.
+
+    Raises:
+        UnsupportedModelError: It cannot be loaded.
+    """
+    import transformers
+
+    auto: Any = transformers.AutoTokenizer
+    try:
+        tokenizer: PreTrainedTokenizerBase = auto.from_pretrained(
+            str(folder), local_files_only=True
+        )
+    except Exception as error:  # whatever transformers and its tokenizers raise
+        raise UnsupportedModelError(
+            f"cannot load the tokenizer of {folder}: {error}{_hint_of_version(folder)}"
+        ) from error
+    # transformers gives False where a slow tokenizer fails with an OSError.
+    if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
+        raise UnsupportedModelError(f"cannot load the tokenizer of {folder}: its files are damaged")
+    if backend := backend_of(tokenizer):
+        _restore_normalizer(backend, folder)
+    return tokenizer
+
+
+def backend_of(tokenizer: PreTrainedTokenizerBase) -> Any:  # noqa: ANN401 - untyped library
+    """Gives the `tokenizers.Tokenizer` that splits the texts; None where another library does."""
+    return getattr(tokenizer, "backend_tokenizer", None)
+
+
+def sentencepiece_file(folder: Path) -> Path | None:
+    """Finds the SentencePiece model beside which a `tokenizer.json` may lie.
+
+    Args:
+        folder: A checkpoint or a tokenizer folder.
+
+    Returns:
+        The file; None where there is none, as in folders that transformers 5 saved.
+    """
+    files = (folder / name for name in _SENTENCEPIECE_FILES)
+    return next((file for file in files if file.is_file()), None)
+
+
+def missing_normalization(folder: Path) -> str:
+    """Says what is lost of a tokenizer that is there as `tokenizer.json` alone.
+
+    Args:
+        folder: A checkpoint.
+
+    Returns:
+        A sentence for the report; empty where nothing is lost, as far as can be told.
+    """
+    path = folder / "tokenizer.json"
+    if sentencepiece_file(folder) or not path.is_file():
+        return ""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if "Precompiled" in json.dumps(content.get("normalizer")):
+        return ""
+    return (
+        "tokenizer.json does not normalize characters, so that such as 'ﬁ' may be unknown: "
+        "transformers 5 saves some families so; the SentencePiece file of the original model, put "
+        "beside it, mends that"
+    )
+
+
+def _restore_normalizer(backend: Any, folder: Path) -> None:  # noqa: ANN401 - untyped library
+    """Puts SentencePiece's normalizer in the place of what transformers left of it."""
+    from tokenizers import Regex, normalizers
+
+    file = sentencepiece_file(folder)
+    steps = _steps_of(file) if file else [backend.normalizer] if backend.normalizer else []
+    backend.normalizer = normalizers.Sequence(
+        [
+            *steps,
+            normalizers.Strip(left=False, right=True),
+            normalizers.Replace(Regex(" {2,}"), "▁"),
+        ]
+    )
+
+
+def _steps_of(file: Path) -> list[Any]:
+    """Reads how a SentencePiece model normalizes characters."""
+    from sentencepiece import sentencepiece_model_pb2
+    from tokenizers import normalizers
+
+    model: Any = sentencepiece_model_pb2.ModelProto()
+    model.ParseFromString(file.read_bytes())
+    table = model.normalizer_spec.precompiled_charsmap
+    return [normalizers.Precompiled(table)] if table else []
+
+
+def _hint_of_version(folder: Path) -> str:
+    """Says so when another version of transformers saved the folder than the one that reads it."""
+    import transformers
+
+    try:
+        config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        written_by = str(config.get("transformers_version", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+    here = str(transformers.__version__)
+    if written_by.split(".")[0] in ("", here.split(".")[0]):
+        return ""
+    return (
+        f" (it was saved by transformers {written_by}, which {here} cannot always read: take the "
+        f"tokenizer files of the model it was trained from, or install transformers {written_by})"
+    )
