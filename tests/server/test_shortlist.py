@@ -13,8 +13,9 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.options import ShortlistOptions
 from ct2_triton.prepared_model import PreparedModel
 from ct2_triton.serve import TritonServer
+from server.helpers import wait_until
 from server.test_demo_model import ENGLISH, GERMAN, IN_SIX_LANGUAGES
-from server.test_vocabulary_map import counts
+from server.test_vocabulary_map import counts, still_counts
 from support.servers import ServerStack
 
 pytestmark = pytest.mark.server
@@ -92,14 +93,16 @@ def test_answers_do_not_depend_on_the_company(client: SyncTranslationClient) -> 
 def test_other_languages_have_the_whole_vocabulary_and_are_counted(
     client: SyncTranslationClient, whole: SyncTranslationClient, server: TritonServer
 ) -> None:
-    before = counts(server, "listed")
+    before = still_counts(server, "listed")
     answers = client.translate(ENGLISH, source="en", targets=TARGETS)
     assert [answer.text for answer in answers] == IN_SIX_LANGUAGES
     lines = [*GERMAN, UNLISTED]
     rows = [client.translate(lines, source="en", targets=TARGETS[1:])]
     rows += [whole.translate(lines, source="en", targets=TARGETS[1:])]
     assert [[a.text for a in row] for row in rows[0]] == [[a.text for a in row] for row in rows[1]]
-    after = counts(server, "listed")
+    rows_in_all = sum(before.values()) + 6 + 5 * len(lines)
+    wait_until(lambda: sum(counts(server, "listed").values()) >= rows_in_all)
+    after = still_counts(server, "listed")
     assert after["used"] - before["used"] == 1
     assert after["unused"] - before["unused"] == 5 + 5 * len(lines)
     assert counts(server, "whole") == {}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,17 @@ def counts(server: TritonServer, model: str) -> dict[str, int]:
         for line in mine
         if 'version="1"' in line
     }
+
+
+def still_counts(server: TritonServer, model: str) -> dict[str, int]:
+    """The same, once it changes no more: counters are published four times a second."""
+    before = counts(server, model)
+    while True:
+        time.sleep(0.6)
+        now = counts(server, model)
+        if now == before:
+            return now
+        before = now
 
 
 def expected(mapped: Path, reference: Reference, rows: list[tuple[Ids, Ids]]) -> list[Ids]:
