@@ -12,10 +12,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from rattler_build import Stage0Recipe
 
+import ct2_triton
 from support.wheels import build_wheel, run_program
 
 ROOT = Path(__file__).resolve().parents[2]
+RECIPE = "deploy/conda/recipe.yaml"
 PROGRAMS = Path(sys.executable).parent
 
 SCHEMAS = {
@@ -107,10 +110,27 @@ def test_one_name_of_the_repository() -> None:
     project = (ROOT / "pyproject.toml").read_text()
     found = re.search(r'^Repository = "https://github\.com/([^"]+)"$', project, re.M)
     assert found is not None
-    files = ["pyproject.toml", "CITATION.cff", "SECURITY.md", "mkdocs.yml", *SCHEMAS]
+    files = ["pyproject.toml", "CITATION.cff", "SECURITY.md", "mkdocs.yml", RECIPE, *SCHEMAS]
     for name in files:
         for mention in re.findall(r"github(?:usercontent)?\.com/(ct2-triton/[\w-]+)", _text(name)):
             assert mention == found[1], name
+
+
+def test_the_conda_recipe_follows_the_package() -> None:
+    tomllib = pytest.importorskip("tomllib")  # Python 3.11 and later
+    (rendered,) = Stage0Recipe.from_file(str(ROOT / RECIPE)).render()
+    recipe = rendered.recipe.to_dict()
+    project = tomllib.loads(_text("pyproject.toml"))
+    assert recipe["package"]["version"] == ct2_triton.__version__
+    scripts = project["project"]["scripts"].items()
+    assert recipe["build"]["python"]["entry_points"] == [f"{a} = {b}" for a, b in scripts]
+    python, *needed = (text.replace(" ", "") for text in recipe["requirements"]["run"])
+    assert python == f"python{project['project']['requires-python']}"
+    assert needed == project["project"]["dependencies"]
+    host = " ".join(recipe["requirements"]["host"])
+    for tool in ("scikit-build-core", "hatch-fancy-pypi-readme"):
+        (asked,) = [t for t in project["build-system"]["requires"] if t.startswith(tool)]
+        assert asked.replace(">=", " >=") in host
 
 
 def test_images_follow_the_rules_of_their_trade() -> None:
