@@ -77,28 +77,36 @@ void PendingRequest::Submit() noexcept {
   HandOver(first);
 }
 
-// The next part, counted as handed over. Called under the lock.
+// The next part, counted as handed over; none while it is not time for it. Called under the lock.
 PendingRequest::RowRange PendingRequest::NextRows() noexcept {
-  const RowRange rows{next_row_,
-                      std::min(decoded_.rows.size(), next_row_ + kMostRowsOut - rows_out_)};
+  const size_t all = decoded_.rows.size();
+  handing_over_ = !failure_ && rows_out_ <= kFewRowsOut && next_row_ < all;
+  if (!handing_over_) return {};
+  const RowRange rows{next_row_, std::min(all, next_row_ + kMostRowsOut - rows_out_)};
   rows_out_ += rows.end - rows.begin;
   next_row_ = rows.end;
   return rows;
 }
 
+// Rows that need no computing are answered before this returns: it goes on itself, so that a
+// request of very many of them does not call it from within.
 void PendingRequest::HandOver(RowRange rows) noexcept {
-  try {
-    const auto begin = decoded_.rows.begin();
-    context_.translator->SubmitFrom(
-        rows.begin,
-        {std::make_move_iterator(begin + static_cast<std::ptrdiff_t>(rows.begin)),
-         std::make_move_iterator(begin + static_cast<std::ptrdiff_t>(rows.end))},
-        shared_from_this());
-  } catch (...) {
-    Fail(CurrentError());
+  while (rows.end > rows.begin) {
+    try {
+      const auto begin = decoded_.rows.begin();
+      context_.translator->SubmitFrom(
+          rows.begin,
+          {std::make_move_iterator(begin + static_cast<std::ptrdiff_t>(rows.begin)),
+           std::make_move_iterator(begin + static_cast<std::ptrdiff_t>(rows.end))},
+          shared_from_this());
+    } catch (...) {
+      Fail(CurrentError());
+    }
+    // Meanwhile, perhaps, before the rows were there to be withdrawn.
+    if (superseded_) context_.translator->Withdraw(*this, SupersededError());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    rows = NextRows();
   }
-  // Meanwhile, perhaps, before the rows were there to be withdrawn.
-  if (superseded_) context_.translator->Withdraw(*this, SupersededError());
 }
 
 void PendingRequest::Fail(const Error& error) noexcept {
@@ -143,9 +151,10 @@ void PendingRequest::CountAnswered(const CallTimes& times) noexcept {
       unanswered_ -= decoded_.rows.size() - next_row_;
       next_row_ = decoded_.rows.size();
     }
+    if (unanswered_ > 0 && handing_over_) return;
     if (unanswered_ > 0) {
-      if (rows_out_ > kFewRowsOut || next_row_ == decoded_.rows.size()) return;
       next = NextRows();
+      if (!handing_over_) return;
     }
   }
   if (next.end > next.begin) return HandOver(next);

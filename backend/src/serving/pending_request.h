@@ -79,8 +79,9 @@ class PendingRequest : public RowListener,
 
   mutable std::mutex mutex_;  // of all below, until the last row is answered
   size_t unanswered_ = 0;
-  size_t next_row_ = 0;  // the first that is not handed over
-  size_t rows_out_ = 0;  // handed over and not answered
+  size_t next_row_ = 0;        // the first that is not handed over
+  size_t rows_out_ = 0;        // handed over and not answered
+  bool handing_over_ = false;  // somebody is at it, and will look whether more can follow
   std::vector<RowResult> results_;
   std::optional<Error> failure_;  // the first one
   RequestTimes times_;
