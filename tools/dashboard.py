@@ -7,13 +7,14 @@ python tools/dashboard.py --check    fail when it is out of date
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from generated_file import write_or_check
 
 FILE = Path(__file__).resolve().parents[1] / "deploy" / "grafana" / "ct2-triton.json"
 
@@ -327,28 +328,16 @@ def _model_variable() -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write or check the dashboard.
-
-    Args:
-        arguments: Command line, without the program's name.
-
-    Returns:
-        0 when the file is written or up to date, else 1.
-    """
+    """Write or check the dashboard; `arguments` are those of the command line."""
     from ct2_triton import _core
 
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing, compare")
-    parser.add_argument("--file", type=Path, default=FILE, help="default: %(default)s")
-    options = parser.parse_args(arguments)
-    text = json.dumps(dashboard(_core.metrics()), indent=1) + "\n"
-    if not options.check:
-        options.file.write_text(text, encoding="utf-8")
-        return 0
-    if options.file.is_file() and options.file.read_text(encoding="utf-8") == text:
-        return 0
-    print(f"{options.file.name} is out of date: run tools/dashboard.py", file=sys.stderr)
-    return 1
+    return write_or_check(
+        "dashboard.py",
+        __doc__,
+        FILE,
+        lambda: json.dumps(dashboard(_core.metrics()), indent=1) + "\n",
+        arguments,
+    )
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ python tools/parameters_doc.py --check    fail when the page is out of date
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from generated_file import write_or_check
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "parameters.md"
 
@@ -135,28 +136,16 @@ def _default(row: dict[str, Any]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write or check the page.
-
-    Args:
-        arguments: Command line, without the program's name.
-
-    Returns:
-        0 when the page is written or up to date, else 1.
-    """
+    """Write or check the page; `arguments` are those of the command line."""
     from ct2_triton import _core
 
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing, compare")
-    parser.add_argument("--page", type=Path, default=PAGE, help="default: %(default)s")
-    options = parser.parse_args(arguments)
-    text = page(_core.parameters())
-    if not options.check:
-        options.page.write_text(text, encoding="utf-8")
-        return 0
-    if options.page.is_file() and options.page.read_text(encoding="utf-8") == text:
-        return 0
-    print(f"{options.page.name} is out of date: run tools/parameters_doc.py", file=sys.stderr)
-    return 1
+    return write_or_check(
+        "parameters_doc.py",
+        __doc__,
+        PAGE,
+        lambda: page(_core.parameters()),
+        arguments,
+    )
 
 
 if __name__ == "__main__":

@@ -21,11 +21,11 @@ def test_a_page_that_differs_fails_the_check_and_is_rewritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
-    assert parameters_doc.main(["--check", "--page", str(page)]) == 1
+    assert parameters_doc.main(["--check", "--file", str(page)]) == 1
     page.write_text(parameters_doc.PAGE.read_text(encoding="utf-8") + "x", encoding="utf-8")
-    assert parameters_doc.main(["--check", "--page", str(page)]) == 1
+    assert parameters_doc.main(["--check", "--file", str(page)]) == 1
     assert "page.md is out of date: run tools/parameters_doc.py" in capsys.readouterr().err
-    assert parameters_doc.main(["--page", str(page)]) == 0
+    assert parameters_doc.main(["--file", str(page)]) == 0
     assert page.read_bytes() == parameters_doc.PAGE.read_bytes()
 
 
