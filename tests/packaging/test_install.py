@@ -135,7 +135,7 @@ def test_the_toolkit_holds_the_demo_model(toolkit_wheel: Path, tmp_path: Path) -
 
 def test_a_failed_compile_fails_the_install(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    for name in ("backend", "cmake", "python"):
+    for name in ("backend", "cmake", "python", "third_party"):
         shutil.copytree(
             ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.so")
         )

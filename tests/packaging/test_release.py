@@ -84,7 +84,7 @@ def test_the_source_distribution_builds(dist: Path, tmp_path: Path) -> None:
     with tarfile.open(archive) as opened:
         opened.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
-    for folder in ("backend", "cmake", "python"):
+    for folder in ("backend", "cmake", "python", "third_party"):
         listed = run_program(Path("/usr/bin/git"), "-C", ROOT, "ls-files", folder).stdout
         missing = [name for name in listed.splitlines() if not (source / name).is_file()]
         assert missing == []
