@@ -32,11 +32,11 @@ FRENCH = "Le guichet ouvre à 5 h 45."
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The variables of a user whose server runs elsewhere."""
     repository = tmp_path_factory.mktemp("examples") / "model_repository"
-    prepare(PrepareOptions("demo", repository))
+    prepare(PrepareOptions("demo", repository, io="both"))
     with ServerStack() as stack:
         server = stack.start(repository)
         place = {"CT2_URL": server.grpc_url, "CT2_MODEL_REPOSITORY": str(repository)}
-        yield {**os.environ, **place}
+        yield {**os.environ, **place, "CT2_HTTP": server.http_url}
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +139,9 @@ def test_the_web_handler_has_a_status_for_each_error(service: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
-def test_node_translates_over_http(service: str, environment: dict[str, str]) -> None:
-    variables = {**environment, "CT2_WEB": service}
+def test_node_translates_over_http(environment: dict[str, str]) -> None:
     command: list[str | Path] = ["node", EXAMPLES / "client.mjs", ENGLISH]
-    assert _run(command, variables).stdout == f"de  {GERMAN}\nfr  {FRENCH}\n"
-    wrong = _run([*command, "xx"], variables, code=1)
+    assert _run(command, environment).stdout == f"de  {GERMAN}\nfr  {FRENCH}\n"
+    wrong = _run([*command, "xx"], environment, code=1)
     assert wrong.stderr.startswith("400: ")
-    assert _run([*command, "de"], variables).stdout == f"de  {GERMAN}\n"
+    assert _run([*command, "de"], environment).stdout == f"de  {GERMAN}\n"
