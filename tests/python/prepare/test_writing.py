@@ -127,7 +127,7 @@ def started_command(repository: Path) -> subprocess.Popen[str]:
     )
     assert process.stderr is not None
     for line in process.stderr:
-        if line.startswith("converting"):
+        if line.startswith("ct2-prepare: converting"):
             return process
     raise AssertionError("the command ended before it converted the model")
 
