@@ -340,7 +340,7 @@ std::vector<size_t> PyPickRows(const std::vector<int64_t>& source_tokens,
                                int64_t max_tokens, int64_t beams,
                                const std::vector<int64_t>& search_tokens,
                                int64_t max_search_tokens) {
-  std::vector<Candidate> waiting;
+  std::vector<WaitingRow> waiting;
   for (size_t i = 0; i < source_tokens.size(); ++i) {
     waiting.push_back(
         {source_tokens[i], beams, may_join.at(i), search_tokens.empty() ? 0 : search_tokens.at(i)});

@@ -198,6 +198,20 @@ def test_every_header_compiles_alone() -> None:
     assert {_name(path): text for path, text in complaints.items() if text} == {}
 
 
+def test_a_type_of_a_header_has_a_name_of_its_own() -> None:
+    """Two types of one name compile and link, and then one is built with the other's size."""
+    places: dict[tuple[str, str], set[str]] = {}
+    for path in HEADERS:
+        text = path.read_text()
+        namespace = re.findall(r"^namespace (ct2triton[\w:]*) \{", text, re.MULTILINE)[:1]
+        if not namespace:
+            continue
+        for name in re.findall(r"^(?:struct|class|enum class) (\w+)[^;{]*\{", text, re.MULTILINE):
+            places.setdefault((namespace[0], name), set()).add(_name(path))
+    assert len(places) > 100
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
 def test_tools_know_nothing_of_the_tests() -> None:
     """Tests may use tools, and nobody may need both to understand either."""
     files = [path for name in ("tools", "demo_model") for path in (ROOT / name).rglob("*.py")]

@@ -11,7 +11,7 @@ size_t FairShare(size_t waiting, size_t running, size_t workers) {
   return std::max<size_t>(1, (all + workers - 1) / workers);
 }
 
-std::vector<size_t> PickRows(const std::vector<Candidate>& waiting, const CallBounds& bounds) {
+std::vector<size_t> PickRows(const std::vector<WaitingRow>& waiting, const CallBounds& bounds) {
   const int64_t wanted = waiting.front().source_tokens;
   std::vector<size_t> order;
   for (size_t i = 1; i < waiting.size(); ++i) {

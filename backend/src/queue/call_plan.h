@@ -11,7 +11,7 @@
 namespace ct2triton {
 
 // A waiting row, as far as planning needs it.
-struct Candidate {
+struct WaitingRow {
   int64_t source_tokens = 0;
   int64_t beams = 1;     // copies of the row that the search keeps
   bool may_join = true;  // has the options (and, if those demand it, the limit) of the first row
@@ -34,6 +34,6 @@ size_t FairShare(size_t waiting, size_t running, size_t workers);
 //
 // `waiting` is in order of arrival, not empty. Returns positions, ascending. The first candidate is
 // always taken, even if it exceeds the budget alone.
-std::vector<size_t> PickRows(const std::vector<Candidate>& waiting, const CallBounds& bounds);
+std::vector<size_t> PickRows(const std::vector<WaitingRow>& waiting, const CallBounds& bounds);
 
 }  // namespace ct2triton

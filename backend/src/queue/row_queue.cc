@@ -174,7 +174,7 @@ Job RowQueue::Take(Jobs::iterator it) noexcept {
 }
 
 std::vector<size_t> RowQueue::PickCall(CallBounds bounds, size_t lanes) const {
-  std::vector<Candidate> candidates;
+  std::vector<WaitingRow> candidates;
   candidates.reserve(jobs_.size());
   const CheckedRow& first = jobs_.front().row;
   for (const Job& job : jobs_) {

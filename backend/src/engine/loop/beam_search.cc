@@ -19,7 +19,7 @@ float Sortable(float score) {
 }
 
 std::vector<BeamSearch::Hypothesis> BestFirst(std::vector<BeamSearch::Hypothesis> finished,
-                                              const TokenRules& rules, size_t wanted) {
+                                              const SearchRules& rules, size_t wanted) {
   for (auto& hypothesis : finished) {
     hypothesis.score = Sortable(rules.Normalized(hypothesis.score, hypothesis.outputs.size()));
   }
@@ -46,7 +46,7 @@ BeamSettings BeamSettings::Of(const Search& search) {
   return settings;
 }
 
-BeamSearch::BeamSearch(std::shared_ptr<const TokenRules> rules, const BeamSettings& settings,
+BeamSearch::BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSettings& settings,
                        const Outputs& forced, size_t limit)
     : rules_(std::move(rules)),
       settings_(settings),
@@ -162,7 +162,7 @@ std::vector<BeamSearch::Hypothesis> BeamSearch::Results() const {
   return BestFirst(std::move(all), *rules_, settings_.hypotheses);
 }
 
-std::vector<BeamSearch::Hypothesis> BeamSearch::ResultsOfForced(const TokenRules& rules,
+std::vector<BeamSearch::Hypothesis> BeamSearch::ResultsOfForced(const SearchRules& rules,
                                                                 const BeamSettings& settings,
                                                                 const Outputs& forced) {
   std::vector<Hypothesis> all(settings.beams, {forced, kPushedBack});

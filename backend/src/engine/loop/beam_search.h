@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/loop/layers.h"
-#include "engine/loop/token_rules.h"
+#include "engine/loop/search_rules.h"
 #include "engine/loop/top_candidates.h"
 
 namespace ct2triton {
@@ -46,7 +46,7 @@ class BeamSearch {
   };
 
   // `forced`: outputs that the row begins with, fewer than `limit`.
-  BeamSearch(std::shared_ptr<const TokenRules> rules, const BeamSettings& settings,
+  BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSettings& settings,
              const Outputs& forced, size_t limit);
 
   // Slots that a search may need: for the token that starts the decoder and the forced ones, and
@@ -72,11 +72,11 @@ class BeamSearch {
   void Accept() noexcept;
 
   // Of a row whose forced tokens reach its limit: it ends without having run.
-  static std::vector<Hypothesis> ResultsOfForced(const TokenRules& rules,
+  static std::vector<Hypothesis> ResultsOfForced(const SearchRules& rules,
                                                  const BeamSettings& settings,
                                                  const Outputs& forced);
 
-  const TokenRules& rules() const { return *rules_; }
+  const SearchRules& rules() const { return *rules_; }
 
  private:
   struct Beam {
@@ -97,7 +97,7 @@ class BeamSearch {
   Outputs WithOutput(const Candidate& candidate) const;
   void GiveSlots(const std::vector<Candidate>& chosen, std::vector<Beam>* beams) const;
 
-  std::shared_ptr<const TokenRules> rules_;
+  std::shared_ptr<const SearchRules> rules_;
   BeamSettings settings_;
   size_t forced_;
   size_t limit_;

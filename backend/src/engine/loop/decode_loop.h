@@ -11,10 +11,10 @@
 #include "engine/loop/decoder_step.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/running_row.h"
+#include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
 #include "engine/loop/source_encoder.h"
 #include "engine/loop/step_budget.h"
-#include "engine/loop/token_rules.h"
 #include "rows/checked_row.h"
 
 namespace ct2triton {

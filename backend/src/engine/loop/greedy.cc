@@ -5,7 +5,7 @@
 
 namespace ct2triton {
 
-GreedySearch::GreedySearch(std::shared_ptr<const TokenRules> rules, const Outputs& forced,
+GreedySearch::GreedySearch(std::shared_ptr<const SearchRules> rules, const Outputs& forced,
                            size_t limit)
     : rules_(std::move(rules)), limit_(limit) {
   outputs_.reserve(limit_);

@@ -8,7 +8,7 @@
 
 #include "engine/loop/kernels.h"
 #include "engine/loop/layers.h"
-#include "engine/loop/token_rules.h"
+#include "engine/loop/search_rules.h"
 
 namespace ct2triton {
 
@@ -25,7 +25,7 @@ struct Choice {
 class GreedySearch {
  public:
   // `forced`: at most `limit` outputs of the projection, which the row begins with.
-  GreedySearch(std::shared_ptr<const TokenRules> rules, const Outputs& forced, size_t limit);
+  GreedySearch(std::shared_ptr<const SearchRules> rules, const Outputs& forced, size_t limit);
 
   // Changes the logits: [outputs].
   Choice Choose(float* logits, size_t outputs, const Kernels& kernels,
@@ -39,10 +39,10 @@ class GreedySearch {
   // Makes the choice the row's next token.
   void Accept(const Choice& choice) noexcept;
 
-  const TokenRules& rules() const { return *rules_; }
+  const SearchRules& rules() const { return *rules_; }
 
  private:
-  std::shared_ptr<const TokenRules> rules_;
+  std::shared_ptr<const SearchRules> rules_;
   size_t limit_;
   Outputs outputs_;  // forced and chosen; has room for all that may come
   float score_ = 0;  // sum of the log-probabilities

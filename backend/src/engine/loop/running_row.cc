@@ -25,7 +25,7 @@ Ids FirstIds(const CheckedRow& row, const Weights& weights) {
   return ids;
 }
 
-Outputs Forced(const Ids& first_ids, const TokenRules& rules, size_t limit) {
+Outputs Forced(const Ids& first_ids, const SearchRules& rules, size_t limit) {
   Outputs forced;
   for (size_t i = 1; i < first_ids.size() && i <= limit; ++i) {
     forced.push_back(rules.Output(first_ids[i]));
@@ -36,7 +36,7 @@ Outputs Forced(const Ids& first_ids, const TokenRules& rules, size_t limit) {
 }  // namespace
 
 RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& model,
-                       const std::shared_ptr<const TokenRules>& rules, CachePool* pool)
+                       const std::shared_ptr<const SearchRules>& rules, CachePool* pool)
     : name_(name), row_(row), model_(model), search_(GreedySearch(rules, {}, 0)) {
   const Ids first_ids = FirstIds(row, model.weights());
   const auto limit = static_cast<size_t>(row.limit_tokens);
@@ -65,8 +65,8 @@ RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& 
   cache_ = pool->Take(capacity_ * model.TokenFloats());
 }
 
-const TokenRules& RunningRow::rules() const {
-  return std::visit([](const auto& search) -> const TokenRules& { return search.rules(); },
+const SearchRules& RunningRow::rules() const {
+  return std::visit([](const auto& search) -> const SearchRules& { return search.rules(); },
                     search_);
 }
 

@@ -15,8 +15,8 @@
 #include "engine/loop/decoder_step.h"
 #include "engine/loop/greedy.h"
 #include "engine/loop/loop_engine.h"
+#include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
-#include "engine/loop/token_rules.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
 
@@ -32,7 +32,7 @@ class RunningRow {
 
   // Takes the row's cache from `pool`. The model and `row` must be there as long.
   RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& model,
-             const std::shared_ptr<const TokenRules>& rules, CachePool* pool);
+             const std::shared_ptr<const SearchRules>& rules, CachePool* pool);
 
   LoopRow name() const { return name_; }
   const CheckedRow& row() const { return row_; }
@@ -60,7 +60,7 @@ class RunningRow {
   using Search = std::variant<GreedySearch, BeamSearch>;
 
   BeamSearch* beams() { return std::get_if<BeamSearch>(&search_); }
-  const TokenRules& rules() const;
+  const SearchRules& rules() const;
   void ChooseGreedily(const Choice& choice);
   RowResult ResultOf(const std::vector<BeamSearch::Hypothesis>& hypotheses, size_t steps) const;
   int64_t AnswerId(int32_t output) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/loop/token_rules.h"
+#include "engine/loop/search_rules.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,13 +14,13 @@ namespace {
 // What CTranslate2 gives a token that must not be chosen.
 constexpr float kDisabled = std::numeric_limits<float>::lowest();
 
-int32_t OutputOf(const std::string& token, const Weights& weights, const TokenRules& rules) {
+int32_t OutputOf(const std::string& token, const Weights& weights, const SearchRules& rules) {
   return rules.Output(static_cast<int64_t>(weights.target().to_id(token)));
 }
 
 }  // namespace
 
-TokenRules::TokenRules(const Search& search, const Weights& weights)
+SearchRules::SearchRules(const Search& search, const Weights& weights)
     : map_(search.UsesMap() ? &*weights.vocabulary_map() : nullptr) {
   const auto options = search.ForCall(1);  // as CTranslate2 would get them
   for (const size_t id : std::get<std::vector<size_t>>(options.end_token)) {
@@ -43,7 +43,7 @@ TokenRules::TokenRules(const Search& search, const Weights& weights)
   length_penalty_ = options.length_penalty;
 }
 
-int32_t TokenRules::Output(int64_t id) const {
+int32_t SearchRules::Output(int64_t id) const {
   if (map_ == nullptr) return static_cast<int32_t>(id);
   const auto& known = map_->numbered();
   const auto place = std::lower_bound(known.begin(), known.end(), id);
@@ -51,19 +51,19 @@ int32_t TokenRules::Output(int64_t id) const {
   return static_cast<int32_t>(place - known.begin());
 }
 
-int64_t TokenRules::Id(int32_t output) const {
+int64_t SearchRules::Id(int32_t output) const {
   return map_ == nullptr ? output : map_->Id(static_cast<size_t>(output));
 }
 
-bool TokenRules::IsEnd(int32_t output) const {
+bool SearchRules::IsEnd(int32_t output) const {
   return std::find(ends_.begin(), ends_.end(), output) != ends_.end();
 }
 
-float TokenRules::Normalized(float score, size_t length) const {
+float SearchRules::Normalized(float score, size_t length) const {
   return score / std::pow(static_cast<float>(length), length_penalty_);
 }
 
-void TokenRules::Apply(const Outputs& before, float* logits) const {
+void SearchRules::Apply(const Outputs& before, float* logits) const {
   const auto disable = [logits](const std::vector<int64_t>& outputs) {
     for (const int64_t output : outputs) logits[output] = kDisabled;
   };
@@ -75,7 +75,7 @@ void TokenRules::Apply(const Outputs& before, float* logits) const {
   disable(others);
 }
 
-std::vector<int64_t> TokenRules::Disabled(const Outputs& before) const {
+std::vector<int64_t> SearchRules::Disabled(const Outputs& before) const {
   std::vector<int64_t> disabled;
   AddEarlyEnds(before, &disabled);
   AddOthers(before, &disabled);
@@ -84,12 +84,12 @@ std::vector<int64_t> TokenRules::Disabled(const Outputs& before) const {
   return disabled;
 }
 
-void TokenRules::AddEarlyEnds(const Outputs& before, std::vector<int64_t>* disabled) const {
+void SearchRules::AddEarlyEnds(const Outputs& before, std::vector<int64_t>* disabled) const {
   if (before.size() >= min_length_) return;
   disabled->insert(disabled->end(), ends_.begin(), ends_.end());
 }
 
-void TokenRules::AddOthers(const Outputs& before, std::vector<int64_t>* disabled) const {
+void SearchRules::AddOthers(const Outputs& before, std::vector<int64_t>* disabled) const {
   if (no_repeat_ngram_size_ > 0) AddRepeatedNgrams(before, disabled);
   disabled->insert(disabled->end(), disabled_.begin(), disabled_.end());
   for (const auto& sequence : sequences_) {
@@ -101,7 +101,7 @@ void TokenRules::AddOthers(const Outputs& before, std::vector<int64_t>* disabled
 }
 
 // Once per distinct token.
-void TokenRules::Penalize(const Outputs& before, float* logits) const {
+void SearchRules::Penalize(const Outputs& before, float* logits) const {
   Outputs seen = before;
   std::sort(seen.begin(), seen.end());
   seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
@@ -112,7 +112,7 @@ void TokenRules::Penalize(const Outputs& before, float* logits) const {
 }
 
 // What followed the last n - 1 tokens before must not follow them again.
-void TokenRules::AddRepeatedNgrams(const Outputs& before, std::vector<int64_t>* disabled) const {
+void SearchRules::AddRepeatedNgrams(const Outputs& before, std::vector<int64_t>* disabled) const {
   const size_t size = no_repeat_ngram_size_;
   if (before.size() < size) return;
   const auto known = static_cast<std::ptrdiff_t>(size - 1);
@@ -122,10 +122,10 @@ void TokenRules::AddRepeatedNgrams(const Outputs& before, std::vector<int64_t>* 
   }
 }
 
-std::shared_ptr<const TokenRules> TokenRulesCache::Get(
+std::shared_ptr<const SearchRules> TokenRulesCache::Get(
     const std::shared_ptr<const Search>& search) {
   if (search_ != search) {
-    rules_ = std::make_shared<const TokenRules>(*search, weights_);
+    rules_ = std::make_shared<const SearchRules>(*search, weights_);
     search_ = search;
   }
   return rules_;

@@ -21,9 +21,9 @@ using Outputs = std::vector<int32_t>;
 //   not the token that starts the decoder.
 // - The penalty acts once per distinct token.
 // - The order is: minimum length, penalty, n-grams, single tokens, sequences.
-class TokenRules {
+class SearchRules {
  public:
-  TokenRules(const Search& search, const Weights& weights);
+  SearchRules(const Search& search, const Weights& weights);
 
   int32_t Output(int64_t id) const;  // -1: no output stands for this id
   int64_t Id(int32_t output) const;
@@ -61,12 +61,12 @@ class TokenRules {
 class TokenRulesCache {
  public:
   explicit TokenRulesCache(const Weights& weights) : weights_(weights) {}
-  std::shared_ptr<const TokenRules> Get(const std::shared_ptr<const Search>& search);
+  std::shared_ptr<const SearchRules> Get(const std::shared_ptr<const Search>& search);
 
  private:
   const Weights& weights_;
   std::shared_ptr<const Search> search_;
-  std::shared_ptr<const TokenRules> rules_;
+  std::shared_ptr<const SearchRules> rules_;
 };
 
 }  // namespace ct2triton
