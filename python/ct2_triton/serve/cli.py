@@ -233,8 +233,8 @@ def _repositories(args: argparse.Namespace) -> list[Path]:
 
 def _is_empty(repository: Path) -> bool:
     """Whether no folder in it looks like a model: one has a config, or a folder of a version."""
-    if not repository.is_dir():
-        return False
+    if not repository.is_dir() or (repository / CONFIG_NAME).exists():
+        return False  # said better by whoever reads the configs
     entries = [
         entry for folder in repository.iterdir() if folder.is_dir() for entry in folder.iterdir()
     ]
