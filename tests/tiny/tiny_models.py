@@ -84,6 +84,8 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         ("d-kv", int),
         ("train-steps", int),
         ("seed", int),
+        ("corpus", Path),
+        ("algorithm", str),
     ):
         default = TinyOptions.__dataclass_fields__[name.replace("-", "_")].default
         parser.add_argument(f"--{name}", type=kind, default=default, help=f"default: {default}")
