@@ -51,6 +51,7 @@ def root(tmp_path: Path) -> Iterator[DebianRoot]:
 
 
 def test_a_stranger_gets_a_translation_with_two_commands(root: DebianRoot, wheel: Path) -> None:
+    assert "-manylinux_2_" in wheel.name  # what auditwheel can prove here
     root.run("apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv")
     root.run("python3 -m venv /opt/user")
     root.environment["PATH"] = f"/opt/user/bin:{root.environment['PATH']}"

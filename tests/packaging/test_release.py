@@ -7,6 +7,7 @@ import email
 import os
 import re
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -95,6 +96,23 @@ def test_the_source_distribution_builds(dist: Path, tmp_path: Path) -> None:
         definition="CT2TRITON_BUILD_PLUGIN=OFF",
     )
     assert "ct2_triton/cli.py" in zipfile.ZipFile(wheel).namelist()
+
+
+def test_the_source_distribution_has_what_the_backend_is_made_of(
+    dist: Path, tmp_path: Path
+) -> None:
+    """CMake stops at a source that is not there."""
+    (archive,) = dist.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+    output = run_program(
+        *(PROGRAMS / "cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja"),
+        *("-D", "CT2TRITON_BUILD_PLUGIN=ON", "-D", f"Python_EXECUTABLE={sys.executable}"),
+        f"-DCMAKE_PREFIX_PATH={sysconfig.get_paths()['purelib']}",
+        f"-DCMAKE_MAKE_PROGRAM={PROGRAMS / 'ninja'}",
+    ).stdout
+    assert "Generating done" in output
 
 
 def test_wheels_are_built_for_each_python_that_is_promised() -> None:
