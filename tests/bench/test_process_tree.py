@@ -13,8 +13,8 @@ import pytest
 from ct2_triton.bench import process_tree
 
 MIB = 2**20
-# A parent whose child holds 64 MiB that were written to, has computed for a second and some ticks (the
-# kernel rounds down to them), and says so.
+# A parent whose child holds 64 MiB that were written to, has computed for a second and some ticks,
+# to which the kernel rounds down, and says so.
 CHILD = (
     "import sys, time; held = bytearray(b'1') * (64 << 20)\n"
     "while time.process_time() < 1.1: pass\n"
