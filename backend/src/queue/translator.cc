@@ -119,8 +119,8 @@ TranslatorState Translator::state() const {
 std::string Translator::Description() const {
   const PoolSettings& settings = pool_->settings();
   return model_.Description() + ", " +
-         (model_.loop() ? "decode loops for greedy rows (" + model_.loop()->description() +
-                              "), calls for others"
+         (model_.loop() ? "decode loops (" + model_.loop()->description() +
+                              "), calls for what they do not run"
                         : "calls") +
          ", " + std::to_string(settings.workers) + " of " +
          std::to_string(settings.threads_per_worker) + " thread(s) at a time, calls of up to " +
