@@ -31,6 +31,7 @@ from ct2_triton.client.blocking import iterate_in_thread
 from ct2_triton.client.client import DEFAULT_TIMEOUT_S, TranslationClient
 from ct2_triton.client.connection_arguments import (
     add_connection_arguments,
+    add_tokenizer_arguments,
     credentials,
     names,
 )
@@ -38,7 +39,6 @@ from ct2_triton.client.files import Job, Progress, count_lines, partial_file, pl
 from ct2_triton.client.inputs import Line, read_inputs
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.subtitles import is_subtitles, read_subtitles, write_subtitles
-from ct2_triton.default_repository import DEFAULT_TEXT
 from ct2_triton.errors import (
     ClientError,
     ConnectionLostError,
@@ -71,16 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=names,
         help="target languages, comma-separated",
     )
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument(
-        "--model-repository",
-        type=Path,
-        metavar="FOLDER",
-        help=f"folder of prepared models, for the tokenizer ({DEFAULT_TEXT})",
-    )
-    place.add_argument(
-        "--tokenizer", type=Path, metavar="FOLDER", help="a prepared model's tokenizer folder"
-    )
+    add_tokenizer_arguments(parser)
     parser.add_argument("--beam-size", type=int, metavar="N", help="short for --option beam_size=N")
     parser.add_argument(
         "--option",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.client.urls import DEFAULT_PORT, DEFAULT_URL
+from ct2_triton.default_repository import DEFAULT_TEXT
 from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:
@@ -62,6 +63,24 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long an outage of the server may last once it has answered; what was lost is "
         "sent again (default: %(default)g)",
+    )
+
+
+def add_tokenizer_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the places where a model's tokenizer is looked for: one of them, or neither.
+
+    Args:
+        parser: The parser.
+    """
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument(
+        "--model-repository",
+        type=Path,
+        metavar="FOLDER",
+        help=f"folder of prepared models, for the tokenizer ({DEFAULT_TEXT})",
+    )
+    place.add_argument(
+        "--tokenizer", type=Path, metavar="FOLDER", help="a prepared model's tokenizer folder"
     )
 
 

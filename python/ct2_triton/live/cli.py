@@ -24,9 +24,13 @@ from typing import TYPE_CHECKING
 from ct2_triton.arguments import count
 from ct2_triton.client.blocking import iterate_in_thread, read_lines
 from ct2_triton.client.client import TranslationClient
-from ct2_triton.client.connection_arguments import add_connection_arguments, credentials, names
+from ct2_triton.client.connection_arguments import (
+    add_connection_arguments,
+    add_tokenizer_arguments,
+    credentials,
+    names,
+)
 from ct2_triton.client.retry import RetryPolicy
-from ct2_triton.default_repository import DEFAULT_TEXT
 from ct2_triton.errors import ClientError
 from ct2_triton.live.hub import ONLY_LANGUAGE, SOURCE, Hub
 from ct2_triton.live.options import MODES, LiveOptions
@@ -60,16 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--viewer-key", metavar="KEY", help="what viewers must send (default: nothing)")
     add("--max-speakers", type=count, default=32, metavar="N", help="(default: %(default)s)")
     add("--max-viewers", type=count, default=1000, metavar="N", help="(default: %(default)s)")
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument(
-        "--model-repository",
-        type=Path,
-        metavar="FOLDER",
-        help=f"folder of prepared models, for the tokenizer ({DEFAULT_TEXT})",
-    )
-    place.add_argument(
-        "--tokenizer", type=Path, metavar="FOLDER", help="a prepared model's tokenizer folder"
-    )
+    add_tokenizer_arguments(parser)
     add_connection_arguments(parser)
 
 
