@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-REPORT = ROOT / "docs" / "comparison-2026-11-21" / "full" / "report.md"
+REPORT = ROOT / "docs" / "comparison-2026-11-22" / "report.md"
 FIGURE = ROOT / "docs" / "images" / "throughput.svg"
 CLIENTS = (1, 4, 16, 48)
 OURS = "ct2-triton-int8"
@@ -88,7 +88,7 @@ def draw(points: dict[str, list[Point]], path: Path) -> None:
             tails.plot(clients, [point.p95_ms for point in line], marker="o", **style)
         rates.set(title="sentences a second, more is better", xlabel="clients", ylim=0)
         tails.set(title="p95 of an answer in ms, less is better", xlabel="clients", yscale="log")
-        tails.set_yticks([100, 200, 500, 1000, 2000, 5000], minor=False)
+        tails.set_yticks([20, 50, 100, 200, 500, 1000, 2000, 5000], minor=False)
         tails.yaxis.set_major_formatter("{x:,.0f}")
         tails.yaxis.set_minor_formatter("")
         _name_lines(rates, {name: line[-1].rate for name, line in points.items()}, apart=0.12)

@@ -28,13 +28,13 @@ def _texts(svg: str) -> list[str]:
 def test_the_figure_has_the_numbers_of_its_report(tmp_path: Path) -> None:
     points = readme_figure.read_points(readme_figure.REPORT.read_text(encoding="utf-8"))
     assert list(points) == list(readme_figure.NAMES)
-    assert points["ct2-triton-int8"][0] == Point(1, 7.97, 177)
-    assert points["python-transformers-float32"][-1] == Point(48, 9.12, 5404)
+    assert points["ct2-triton-int8"][0] == Point(1, 59.7, 27.1)
+    assert points["python-transformers-float32"][-1] == Point(48, 15.9, 3402)
     assert {tuple(p.clients for p in line) for line in points.values()} == {(1, 4, 16, 48)}
     readme_figure.draw(points, tmp_path / "new.svg")
     drawn = _texts((tmp_path / "new.svg").read_text(encoding="utf-8"))
     assert drawn == _texts(readme_figure.FIGURE.read_text(encoding="utf-8"))
-    assert "ct2-triton, int8: 83" in drawn
+    assert "ct2-triton, int8: 292" in drawn
 
 
 def test_the_recording_shows_the_demo_of_today() -> None:

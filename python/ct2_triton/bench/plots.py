@@ -48,6 +48,7 @@ def write_plots(run: Run, folder: Path) -> list[str]:
 def _draw(scenarios: list[ScenarioRecord], load: str, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
     figure = Figure(figsize=(11, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
@@ -61,8 +62,9 @@ def _draw(scenarios: list[ScenarioRecord], load: str, path: Path) -> None:
         axes.set(xlabel=load, ylabel=name)
         if name == TAIL:
             axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter("{x:g}")
-            axes.yaxis.set_minor_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter("")
         else:
             axes.set_ylim(bottom=0)
         axes.set_xticks(range(len(ordered)), [f"{_amount(s):g}" for s in ordered])
