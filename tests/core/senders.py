@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,14 +56,6 @@ class Sender(threading.Thread):
 def rows_of(count: int, first: int = 50) -> Rows:
     """Rows of which no two are equal."""
     return [[300, first + i, 60, END] for i in range(count)]
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    """Waits for something that must come true."""
-    end = time.monotonic() + _LIMIT_S
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.001)
 
 
 @contextmanager

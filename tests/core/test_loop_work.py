@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from core.engine_truth import END, EngineTruth, ragged_rows
-from core.senders import LONG, Sender, gate, rows_of, wait_until, worker_held
+from core.senders import LONG, Sender, gate, rows_of, worker_held
 from ct2_triton import _core
+from support.waiting import wait_until
 
 LIMIT = {"beam_size": 1, "max_decoding_length": 40}
 LOOP = {"compute_type": "float32", "decoding": "loop"}

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from core.senders import LONG, SHORT, Sender, rows_of, wait_until, worker_held
+from core.senders import LONG, SHORT, Sender, rows_of, worker_held
 from ct2_triton import _core
+from support.waiting import wait_until
 
 ONE_WORKER = {
     "inter_threads": "1",

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from core.engine_truth import EngineTruth
-from core.senders import LONG, SHORT, Sender, gate, rows_of, wait_until, worker_held
+from core.senders import LONG, SHORT, Sender, gate, rows_of, worker_held
 from ct2_triton import _core
+from support.waiting import wait_until
 
 ONE_WORKER = {"inter_threads": "1", "compute_type": "float32", "max_batch_rows": "1"}
 

@@ -19,12 +19,13 @@ import model_bin
 from ct2_triton import _core
 from ct2_triton.serve import TritonServer
 from server import configs
-from server.helpers import LANGUAGES, Connection, Reference, padded, sentences, wait_until
+from server.helpers import LANGUAGES, Connection, Reference, padded, sentences
 from server.moments import Occupied
 from support.endless import ALLOWS_ENDLESS, endless_model
 from support.prometheus import CONFIG, MISSING, Prometheus, binary
 from support.repository import write_model
 from support.servers import ServerStack
+from support.waiting import wait_until
 
 needs_prometheus = pytest.mark.skipif(binary("prometheus") is None, reason=MISSING)
 

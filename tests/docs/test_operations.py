@@ -16,9 +16,9 @@ import pytest
 
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
-from server.helpers import wait_until
 from support.prometheus import MISSING, binary
 from support.servers import MakeServer
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "operations.md"

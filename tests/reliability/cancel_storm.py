@@ -18,10 +18,11 @@ from typing import Any
 import grpc
 
 from ct2_triton.serve import TritonServer
-from reliability import fuzz_grpc, observe
+from reliability import fuzz_grpc
 from reliability.fuzz_request import Request, Tensor
 from reliability.post_mortem import ended_by_triton
 from server.helpers import Ids, Reference, sentences
+from support.waiting import wait_until
 
 # Enough work that a client is gone before it is done.
 _LONG = {"max_decoding_length": 300, "min_decoding_length": 300}
@@ -249,7 +250,7 @@ def run_storm(
 
 def _is_alive(server: TritonServer) -> bool:
     if "Signal (" in server.log_text():  # it answers while it writes its stack
-        observe.wait_until(lambda: not server.is_alive(), "the end after a signal")
+        wait_until(lambda: not server.is_alive(), "the end after a signal")
     return server.is_alive()
 
 

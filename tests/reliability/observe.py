@@ -7,11 +7,11 @@ import re
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ct2_triton.serve import TritonServer
+from support.waiting import wait_until
 
 _METRIC = re.compile(r"^(\w+)\{([^}]*)\} (\S+)$")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -85,15 +85,6 @@ def counts(server: TritonServer, model: str) -> Counts:
         calls=totals["nv_inference_exec_count"],
         pending=totals["nv_inference_pending_request_count"],
     )
-
-
-def wait_until(true: Callable[[], bool], what: str, limit_s: float = 120.0) -> None:
-    """Waits until something holds."""
-    deadline = time.monotonic() + limit_s
-    while not true():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {limit_s:g} s in vain: {what}")
-        time.sleep(0.05)
 
 
 def settled(server: TritonServer, model: str) -> Counts:

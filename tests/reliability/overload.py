@@ -26,6 +26,7 @@ from reliability.truths import LEAST_GAP, gap
 from server import configs
 from server.helpers import Ids, Reference, sentences
 from support.repository import write_model
+from support.waiting import wait_until
 
 # About 10 ms of one core for a row, so that a Python client can offer ten times as much.
 WORK: dict[str, Any] = {"beam_size": 1, "max_decoding_length": 200, "min_decoding_length": 200}
@@ -133,11 +134,9 @@ class Load:
             for _ in range(requests):
                 self._send(channel, report.offered)
                 report.offered += 1
-            observe.wait_until(
-                lambda: report.answered["UNAVAILABLE"] >= refused, f"{refused} refusals"
-            )
+            wait_until(lambda: report.answered["UNAVAILABLE"] >= refused, f"{refused} refusals")
             then()
-            observe.wait_until(lambda: self._in_flight == 0, "all requests to be answered")
+            wait_until(lambda: self._in_flight == 0, "all requests to be answered")
         report.peak_mib = report.end_mib = observe.resident_mib(self._server)
         return report
 
@@ -152,7 +151,7 @@ class Load:
                 report.offered += 1
                 if report.offered % 100 == 0:
                     report.peak_mib = max(report.peak_mib, observe.resident_mib(self._server))
-            observe.wait_until(lambda: self._in_flight == 0, "all requests to be answered")
+            wait_until(lambda: self._in_flight == 0, "all requests to be answered")
         report.seconds = time.monotonic() - started
         report.end_mib = observe.resident_mib(self._server)
         return report

@@ -18,6 +18,7 @@ from server import configs
 from server.helpers import Connection, Ids, Reference, sentences
 from support.repository import write_model
 from support.tiny import TinyOptions, tiny_engine_model
+from support.waiting import wait_until
 
 LOOP, STEADY = "loop", "steady"
 _LIMIT = {"max_decoding_length": 8}
@@ -104,13 +105,13 @@ class ReloadLoop:
         if number % _UNLOAD_EVERY == _UNLOAD_EVERY - 1:
             self._set(current=self._current, gone=True)
             operator.raw.unload_model(LOOP)
-            observe.wait_until(lambda: not operator.raw.is_model_ready(LOOP), "the unload")
+            wait_until(lambda: not operator.raw.is_model_ready(LOOP), "the unload")
         self._replace_files(self._engine_models[new])
         self._set(current=self._current | {new}, gone=self._gone)
         operator.raw.load_model(LOOP)
         self._set(current={new}, gone=False)
         wanted = self.report.answered[LOOP] + _ANSWERS_PER_ROUND
-        observe.wait_until(
+        wait_until(
             lambda: self.report.answered[LOOP] >= wanted or bool(self.report.wrong), "answers"
         )
         self.report.rounds += 1

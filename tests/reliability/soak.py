@@ -14,6 +14,7 @@ from typing import Any
 from ct2_triton.serve import TritonServer
 from reliability import observe
 from server.helpers import END, LANGUAGES, Connection, Ids, Reference, padded, sentences
+from support.waiting import wait_until
 
 _CLIENTS = 4
 _LONGEST = 500  # tokens; the model has 512 positions
@@ -90,7 +91,7 @@ class Soak:
             for client in clients:
                 client.join()
         connection.raw.unload_model(self._model)
-        observe.wait_until(lambda: not connection.raw.is_model_ready(self._model), "the unload")
+        wait_until(lambda: not connection.raw.is_model_ready(self._model), "the unload")
         connection.raw.load_model(self._model)
         self._ask_known(connection, random.Random(self._seed))
         self.report.trimmed_mib = observe.resident_mib(self._server)

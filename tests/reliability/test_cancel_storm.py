@@ -18,6 +18,7 @@ from server.helpers import Reference
 from support.endless import ALLOWS_ENDLESS, ENDLESS, endless_model
 from support.metrics import scrape
 from support.repository import write_model
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -53,7 +54,7 @@ def test_clients_that_leave_do_no_harm(
     assert counts.pending == 0
     assert report.answered["OK"] <= counts.success
     assert counts.success + counts.failed <= report.requests
-    observe.wait_until(lambda: observe.open_files(server) <= files + 4, "closed sockets")
+    wait_until(lambda: observe.open_files(server) <= files + 4, "closed sockets")
     again = CancelStorm(server, "nllb", reference, seed)
     again.run(8)
     assert not again.report.wrong
@@ -80,7 +81,7 @@ def test_requests_cancelled_while_they_run_count_as_cancelled(
             found = scrape(server, "nllb")
             return found["ct2_decoding_rows"] + found["ct2_waiting_rows"]
 
-        observe.wait_until(lambda: rows() == sent, "all rows to arrive")
+        wait_until(lambda: rows() == sent, "all rows to arrive")
         assert scrape(server, "nllb")["ct2_decoding_rows"] > 0
         for call in calls:
             call.cancel()

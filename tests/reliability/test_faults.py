@@ -29,6 +29,7 @@ from support.prepared import prepare_tiny
 from support.repository import write_model
 from support.servers import EXPLICIT
 from support.tiny import tiny_checkpoint
+from support.waiting import wait_until
 from tiny_corpus import sentences as texts
 
 pytestmark = pytest.mark.server
@@ -68,7 +69,7 @@ async def test_a_killed_server_ends_every_call_and_the_client_finds_the_next_one
             rows_there = found["ct2_decoding_rows"] + found["ct2_waiting_rows"]
             return rows_there == len(rows) * len(TARGETS)
 
-        await asyncio.to_thread(observe.wait_until, arrived, "all rows to arrive")
+        await asyncio.to_thread(wait_until, arrived, "all rows to arrive")
         kill(first)
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert {type(outcome) for outcome in outcomes} == {errors.ConnectionLostError}

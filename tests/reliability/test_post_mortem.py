@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from reliability import observe, post_mortem
+from reliability import post_mortem
 from support.repository import write_model
 from support.servers import MakeServer
+from support.waiting import wait_until
 
 OWN = "0x000055C5646794AE in /opt/tritonserver/bin/tritonserver"
 LIBC = "0x00007F9DF16A8EEC in /lib/x86_64-linux-gnu/libc.so.6"
@@ -67,7 +68,7 @@ def test_log_and_stacks_of_a_server_that_ended_are_kept(
     post_mortem.allow_core_files()
     server = make_server(tmp_path / "repository")
     os.kill(server.process.pid, signal.SIGSEGV)
-    observe.wait_until(lambda: not server.is_alive(), "the end")
+    wait_until(lambda: not server.is_alive(), "the end")
     log, stack = post_mortem.keep(server, tmp_path / "kept", "one")
     assert "Signal (11) received." in log.read_text()
     assert "triton::server" in stack.read_text()

@@ -25,6 +25,7 @@ from server.moments import in_backend
 from support.endless import ALLOWS_ENDLESS, ENDLESS, endless_model
 from support.metrics import scrape
 from support.repository import write_model
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -84,19 +85,19 @@ class Crowd:
         """
         connection = Connection(self._server.grpc_url)
         endless = in_backend(connection, self._model, *self._rows[0], "endless", **ENDLESS)
-        observe.wait_until(
+        wait_until(
             lambda: scrape(self._server, self._model)["ct2_decoding_rows"] == 1, "the endless row"
         )
         for i in range(SENT):
             self._start(i, {**SHORT, **parameters(i)})
-        observe.wait_until(
+        wait_until(
             lambda: (
                 observe.counts(self._server, self._model).pending + len(self.replies) >= waiting
             ),
             f"{waiting} requests in the queue",
         )
         endless.cancel()
-        observe.wait_until(lambda: len(self.replies) == SENT, "all answers")
+        wait_until(lambda: len(self.replies) == SENT, "all answers")
         self._channel.close()
         connection.close()
         replies = dict(self.replies)

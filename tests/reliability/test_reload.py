@@ -16,6 +16,7 @@ from server import configs
 from server.helpers import Connection, Reference, sentences
 from support.repository import write_model
 from support.servers import EXPLICIT
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -74,7 +75,7 @@ def test_the_weights_of_the_same_files_are_in_memory_once(
     for name in names:
         assert connection.translate(names[-1], row, prefix, **LIMIT) == expected
         connection.raw.unload_model(name)
-    observe.wait_until(
+    wait_until(
         lambda: observe.resident_mib(server) < before + weights_mib / 2, "the weights to be freed"
     )
     connection.close()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -212,12 +212,3 @@ def sentences(reference: Reference, count: int, seed: int = 7) -> list[tuple[Ids
         prefix = [reference.id(LANGUAGES[i % len(LANGUAGES)])]
         rows.append(([english, *pieces, END], prefix))
     return rows
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    """Waits up to a minute for something that must come true."""
-    for _ in range(3000):
-        if true():
-            return
-        time.sleep(0.02)
-    raise AssertionError("waited in vain")

@@ -13,8 +13,9 @@ from typing import Any
 from tritonclient.utils import InferenceServerException
 
 from reliability.supersede_storm import SUPERSEDED
-from server.helpers import Connection, Ids, Pending, wait_until
+from server.helpers import Connection, Ids, Pending
 from support.endless import ENDLESS
+from support.waiting import wait_until
 
 
 def superseded(pending: Pending) -> bool:

@@ -15,12 +15,13 @@ from tritonclient.utils import InferenceServerException
 from ct2_triton.serve import TritonServer
 from server import configs
 from server.conftest import LoadModel
-from server.helpers import Connection, Ids, Reference, sentences, wait_until
+from server.helpers import Connection, Ids, Reference, sentences
 from server.moments import in_backend
 from support.endless import endless_model
 from support.repository import write_model
 from support.servers import EXPLICIT, MakeServer
 from support.tiny import TinyOptions, tiny_engine_model
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 

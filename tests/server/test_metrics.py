@@ -15,19 +15,11 @@ from ct2_triton import _core
 from ct2_triton.serve import TritonServer
 from server import configs
 from server.conftest import LoadModel
-from server.helpers import (
-    END,
-    LANGUAGES,
-    Connection,
-    Ids,
-    Reference,
-    padded,
-    sentences,
-    wait_until,
-)
+from server.helpers import END, LANGUAGES, Connection, Ids, Reference, padded, sentences
 from server.moments import Occupied, in_backend, superseded
 from support.endless import ALLOWS_ENDLESS, ENDLESS, endless_model
 from support.metrics import Metrics, scrape
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 

@@ -12,9 +12,10 @@ from ct2_triton.serve import TritonServer
 from reliability.cancel_storm import http_request, sent_and_reset
 from server import configs
 from server.conftest import LoadModel
-from server.helpers import END, Connection, Reference, sentences, wait_until
+from server.helpers import END, Connection, Reference, sentences
 from server.moments import Occupied, in_backend, superseded
 from support.endless import ALLOWS_ENDLESS, endless_model
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 

@@ -13,10 +13,10 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.options import ShortlistOptions
 from ct2_triton.prepared_model import PreparedModel
 from ct2_triton.serve import TritonServer
-from server.helpers import wait_until
 from server.test_demo_model import ENGLISH, GERMAN, IN_SIX_LANGUAGES
 from server.test_vocabulary_map import counts, still_counts
 from support.servers import ServerStack
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 

@@ -11,7 +11,8 @@ from tritonclient.utils import InferenceServerException
 from ct2_triton.serve import TritonServer
 from server import configs
 from server.conftest import LoadModel
-from server.helpers import Connection, Reference, sentences, wait_until
+from server.helpers import Connection, Reference, sentences
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 

@@ -14,9 +14,10 @@ from ct2_triton import _core
 from ct2_triton.client import SyncTranslationClient
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
-from server.helpers import Connection, wait_until
+from server.helpers import Connection
 from server.text_client import answer, refusal, send_text, translated
 from support.servers import ServerStack
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 

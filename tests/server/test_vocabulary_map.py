@@ -14,7 +14,8 @@ import pytest
 from ct2_triton.serve import TritonServer
 from server import configs
 from server.conftest import LoadFailure, LoadModel
-from server.helpers import END, Connection, Ids, Reference, sentences, wait_until
+from server.helpers import END, Connection, Ids, Reference, sentences
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 

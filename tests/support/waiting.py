@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wait for what must come true."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+def wait_until(true: Callable[[], bool], what: str = "it", limit_s: float = 120.0) -> None:
+    """Waits until something holds; the limit is there for what never will."""
+    deadline = time.monotonic() + limit_s
+    while not true():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {limit_s:g} s in vain: {what}")
+        time.sleep(0.002)
