@@ -164,6 +164,7 @@ def _fill(
     from ct2_triton.prepare.families import recognise
     from ct2_triton.prepare.generation import own_search
     from ct2_triton.prepare.manifest import write_manifest
+    from ct2_triton.prepare.memory import memory_line
     from ct2_triton.prepare.model_config import build_config
     from ct2_triton.prepare.rules import build_rules
     from ct2_triton.prepare.shortlist import build_shortlist
@@ -177,6 +178,7 @@ def _fill(
     check_pair(family.name, family.title, versions)
     licence = checkpoint.source.license or "not stated"
     report(f"{checkpoint.source.id}: {family.title}, licence {licence}")
+    report(memory_line(checkpoint.folder))
     tokenizer = load_tokenizer(checkpoint.folder)
     if lost := missing_normalization(checkpoint.folder):
         report(lost)
