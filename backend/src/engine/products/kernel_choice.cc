@@ -13,9 +13,11 @@ struct Entry {
 };
 
 constexpr Entry kFastestFirst[] = {
+#if defined(__x86_64__)
     {Instructions::kAvx512Vnni, &kAvx512VnniKernel},
     {Instructions::kAvxVnni, &kAvxVnniKernel},
     {Instructions::kAvx2, &kAvx2Kernel},
+#endif
     {Instructions::kPlain, &kPlainKernel},
 };
 
