@@ -65,8 +65,12 @@ void BindTokenizer(py::module_& module) {
           "Ids of all rows of texts: what measures the tokenizer without Python's objects.")
       .def("prefix", &Tokenizer::Prefix, py::arg("target_language") = "")
       .def("prefix_length", &Tokenizer::PrefixLength, py::arg("target_language") = "")
-      .def("text", [](const Tokenizer& tokenizer, const std::vector<int>& ids) {
-        return tokenizer.Text(ids.data(), ids.size());
+      .def("text",
+           [](const Tokenizer& tokenizer, const std::vector<int>& ids) {
+             return tokenizer.Text(ids.data(), ids.size());
+           })
+      .def("settled_text", [](const Tokenizer& tokenizer, const std::vector<int>& ids) {
+        return tokenizer.SettledText(ids.data(), ids.size());
       });
 }
 

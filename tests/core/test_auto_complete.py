@@ -162,3 +162,14 @@ def test_ids_and_text_are_not_mixed() -> None:
     mixed = {"name": "m", "input": [{"name": "text_input"}, {"name": "INPUT_IDS"}]}
     with pytest.raises(_core.Error, match='input "INPUT_IDS" is not known; known are text_input'):
         completed(mixed)
+
+
+def test_a_model_of_streams_gets_the_tensors_of_parts() -> None:
+    text = [{"name": "text_input"}]
+    policy = {"decoupled": True}
+    parameters = {"beam_size": {"string_value": "1"}}
+    given = {"name": "m", "input": text, "parameters": parameters}
+    model = completed(given | {"model_transaction_policy": policy})
+    outputs = {output["name"]: output["dims"] for output in model["output"]}
+    assert set(outputs) >= {"text_output", "target_index", "target_language", "finish_reason"}
+    assert all(dims == [1] for dims in outputs.values())

@@ -233,8 +233,9 @@ class TestFeatures:
             ),
             (
                 {"model_transaction_policy": {"decoupled": True}},
-                "model_transaction_policy { decoupled: true } is not supported: each request has "
-                "one response; remove it",
+                "model_transaction_policy { decoupled: true } is not supported for token ids: each "
+                'request has one response; remove it, or declare the input "text_input" for '
+                "streams of text",
             ),
             (
                 {"sequence_batching": {}},
@@ -258,6 +259,17 @@ class TestFeatures:
     )
     def test_refused(self, changes: dict[str, Any], text: str) -> None:
         assert refusal("unsupported", **changes) == text
+
+    def test_streams_are_greedy(self) -> None:
+        text = {
+            "model_transaction_policy": {"decoupled": True},
+            "input": [{"name": "text_input", "data_type": "TYPE_STRING", "dims": [1]}],
+            "output": [{"name": "text_output", "data_type": "TYPE_STRING", "dims": [1]}],
+        }
+        assert refusal("invalid_argument", **text).startswith(
+            "beam_size above 1 is not for streams"
+        )
+        parse(**text, parameters={"beam_size": "1"})
 
     @pytest.mark.parametrize("name", ["seq", "cache"])
     def test_refused_as_triton_gives_them(self, name: str) -> None:

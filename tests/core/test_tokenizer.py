@@ -259,3 +259,25 @@ def test_folders_that_cannot_be_read_are_named(
         _core.Tokenizer(str(folder))
     assert refused.value.code == code
     assert _core.Tokenizer(str(folder_of(family))).source("good", "en", "de")
+
+
+@pytest.mark.parametrize("kind", ["demo", "nllb-bytes", "t5"])
+def test_what_is_settled_is_the_start_of_any_text_that_follows(
+    folder_of: Callable[[str], Path], kind: str
+) -> None:
+    """Any ids: rows of real texts, shuffled rows with half characters, and ids without text."""
+    folder = folder_of(kind)
+    ours, rng = _core.Tokenizer(str(folder)), random.Random(18)
+    source, target = languages(Tokenizer(folder, native=False))[0]
+    held_back = 0
+    for text in rng.sample(corpus(), 200):
+        ids = ours.source(text, source, target)
+        if rng.random() < 0.5:
+            rng.shuffle(ids)
+        settled = [ours.settled_text(ids[:count]) for count in range(len(ids) + 1)]
+        for count, start in enumerate(settled):
+            assert ours.text(ids[:count]).startswith(start)
+            assert all(later.startswith(start) for later in settled[count:])
+            held_back += start != ours.text(ids[:count])
+        assert ours.text(ids).startswith(settled[-1])
+    assert (held_back > 0) == (kind == "nllb-bytes")

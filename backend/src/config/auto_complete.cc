@@ -78,7 +78,10 @@ std::optional<std::string> AutoComplete(std::string_view json) {
     if (List(config, "input").empty()) FillBatching(config);
     const bool of_text = Has(List(config, "input"), tensor::kTextInput);
     FillTensors(List(config, "input"), InputRules(of_text), true);
-    FillTensors(List(config, "output"), OutputRules(of_text), false);
+    const Json policy = config.value("model_transaction_policy", Json::object());
+    const bool streams = of_text && policy.value("decoupled", false);
+    FillTensors(List(config, "output"), streams ? StreamOutputRules() : OutputRules(of_text),
+                false);
     if (config == given) return std::nullopt;
     return config.dump();
   } catch (const nlohmann::json::exception& error) {

@@ -77,6 +77,11 @@ bool TakesText(const Json& config) {
   });
 }
 
+bool IsDecoupled(const Json& config) {
+  const Json policy = Member(config, "model_transaction_policy", Json::object());
+  return Member(policy, "decoupled", false).get<bool>();
+}
+
 void CheckFeatures(const Json& config) {
   if (Member(Member(config, "response_cache", Json::object()), "enable", false).get<bool>()) {
     RefuseFeature(
@@ -84,11 +89,10 @@ void CheckFeatures(const Json& config) {
         "the outputs asked for, and it stores errors, so requests would get wrong answers; remove "
         "response_cache");
   }
-  if (Member(Member(config, "model_transaction_policy", Json::object()), "decoupled", false)
-          .get<bool>()) {
+  if (IsDecoupled(config) && !TakesText(config)) {
     RefuseFeature(
-        "model_transaction_policy { decoupled: true } is not supported: each request has one "
-        "response; remove it");
+        "model_transaction_policy { decoupled: true } is not supported for token ids: each request "
+        "has one response; remove it, or declare the input \"text_input\" for streams of text");
   }
   if (config.contains("sequence_batching")) {
     RefuseFeature(
@@ -144,12 +148,13 @@ void ReadParameters(const Json& config, ModelConfig* model) {
   for (const auto& [name, value] : parameters.items()) set(name, value);
   ValidateEngine(model->engine);
   ValidateCombination(model->decoding, model->engine);
+  if (model->streams) ValidateStream(model->decoding);
 }
 
 void CheckPadId(const ModelConfig& model) {
   if (!model.engine.pad_id || model.takes_text) return;
   for (const TensorSpec& output : model.outputs) {
-    if (!FindRule(OutputRules(), output.name)->holds_ids) continue;
+    if (!FindRule(model.output_rules(), output.name)->holds_ids) continue;
     if (*model.engine.pad_id <= *LargestInteger(output.data_type)) continue;
     Refuse("parameter \"pad_id\": " + std::to_string(*model.engine.pad_id) +
            " does not fit into output " + Quote(output.name) + " of data_type " + output.data_type +
@@ -195,7 +200,8 @@ ModelConfig Read(const Json& config) {
   model.instance_kinds = ReadInstanceKinds(config);
   model.takes_text = TakesText(config);
   model.inputs = ReadTensors(config, "input", InputRules(model.takes_text));
-  model.outputs = ReadTensors(config, "output", OutputRules(model.takes_text));
+  model.streams = IsDecoupled(config);
+  model.outputs = ReadTensors(config, "output", model.output_rules());
   model.default_model_filename = Member(config, "default_model_filename", "").get<std::string>();
   ReadParameters(config, &model);
   CheckPadId(model);
@@ -210,6 +216,10 @@ const TensorSpec* Find(const std::vector<TensorSpec>& tensors, std::string_view 
 }
 
 }  // namespace
+
+const std::vector<TensorRule>& ModelConfig::output_rules() const {
+  return streams ? StreamOutputRules() : OutputRules(takes_text);
+}
 
 const TensorSpec* ModelConfig::Output(std::string_view tensor) const {
   return Find(outputs, tensor);

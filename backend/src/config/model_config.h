@@ -8,6 +8,7 @@
 
 #include "config/decoding_options.h"
 #include "config/engine_options.h"
+#include "config/tensor_table.h"
 
 namespace ct2triton {
 
@@ -25,6 +26,7 @@ struct ModelConfig {
   std::string name;
   std::int64_t max_batch_size = 0;  // 0 = tensors carry no batch dimension
   bool takes_text = false;          // its inputs and outputs are text, not ids
+  bool streams = false;             // of text: many responses to a request (decoupled)
   std::vector<TensorSpec> inputs;   // INPUT_IDS or text_input always; names are checked
   std::vector<TensorSpec> outputs;  // OUTPUT_IDS or text_output always; names are checked
   DecodingOptions decoding;         // the defaults of requests, combination checked
@@ -33,6 +35,8 @@ struct ModelConfig {
   std::string default_model_filename;  // model folder inside the version folder; empty = not set
   std::vector<std::string> warnings;   // worth one WARN line each at load
 
+  // What its outputs may be.
+  const std::vector<TensorRule>& output_rules() const;
   // The declared tensor, or nullptr.
   const TensorSpec* Output(std::string_view name) const;
 };

@@ -53,6 +53,18 @@ const std::vector<TensorRule>& OutputRules(bool of_text) {
   return of_text ? text_rules : rules;
 }
 
+const std::vector<TensorRule>& StreamOutputRules() {
+  static const std::vector<TensorRule> rules = {
+      {tensor::kTextOutput, kString, false, {1}, true},
+      {tensor::kTargetIndex, kUint32, false, {1}},
+      {tensor::kTargetLanguage, kString, false, {1}},
+      {tensor::kTextFinishReason, kString, false, {1}},
+      {tensor::kNumInputTokens, kUint32, false, {1}},
+      {tensor::kNumOutputTokens, kUint32, false, {1}},
+  };
+  return rules;
+}
+
 const TensorRule* FindRule(const std::vector<TensorRule>& rules, std::string_view name) {
   for (const TensorRule& rule : rules) {
     if (rule.name == name) return &rule;

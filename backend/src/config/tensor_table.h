@@ -29,6 +29,9 @@ inline constexpr char kScore[] = "score";
 inline constexpr char kTextFinishReason[] = "finish_reason";
 inline constexpr char kNumInputTokens[] = "num_input_tokens";
 inline constexpr char kNumOutputTokens[] = "num_output_tokens";
+// Of streams of text: whose part it is.
+inline constexpr char kTargetIndex[] = "target_index";
+inline constexpr char kTargetLanguage[] = "target_language";
 }  // namespace tensor
 
 // What one tensor of the protocol may look like in config.pbtxt. dims are without the batch
@@ -46,6 +49,8 @@ struct TensorRule {
 // Of models of ids, or of text.
 const std::vector<TensorRule>& InputRules(bool of_text = false);
 const std::vector<TensorRule>& OutputRules(bool of_text = false);
+// Of models that stream text: each response is a part of one translation.
+const std::vector<TensorRule>& StreamOutputRules();
 
 // The rule of this name, or nullptr.
 const TensorRule* FindRule(const std::vector<TensorRule>& rules, std::string_view name);

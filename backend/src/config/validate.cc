@@ -129,6 +129,24 @@ void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& e
   CheckAlternatives(decoding);
 }
 
+void ValidateStream(const DecodingOptions& decoding) {
+  const char* why = nullptr;
+  if (decoding.beam_size > 1) {
+    why = "beam_size above 1";
+  } else if (decoding.prefix_bias_beta > 0) {
+    why = "prefix_bias_beta";
+  } else if (Samples(decoding)) {
+    why = "a sampling_topk other than 1";
+  } else if (decoding.return_alternatives) {
+    why = "return_alternatives";
+  }
+  if (why == nullptr) return;
+  Refuse(std::string(why) +
+         " is not for streams: a token is sent as soon as it is chosen, so the search is greedy; "
+         "set beam_size to 1, sampling_topk to 1 and the others to their defaults, or ask a model "
+         "that does not stream");
+}
+
 void ValidateEngine(const EngineOptions& engine) {
   CheckPath("model_path", engine.model_path, "../other_model/1/model");
   CheckPath("tokenizer_path", engine.tokenizer_path, "../other_model/tokenizer");

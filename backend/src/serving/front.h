@@ -4,6 +4,8 @@
 // answers.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -23,10 +25,23 @@ class AnswerEncoder {
   virtual void Encode(const std::vector<RowResult>& rows, Response* response) const = 0;
 };
 
+// Sends an answer in parts while its rows run; Encode writes the last one. Its request outlives it.
+// Rows are reported by several threads; what it throws ends the request.
+class AnswerStream : public AnswerEncoder {
+ public:
+  // Before the first row: sends what needs none.
+  virtual void Begin() = 0;
+  // See RowListener.
+  virtual void RowGrew(size_t row, int64_t id) = 0;
+  // `result` stays where it is.
+  virtual void RowDone(size_t row, const RowResult& result) = 0;
+};
+
 struct DecodedRequest {
   RequestOptions options;
   std::vector<CheckedRow> rows;
   std::unique_ptr<const AnswerEncoder> encoder;
+  AnswerStream* stream = nullptr;  // the encoder, where the answer is sent in parts
 };
 
 class Front {

@@ -115,7 +115,7 @@ std::shared_ptr<Translator> ModelState::TranslatorOn(const Device& device) {
       std::make_shared<Translator>(directory_, device, config_.decoding, config_.engine);
   const int64_t vocabulary_size = translator->model().vocabulary_size();
   RequireWideIds(config_.inputs, InputRules(config_.takes_text), vocabulary_size);
-  RequireWideIds(config_.outputs, OutputRules(config_.takes_text), vocabulary_size);
+  RequireWideIds(config_.outputs, config_.output_rules(), vocabulary_size);
   LogInfo(label_ + ": " + translator->Description());
   const std::string& refusal = translator->model().loop_refusal();
   if (!refusal.empty()) {

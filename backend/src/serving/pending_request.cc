@@ -50,6 +50,7 @@ void PendingRequest::Decode() noexcept {
     LogVerboseLazily([&] {
       return "request '" + request_.Id() + "': " + std::to_string(unanswered_) + " rows";
     });
+    if (decoded_.stream != nullptr) decoded_.stream->Begin();
     Enter();
     if (!results_.empty()) return;
   } catch (...) {
@@ -125,13 +126,33 @@ bool PendingRequest::Supersede() noexcept {
   return true;
 }
 
+bool PendingRequest::Failed() const noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return failure_.has_value();
+}
+
 bool PendingRequest::Cancelled() const noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   return failure_ || request_.IsCancelled();
 }
 
+template <class Event>
+void PendingRequest::Stream(const Event& event) noexcept {
+  if (decoded_.stream == nullptr || Failed()) return;
+  try {
+    event(decoded_.stream);
+  } catch (...) {
+    Fail(CurrentError());
+  }
+}
+
+void PendingRequest::RowGrew(size_t row, int64_t id) noexcept {
+  Stream([&](AnswerStream* stream) { stream->RowGrew(row, id); });
+}
+
 void PendingRequest::RowDone(size_t row, RowResult result, const CallTimes& times) noexcept {
   results_[row] = std::move(result);  // each row is answered once: no other thread is at this one
+  Stream([&](AnswerStream* stream) { stream->RowDone(row, results_[row]); });
   CountAnswered(times);
 }
 

@@ -54,6 +54,7 @@ class PendingRequest : public RowListener,
   bool Cancelled() const noexcept override;
   bool Superseded() const noexcept override { return superseded_; }
   bool Supersede() noexcept override;
+  void RowGrew(size_t row, int64_t id) noexcept override;
   void RowDone(size_t row, RowResult result, const CallTimes& times) noexcept override;
   void RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept override;
 
@@ -64,7 +65,11 @@ class PendingRequest : public RowListener,
     size_t end = 0;
   };
 
+  // Has the stream, if the answer is one, hear of a row; not once the request has failed.
+  template <class Event>
+  void Stream(const Event& event) noexcept;
   void Fail(const Error& error) noexcept;
+  bool Failed() const noexcept;
   void Enter();
   void HandOver(RowRange rows) noexcept;
   RowRange NextRows() noexcept;

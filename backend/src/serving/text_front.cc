@@ -10,10 +10,12 @@
 
 #include "config/parse_value.h"
 #include "config/tensor_table.h"
+#include "config/validate.h"
 #include "error.h"
 #include "serving/read_options.h"
 #include "serving/text_answer.h"
 #include "serving/text_plan.h"
+#include "serving/text_stream.h"
 #include "text/segmenter.h"
 #include "text/utf8.h"
 #include "triton/input.h"
@@ -220,6 +222,7 @@ DecodedRequest TextFront::Decode(const RequestHandle& request) const {
   DecodedRequest decoded;
   const auto options = ReadOptions(request, scores, config_, &decoded.options);
   const DecodingOptions& in_force = options ? *options : config_.decoding;
+  if (config_.streams) ValidateStream(in_force);
   const auto longest =
       in_force.truncate_input ? std::string::npos : static_cast<size_t>(model_.longest_source());
   RowMaker maker(tokenizer_, config_.engine, SplitOf(decoded.options.split), longest);
@@ -230,9 +233,25 @@ DecodedRequest TextFront::Decode(const RequestHandle& request) const {
                                TargetsOf(tensors, i, targets)));
   }
   decoded.rows = model_.Check(maker.Rows(), options ? &*options : nullptr);
+  if (config_.streams) {
+    AddStream(request, std::move(plans), &decoded);
+    return decoded;
+  }
   decoded.encoder = std::make_unique<TextAnswer>(config_, tokenizer_, std::move(wanted),
                                                  std::move(plans), targets);
   return decoded;
+}
+
+void TextFront::AddStream(const RequestHandle& request, std::vector<TextPlan> plans,
+                          DecodedRequest* decoded) const {
+  if (plans.size() != 1) {
+    Refuse("a stream is of one text; " + std::string(tensor::kTextInput) + " has " +
+           std::to_string(plans.size()));
+  }
+  auto stream =
+      std::make_unique<TextStream>(config_, tokenizer_, request, std::move(plans.front()));
+  decoded->stream = stream.get();
+  decoded->encoder = std::move(stream);
 }
 
 }  // namespace ct2triton

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "config/model_config.h"
 #include "engine/loaded_model.h"
 #include "serving/front.h"
+#include "serving/text_plan.h"
 #include "text/tokenizer.h"
 
 namespace ct2triton {
@@ -18,6 +21,9 @@ class TextFront : public Front {
   DecodedRequest Decode(const RequestHandle& request) const override;
 
  private:
+  void AddStream(const RequestHandle& request, std::vector<TextPlan> plans,
+                 DecodedRequest* decoded) const;
+
   const ModelConfig& config_;
   const LoadedModel& model_;
   const Tokenizer& tokenizer_;

@@ -10,11 +10,14 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// Appends bytes that pieces gave one by one; what is no UTF-8 is replaced.
-void AppendBytes(std::string* bytes, std::string* text) {
+// Appends bytes that pieces gave one by one; what is no UTF-8 is replaced. `more_follow`: what may
+// become a character with them is left out.
+void AppendBytes(std::string* bytes, std::string* text, bool more_follow = false) {
+  constexpr size_t kLongestCharacter = 4;
   std::string_view rest = *bytes;
   while (!rest.empty()) {
     const size_t size = Utf8Character(rest);
+    if (more_follow && size == 0 && rest.size() < kLongestCharacter) break;
     text->append(size > 0 ? rest.substr(0, size) : kReplacement);
     rest.remove_prefix(size > 0 ? size : 1);
   }
@@ -30,6 +33,15 @@ std::vector<int> Pieces::Encode(std::string_view text) const {
 }
 
 std::string Pieces::Decode(const int* ids, size_t count, int end) const {
+  return Join(ids, count, end, /*more_follow=*/false);
+}
+
+// Spaces at the end show only before something else.
+std::string Pieces::DecodeSettled(const int* ids, size_t count, int end) const {
+  return Join(ids, count, end, /*more_follow=*/true);
+}
+
+std::string Pieces::Join(const int* ids, size_t count, int end, bool more_follow) const {
   const size_t known = std::min(surfaces_.size(), static_cast<size_t>(std::max(end, 0)));
   std::string text;
   std::string bytes;
@@ -44,7 +56,7 @@ std::string Pieces::Decode(const int* ids, size_t count, int end) const {
     AppendBytes(&bytes, &text);
     text += surface.text;
   }
-  AppendBytes(&bytes, &text);
+  AppendBytes(&bytes, &text, more_follow);
   return std::string(Stripped(text));
 }
 

@@ -27,6 +27,9 @@ class Pieces {
   // Text of ids, without spaces around it. Ids that have no text are left out, and those from
   // `end`.
   std::string Decode(const int* ids, size_t count, int end) const;
+  // Of ids that others will follow: as much of the text as will begin the text of all, in whole
+  // characters.
+  std::string DecodeSettled(const int* ids, size_t count, int end) const;
 
   // Id of the piece that is nothing but a space.
   std::optional<int> space_id() const { return space_id_; }
@@ -44,6 +47,7 @@ class Pieces {
   };
 
   Pieces() = default;
+  std::string Join(const int* ids, size_t count, int end, bool more_follow) const;
 
   std::shared_ptr<const PieceModel> split_;
   std::vector<int> id_by_piece_;   // by the number in `split_`

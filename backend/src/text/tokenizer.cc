@@ -92,4 +92,8 @@ std::string Tokenizer::Text(const int* ids, size_t count) const {
   return pieces_->Decode(ids, count, rules_.tokenizer_size);
 }
 
+std::string Tokenizer::SettledText(const int* ids, size_t count) const {
+  return pieces_->DecodeSettled(ids, count, rules_.tokenizer_size);
+}
+
 }  // namespace ct2triton

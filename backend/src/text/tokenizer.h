@@ -41,6 +41,8 @@ class Tokenizer {
   size_t PrefixLength(std::string_view target_language) const;
   // Text of a row of OUTPUT_IDS; special tokens, and with them the prefix's, have none.
   std::string Text(const int* ids, size_t count) const;
+  // The same of a row that may go on: what its text will begin with, in whole characters.
+  std::string SettledText(const int* ids, size_t count) const;
 
  private:
   Tokenizer(TokenRules rules, std::unique_ptr<const Pieces> pieces);

@@ -42,4 +42,10 @@ void Response::Send(const Error* error) {
                "sending a response");
 }
 
+void Response::SendPart() {
+  ThrowIfError(TRITONBACKEND_ResponseSend(std::exchange(handle_, nullptr), /*send_flags=*/0,
+                                          /*error=*/nullptr),
+               "sending a part of a response");
+}
+
 }  // namespace ct2triton

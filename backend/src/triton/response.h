@@ -24,8 +24,10 @@ class Response {
   void* AddOutput(const std::string& name, TRITONSERVER_DataType type,
                   const std::vector<int64_t>& shape, size_t byte_size);
 
-  // The one and last answer. `error` null: success.
+  // The one and last answer, or the last part of one. `error` null: success.
   void Send(const Error* error = nullptr);
+  // A part of an answer, which others follow. Of decoupled models.
+  void SendPart();
 
  private:
   TRITONBACKEND_Response* handle_ = nullptr;

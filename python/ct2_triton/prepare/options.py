@@ -23,7 +23,7 @@ QUANTIZATIONS = (
 )
 INSTANCE_KINDS = ("auto", "cpu", "gpu")
 # What clients send and get.
-IO_CHOICES = ("ids", "text", "both")
+IO_CHOICES = ("ids", "text", "both", "stream")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class PrepareOptions:
         shortlist: Vocabulary shortlist to make and switch on; None: none.
         language_pair: `en:de` for a converted model that does not say what it translates.
         io: What clients send and get, of `IO_CHOICES`; both: `<name>` takes ids and `<name>-text`
-            text, on the same files.
+            text, on the same files; stream: also `<name>-stream`, which sends text as it grows.
         force: Replace a model of this name.
     """
 

@@ -48,17 +48,20 @@ def prepare(
     Raises:
         PrepareError: It failed, with a sentence about what to do; nothing was written.
     """
-    from ct2_triton.prepare.text_config import check_text_output, check_tokenizer, write_text_model
+    from ct2_triton.prepare.text_config import (
+        check_text_outputs,
+        check_tokenizer,
+        write_text_models,
+    )
 
     _check_choices(options)
     output = options.model_repository / model_name(options)
-    if options.io == "both":
-        check_text_output(output, force=options.force)
+    check_text_outputs(output, options.io, force=options.force)
     with _prepared(options, output, report) as folder:
         if options.io != "ids":
             check_tokenizer(folder / TOKENIZER_NAME)
-    if options.io == "both":
-        report(f"text in and out: {write_text_model(output, force=options.force).name}")
+    for written in write_text_models(output, options.io, force=options.force):
+        report(f"text in and out: {written.name}")
     return PreparedModel.read(output)
 
 

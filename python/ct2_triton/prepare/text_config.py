@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of a model that takes text, made of the one that takes ids."""
+"""The configurations of models that take text, made of the one that takes ids."""
 
 from __future__ import annotations
 
@@ -16,8 +16,25 @@ if TYPE_CHECKING:
 SUFFIX = "-text"
 """What the name of a text model has behind the name of the model of ids on whose files it is."""
 
+STREAM_SUFFIX = "-stream"
+"""The same of a model that sends its translations while they grow."""
+
 # pad_id is for tensors of ids; the files belong to the model of ids, which verifies them.
 _OF_IDS_ALONE = ("pad_id", "verify_files")
+
+# A stream is greedy, whatever search the model has.
+_OF_OTHER_SEARCHES = (
+    "beam_size",
+    "patience",
+    "coverage_penalty",
+    "prefix_bias_beta",
+    "sampling_topk",
+    "sampling_topp",
+    "sampling_temperature",
+    "num_hypotheses",
+    "return_alternatives",
+    "min_alternative_expansion_prob",
+)
 
 INPUTS = (
     Tensor("text_input", "TYPE_STRING", (1,)),
@@ -30,6 +47,14 @@ OUTPUTS = (
     Tensor("finish_reason", "TYPE_STRING"),
     Tensor("num_input_tokens", "TYPE_UINT32"),
     Tensor("num_output_tokens", "TYPE_UINT32"),
+)
+STREAM_OUTPUTS = (
+    Tensor("text_output", "TYPE_STRING", (1,)),
+    Tensor("target_index", "TYPE_UINT32", (1,)),
+    Tensor("target_language", "TYPE_STRING", (1,)),
+    Tensor("finish_reason", "TYPE_STRING", (1,)),
+    Tensor("num_input_tokens", "TYPE_UINT32", (1,)),
+    Tensor("num_output_tokens", "TYPE_UINT32", (1,)),
 )
 
 
@@ -56,65 +81,79 @@ def check_tokenizer(folder: Path) -> None:
         ) from error
 
 
-def check_text_output(model: Path, *, force: bool) -> None:
-    """Says early what would make `write_text_model` fail.
+def check_text_outputs(model: Path, io: str, *, force: bool) -> None:
+    """Says early what would make `write_text_models` fail.
 
     Args:
         model: Folder of the model of ids.
-        force: Whether the text model may exist.
+        io: What is to be written, of `IO_CHOICES`.
+        force: Whether the models may exist.
 
     Raises:
-        OutputError: It exists, or is no folder.
+        OutputError: One of them exists, or is no folder.
     """
-    check_output(model.with_name(model.name + SUFFIX), force=force)
+    for suffix in _suffixes(io):
+        check_output(model.with_name(model.name + suffix), force=force)
 
 
-def write_text_model(model: Path, *, force: bool) -> Path:
-    """Writes the text model beside a model of ids, on the same weights, tokenizer and parameters.
+def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:
+    """Writes models of text beside a model of ids, on the same weights, tokenizer and parameters.
 
     Args:
         model: Folder of the prepared model of ids.
-        force: Replace a text model that is there.
+        io: both: the one that answers at once; stream: also the one that sends its translations
+            while they grow; otherwise none.
+        force: Replace what is there.
 
     Returns:
-        The folder of the text model: a configuration, and nothing to keep in step.
+        Their folders: each is a configuration, and nothing to keep in step.
 
     Raises:
         UnsupportedModelError: The backend cannot tokenize for this model.
-        OutputError: The folder cannot be written.
+        OutputError: A folder cannot be written.
     """
-    check_tokenizer(model / TOKENIZER_NAME)
-    output = model.with_name(model.name + SUFFIX)
-    text = _text_config((model / CONFIG_NAME).read_text(encoding="utf-8"), model.name)
-    with written_at_once(output, force=force) as folder:
-        (folder / "1").mkdir()
-        (folder / CONFIG_NAME).write_text(text, encoding="utf-8")
-    return output
+    outputs = []
+    for suffix in _suffixes(io):
+        check_tokenizer(model / TOKENIZER_NAME)
+        text = _text_config((model / CONFIG_NAME).read_text(encoding="utf-8"), model.name, suffix)
+        outputs.append(model.with_name(model.name + suffix))
+        with written_at_once(outputs[-1], force=force) as folder:
+            (folder / "1").mkdir()
+            (folder / CONFIG_NAME).write_text(text, encoding="utf-8")
+    return outputs
 
 
-def _text_config(config: str, name: str) -> str:
+def _suffixes(io: str) -> tuple[str, ...]:
+    return {"both": (SUFFIX,), "stream": (SUFFIX, STREAM_SUFFIX)}.get(io, ())
+
+
+def _text_config(config: str, name: str, suffix: str) -> str:
     from google.protobuf import text_format
     from tritonclient.grpc.model_config_pb2 import ModelConfig
 
     from ct2_triton.prepare.triton_config import TritonConfig
 
+    streams = suffix == STREAM_SUFFIX
     ids = text_format.Parse(config, ModelConfig())
+    left_out = (*_OF_IDS_ALONE, *(_OF_OTHER_SEARCHES if streams else ()))
     parameters = {
-        key: value.string_value for key, value in ids.parameters.items() if key not in _OF_IDS_ALONE
+        key: value.string_value for key, value in ids.parameters.items() if key not in left_out
     }
     if "model_path" in parameters or "tokenizer_path" in parameters:
         raise SettingError("--io both sets model_path and tokenizer_path itself; leave them out")
     parameters["model_path"] = f"../{name}/1/model"
     parameters["tokenizer_path"] = f"../{name}/{TOKENIZER_NAME}"
+    if streams:
+        parameters["beam_size"] = "1"
     kind = ids.instance_group[0].Kind.Name(ids.instance_group[0].kind)
+    does = "text in, and out as it grows" if streams else "text in and out"
     return TritonConfig(
-        name=name + SUFFIX,
-        max_batch_size=ids.max_batch_size,
+        name=name + suffix,
+        max_batch_size=0 if streams else ids.max_batch_size,
         inputs=INPUTS,
-        outputs=OUTPUTS,
+        outputs=STREAM_OUTPUTS if streams else OUTPUTS,
         parameters=tuple(Parameter(key, value) for key, value in sorted(parameters.items())),
         instance_kind=kind.removeprefix("KIND_").lower(),
-        comment=(
-            f"Written by ct2-prepare: text in and out, on the files of the model {name} beside it.",
-        ),
+        comment=(f"Written by ct2-prepare: {does}, on the files of the model {name} beside it.",),
+        decoupled=streams,
     ).to_text()

@@ -58,6 +58,7 @@ class TritonConfig:
         parameters: Parameters of the backend.
         instance_kind: `auto`, `cpu` or `gpu`.
         comment: First lines of the file.
+        decoupled: A request may have many responses.
     """
 
     name: str
@@ -67,6 +68,7 @@ class TritonConfig:
     parameters: tuple[Parameter, ...] = ()
     instance_kind: str = "auto"
     comment: tuple[str, ...] = ()
+    decoupled: bool = False
 
     def to_message(self) -> ModelConfig:
         """Builds the protobuf message."""
@@ -117,4 +119,6 @@ class TritonConfig:
         message.instance_group.add(kind=kind, count=1)
         if self.max_batch_size > 0:
             message.dynamic_batching.SetInParent()
+        if self.decoupled:
+            message.model_transaction_policy.decoupled = True
         return message

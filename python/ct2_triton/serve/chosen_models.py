@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.linked_folder import linked_folder, user_cache
-from ct2_triton.prepare.text_config import SUFFIX
+from ct2_triton.prepare.text_config import STREAM_SUFFIX, SUFFIX
 from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, PreparedModel
 from ct2_triton.serve.errors import ModelRepositoryError
 
@@ -43,9 +43,10 @@ def choose_models(
                 "can have one of them"
             )
     for folder in tuple(chosen.values()):
-        text = folder.with_name(folder.name + SUFFIX)
-        if (text / CONFIG_NAME).is_file():
-            chosen.setdefault(text.name, text)
+        for suffix in (SUFFIX, STREAM_SUFFIX):
+            text = folder.with_name(folder.name + suffix)
+            if (text / CONFIG_NAME).is_file():
+                chosen.setdefault(text.name, text)
     return list(chosen.values())
 
 

@@ -15,7 +15,7 @@ from ct2_triton import _core
 from ct2_triton.client.tokenization import find_tokenizer
 from ct2_triton.errors import OutputError, SettingError, TokenizerError, UnsupportedModelError
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepare.text_config import write_text_model
+from ct2_triton.prepare.text_config import write_text_models
 
 
 def _config(folder: Path) -> ModelConfig:
@@ -51,6 +51,22 @@ def test_both_are_one_set_of_files(tmp_path: Path) -> None:
     assert _as_loaded(tmp_path / "demo")["input"][0]["name"] == "INPUT_IDS"
 
 
+def test_a_stream_model_is_greedy_whatever_search_the_model_has(tmp_path: Path) -> None:
+    settings = {"beam_size": "4", "patience": "2", "coverage_penalty": "0.5", "use_vmap": "false"}
+    prepare(PrepareOptions("demo", tmp_path, settings=settings, io="stream"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo", "demo-stream", "demo-text"]
+    stream = _as_loaded(tmp_path / "demo-stream")
+    assert stream["model_transaction_policy"] == {"decoupled": True}
+    assert stream.get("max_batch_size", 0) == 0
+    parameters = {name: value["string_value"] for name, value in stream["parameters"].items()}
+    assert parameters["beam_size"] == "1"
+    assert not {"patience", "coverage_penalty"} & set(parameters)
+    text = _as_loaded(tmp_path / "demo-text")["parameters"]
+    assert text["beam_size"]["string_value"] == "4"
+    for name in ("model_path", "tokenizer_path", "use_vmap"):
+        assert parameters[name] == text[name]["string_value"]
+
+
 def test_text_alone(tmp_path: Path) -> None:
     prepare(PrepareOptions("demo", tmp_path, io="text"))
     assert _as_loaded(tmp_path / "demo")["input"][0]["name"] == "text_input"
@@ -67,7 +83,7 @@ def test_a_text_model_that_is_there_is_kept(tmp_path: Path) -> None:
 
 
 def test_an_unknown_choice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="io 'words' is none of ids, text, both"):
+    with pytest.raises(SettingError, match="io 'words' is none of ids, text, both, stream"):
         prepare(PrepareOptions("demo", tmp_path, io="words"))
 
 
@@ -76,7 +92,7 @@ def test_a_tokenizer_that_the_backend_cannot_read_is_refused(tmp_path: Path) -> 
     for file in (model / "tokenizer").glob("*.model"):
         file.unlink()
     with pytest.raises(UnsupportedModelError, match="prepare it with --io ids"):
-        write_text_model(model, force=False)
+        write_text_models(model, "both", force=False)
     assert not (tmp_path / "demo-text").exists()
 
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/target_text.h"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "text/segmenter.h"
+
+namespace ct2triton {
+namespace {
+
+// How a sentence that was too long for the model ended well; the engine does not know it.
+constexpr char kSplit[] = "split";
+
+size_t BadnessOf(const std::string& finish) {
+  static const char* const kWorstLast[] = {"empty", "stop", kSplit, "length", "cut"};
+  return static_cast<size_t>(std::find(std::begin(kWorstLast), std::end(kWorstLast), finish) -
+                             std::begin(kWorstLast));
+}
+
+void AddFinish(const std::string& finish, Translation* translation) {
+  if (BadnessOf(finish) > BadnessOf(translation->finish)) translation->finish = finish;
+}
+
+}  // namespace
+
+TargetText::TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer)
+    : plan_(plan),
+      target_(target),
+      tokenizer_(tokenizer),
+      prefix_length_(tokenizer.PrefixLength(plan.targets[target])) {
+  AddUntranslated();
+}
+
+std::optional<size_t> TargetText::next_row() const {
+  if (at_ == plan_.pieces.size()) return std::nullopt;
+  return piece().first_row + target_;
+}
+
+void TargetText::AddUntranslated() {
+  for (; at_ < plan_.pieces.size(); ++at_) {
+    const std::string gap = plan_.text.substr(end_, piece().span.begin - end_);
+    done_.text += at_ == 0 ? gap : GapInTarget(gap, plan_.targets[target_]);
+    end_ = piece().span.end;
+    if (piece().sent) return;
+    done_.text += plan_.text.substr(piece().span.begin, end_ - piece().span.begin);
+  }
+  done_.text += plan_.text.substr(end_);
+}
+
+void TargetText::Add(const RowResult& result) {
+  const Hypothesis& best = result.hypotheses.front();
+  const std::vector<int> ids(best.ids.begin(), best.ids.end());
+  const size_t tokens = ids.size() - std::min(ids.size(), prefix_length_);
+  done_.text += tokenizer_.Text(ids.data(), ids.size());
+  done_.input_tokens += piece().input_tokens[target_];
+  done_.output_tokens += tokens;
+  weighted_score_ += static_cast<double>(best.score) * static_cast<double>(tokens);
+  if (done_.output_tokens > 0) {
+    done_.score = weighted_score_ / static_cast<double>(done_.output_tokens);
+  }
+  AddFinish(FinishReasonName(best.finish), &done_);
+  if (piece().split) AddFinish(kSplit, &done_);
+  ++at_;
+  AddUntranslated();
+}
+
+std::string TargetText::Settled(const std::vector<int>& ids) const {
+  return tokenizer_.SettledText(ids.data(), ids.size());
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rows/row.h"
+#include "serving/text_plan.h"
+#include "text/tokenizer.h"
+
+namespace ct2triton {
+
+// The answer to one text in one language.
+struct Translation {
+  std::string text;
+  std::string finish = "empty";  // the worst of its sentences
+  double score = 0;              // the mean of the sentences' scores, each counted by its tokens
+  size_t input_tokens = 0;
+  size_t output_tokens = 0;
+};
+
+// Puts one translation together, as far as the answers of its rows are there, in their order.
+class TargetText {
+ public:
+  // `plan` and `tokenizer` outlive it.
+  TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer);
+
+  // The row that is to be added next; nothing once the translation is whole.
+  std::optional<size_t> next_row() const;
+  void Add(const RowResult& result);
+  // So far: up to where the answer of the next row begins.
+  const Translation& so_far() const { return done_; }
+  // How the answer of the next row will begin, if it begins with these ids.
+  std::string Settled(const std::vector<int>& ids) const;
+
+ private:
+  const PlannedPiece& piece() const { return plan_.pieces[at_]; }
+  // To the next piece that has rows, or to the end.
+  void AddUntranslated();
+
+  const TextPlan& plan_;
+  const size_t target_;
+  const Tokenizer& tokenizer_;
+  const size_t prefix_length_;
+  size_t at_ = 0;   // the piece of the next row
+  size_t end_ = 0;  // of the piece before, in the text
+  Translation done_;
+  double weighted_score_ = 0;
+};
+
+}  // namespace ct2triton

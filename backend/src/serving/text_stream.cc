@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/text_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "config/tensor_table.h"
+#include "error.h"
+#include "serving/output_tensor.h"
+
+namespace ct2triton {
+namespace {
+
+size_t RowsOf(const TextPlan& plan) {
+  size_t rows = 0;
+  for (const PlannedPiece& piece : plan.pieces) rows += piece.input_tokens.size();
+  return rows;
+}
+
+bool StartsWith(const std::string& text, size_t at, const std::string& start) {
+  return text.compare(at, start.size(), start) == 0;
+}
+
+}  // namespace
+
+TextStream::TextStream(const ModelConfig& config, const Tokenizer& tokenizer,
+                       const RequestHandle& request, TextPlan plan)
+    : config_(config),
+      request_(request),
+      wanted_(request.WantedOutputs()),
+      plan_(std::move(plan)),
+      rows_(RowsOf(plan_)),
+      unfinished_(plan_.targets.size()) {
+  for (size_t i = 0; i < plan_.targets.size(); ++i) {
+    targets_.push_back({TargetText(plan_, i, tokenizer), 0, ""});
+  }
+}
+
+void TextStream::Begin() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < targets_.size(); ++i) Advance(i);
+}
+
+void TextStream::RowGrew(size_t row, int64_t id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  rows_[row].ids.push_back(static_cast<int>(id));
+  const size_t target = row % targets_.size();
+  if (targets_[target].text.next_row() == row) Advance(target);
+}
+
+void TextStream::RowDone(size_t row, const RowResult& result) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  rows_[row].result = &result;
+  const size_t target = row % targets_.size();
+  if (targets_[target].text.next_row() == row) Advance(target);
+}
+
+void TextStream::Advance(size_t target) {
+  Target& at = targets_[target];
+  auto row = at.text.next_row();
+  for (; row && rows_[*row].result != nullptr; row = at.text.next_row()) {
+    AddResult(*rows_[*row].result, &at);
+    std::vector<int>().swap(rows_[*row].ids);
+  }
+  std::string settled = row ? at.text.Settled(rows_[*row].ids) : "";
+  std::string part = at.text.so_far().text.substr(at.sent);
+  at.sent += part.size();
+  part += settled.substr(std::min(settled.size(), at.settled.size()));
+  at.settled = std::move(settled);
+  Send(target, part);
+}
+
+// What was sent of the row can be called back no more.
+void TextStream::AddResult(const RowResult& result, Target* target) const {
+  const size_t begin = target->text.so_far().text.size();
+  target->text.Add(result);
+  if (!StartsWith(target->text.so_far().text, begin, target->settled)) {
+    throw Error(ErrorCode::kInternal,
+                "a part of a stream was sent that its translation does not have");
+  }
+  target->sent += target->settled.size();
+  target->settled.clear();
+}
+
+void TextStream::Send(size_t target, const std::string& part) {
+  const bool whole = !targets_[target].text.next_row();
+  if (whole && --unfinished_ == 0) {
+    last_target_ = target;
+    last_part_ = part;
+    return;
+  }
+  if (part.empty() && !whole) return;
+  Response response(request_);
+  Write(target, part, whole, &response);
+  response.SendPart();
+}
+
+// Of no target at all, the one response has no outputs.
+void TextStream::Encode(const std::vector<RowResult>&, Response* response) const {
+  if (!targets_.empty()) Write(last_target_, last_part_, /*last=*/true, response);
+}
+
+void TextStream::Write(size_t target, const std::string& part, bool last,
+                       Response* response) const {
+  const std::vector<int64_t> shape(config_.max_batch_size > 0 ? 2 : 1, 1);
+  const Translation& done = targets_[target].text.so_far();
+  const auto text = [&](const std::string& value) { return Matrix<std::string>{shape, {value}}; };
+  const auto number = [&](size_t value) {
+    return Matrix<int64_t>{shape, {static_cast<int64_t>(value)}};
+  };
+  for (const std::string& name : wanted_) {
+    const TensorSpec* spec = config_.Output(name);
+    if (spec == nullptr) {
+      throw Error(ErrorCode::kInvalidArgument, "output " + name + " is not declared by the model");
+    }
+    if (name == tensor::kTextOutput) {
+      WriteTensor(*spec, text(part), response);
+    } else if (name == tensor::kTargetLanguage) {
+      WriteTensor(*spec, text(plan_.targets[target]), response);
+    } else if (name == tensor::kTextFinishReason) {
+      WriteTensor(*spec, text(last ? done.finish : ""), response);
+    } else if (name == tensor::kTargetIndex) {
+      WriteTensor(*spec, number(target), response);
+    } else if (name == tensor::kNumInputTokens) {
+      WriteTensor(*spec, number(last ? done.input_tokens : 0), response);
+    } else {
+      WriteTensor(*spec, number(last ? done.output_tokens : 0), response);
+    }
+  }
+}
+
+}  // namespace ct2triton

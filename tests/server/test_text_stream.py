@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Translations that are sent while they grow: joined, they are the unary answers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from tritonclient.utils import InferenceServerException
+
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.serve import TritonServer
+from reliability.supersede_storm import SUPERSEDED
+from server.helpers import Connection
+from server.stream_client import StreamError, Streams, joined, request
+from server.test_text import COMMENTARY, GOOD, GOOD_GERMAN, SIX
+from server.text_client import answer, send_text
+from support.endless import ENDLESS, ROOMY, endless_model
+from support.odd_texts import ODD_TEXTS
+from support.repository import write_model
+from support.servers import ServerStack
+from support.tiny import tiny_checkpoint
+from support.tokenizers import write_tokenizer
+
+pytestmark = pytest.mark.server
+
+GAPS = (" ", "\n", "\n\n", "  \r\n\t", "\u2003", "\n---\n")
+LIMITS = {"max_text_bytes": "1000", "max_targets": "2"}
+# Rows that end only when they are superseded: the tiny NLLB model has room for them.
+ENDLESS_CONFIG = """
+backend: "ctranslate2"
+input { name: "text_input" data_type: TYPE_STRING dims: [1] }
+input { name: "source_language" data_type: TYPE_STRING dims: [1] optional: true }
+input { name: "target_languages" data_type: TYPE_STRING dims: [-1] optional: true }
+model_transaction_policy { decoupled: true }
+parameters { key: "beam_size" value { string_value: "1" } }
+parameters { key: "decoding_length_limit" value { string_value: "65536" } }
+parameters { key: "tokenizer_path" value { string_value: "tokenizer" } }
+parameters { key: "decoding" value { string_value: "DECODING" } }
+"""
+ENDLESS_MODELS = {decoding: f"endless-{decoding}" for decoding in ("loop", "calls")}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonServer]:
+    """The demo model, whose own search is of beams; tight limits; endless rows."""
+    repository = tmp_path_factory.mktemp("repository")
+    settings = {"compute_type": "float32", "beam_size": "3"}
+    prepare(PrepareOptions("demo", repository, settings=settings, io="stream"))
+    prepare(PrepareOptions("demo", repository, "tight", settings=settings | LIMITS, io="stream"))
+    for decoding, name in ENDLESS_MODELS.items():
+        config = ENDLESS_CONFIG.replace("DECODING", decoding)
+        folder = write_model(repository, name, endless_model(), config)
+        write_tokenizer(tiny_checkpoint("nllb", ROOMY), folder / "tokenizer")
+    with ServerStack() as stack:
+        yield stack.start(repository)
+
+
+@pytest.fixture
+def connection(server: TritonServer) -> Iterator[Connection]:
+    opened = Connection(server.grpc_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def streams(server: TritonServer) -> Iterator[Streams]:
+    opened = Streams(server.grpc_url)
+    yield opened
+    opened.close()
+
+
+def _texts() -> list[str]:
+    """Texts of one to seven sentences with all kinds of gaps, and odd ones."""
+    rng = random.Random(18)
+    texts = []
+    for _ in range(24):
+        pieces = [(rng.choice(COMMENTARY), rng.choice(GAPS)) for _ in range(rng.randint(1, 7))]
+        texts.append(rng.choice(("", "\n")) + "".join(map("".join, pieces)))
+    return [*texts, "", " \n ", "\u200b", *(text for text in ODD_TEXTS if len(text) < 400)]
+
+
+def test_the_parts_joined_are_the_unary_answer(connection: Connection, streams: Streams) -> None:
+    texts = _texts()
+    unary = [send_text(connection, text, SIX, beam_size=1) for text in texts]
+    for text, pending in zip(texts, unary, strict=True):
+        parts = streams.parts(text, SIX)
+        wanted = answer(pending)
+        assert [joined(parts, 6)] == wanted["text_output"], text
+        ends = {part.index: part for part in parts if part.finish}
+        got = [(ends[i].finish, ends[i].input_tokens, ends[i].output_tokens) for i in range(6)]
+        names = ("finish_reason", "num_input_tokens", "num_output_tokens")
+        assert got == list(zip(*(wanted[name][0] for name in names), strict=True))
+        assert {ends[i].language: i for i in range(6)} == {code: i for i, code in enumerate(SIX)}
+
+
+def test_options_and_long_texts_are_those_of_the_unary_model(
+    connection: Connection, streams: Streams
+) -> None:
+    """More rows than may be out at a time; sentences end by length; cut by lines."""
+    text = " ".join(COMMENTARY[i % 50] for i in range(150))
+    options = {"max_decoding_length": 6, "split": "sentences"}
+    wanted = answer(send_text(connection, text, ["de", "fr"], beam_size=1, **options))
+    parts = streams.parts(text, ["de", "fr"], **options)
+    assert [joined(parts, 2)] == wanted["text_output"]
+    assert wanted["finish_reason"] == [["length", "length"]]
+    text = f"{COMMENTARY[0]} {COMMENTARY[1]}\n{COMMENTARY[2]}"
+    wanted = answer(send_text(connection, text, ["de"], beam_size=1, split="lines"))
+    assert [joined(streams.parts(text, ["de"], split="lines"), 1)] == wanted["text_output"]
+
+
+def test_one_language_twice_and_none_at_all(streams: Streams) -> None:
+    assert joined(streams.parts(GOOD, ["de", "de"]), 2) == [GOOD_GERMAN] * 2
+    (nothing,) = streams.parts(GOOD, [])
+    assert nothing.text == ""
+
+
+def test_outputs_may_be_chosen(streams: Streams) -> None:
+    message = request(GOOD, ["de"])
+    message.outputs.add(name="text_output")
+    parts = streams.send(message)
+    assert "".join(part.text for part in parts) == GOOD_GERMAN
+    assert not any(part.finish or part.language for part in parts)
+
+
+def test_streams_do_not_disturb_each_other(connection: Connection, streams: Streams) -> None:
+    """Many at once, good and bad, beside unary requests on the same workers."""
+    texts = COMMENTARY[:40]
+    unary = [send_text(connection, text, ["de"], beam_size=1) for text in texts]
+    opened = [streams.open(text, ["de", "it"]) for text in texts]
+    bad = [streams.open(text, ["klingon"]) for text in texts[:5]]
+    for pending, stream in zip(unary, opened, strict=True):
+        (wanted,) = answer(pending)["text_output"]
+        assert joined(list(stream), 2)[0] == wanted[0]
+    for stream in bad:
+        with pytest.raises(StreamError, match="klingon"):
+            next(stream)
+
+
+@pytest.mark.parametrize("decoding", ENDLESS_MODELS)
+def test_parts_come_while_rows_run_and_a_newer_request_ends_them(
+    streams: Streams, decoding: str
+) -> None:
+    """The row cannot end by itself: what comes, comes before its end."""
+    model = ENDLESS_MODELS[decoding]
+    older = streams.open("a river", ["deu_Latn"], "eng_Latn", model, supersede_key="a", **ENDLESS)
+    assert all(next(older).text for _ in range(20))
+    limit = {"max_decoding_length": 8}
+    newer = streams.parts("a river", ["deu_Latn"], "eng_Latn", model, supersede_key="a", **limit)
+    with pytest.raises(StreamError, match=SUPERSEDED):
+        list(older)
+    assert joined(newer, 1) == joined(
+        streams.parts("a river", ["deu_Latn"], "eng_Latn", model, **limit), 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("beam_size", 2),
+        ("sampling_topk", 5),
+        ("prefix_bias_beta", 0.5),
+        ("return_alternatives", True),
+    ],
+)
+def test_other_searches_are_refused(streams: Streams, name: str, value: float) -> None:
+    message = streams.refusal(GOOD, ["de"], **{name: value})
+    assert name in message
+    assert "is not for streams" in message
+    assert joined(streams.parts(GOOD, ["de"]), 1) == [GOOD_GERMAN]
+
+
+@pytest.mark.parametrize(
+    ("text", "targets", "message"),
+    [
+        (b"caf\xe9", ["de"], "the byte at offset 3 belongs to no character"),
+        ("x" * 1001, ["de"], "1001 bytes are more than the model's max_text_bytes 1000"),
+        (GOOD, ["de", "fr", "es"], "3 languages are more than the model's max_targets 2"),
+        (GOOD, ["klingon"], 'no target language "klingon"'),
+        (GOOD, None, "this model needs a target language"),
+    ],
+)
+def test_a_wrong_request_is_one_error_and_the_next_one_runs(
+    streams: Streams, text: str | bytes, targets: list[str] | None, message: str
+) -> None:
+    assert message in streams.refusal(text, targets, model="tight-stream")
+    assert "unknown" in streams.refusal(GOOD, ["de"], model="tight-stream", beam_sise=1)
+    assert joined(streams.parts(GOOD, ["de"], model="tight-stream"), 1) == [GOOD_GERMAN]
+
+
+def test_a_call_that_is_no_stream_is_refused_by_triton(
+    connection: Connection, streams: Streams
+) -> None:
+    with pytest.raises(InferenceServerException) as raised:
+        connection.send("demo-stream", []).get_result()
+    assert raised.value.status() == "StatusCode.UNIMPLEMENTED"
+    assert joined(streams.parts(GOOD, ["de"]), 1) == [GOOD_GERMAN]
+
+
+def test_each_stream_is_one_request_in_the_statistics(
+    connection: Connection, streams: Streams
+) -> None:
+    before = connection.statistics("demo-stream").inference_stats
+    streams.parts(GOOD, ["de", "fr"])
+    streams.refusal(GOOD, ["klingon"])
+    after = connection.statistics("demo-stream").inference_stats
+    assert after.success.count - before.success.count == 1
+    assert after.fail.count - before.fail.count == 1
