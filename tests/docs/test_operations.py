@@ -16,6 +16,7 @@ import pytest
 
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
+from support.helm import helm_binary, needs_helm
 from support.prometheus import MISSING, binary
 from support.servers import MakeServer
 from support.waiting import wait_until
@@ -34,9 +35,8 @@ def _command(start: str) -> str:
 
 def _environment() -> dict[str, str]:
     folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
-    tool = binary("promtool")
-    if tool:
-        folders.insert(0, str(Path(tool).parent))
+    tools = [tool for tool in (binary("promtool"), helm_binary()) if tool]
+    folders[:0] = [str(Path(tool).parent) for tool in tools]
     return {**os.environ, "PATH": ":".join(folders)}
 
 
@@ -109,6 +109,12 @@ def test_models_are_listed_shown_and_verified(tmp_path: Path, make_server: MakeS
     shown = _run(_command("ct2-models show"), tmp_path)
     assert "license: apache-2.0" in shown
     assert shown.endswith("demo: whole\n")
+
+
+@needs_helm
+def test_the_chart_is_looked_at_and_printed() -> None:
+    assert "0 chart(s) failed" in _run(_command("helm lint"))
+    assert "replicas: 2" in _run(_command("helm template"))
 
 
 def test_every_alert_is_listed() -> None:

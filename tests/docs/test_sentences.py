@@ -16,6 +16,7 @@ REWRITTEN = (
     "docs/benchmarks.md",
     "docs/commands.md",
     "docs/first-hour.md",
+    "docs/kubernetes.md",
     "examples/README.md",
     "model_repository/README.md",
 )

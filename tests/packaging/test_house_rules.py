@@ -228,7 +228,7 @@ def test_what_is_called_slow_is_there() -> None:
 SCOPES = {"attention", "ffn", "layer_norm", "self_attention"}
 # What an absolute path may begin with: folders of every Linux, and those of examples, of images
 # and of URLs. A place of one machine (a home, a checkout, a temporary folder) is none of them.
-ROOTS = {"bin", "dev", "etc", "lib", "opt", "proc", "sys", "usr", "var"}
+ROOTS = {"bin", "dev", "etc", "lib", "mnt", "opt", "proc", "sys", "usr", "var"}
 EXAMPLES = {"backends", "build", "cache", "models", "nowhere"}
 URLS = {"api", "resolve", "revision", "translate", "tree", "v2", "versions"}
 

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the pods of the chart and of KServe run, run here: ct2-prepare, server, probes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from support.helm import KSERVE, needs_helm, of_kind, rendered
+
+pytestmark = [pytest.mark.server, needs_helm]
+
+Container = dict[str, Any]
+
+
+def _pod() -> dict[str, Any]:
+    pod: dict[str, Any] = of_kind(rendered(), "Deployment")["spec"]["template"]["spec"]
+    return pod
+
+
+def _kserve_container() -> Container:
+    runtime = yaml.safe_load((KSERVE / "runtime.yaml").read_text(encoding="utf-8"))
+    (container,) = runtime["spec"]["containers"]
+    found: Container = container
+    return found
+
+
+def _here(text: str, folder: Path) -> str:
+    """A path of the container, here."""
+    for mount, place in (("/mnt/models", "models"), ("/models", "models"), ("/tmp", "tmp")):  # noqa: S108
+        if text == mount or text.endswith(f"={mount}"):
+            return text.replace(mount, str(folder / place))
+    return text
+
+
+def _environment(container: Container, folder: Path, **further: str) -> dict[str, str]:
+    own = {variable["name"]: _here(variable["value"], folder) for variable in container["env"]}
+    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": programs, **own, **further}
+
+
+def _prepare(folder: Path) -> subprocess.CompletedProcess[str]:
+    (container,) = _pod()["initContainers"]
+    return subprocess.run(
+        [*container["command"], *container["args"]],
+        env=_environment(container, folder),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the model that the init container of the chart prepares."""
+    made = tmp_path_factory.mktemp("pod")
+    (made / "models").mkdir()
+    (made / "tmp").mkdir()
+    result = _prepare(made)
+    assert result.returncode == 0, result.stderr
+    return made
+
+
+@contextmanager
+def _serving(container: Container, folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The server of a container on free ports, and its address over HTTP."""
+    arguments = [
+        _here(text, folder)
+        for text in container["args"]
+        if not text.startswith(("--http-port", "--grpc-port"))
+    ]
+    process = subprocess.Popen(
+        ["ct2-serve", *arguments],  # the image's entry point
+        env=_environment(container, folder, CT2_SERVE_FREE_PORTS="1"),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=(folder / "log").open("w"),
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        lines = [process.stdout.readline().split() for _ in range(4)]
+        assert lines[0] == ["ready;", "models:", "demo,", "demo-text"], (folder / "log").read_text()
+        yield process, dict(lines[1:])["HTTP"]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _status(address: str) -> int:
+    try:
+        with urllib.request.urlopen(address) as page:  # noqa: S310
+            status: int = page.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    return status
+
+
+def test_a_model_that_is_there_is_not_prepared_again(folder: Path) -> None:
+    config = folder / "models" / "demo" / "config.pbtxt"
+    before = config.stat()
+    result = _prepare(folder)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert config.stat() == before
+    assert (folder / "models" / "demo-text" / "config.pbtxt").is_file()
+
+
+@pytest.mark.parametrize("of", ["chart", "kserve"])
+def test_the_server_starts_answers_its_probes_and_ends_with_status_0(of: str, folder: Path) -> None:
+    container = _pod()["containers"][0] if of == "chart" else _kserve_container()
+    with _serving(container, folder) as (process, address):
+        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+            assert _status(address + container[probe]["httpGet"]["path"]) == 200
+        if of == "chart":
+            _check_helm_test(address)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+
+
+def _check_helm_test(address: str) -> None:
+    """The pod of `helm test` finds the models ready; with no server it fails."""
+    (container,) = of_kind(rendered(), "Pod")["spec"]["containers"]
+    command = [*container["command"], *container["args"]]
+    command[0] = sys.executable
+
+    def run(server: str) -> subprocess.CompletedProcess[str]:
+        variables = {**os.environ, "SERVER": server}
+        return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+
+    good = run(address)
+    assert good.returncode == 0, good.stderr
+    assert sorted(good.stdout.splitlines()) == ["demo 1 READY", "demo-text 1 READY"]
+    assert run(f"{address}/nothing").returncode == 1
