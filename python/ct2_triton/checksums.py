@@ -11,9 +11,11 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import PreparedModelError
+from ct2_triton.model_versions import FIRST, HISTORY_NAME, has_own_record, record_of, versions_in
 from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, read_json
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 _BLOCK_BYTES = 1 << 20
@@ -34,8 +36,9 @@ def checksums(folder: Path) -> dict[str, str]:
 def verify(folder: Path) -> list[str]:
     """Holds the files of a prepared model against its manifest.
 
-    `config.pbtxt` is meant to be edited, and a folder may have files of its owner: both are told,
-    and are no damage.
+    A version with a record of its own is held against that one. Version 1 may have been removed
+    where there is another. `config.pbtxt` is meant to be edited, and a folder may have files of its
+    owner: both are told, and are no damage.
 
     Args:
         folder: The model's folder, as ct2-prepare wrote it or copied elsewhere.
@@ -47,13 +50,43 @@ def verify(folder: Path) -> list[str]:
         PreparedModelError: A file is missing, cannot be read or has other bytes, or there is no
             manifest.
     """
+    versions = [version for version in versions_in(folder) if has_own_record(folder, version)]
+    notes = _verify(folder, set(map(str, versions)), first_may_miss=bool(versions))
+    for version in versions:
+        notes += _verify(folder / str(version))
+    return notes
+
+
+def verify_version(folder: Path, version: int) -> None:
+    """Holds the files of one version against its record; does nothing where it has none.
+
+    Args:
+        folder: The model's folder.
+        version: The version.
+
+    Raises:
+        PreparedModelError: A file is missing, cannot be read or has other bytes.
+    """
+    if has_own_record(folder, version):
+        _verify(folder / str(version))
+    elif record_of(folder, version):
+        others = {str(other) for other in versions_in(folder) if other != version}
+        _verify(folder, others)
+
+
+def _verify(
+    folder: Path, apart: Collection[str] = (), *, first_may_miss: bool = False
+) -> list[str]:
+    """Holds the files of one record against it; those of the folders `apart` have their own."""
     listed = read_json(folder / MANIFEST_NAME).get("files")
     if not isinstance(listed, dict) or not listed:
         raise PreparedModelError(
             f"{folder / MANIFEST_NAME} is damaged: it lists no files; prepare the model again with "
             "ct2-prepare"
         )
-    there = _names(folder)
+    there = [name for name in _names(folder) if name.partition("/")[0] not in apart]
+    if first_may_miss and not (folder / str(FIRST)).exists():
+        listed = {name: digest for name, digest in listed.items() if not _is_of_first(name)}
     missing = [name for name in listed if name not in there]
     changed = [name for name in listed if name in there and _differs(folder / name, listed[name])]
     damaged = [f"{name} is missing" for name in missing]
@@ -69,9 +102,14 @@ def verify(folder: Path) -> list[str]:
     return notes
 
 
+def _is_of_first(name: str) -> bool:
+    return name.partition("/")[0] == str(FIRST)
+
+
 def _names(folder: Path) -> list[str]:
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return [path.relative_to(folder).as_posix() for path in paths if path != folder / MANIFEST_NAME]
+    ours = {folder / MANIFEST_NAME, folder / HISTORY_NAME}
+    return [path.relative_to(folder).as_posix() for path in paths if path not in ours]
 
 
 def _differs(path: Path, digest: object) -> bool:

@@ -96,5 +96,9 @@ class SettingError(PrepareError):
     """A --set value or option is not possible: correct what the message names."""
 
 
+class VersionError(PrepareError):
+    """Versions of a model cannot be as asked for: the message says what differs or is missing."""
+
+
 class OutputError(PrepareError):
     """The result cannot be written: choose another place, or replace what is there with --force."""

@@ -18,7 +18,7 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from support.helm import helm_binary, needs_helm
 from support.prometheus import MISSING, binary
-from support.servers import MakeServer
+from support.servers import EXPLICIT, MakeServer
 from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,7 +105,8 @@ def test_models_are_listed_shown_and_verified(tmp_path: Path, make_server: MakeS
     server = make_server(tmp_path / "model_repository")
     address = server.http_url.removeprefix("http://")
     listed = _run(_command("ct2-models list").replace("localhost:8000", address), tmp_path)
-    assert "1 READY" in listed
+    assert listed.splitlines()[1].split()[:3] == ["demo", "1", "yes"]
+    assert listed.endswith("READY\n")
     shown = _run(_command("ct2-models show"), tmp_path)
     assert "license: apache-2.0" in shown
     assert shown.endswith("demo: whole\n")
@@ -115,6 +116,19 @@ def test_models_are_listed_shown_and_verified(tmp_path: Path, make_server: MakeS
 def test_the_chart_is_looked_at_and_printed() -> None:
     assert "0 chart(s) failed" in _run(_command("helm lint"))
     assert "replicas: 2" in _run(_command("helm template"))
+
+
+@pytest.mark.server
+def test_a_version_is_added_promoted_and_rolled_back(
+    tmp_path: Path, make_server: MakeServer
+) -> None:
+    prepare(PrepareOptions("demo", tmp_path / "model_repository"))
+    assert _run(_command("ct2-prepare demo --as-version"), tmp_path).endswith("demo/2\n")
+    server = make_server(tmp_path / "model_repository", server_arguments=EXPLICIT)
+    address = server.http_url.removeprefix("http://")
+    for action, said in (("promote", "serves 2, before 1"), ("rollback", "serves 1, before 2")):
+        command = _command(f"ct2-models {action}").replace("localhost:8000", address)
+        assert _run(command, tmp_path) == f"demo: {said}\n"
 
 
 def test_every_alert_is_listed() -> None:

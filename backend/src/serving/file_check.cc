@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include "config/model_files.h"
@@ -14,6 +16,8 @@ namespace ct2triton {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kRecordName = "ct2_model.json";
 
 [[noreturn]] void Refuse(const std::string& what) {
   throw Error(ErrorCode::kInvalidArgument,
@@ -33,20 +37,40 @@ std::string HashOf(const fs::path& path) {
   return hash.HexDigest();
 }
 
-}  // namespace
+// True for what lies in the folder of a version, such as 1/model/model.bin.
+bool IsOfVersion(const std::string& name) {
+  const size_t end = name.find('/');
+  return end != std::string::npos && name.find_first_not_of("0123456789") == end;
+}
 
-void VerifyFiles(const std::string& model_folder) {
-  const fs::path manifest = fs::path(model_folder) / "ct2_model.json";
-  std::ifstream file(manifest);
-  if (!file) Refuse(manifest.string() + " is missing, or cannot be read");
+// Holds the files of one record against it, those of versions left out unless they are wanted.
+void VerifyRecord(const fs::path& record, bool with_versions) {
+  std::ifstream file(record);
+  if (!file) Refuse(record.string() + " is missing, or cannot be read");
   const std::string json{std::istreambuf_iterator<char>(file), {}};
   for (const auto& [name, digest] : ParseManifestFiles(json)) {
-    if (name == "config.pbtxt") continue;
-    const fs::path path = fs::path(model_folder) / name;
+    if (name == "config.pbtxt" || (!with_versions && IsOfVersion(name))) continue;
+    const fs::path path = record.parent_path() / name;
     if (HashOf(path) != digest) {
       Refuse(path.string() + " has other bytes than ct2_model.json says (SHA-256)");
     }
   }
+}
+
+}  // namespace
+
+std::string RecordFile(const std::string& model_folder, uint64_t version) {
+  const fs::path own = fs::path(model_folder) / std::to_string(version) / kRecordName;
+  std::error_code failed;
+  const bool is_own = version != 1 || fs::exists(own, failed);
+  return is_own ? own.string() : (fs::path(model_folder) / kRecordName).string();
+}
+
+void VerifyFiles(const std::string& model_folder, uint64_t version) {
+  const fs::path shared = fs::path(model_folder) / kRecordName;
+  const fs::path record = RecordFile(model_folder, version);
+  VerifyRecord(shared, record == shared);
+  if (record != shared) VerifyRecord(record, true);
 }
 
 }  // namespace ct2triton

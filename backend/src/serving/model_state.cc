@@ -28,9 +28,9 @@ ModelConfig ReadConfig(TRITONBACKEND_Model* model) {
   return ParseModelConfig(ModelConfigJson(model));
 }
 
-// Where a prepared model comes from; nothing of one that ct2-prepare did not write.
-std::string OriginOf(const std::string& model_folder) {
-  std::ifstream file(std::filesystem::path(model_folder) / "ct2_model.json");
+// Where a version of a prepared model comes from; nothing of one that ct2-prepare did not write.
+std::string OriginOf(const std::string& model_folder, uint64_t version) {
+  std::ifstream file(RecordFile(model_folder, version));
   if (!file) return "";
   try {
     return ", made of " + DescribeOrigin(std::string{std::istreambuf_iterator<char>(file), {}});
@@ -93,9 +93,9 @@ ModelState::ModelState(TRITONBACKEND_Model* model)
       directory_(FindModelDirectory(ModelFolder(model), version_, config_)),
       tokenizer_(LoadTokenizer(ModelFolder(model), config_)),
       metrics_(ModelFolder(model), name_, version_) {
-  if (config_.engine.verify_files) VerifyFiles(ModelFolder(model));
+  if (config_.engine.verify_files) VerifyFiles(ModelFolder(model), version_);
   for (const std::string& warning : config_.warnings) LogWarning((label_ + ": " + warning).c_str());
-  LogInfo(label_ + ": loading '" + directory_ + "'" + OriginOf(ModelFolder(model)));
+  LogInfo(label_ + ": loading '" + directory_ + "'" + OriginOf(ModelFolder(model), version_));
 }
 
 ModelState::~ModelState() {

@@ -7,14 +7,18 @@ import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.errors import PreparedModelError
-from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, read_json
+from ct2_triton.errors import PreparedModelError, VersionError
+from ct2_triton.model_versions import FIRST, read_history, record_of, versions_in
+from ct2_triton.prepared_model import CONFIG_NAME
+from ct2_triton.version_policy import served_versions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ct2_triton.serve.http_probe import ModelState
+
+_SAID_ALREADY = {"format", "name", "model_version"}
 
 
 @dataclass(frozen=True)
@@ -24,13 +28,17 @@ class CatalogEntry:
     Attributes:
         folder: Its folder.
         versions: The versions that lie there, in order.
-        record: Its `ct2_model.json`; empty where ct2-prepare did not write the model.
+        records: What ct2-prepare wrote of each version; empty where it did not write the version.
+        served: The versions that config.pbtxt has a server load; None where it cannot be read.
+        history: What was promoted and rolled back, the oldest first.
         states: What a server says of its versions, such as READY; empty where none was asked.
     """
 
     folder: Path
     versions: tuple[int, ...]
-    record: Mapping[str, Any]
+    records: Mapping[int, Mapping[str, Any]]
+    served: tuple[int, ...] | None = None
+    history: Sequence[Mapping[str, Any]] = ()
     states: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -38,23 +46,34 @@ class CatalogEntry:
         """Its name in Triton: that of the folder."""
         return self.folder.name
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether ct2-prepare wrote the model."""
+        return any(self.records.values())
+
     def facts(self) -> dict[str, Any]:
         """What is known of it, without the checksum of each file.
 
         Returns:
-            Name, folder, versions and, of a prepared model, its record.
+            Name, folder and versions, what was promoted when and, of a prepared model, the record
+            of the version it came with. Those of later versions are in `later_versions`.
         """
         facts: dict[str, Any] = {
             "name": self.name,
             "folder": str(self.folder),
             "model_versions": list(self.versions),
         }
+        if self.served is not None:
+            facts["served_versions"] = list(self.served)
         if self.states:
             facts["server"] = dict(self.states)
-        record = {key: value for key, value in self.record.items() if key not in {"format", "name"}}
-        if "files" in record:
-            record["files"] = len(record["files"])
-        return {**facts, **record}
+        if self.history:
+            facts["history"] = {entry["at"]: _told(entry) for entry in self.history}
+        records = {version: _counted(record) for version, record in self.records.items() if record}
+        first = records.pop(FIRST, {})
+        if records:
+            first["later_versions"] = {str(version): record for version, record in records.items()}
+        return {**facts, **first}
 
 
 def read_catalog(repository: Path, states: Sequence[ModelState] = ()) -> list[CatalogEntry]:
@@ -100,16 +119,33 @@ def find(catalog: Sequence[CatalogEntry], names: Sequence[str]) -> list[CatalogE
 
 
 def _is_model(folder: Path) -> bool:
-    return bool(_versions(folder)) or (folder / CONFIG_NAME).is_file()
-
-
-def _versions(folder: Path) -> tuple[int, ...]:
-    names = (entry.name for entry in folder.iterdir() if entry.is_dir())
-    return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
+    return bool(versions_in(folder)) or (folder / CONFIG_NAME).is_file()
 
 
 def _entry(folder: Path, states: Sequence[ModelState]) -> CatalogEntry:
-    manifest = folder / MANIFEST_NAME
-    record = read_json(manifest) if manifest.exists() else {}
+    versions = versions_in(folder)
+    records = {version: record_of(folder, version) for version in versions}
     mine = {state.version or "-": state.state for state in states if state.name == folder.name}
-    return CatalogEntry(folder, _versions(folder), record, mine)
+    return CatalogEntry(
+        folder, versions, records, _served(folder, versions), read_history(folder), mine
+    )
+
+
+def _served(folder: Path, versions: Sequence[int]) -> tuple[int, ...] | None:
+    try:
+        return served_versions(folder, versions)
+    except (ImportError, VersionError):
+        return None
+
+
+def _counted(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with the number of its files instead of their checksums."""
+    kept = {key: value for key, value in record.items() if key not in _SAID_ALREADY}
+    if "files" in kept:
+        kept["files"] = len(kept["files"])
+    return kept
+
+
+def _told(entry: Mapping[str, Any]) -> str:
+    before, after = (", ".join(map(str, entry[key])) or "none" for key in ("before", "after"))
+    return f"{entry['action']} {before} -> {after}"

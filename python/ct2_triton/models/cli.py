@@ -1,40 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Say which models lie in a repository, where each comes from and what proves it.
+"""Say which models lie in a repository, what proves each, and which versions are served.
 
     ct2-models list
     ct2-models list --server localhost:8000
     ct2-models show nllb-200-distilled-600M
     ct2-models verify
+    ct2-models promote nllb-200-distilled-600M 2 --server localhost:8000
+    ct2-models rollback nllb-200-distilled-600M --server localhost:8000
 
-`list` has a line for each model. `show` has the whole record of some: source and revision, licence,
-converter and its options, versions of the programs, proof. `verify` holds the files against the
-SHA-256 that ct2-prepare wrote. With `--server`, both say which versions that server has loaded.
+`list` has a line for each version of a model. `show` has the whole record of some: source and
+revision, licence, converter and its options, versions of the programs, proof. `verify` holds the
+files against the SHA-256 that ct2-prepare wrote. `promote` has exactly the versions served that are
+named, and `rollback` those of before. With `--server`, the first two say what that server has
+loaded, and the last two have it take the change at once, while it translates.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.checksums import verify
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
-from ct2_triton.errors import PreparedModelError, ServerUnreachableError
+from ct2_triton.errors import PreparedModelError, ServerUnreachableError, VersionError
 from ct2_triton.models.catalog import CatalogEntry, find, read_catalog
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from ct2_triton.serve.http_probe import ModelState
+    from ct2_triton.serve.http_probe import HttpProbe
 
+_LOG = logging.getLogger(__name__)
+_CHANGES = ("promote", "rollback")
 _COMMIT_SHOWN = 12
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("action", choices=("list", "show", "verify"), help="what to do")
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="these models only")
+    parser.add_argument("action", choices=("list", "show", "verify", *_CHANGES), help="what to do")
+    parser.add_argument(
+        "models",
+        nargs="*",
+        metavar="MODEL",
+        help="these models only; for promote, a model and then the versions to serve",
+    )
     parser.add_argument(
         "--model-repository",
         type=Path,
@@ -44,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--server",
         metavar="HOST:PORT",
-        help="HTTP port of a server that has this repository: says what it has loaded",
+        help="HTTP port of a server that has this repository: says what it has loaded, and is told "
+        "what is promoted (it needs --model-control-mode=explicit)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object a model")
 
@@ -61,8 +74,11 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         PreparedModelError: No such repository or model, or a damaged record.
         ServerUnreachableError: The server does not answer.
+        PrepareError: Versions cannot be promoted or rolled back.
     """
-    states = _states(args.server) if args.server else []
+    if args.action in _CHANGES:
+        return _change(args)
+    states = _probe(args.server).model_states() if args.server else []
     entries = find(read_catalog(args.model_repository, states), args.models)
     if args.action == "verify":
         damaged = [entry for entry in entries if not _verify(entry, as_json=args.json)]
@@ -77,7 +93,47 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _states(server: str) -> list[ModelState]:
+def _change(args: argparse.Namespace) -> int:
+    """Promotes or rolls back, and says what is served since."""
+    from ct2_triton.models.rollout import promote, rollback
+
+    name, versions = _named(args.action, args.models)
+    (entry,) = find(read_catalog(args.model_repository), [name])
+    probe = _probe(args.server) if args.server else None
+
+    def take() -> None:
+        if probe is not None and (failure := probe.load_model(name)):
+            raise VersionError(f"{args.server} does not take it, so nothing is changed: {failure}")
+
+    if args.action == "promote":
+        before, after = promote(entry.folder, versions, take), tuple(sorted(set(versions)))
+    else:
+        before, after = rollback(entry.folder, take)
+    told = {"name": name, "before": before, "after": after}
+    print(
+        json.dumps(told) if args.json else f"{name}: serves {_list(after)}, before {_list(before)}"
+    )
+    if probe is None:
+        _LOG.info("a server takes it at its next start, or now with --server HOST:PORT")
+    return 0
+
+
+def _named(action: str, words: list[str]) -> tuple[str, list[int]]:
+    """The model and the versions on the command line."""
+    name, *versions = words or [""]
+    numbers = [int(word) for word in versions if word.isascii() and word.isdigit()]
+    is_right = bool(numbers) if action == "promote" else not versions
+    if not name or not is_right or len(numbers) < len(versions):
+        wanted = "MODEL VERSION [VERSION ...]" if action == "promote" else "MODEL"
+        raise VersionError(f"say ct2-models {action} {wanted}, not {' '.join(words) or 'nothing'}")
+    return name, numbers
+
+
+def _list(versions: Sequence[int]) -> str:
+    return ", ".join(map(str, versions)) or "none"
+
+
+def _probe(server: str) -> HttpProbe:
     from ct2_triton.serve.http_probe import HttpProbe
 
     host, colon, port = server.rpartition(":")
@@ -86,11 +142,11 @@ def _states(server: str) -> list[ModelState]:
     probe = HttpProbe(host.strip("[]"), int(port))
     if not probe.server_version():
         raise ServerUnreachableError(f"no Triton server answers at http://{server}")
-    return probe.model_states()
+    return probe
 
 
 def _verify(entry: CatalogEntry, *, as_json: bool) -> bool:
-    if not entry.record:
+    if not entry.is_prepared:
         result, notes = "not prepared by ct2-prepare: nothing to hold it against", []
         whole = True
     else:
@@ -121,25 +177,28 @@ def _lines(facts: Mapping[str, Any], indent: str = "") -> Iterator[str]:
 
 def _print_table(entries: list[CatalogEntry]) -> None:
     rows: list[tuple[str, ...]] = [
-        ("model", "versions", "source", "revision", "weights", "licence", "server")
+        ("model", "version", "served", "source", "revision", "weights", "licence", "server")
     ]
-    rows += [_row(entry) for entry in entries]
+    rows += [row for entry in entries for row in _rows(entry)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width)
         print("  ".join(cells).rstrip())
 
 
-def _row(entry: CatalogEntry) -> tuple[str, ...]:
-    source = entry.record.get("source", {})
-    revision = (source.get("commit") or "")[:_COMMIT_SHOWN] or source.get("revision")
-    states = ", ".join(f"{version} {state}" for version, state in entry.states.items())
-    return (
-        entry.name,
-        ", ".join(map(str, entry.versions)) or "none",
-        source.get("id") or "not prepared",
-        revision or "-",
-        entry.record.get("conversion", {}).get("quantization", "-"),
-        source.get("license") or "-",
-        states or "-",
-    )
+def _rows(entry: CatalogEntry) -> Iterator[tuple[str, ...]]:
+    for version in entry.versions or ("none",):
+        record = entry.records.get(version, {}) if isinstance(version, int) else {}
+        source = record.get("source", {})
+        revision = (source.get("commit") or "")[:_COMMIT_SHOWN] or source.get("revision")
+        is_served = "?" if entry.served is None else "yes" if version in entry.served else "no"
+        yield (
+            entry.name,
+            str(version),
+            is_served,
+            source.get("id") or "not prepared",
+            revision or "-",
+            record.get("conversion", {}).get("quantization", "-"),
+            source.get("license") or "-",
+            entry.states.get(str(version)) or "-",
+        )

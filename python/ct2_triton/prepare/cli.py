@@ -6,6 +6,7 @@
     ct2-prepare translate-en_de-1_0.argosmodel
     ct2-prepare demo --io both
     ct2-prepare ./model --shortlist-from deu_Latn=german.txt,fra_Latn=french.txt
+    ct2-prepare ./my-newer-model --name news-de-fr --as-version 2
     ct2-prepare --verify model_repository/news-de-fr
 
 Families: NLLB-200, M2M100, mBART-50, mBART-25, Marian (OPUS-MT), T5 (mT5, UMT5, MADLAD-400).
@@ -89,6 +90,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_shortlist_arguments(parser)
     parser.add_argument("--force", action="store_true", help="replace a model of this name")
+    parser.add_argument(
+        "--as-version",
+        type=int,
+        metavar="N",
+        help="add the result to the model of this name, as version N; it is served once ct2-models "
+        "promote says so (docs/prepare.md)",
+    )
 
 
 def _add_serving_arguments(parser: argparse.ArgumentParser) -> None:
@@ -172,10 +180,11 @@ def run(args: argparse.Namespace) -> int:
         language_pair=args.language_pair,
         io=args.io,
         force=args.force,
+        as_version=args.as_version,
     )
     with _ended_in_order():
         model = prepare(options, report=_LOG.info)
-    print(model.directory)
+    print(model.directory if args.as_version is None else model.directory / str(args.as_version))
     return 0
 
 

@@ -36,8 +36,8 @@ def exclusive(path: Path, subject: str) -> Iterator[None]:
         lock.acquire()
     except filelock.Timeout as error:
         raise OutputError(
-            f"another ct2-prepare ({_owner(path)}) is writing {subject}; wait until it is done, "
-            "or choose another --name"
+            f"another ct2-prepare or ct2-models ({_owner(path)}) is writing {subject}; wait until "
+            "it is done, or choose another --name"
         ) from error
     try:
         with suppress(OSError):  # Windows lets nobody write to a locked file

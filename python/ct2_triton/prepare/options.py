@@ -62,6 +62,7 @@ class PrepareOptions:
         io: What clients send and get, of `IO_CHOICES`; both: `<name>` takes ids and `<name>-text`
             text, on the same files; stream: also `<name>-stream`, which sends text as it grows.
         force: Replace a model of this name.
+        as_version: Add the result to a model that is there, as this version; None: a new model.
     """
 
     source: str
@@ -76,3 +77,4 @@ class PrepareOptions:
     language_pair: str | None = None
     io: str = "ids"
     force: bool = False
+    as_version: int | None = None

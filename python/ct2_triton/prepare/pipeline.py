@@ -80,25 +80,25 @@ def _prepared(
     )
     from ct2_triton.prepare.layout import Kind
     from ct2_triton.prepare.source import find_checkpoint
-    from ct2_triton.prepare.writing import check_output, written_at_once
+    from ct2_triton.prepare.versions import check_place, written
 
     if shipped.is_ready(options):
         check_writing()
         if options.shortlist:
             check_shortlist()
-        with written_at_once(output, force=options.force) as folder:
+        with written(output, options) as folder:
             report(f"{shipped.NAME}: the model in the package, already converted and proved")
             shipped.fill(folder, options, report)
             yield folder
         return
     versions = check_environment()
-    check_output(output, force=options.force)
+    check_place(output, options)
     with tempfile.TemporaryDirectory() as scratch:
         checkpoint = find_checkpoint(options.source, options.revision, Path(scratch))
         kind = checkpoint.layout.kind
         versions |= check_conversion(kind)
         fill = _fill if kind is Kind.TRANSFORMERS else fill_converted
-        with written_at_once(output, force=options.force) as folder:
+        with written(output, options) as folder:
             fill(folder, checkpoint, options, versions, report)
             yield folder
 
@@ -150,8 +150,19 @@ def _check_choices(options: PrepareOptions) -> None:
             raise SettingError(f"{name} {value!r} is none of {', '.join(allowed)}")
     if options.max_batch_size < 0:
         raise SettingError(f"max batch size {options.max_batch_size} is negative")
+    if options.as_version is not None:
+        _check_version(options, options.as_version)
     if options.shortlist:
         check_readable(options.shortlist)
+
+
+def _check_version(options: PrepareOptions, version: int) -> None:
+    if version < 1:
+        raise SettingError(f"version {version} is none: versions are 1, 2, 3 and so on")
+    if options.force:
+        raise SettingError("--force replaces a whole model; --as-version replaces nothing")
+    if options.io == "both":
+        raise SettingError("--io both writes two models; --as-version adds to one: say --io ids")
 
 
 def _fill(

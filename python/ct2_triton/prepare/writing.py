@@ -58,12 +58,29 @@ def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
             is writing it.
     """
     check_output(output, force=force)
+    with staged(output) as folder:
+        yield folder
+        _put_in_place(folder, output, folder.parent / "replaced", force=force)
+
+
+@contextmanager
+def staged(output: Path) -> Iterator[Path]:
+    """Lends a temporary folder of the name of `output`, on its file system; it is gone afterwards.
+
+    Args:
+        output: What is to be written, or written to.
+
+    Yields:
+        The temporary folder.
+
+    Raises:
+        OutputError: The place cannot be written to or is full, or another process is writing it.
+    """
     with _staging_folder(output) as staging:
         try:
             folder = staging / output.name
             folder.mkdir()
             yield folder
-            _put_in_place(folder, output, staging / "replaced", force=force)
         except BaseException as error:
             reason = error if isinstance(error, OSError) else error.__cause__
             if isinstance(reason, OSError) and reason.errno in _NO_ROOM:
@@ -85,13 +102,31 @@ def _staging_folder(output: Path) -> Iterator[Path]:
                 cleanup.callback(_remove_if_empty, output.parent)
             place = _staging_place(output)
             prefix = _prefix(output)
-            cleanup.enter_context(exclusive(place / f"{prefix}lock", str(output)))
+            cleanup.enter_context(locked(output))
             _sweep(place, prefix)
             staging = Path(tempfile.mkdtemp(prefix=prefix, suffix=".tmp", dir=place))
         except OSError as error:
             raise OutputError(f"cannot write to {output.parent}: {error.strerror}") from error
         cleanup.callback(shutil.rmtree, staging, ignore_errors=True)
         yield staging
+
+
+@contextmanager
+def locked(output: Path) -> Iterator[None]:
+    """Keeps other processes from writing a model while the block runs.
+
+    Args:
+        output: The model's folder.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        OutputError: Another process is writing it.
+        OSError: There can be no lock file.
+    """
+    with exclusive(_staging_place(output) / f"{_prefix(output)}lock", str(output)):
+        yield
 
 
 def _staging_place(output: Path) -> Path:

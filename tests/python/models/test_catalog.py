@@ -43,12 +43,13 @@ def repository(tmp_path_factory: pytest.TempPathFactory, nllb_engine_model: Path
 
 def test_list_has_a_line_for_each_model(repository: Path) -> None:
     header, *lines = (line.split() for line in _run(repository, "list").splitlines())
-    assert header == ["model", "versions", "source", "revision", "weights", "licence", "server"]
+    assert " ".join(header) == "model version served source revision weights licence server"
     checkpoint = tiny_checkpoint("m2m100")
     assert lines == [
-        ["by-hand", "1,", "3", "not", "prepared", "-", "-", "-", "-"],
-        ["demo", "1", "demo", "-", "int8", "apache-2.0", "-"],
-        [checkpoint.name, "1", str(checkpoint), "-", "float32", "-", "-"],
+        ["by-hand", "1", "no", "not", "prepared", "-", "-", "-", "-"],
+        ["by-hand", "3", "yes", "not", "prepared", "-", "-", "-", "-"],
+        ["demo", "1", "yes", "demo", "-", "int8", "apache-2.0", "-"],
+        [checkpoint.name, "1", "yes", str(checkpoint), "-", "float32", "-", "-"],
     ]
 
 
@@ -57,6 +58,7 @@ def test_show_has_the_whole_record(repository: Path) -> None:
     record = json.loads((repository / "demo" / "ct2_model.json").read_text())
     lines = text.splitlines()
     assert lines[:3] == ["name: demo", f"folder: {repository / 'demo'}", "model_versions: 1"]
+    assert lines[3] == "served_versions: 1"
     for line in (
         "  id: demo",
         "  license: apache-2.0",
@@ -105,7 +107,7 @@ def test_a_server_says_what_it_has_loaded(tmp_path: Path, make_server: MakeServe
     )
     address = server.http_url.removeprefix("http://")
     lines = [line.split() for line in _run(tmp_path, "list", "--server", address).splitlines()]
-    assert [line[-2:] for line in lines[1:]] == [["apache-2.0", "-"], ["1", "READY"]]
+    assert [line[-2:] for line in lines[1:]] == [["apache-2.0", "-"], ["apache-2.0", "READY"]]
     shown = json.loads(_run(tmp_path, "show", "served", "--json", "--server", address))
     assert shown["server"] == {"1": "READY"}
     assert "int8" in _origin(server.log_text())

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The versions of a model in a repository, and the record of each.
+
+`ct2_model.json` in the model's folder is the record of the version that was prepared with it,
+and of the tokenizer and config that all versions share. A later version has one of its own:
+
+    <name>/ct2_model.json        of version 1, tokenizer/ and config.pbtxt
+    <name>/1/model/
+    <name>/2/ct2_model.json      of version 2; its list of files is relative to <name>/2
+    <name>/2/model/
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.errors import PreparedModelError
+from ct2_triton.prepared_model import MANIFEST_NAME, read_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HISTORY_NAME = "ct2_versions.json"
+"""Which versions were served since when; beside the model's own record."""
+
+FIRST = 1
+"""The version that ct2-prepare writes unless it is told another."""
+
+
+def versions_in(model: Path) -> tuple[int, ...]:
+    """Lists the versions of a model.
+
+    Args:
+        model: The model's folder.
+
+    Returns:
+        Their numbers, in order.
+    """
+    names = (entry.name for entry in model.iterdir() if entry.is_dir())
+    return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
+
+
+def has_own_record(model: Path, version: int) -> bool:
+    """Says whether a version was prepared for itself, with `ct2-prepare --as-version`."""
+    return (model / str(version) / MANIFEST_NAME).is_file()
+
+
+def record_of(model: Path, version: int) -> dict[str, Any]:
+    """Reads what ct2-prepare wrote of one version.
+
+    Args:
+        model: The model's folder.
+        version: The version.
+
+    Returns:
+        The content of its `ct2_model.json`; empty where ct2-prepare did not write the version.
+
+    Raises:
+        PreparedModelError: The record is damaged.
+    """
+    if has_own_record(model, version):
+        return read_json(model / str(version) / MANIFEST_NAME)
+    if version == FIRST and (model / MANIFEST_NAME).is_file():
+        return read_json(model / MANIFEST_NAME)
+    return {}
+
+
+def read_history(model: Path) -> list[dict[str, Any]]:
+    """Reads what was promoted and rolled back.
+
+    Args:
+        model: The model's folder.
+
+    Returns:
+        One entry each, the oldest first: `at` (UTC), `action`, and the versions served `before` and
+        `after`.
+
+    Raises:
+        PreparedModelError: The record is damaged.
+    """
+    path = model / HISTORY_NAME
+    if not path.is_file():
+        return []
+    entries = read_json(path).get("history")
+    if not isinstance(entries, list):
+        raise PreparedModelError(f"{path} is damaged: it has no history; remove it to start anew")
+    return entries

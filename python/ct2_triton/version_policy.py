@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which versions of a model a server loads: the `version_policy` in its config.pbtxt."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import VersionError
+from ct2_triton.prepared_model import CONFIG_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+_MARK = "# Which versions are served: written by ct2-models, which replaces all below.\n"
+
+
+def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
+    """Says which versions a server loads.
+
+    Args:
+        model: The model's folder.
+        there: The versions that lie there, in order.
+
+    Returns:
+        Those that config.pbtxt asks for and that are there, in order. Without a policy, the newest.
+
+    Raises:
+        VersionError: config.pbtxt cannot be read.
+    """
+    policy = _parse(model, _read(model)).version_policy
+    if policy.HasField("all"):
+        return tuple(there)
+    if policy.HasField("specific"):
+        return tuple(version for version in there if version in policy.specific.versions)
+    count = policy.latest.num_versions or 1
+    return tuple(there[-count:])
+
+
+def has_policy(model: Path) -> bool:
+    """Says whether config.pbtxt names versions, or leaves the choice to the server's default."""
+    return bool(_parse(model, _read(model)).HasField("version_policy"))
+
+
+def serve_versions(model: Path, versions: Sequence[int]) -> None:
+    """Has config.pbtxt name the versions to serve; its other lines stay, the change is atomic.
+
+    Args:
+        model: The model's folder.
+        versions: The versions.
+
+    Raises:
+        VersionError: config.pbtxt has a policy by another hand, or cannot be read or written.
+    """
+    from google.protobuf import text_format
+    from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+    text = _read(model)
+    head = text.partition(_MARK)[0]
+    if _parse(model, head).HasField("version_policy"):
+        raise VersionError(
+            f"{model / CONFIG_NAME} has a version_policy by another hand: remove it, then "
+            "ct2-models writes it"
+        )
+    policy = ModelConfig()
+    policy.version_policy.specific.versions.extend(versions)
+    new = f"{head.rstrip()}\n{_MARK}{text_format.MessageToString(policy)}"
+    if _without_policy(model, new) != _without_policy(model, text):
+        raise VersionError(
+            f"{model / CONFIG_NAME} has lines behind the version_policy that ct2-models wrote: "
+            "move them to the top"
+        )
+    replace_text(model / CONFIG_NAME, new)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Replaces a file, so that a reader sees the old text or the new one.
+
+    Args:
+        path: The file.
+        text: Its new text.
+
+    Raises:
+        VersionError: It cannot be written.
+    """
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise VersionError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _read(model: Path) -> str:
+    path = model / CONFIG_NAME
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise VersionError(f"cannot read {path}: {error}") from error
+
+
+def _parse(model: Path, text: str) -> ModelConfig:
+    from google.protobuf import text_format
+    from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+    try:
+        return text_format.Parse(text, ModelConfig(), allow_unknown_field=True)
+    except text_format.ParseError as error:
+        raise VersionError(f"{model / CONFIG_NAME} is no model configuration: {error}") from error
+
+
+def _without_policy(model: Path, text: str) -> ModelConfig:
+    config = _parse(model, text)
+    config.ClearField("version_policy")
+    return config

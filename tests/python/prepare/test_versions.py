@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ct2-prepare --as-version`: a further version of a model, beside one that stays as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.checksums import verify
+from ct2_triton.errors import Ct2TritonError, PreparedModelError, SettingError, VersionError
+from ct2_triton.model_versions import record_of
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.version_policy import serve_versions, served_versions
+from support.prepared import prepare_tiny
+
+
+def _add(repository: Path, version: int = 2, **options: object) -> None:
+    prepare(PrepareOptions("demo", repository, as_version=version, **options))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Path:
+    return prepare(PrepareOptions("demo", tmp_path / "repository")).directory
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.*")}
+
+
+def test_the_new_version_has_a_record_and_the_old_one_stays(demo: Path) -> None:
+    old, config = _files(demo), (demo / "config.pbtxt").read_text()
+    _add(demo.parent)
+    new = _files(demo)
+    assert {name for name in new if name not in old} == {
+        "2/ct2_model.json",
+        *(f"2/model/{path.name}" for path in (demo / "1" / "model").iterdir()),
+    }
+    assert [name for name in old if new[name] != old[name]] == ["config.pbtxt"]
+    assert (demo / "config.pbtxt").read_text().startswith(config)
+    assert served_versions(demo, (1, 2)) == (1,)
+    record = record_of(demo, 2)
+    assert record["model_version"] == 2
+    assert set(record["files"]) == {f"model/{path.name}" for path in (demo / "2/model").iterdir()}
+    assert [path.name for path in demo.parent.iterdir()] == ["demo"]
+    assert [path.name for path in demo.parent.parent.iterdir()] == ["repository"]
+
+
+def test_damage_is_found_in_each_version(demo: Path) -> None:
+    _add(demo.parent)
+    assert verify(demo) == [f"{demo / 'config.pbtxt'} was edited since ct2-prepare wrote it"]
+    weights = demo / "2" / "model" / "model.bin"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    with pytest.raises(PreparedModelError, match=r"demo/2 .*model/model\.bin has other bytes"):
+        verify(demo)
+    shutil.rmtree(demo / "2")
+    verify(demo)
+    _add(demo.parent)
+    shutil.rmtree(demo / "1")
+    verify(demo)
+    (demo / "tokenizer" / "sentencepiece.bpe.model").unlink()
+    with pytest.raises(PreparedModelError, match="tokenizer/sentencepiece.bpe.model is missing"):
+        verify(demo)
+
+
+def test_a_policy_of_the_owner_is_kept(demo: Path) -> None:
+    config = demo / "config.pbtxt"
+    with config.open("a") as file:
+        file.write("version_policy { all {} }\n")
+    before = config.read_bytes()
+    _add(demo.parent)
+    assert config.read_bytes() == before
+    with pytest.raises(VersionError, match="has a version_policy by another hand"):
+        serve_versions(demo, [2])
+
+
+def test_lines_behind_the_written_policy_are_not_lost(demo: Path) -> None:
+    serve_versions(demo, [1])
+    with (demo / "config.pbtxt").open("a") as file:
+        file.write('parameters { key: "beam_size" value { string_value: "2" } }\n')
+    before = (demo / "config.pbtxt").read_bytes()
+    with pytest.raises(VersionError, match="move them to the top"):
+        serve_versions(demo, [1, 2])
+    assert (demo / "config.pbtxt").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"version": 1}, VersionError, "has a version 1 already, and no .* the next is 2"),
+        ({"name": "nowhere"}, VersionError, "nothing to add version 2 to"),
+        ({"version": 0}, SettingError, "version 0 is none"),
+        ({"force": True}, SettingError, "--as-version replaces nothing"),
+        ({"io": "both"}, SettingError, "say --io ids"),
+        ({"io": "text"}, VersionError, "the input tensors are INPUT_IDS, TARGET_PREFIX there"),
+        ({"settings": {"beam_size": "3"}}, VersionError, "beam_size is '1' in .* and '3' here"),
+    ],
+)
+def test_refusals_change_nothing(
+    demo: Path, options: dict[str, object], error: type[Ct2TritonError], text: str
+) -> None:
+    before = _files(demo)
+    with pytest.raises(error, match=text):
+        _add(demo.parent, **options)  # type: ignore[arg-type]
+    assert _files(demo) == before
+    assert [path.name for path in demo.parent.iterdir()] == ["demo"]
+    _add(demo.parent)
+
+
+def test_another_model_is_told_apart(demo: Path) -> None:
+    with pytest.raises(VersionError) as raised:
+        prepare_tiny("m2m100", demo.parent, "demo", as_version=2)
+    text = str(raised.value)
+    for part in (
+        "family is 'nllb' there and 'm2m100' here",
+        "it lacks the languages eng_Latn",
+        "tokenizer/sentencepiece.bpe.model differs",
+        "shared_vocabulary.json differs",
+    ):
+        assert part in text
+    assert not (demo / "2").exists()
+
+
+def test_a_language_with_other_ids_is_told(demo: Path) -> None:
+    file = demo / "tokenizer" / "languages.json"
+    content = json.loads(file.read_text())
+    content["languages"][0]["aliases"] = []
+    content["languages"].append({**content["languages"][0], "code": "xxx_Latn"})
+    file.write_text(json.dumps(content))
+    first = content["languages"][0]["code"]
+    with pytest.raises(VersionError) as raised:
+        _add(demo.parent)
+    assert f"it lacks the languages xxx_Latn; these languages have other ids or names: {first}" in (
+        str(raised.value)
+    )

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Versions promoted and rolled back on a real server that translates meanwhile."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.client import SyncTranslationClient
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.serve import TritonServer
+from support.metrics import scrape
+from support.servers import MakeServer, ServerStack
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.server
+
+COMMAND = Path(sys.executable).parent / "ct2-models"
+SENTENCE = "The ticket office opens at 5:45."
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo in two versions; the first is served."""
+    folder = tmp_path_factory.mktemp("rollout") / "repository"
+    prepare(PrepareOptions("demo", folder))
+    prepare(PrepareOptions("demo", folder, as_version=2))
+    record = folder / "demo" / "2" / "ct2_model.json"
+    content = json.loads(record.read_text())
+    content["source"] |= {"id": "owner/newer", "commit": "fedcba9876543210"}
+    record.write_text(json.dumps(content))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def served(repository: Path) -> Iterator[TritonServer]:
+    with ServerStack() as stack:
+        arguments = ["--model-control-mode=explicit", "--load-model=demo"]
+        yield stack.start(repository, server_arguments=arguments)
+
+
+def _models(repository: Path, *arguments: str, code: int = 0) -> str:
+    result = subprocess.run(
+        [COMMAND, *arguments, "--model-repository", repository],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == code, result.stdout + result.stderr
+    return result.stdout if code == 0 else result.stderr
+
+
+def _address(server: TritonServer) -> str:
+    return server.http_url.removeprefix("http://")
+
+
+def _ready(server: TritonServer) -> set[str]:
+    return {state.version for state in server.model_states() if state.state == "READY"}
+
+
+def _requests(server: TritonServer, version: str) -> float:
+    """What /metrics says of the requests that a version has answered; 0 while it is not loaded."""
+    return scrape(server, "demo", version).by("ct2_requests_total").get("ok", 0.0)
+
+
+class Traffic:
+    """Two threads that translate until the block ends; what fails, fails the block."""
+
+    def __init__(self, translate: Callable[[], str]) -> None:
+        self.answers: list[str] = []
+        self._translate = translate
+        self._failures: list[BaseException] = []
+        self._ended = threading.Event()
+        self._threads = [threading.Thread(target=self._run) for _ in range(2)]
+
+    def __enter__(self) -> Traffic:
+        for thread in self._threads:
+            thread.start()
+        self.go_on()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+        assert not self._failures, self._failures
+
+    def go_on(self, answers: int = 20) -> None:
+        """Waits for so many further answers."""
+        wanted = len(self.answers) + answers
+        wait_until(lambda: len(self.answers) >= wanted or bool(self._failures))
+        assert not self._failures, self._failures
+
+    def _run(self) -> None:
+        try:
+            while not self._ended.is_set():
+                self.answers.append(self._translate())
+        except BaseException as error:
+            self._failures.append(error)
+
+
+def test_promoted_and_rolled_back_under_traffic(served: TritonServer, repository: Path) -> None:
+    address = _address(served)
+    with SyncTranslationClient(served.grpc_url, "demo", repository=repository) as client:
+
+        def translate() -> str:
+            (german,) = client.translate(SENTENCE, source="en", targets="de")
+            return german.text
+
+        expected = translate()
+        with Traffic(translate) as traffic:
+            said = _models(repository, "promote", "demo", "2", "--server", address)
+            assert said == "demo: serves 2, before 1\n"
+            wait_until(lambda: _ready(served) == {"2"})
+            traffic.go_on()
+            wait_until(lambda: _requests(served, "2") >= 20)
+            listed = _models(repository, "list", "--server", address).splitlines()[1:]
+            assert [line.split()[2] for line in listed] == ["no", "yes"]
+            assert listed[1].endswith("READY")
+            said = _models(repository, "rollback", "demo", "--server", address, "--json")
+            assert json.loads(said) == {"name": "demo", "before": [2], "after": [1]}
+            wait_until(lambda: _ready(served) == {"1"})
+            traffic.go_on()
+        assert set(traffic.answers) == {expected}
+    assert "no promotion to roll back" in _models(repository, "rollback", "demo", code=1)
+    history = json.loads(_models(repository, "show", "demo", "--json"))["history"]
+    assert list(history.values()) == ["promote 1 -> 2", "rollback 2 -> 1"]
+    log = served.log_text().replace('\\"', '"')
+    assert 'made of "owner/newer", commit "fedcba9876543210", int8' in log
+
+
+def test_a_server_that_refuses_leaves_all_as_it_was(
+    tmp_path: Path, make_server: MakeServer
+) -> None:
+    prepare(PrepareOptions("demo", tmp_path))
+    prepare(PrepareOptions("demo", tmp_path, as_version=2))
+    address = _address(make_server(tmp_path))
+    config = (tmp_path / "demo" / "config.pbtxt").read_bytes()
+    text = _models(tmp_path, "promote", "demo", "2", "--server", address, code=1)
+    assert "does not take it, so nothing is changed: " in text
+    assert "explicit model load / unload is not allowed" in text
+    assert (tmp_path / "demo" / "config.pbtxt").read_bytes() == config
+    assert "no promotion to roll back" in _models(tmp_path, "rollback", "demo", code=1)
+    weights = tmp_path / "demo" / "2" / "model" / "model.bin"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-1])
+    assert "other bytes" in _models(tmp_path, "promote", "demo", "2", code=1)
+    weights.write_bytes(whole)
+    assert "has no version 3; there is: 1, 2" in _models(tmp_path, "promote", "demo", "3", code=1)
+    assert "say ct2-models promote MODEL" in _models(tmp_path, "promote", "demo", code=1)
+    _models(tmp_path, "promote", "demo", "2", "1")
+    assert "serves 1, 2 already" in _models(tmp_path, "promote", "demo", "1", "2", code=1)
+    _models(tmp_path, "promote", "demo", "2")
+    assert _models(tmp_path, "rollback", "demo") == "demo: serves 1, 2, before 2\n"
+    assert _models(tmp_path, "rollback", "demo") == "demo: serves 1, before 1, 2\n"
+
+
+def test_verify_files_holds_a_version_against_its_record(
+    tmp_path: Path, make_server: MakeServer
+) -> None:
+    settings = {"verify_files": "true"}
+    prepare(PrepareOptions("demo", tmp_path, settings=settings))
+    prepare(PrepareOptions("demo", tmp_path, settings=settings, as_version=2))
+    _models(tmp_path, "promote", "demo", "2")
+    server = make_server(tmp_path)
+    assert _ready(server) == {"2"}
+    server.stop()
+    damaged = "2/model/model.bin"
+    file = tmp_path / "demo" / damaged
+    file.write_bytes(file.read_bytes()[:-1])
+    server = make_server(
+        tmp_path, server_arguments=["--exit-on-error=false", "--strict-readiness=false"]
+    )
+    assert _ready(server) == set()
+    assert f"{damaged} has other bytes" in server.log_text()
