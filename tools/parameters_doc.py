@@ -39,12 +39,12 @@ not load, or that request alone is answered INVALID_ARGUMENT, and the message sa
 Names that begin with `triton_` are Triton's own and pass. Other tools' names (forwarded headers,
 parameters meant for another member of an ensemble) pass when `allowed_parameters` lists them.
 
-On a CPU, greedy and beam searches run in decode loops (`decoding`), in which rows of any options
-share every step. These run as calls of CTranslate2, where only rows of equal options meet:
+On a CPU, greedy and beam searches and sampling run in decode loops (`decoding`), in which rows of
+any options share every step. These run as calls of CTranslate2, where only rows of equal options
+meet:
 
 | rows with | why not in a loop |
 |---|---|
-| sampling, and `num_hypotheses` above 1 at a `beam_size` of 1 | the loop draws nothing yet |
 | `replace_unknowns`, `coverage_penalty` | the loop keeps no attention |
 | `prefix_bias_beta`, `return_alternatives` | they are searches of their own |
 | `use_vmap` with a map that has lines for n-grams | the candidates differ from row to row |

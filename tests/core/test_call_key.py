@@ -27,6 +27,7 @@ PER_ROW: dict[str, Any] = {
     "min_alternative_expansion_prob": 0.4,
     "sampling_topp": 0.5,
     "sampling_temperature": 0.8,
+    "sampling_seed": 7,
 }
 # These need another option, or a vocabulary map; test_combinations.py has them.
 ELSEWHERE = {"coverage_penalty", "num_hypotheses", "use_vmap"}

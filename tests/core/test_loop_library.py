@@ -118,13 +118,10 @@ def test_tokens_that_ctranslate2_adds_to_a_source_are_added(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"beam_size": 2, "sampling_topk": 5}, "it samples"),
         ({"beam_size": 2, "coverage_penalty": 0.1}, "coverage_penalty is not 0"),
         ({"beam_size": 2, "return_alternatives": True}, "return_alternatives is on"),
-        ({"beam_size": 1, "sampling_topk": 5}, "it samples"),
         ({"beam_size": 1, "prefix_bias_beta": 0.2}, "prefix_bias_beta is not 0"),
         ({"beam_size": 1, "replace_unknowns": True}, "replace_unknowns is on"),
-        ({"beam_size": 1, "sampling_topk": 5, "num_hypotheses": 2}, "num_hypotheses is not 1"),
     ],
     ids=str,
 )

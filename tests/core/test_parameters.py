@@ -49,6 +49,7 @@ MORE: dict[str, list[tuple[Any, Any]]] = {
     "sampling_topk": [("0", 0), (10, 10)],
     "sampling_topp": [("0.5", 0.5), ("1", 1.0)],
     "sampling_temperature": [("0", 0.0), ("0.01", pytest.approx(0.01)), (0.5, 0.5)],
+    "sampling_seed": [("0", 0), (4294967295, 4294967295)],
     "max_input_length": [("0", 0), ("100", 100)],
     "truncate_input": [("true", True)],
     "max_decoding_length": [("1", 1), (512, 512)],
@@ -261,7 +262,7 @@ def test_defaults_and_names_are_those_of_ctranslate2() -> None:
     for name in theirs.keys() - not_ours:
         default = TABLE[name]["default"]
         assert str(default if default != [] else None) in {theirs[name], theirs[name] + ".0"}, name
-    ours = {"truncate_input", "max_decoding_length_multiple"}
+    ours = {"truncate_input", "max_decoding_length_multiple", "sampling_seed"}
     decoding = {name for name, row in TABLE.items() if row["kind"] == "decoding"}
     assert decoding - theirs.keys() == ours
 

@@ -185,6 +185,24 @@ def test_sampling_follows_the_models_distribution(
         assert abs(got[token] - expected[token]) / count < 4 * (0.5 / count) ** 0.5
 
 
+def test_a_seed_repeats_what_was_drawn(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    """Whatever else is decoded; where calls decode, a seed is refused."""
+    row, prefix = sentences(reference, 1)[0]
+    drawn = {"beam_size": 1, "sampling_topk": 0, "sampling_temperature": 3.0, "sampling_seed": 5}
+    expected = connection.translate(MODEL, row, prefix, **LIMIT, **drawn)
+    rows = [[*row[-2::-1], row[-1]], *[row] * 5]
+    together = connection.infer(MODEL, rows, [prefix] * 6, **LIMIT, **drawn)["OUTPUT_IDS"]
+    assert [ids[: len(expected)] for ids in together.tolist()[1:]] == [expected] * 5
+
+    calls = load(configs.plain(**LIMIT, decoding="calls"))
+    assert "sampling_seed 5 needs a decode loop" in connection.refusal(
+        calls, [row], [prefix], **drawn
+    )
+    assert connection.translate(calls, row, prefix) == reference.translate(row, prefix, **LIMIT)
+
+
 def test_parameters_an_operator_allows_are_ignored(
     load: LoadModel, connection: Connection, reference: Reference
 ) -> None:

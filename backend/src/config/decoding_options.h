@@ -36,6 +36,7 @@ struct DecodingOptions {
   std::int64_t sampling_topk = 1;            // candidates; 1 = no sampling, 0 = whole vocabulary
   float sampling_topp = 1;                   // cumulative probability kept, (0, 1]
   float sampling_temperature = 1;            // divides the logits; 0 = no sampling
+  std::int64_t sampling_seed = -1;           // of what is drawn, in decode loops; -1 = none
   bool use_vmap = false;                     // use the model's vocabulary map, if it has one
   std::int64_t num_hypotheses = 1;           // hypotheses returned per row
   bool return_scores = false;                // compute the scores

@@ -19,6 +19,7 @@ constexpr double kMaxHypotheses = 1024;
 constexpr double kMaxTokens = 65536;  // of one row
 constexpr double kMaxThreads = 1024;
 constexpr double kMaxId = 2147483647;  // CTranslate2 computes with 32-bit ids
+constexpr double kMaxSeed = 4294967295;
 
 constexpr Range FromTo(double min, double max) { return {min, max, false, false}; }
 constexpr Range AboveTo(double min, double max) { return {min, max, true, false}; }
@@ -69,6 +70,10 @@ std::vector<Parameter> SamplingParameters() {
        "Sample from the most probable tokens whose probabilities add up to this.", "0.9"},
       {"sampling_temperature", &D::sampling_temperature, kRequest, FromTo(0, 100),
        "Higher values make sampling more random; 0 does not sample.", "0.7"},
+      {"sampling_seed", &D::sampling_seed, kRequest, FromTo(-1, kMaxSeed),
+       "A row is answered alike whenever it is sent with the same seed, whoever decodes beside it; "
+       "-1 draws anew each time; needs a decode loop.",
+       "7"},
   };
 }
 
@@ -143,10 +148,9 @@ std::vector<Parameter> EngineParameters() {
        &E::decoding,
        kModel,
        kNone,
-       "Who decodes: with loop, greedy and beam searches join and leave a loop of this backend at "
-       "every step, other searches run as calls of CTranslate2, and a model that the loop cannot "
-       "run fails its load; with calls, all rows run as calls; auto is loop on a CPU for models "
-       "that it can run.",
+       "Who decodes: with loop, rows join and leave a loop of this backend at every step, searches "
+       "that it lacks run as calls of CTranslate2, and a model that the loop cannot run fails its "
+       "load; with calls, all rows run as calls; auto is loop on a CPU for models that it can run.",
        "loop",
        {"auto", "loop", "calls"}},
       {"packed_weights",

@@ -6,6 +6,7 @@
 #include "config/validate.h"
 #include "engine/library_check.h"
 #include "engine/loop/loop_engine.h"
+#include "engine/loop/loop_support.h"
 #include "engine/row_check.h"
 #include "engine/search.h"
 #include "engine/weights.h"
@@ -60,6 +61,7 @@ LoadedModel::LoadedModel(const std::string& directory, const Device& device,
       unmapped_default_search_(WithoutMap(default_search_, *weights_)) {
   RequireFittingSearch(*default_search_, *weights_, engine_);
   if (UseLoop(engine_, device)) TryLoop();
+  RequireLoopForSeed(*default_search_);
 }
 
 void LoadedModel::TryLoop() {
@@ -74,6 +76,24 @@ void LoadedModel::TryLoop() {
   }
 }
 
+// Why rows of this search run in calls; empty where they run in loops.
+std::string LoadedModel::WhyCalls(const Search& search) const {
+  if (loop_ != nullptr) return WhyNotLoop(search, *weights_).value_or("");
+  if (!loop_refusal_.empty()) return loop_refusal_;
+  if (engine_.decoding == "calls") return "the model's decoding is \"calls\"";
+  return "the model runs on " + weights_->device().Name();
+}
+
+void LoadedModel::RequireLoopForSeed(const Search& search) const {
+  if (!search.Seeded()) return;
+  const std::string reason = WhyCalls(search);
+  if (reason.empty()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "sampling_seed " + std::to_string(search.options().sampling_seed) +
+                  " needs a decode loop, and calls of CTranslate2 run this search, because " +
+                  reason + "; leave sampling_seed out, or give -1");
+}
+
 const Device& LoadedModel::device() const { return weights_->device(); }
 
 std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
@@ -85,6 +105,7 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
     search = std::make_shared<const Search>(*options, *weights_);
     unmapped = nullptr;
   }
+  RequireLoopForSeed(*search);
   std::vector<CheckedRow> checked;
   checked.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {

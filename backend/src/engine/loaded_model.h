@@ -59,6 +59,8 @@ class LoadedModel {
 
  private:
   void TryLoop();
+  std::string WhyCalls(const Search& search) const;
+  void RequireLoopForSeed(const Search& search) const;
 
   const EngineOptions engine_;
   const std::shared_ptr<const Weights> weights_;

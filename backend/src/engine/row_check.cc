@@ -118,7 +118,8 @@ void PlanCalls(CheckedRow* row, const Weights& weights) {
   row->copies = search.Copies();
   row->search_tokens = search.Tokens(row->limit_tokens);
   row->may_overrun = search.MayOverrun();
-  row->repeatable = search.Deterministic();
+  row->repeatable = search.Repeatable();
+  row->seeded = search.Seeded();
   row->key.options = search.call_options();
   row->key.alone = search.MixesAttention() && cpu;
   if (search.PaddingMatters()) row->key.source_tokens = static_cast<int64_t>(row->source.size());

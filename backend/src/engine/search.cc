@@ -136,7 +136,8 @@ DecodingOptions Search::CallOptions() const {
   if (!options_.return_alternatives) {
     call.min_alternative_expansion_prob = defaults.min_alternative_expansion_prob;
   }
-  if (Deterministic()) {  // nothing is drawn
+  call.sampling_seed = defaults.sampling_seed;  // a call takes none
+  if (!Draws()) {
     call.sampling_topk = 1;
     call.sampling_topp = defaults.sampling_topp;
     call.sampling_temperature = defaults.sampling_temperature;
@@ -205,12 +206,12 @@ bool Search::EndsRowsAlone() const {
 
 bool Search::MayOverrun() const {
   const bool ends_early = options_.length_penalty == 0 && options_.coverage_penalty == 0;
-  return BeamSearches() && Deterministic() && !ends_early && !options_.return_alternatives &&
+  return BeamSearches() && !Draws() && !ends_early && !options_.return_alternatives &&
          !options_.replace_unknowns;
 }
 
-bool Search::Deterministic() const {
-  return options_.sampling_topk == 1 || options_.sampling_temperature == 0;
+bool Search::Draws() const {
+  return options_.sampling_topk != 1 && options_.sampling_temperature != 0;
 }
 
 bool Search::IsEnd(int64_t id) const {

@@ -67,8 +67,12 @@ class Search {
   // first step it is repeated for the beams, but its gather indices are not (CTranslate2 4.8.5,
   // src/decoding.cc). One beam needs no repeating.
   bool MixesAttention() const { return options_.beam_size > 1 && ReadsAttention(); }
-  // False for sampling: equal rows then have different answers.
-  bool Deterministic() const;
+  // Tokens are drawn, not chosen.
+  bool Draws() const;
+  // False for draws without a seed: equal rows then have different answers.
+  bool Repeatable() const { return !Draws() || Seeded(); }
+  // What is drawn depends on a seed.
+  bool Seeded() const { return Draws() && options_.sampling_seed >= 0; }
   // The options that a call of CTranslate2 has one value of, tokens as ids; the others stand at
   // their defaults. Rows of searches in which these are equal may share a call.
   const std::shared_ptr<const DecodingOptions>& call_options() const { return call_options_; }

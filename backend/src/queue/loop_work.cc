@@ -8,6 +8,14 @@
 #include "queue/run_call.h"
 
 namespace ct2triton {
+namespace {
+
+// A call would answer, but with other draws.
+const Error no_seed_in_calls(ErrorCode::kInternal,
+                             "CTranslate2 failed in a decode loop, and calls take no "
+                             "sampling_seed; send the request again");
+
+}  // namespace
 
 LoopWork::LoopWork(std::shared_ptr<const Weights> weights, std::shared_ptr<const LoopModel> model,
                    const LoopSettings& settings, size_t loops, size_t threads,
@@ -122,6 +130,10 @@ void LoopWork::RunAlone(Lane* lane, std::vector<Job> jobs) noexcept {
     for (Job& job : jobs) FailJob(&job, CurrentError());
     return;
   }
+  const auto seeded = std::stable_partition(jobs.begin(), jobs.end(),
+                                            [](const Job& job) { return !job.row.seeded; });
+  std::for_each(seeded, jobs.end(), [](Job& job) { FailJob(&job, no_seed_in_calls); });
+  jobs.erase(seeded, jobs.end());
   ct2triton::RunAlone(lane->calls.get(), &queue_, std::move(jobs));
 }
 

@@ -30,6 +30,7 @@ struct CheckedRow {
   int64_t search_tokens = 0;  // that the search may come to keep in memory
   bool may_overrun = false;   // may run beyond its limit beside rows of larger limits
   bool repeatable = true;     // equal rows have equal answers: one run serves them all
+  bool seeded = false;        // drawn with a seed, which calls do not take
   bool in_loop = false;       // runs in a decode loop, not in a call
   // Of keys and values, in a loop: its own tokens', and its source's, which equal sources share.
   size_t cache_bytes = 0;

@@ -71,6 +71,7 @@ async def test_an_unknown_language_names_the_nearest(make_client: MakeClient) ->
         ({"beam_size": 0}, "beam_size"),
         ({"beam_size": "many"}, "beam_size"),
         ({"min_decoding_length": 20}, "min_decoding_length"),
+        ({"sampling_topk": 5, "sampling_seed": -2}, "sampling_seed"),
     ],
 )
 async def test_a_refused_option_says_which(
@@ -80,6 +81,16 @@ async def test_a_refused_option_says_which(
         with pytest.raises(errors.RequestRejectedError, match=message):
             await client.translate(TEXT, targets="deu_Latn", **{**SHORT, **options})
         await good(client)
+
+
+async def test_a_seed_repeats_an_answer(make_client: MakeClient) -> None:
+    drawn = {**SHORT, "sampling_topk": 0, "sampling_temperature": 5.0, "num_hypotheses": 4}
+    async with make_client() as client:
+        alike = await client.translate([TEXT] * 3, targets="deu_Latn", **drawn, sampling_seed=7)
+        again = await client.translate([TEXT], targets="deu_Latn", **drawn, sampling_seed=7)
+        other = await client.translate([TEXT], targets="deu_Latn", **drawn, sampling_seed=8)
+    assert alike == again * 3
+    assert other != again
 
 
 async def test_an_option_that_cannot_be_sent_is_refused_here(make_client: MakeClient) -> None:

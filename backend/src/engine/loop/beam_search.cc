@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -12,26 +11,6 @@ namespace {
 
 // CTranslate2's score of a beam that must not be chosen.
 constexpr float kPushedBack = -1e10F;
-
-// Scores that are no numbers would break the sort.
-float Sortable(float score) {
-  return std::isnan(score) ? std::numeric_limits<float>::lowest() : score;
-}
-
-std::vector<BeamSearch::Hypothesis> BestFirst(std::vector<BeamSearch::Hypothesis> finished,
-                                              const SearchRules& rules, size_t wanted) {
-  for (auto& hypothesis : finished) {
-    hypothesis.score = Sortable(rules.Normalized(hypothesis.score, hypothesis.outputs.size()));
-  }
-  std::vector<size_t> order(finished.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-            [&finished](size_t a, size_t b) { return finished[a].score > finished[b].score; });
-  order.resize(std::min(wanted, order.size()));
-  std::vector<BeamSearch::Hypothesis> best;
-  for (const size_t i : order) best.push_back(std::move(finished[i]));
-  return best;
-}
 
 }  // namespace
 
@@ -47,17 +26,13 @@ BeamSettings BeamSettings::Of(const Search& search) {
 }
 
 BeamSearch::BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSettings& settings,
-                       const Outputs& forced, size_t limit)
+                       const Outputs& forced, size_t limit, const std::optional<Sampler>& sampler)
     : rules_(std::move(rules)),
       settings_(settings),
+      sampler_(sampler),
       forced_(forced.size()),
       limit_(limit),
       beams_{{forced, {}, 0}} {}
-
-size_t BeamSearch::SlotsFor(size_t beams, size_t forced, size_t limit) {
-  const size_t shared = std::min(1 + forced, limit);
-  return shared + beams * (limit - shared);
-}
 
 // Before the first choice CTranslate2 has as many beams as later: while tokens are forced, all but
 // one are pushed back.
@@ -72,13 +47,20 @@ std::vector<BeamScores> BeamSearch::ScoresOf(const std::vector<float*>& log_prob
   return scores;
 }
 
+std::vector<Candidate> BeamSearch::CandidatesOf(const std::vector<BeamScores>& scores,
+                                                size_t outputs) const {
+  const size_t count = 2 * settings_.beams;
+  return sampler_ ? sampler_->Several(scores, outputs, count, length())
+                  : TopCandidates(scores, outputs, count);
+}
+
 void BeamSearch::Choose(const std::vector<float*>& logits, size_t outputs,
                         const LogSoftmax& log_softmax) {
   for (size_t i = 0; i < beams_.size(); ++i) {
     rules_->Apply(beams_[i].outputs, logits[i]);
     log_softmax.Apply(logits[i], outputs);
   }
-  auto candidates = TopCandidates(ScoresOf(logits), outputs, 2 * settings_.beams);
+  auto candidates = CandidatesOf(ScoresOf(logits), outputs);
   if (IsFirstChoice()) {
     for (size_t k = 0; k < candidates.size(); ++k) {
       candidates[k].beam = 0;  // the others are its copies

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "engine/loop/layers.h"
+#include "engine/loop/sampler.h"
 #include "engine/loop/search_rules.h"
 #include "engine/loop/top_candidates.h"
+#include "engine/loop/wide_search.h"
 
 namespace ct2triton {
 
@@ -34,49 +36,30 @@ struct BeamSettings {
 //   there are as many hypotheses as wanted.
 // - A score is divided at the end, by the length with forced and end tokens. A sort that keeps no
 //   order among equals puts the best first.
+// - With sampling the candidates are drawn, and the order is that of the draws.
 //
-// The beams share the cache of their row. A token of it is computed once and lies in a slot; each
-// beam has the slots of its own tokens in order, so that beams of one origin share their past, and
-// nothing is ever copied. A slot that no beam has any more is taken for a new token.
-class BeamSearch {
+// A slot that no beam has any more is taken for a new token.
+class BeamSearch final : public WideSearch {
  public:
-  struct Hypothesis {
-    Outputs outputs;  // forced and end tokens too
-    float score = 0;
-  };
-
   // `forced`: outputs that the row begins with, fewer than `limit`.
   BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSettings& settings,
-             const Outputs& forced, size_t limit);
+             const Outputs& forced, size_t limit,
+             const std::optional<Sampler>& sampler = std::nullopt);
 
-  // Slots that a search may need: for the token that starts the decoder and the forced ones, and
-  // for what each beam adds to them.
-  static size_t SlotsFor(size_t beams, size_t forced, size_t limit);
-
-  // Beams that decode: one until the first choice.
-  size_t beams() const { return beams_.size(); }
-  // Tokens of each beam, forced ones counted.
-  size_t length() const { return beams_.front().outputs.size(); }
-  // The output that a beam brings into the next step, and the slots of all its tokens, that one
-  // the last. Not before the first choice: forced tokens lie in order.
-  int32_t last(size_t beam) const { return beams_[beam].outputs.back(); }
-  const int32_t* slots(size_t beam) const { return beams_[beam].slots.data(); }
-
-  // Takes the logits of every beam, [outputs] each, which it changes, and decides how to go on.
-  // Nothing shows before Accept; a step that fails after this may be repeated.
-  void Choose(const std::vector<float*>& logits, size_t outputs, const LogSoftmax& log_softmax);
-  // After Choose: the search ends with it.
-  bool Ends() const { return next_.ends; }
-  // The wanted hypotheses, best first, of a search that ends. May be fewer than wanted.
-  std::vector<Hypothesis> Results() const;
-  void Accept() noexcept;
+  size_t beams() const override { return beams_.size(); }
+  size_t length() const override { return beams_.front().outputs.size(); }
+  int32_t last(size_t beam) const override { return beams_[beam].outputs.back(); }
+  const int32_t* slots(size_t beam) const override { return beams_[beam].slots.data(); }
+  void Choose(const std::vector<float*>& logits, size_t outputs,
+              const LogSoftmax& log_softmax) override;
+  bool Ends() const override { return next_.ends; }
+  std::vector<Hypothesis> Results() const override;
+  void Accept() noexcept override;
 
   // Of a row whose forced tokens reach its limit: it ends without having run.
   static std::vector<Hypothesis> ResultsOfForced(const SearchRules& rules,
                                                  const BeamSettings& settings,
                                                  const Outputs& forced);
-
-  const SearchRules& rules() const { return *rules_; }
 
  private:
   struct Beam {
@@ -92,6 +75,7 @@ class BeamSearch {
   };
 
   std::vector<BeamScores> ScoresOf(const std::vector<float*>& log_probabilities) const;
+  std::vector<Candidate> CandidatesOf(const std::vector<BeamScores>& scores, size_t outputs) const;
   bool IsFirstChoice() const { return beams_.front().slots.empty(); }
   std::vector<size_t> Finish(const std::vector<Candidate>& candidates, Next* next) const;
   Outputs WithOutput(const Candidate& candidate) const;
@@ -99,6 +83,7 @@ class BeamSearch {
 
   std::shared_ptr<const SearchRules> rules_;
   BeamSettings settings_;
+  std::optional<Sampler> sampler_;
   size_t forced_;
   size_t limit_;
   std::vector<Beam> beams_;

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/loop/beam_search.h"
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/model_variables.h"
 #include "engine/loop/positions.h"
+#include "engine/loop/wide_search.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -135,8 +135,8 @@ size_t DecoderModel::EncodedTokens(const CheckedRow& row) const {
 
 size_t DecoderModel::CacheTokens(const CheckedRow& row) const {
   const size_t forced = row.prefix.size() - (weights_->NeedsPrefix() ? 1 : 0);
-  return BeamSearch::SlotsFor(BeamSettings::Of(*row.search).beams, forced,
-                              static_cast<size_t>(row.limit_tokens));
+  return SlotsFor(static_cast<size_t>(row.search->Copies()), forced,
+                  static_cast<size_t>(row.limit_tokens));
 }
 
 size_t DecoderModel::CacheBytes(const CheckedRow& row) const {

@@ -6,18 +6,27 @@
 namespace ct2triton {
 
 GreedySearch::GreedySearch(std::shared_ptr<const SearchRules> rules, const Outputs& forced,
-                           size_t limit)
-    : rules_(std::move(rules)), limit_(limit) {
+                           size_t limit, const std::optional<Sampler>& sampler)
+    : rules_(std::move(rules)), sampler_(sampler), limit_(limit) {
   outputs_.reserve(limit_);
   outputs_.assign(forced.begin(), forced.end());
 }
 
 Choice GreedySearch::Choose(float* logits, size_t outputs, const Kernels& kernels,
                             const LogSoftmax& log_softmax) const {
+  Prepare(logits, outputs, log_softmax);
+  return Pick(logits, outputs, kernels);
+}
+
+void GreedySearch::Prepare(float* logits, size_t outputs, const LogSoftmax& log_softmax) const {
   rules_->Apply(outputs_, logits);
   if (rules_->scored()) log_softmax.Apply(logits, outputs);
-  const size_t best = kernels.first_maximum(logits, outputs);
-  return {static_cast<int32_t>(best), rules_->scored() ? logits[best] : 0};
+}
+
+Choice GreedySearch::Pick(const float* scores, size_t outputs, const Kernels& kernels) const {
+  const size_t place = sampler_ ? sampler_->One(scores, outputs, outputs_.size())
+                                : kernels.first_maximum(scores, outputs);
+  return {static_cast<int32_t>(place), rules_->scored() ? scores[place] : 0};
 }
 
 bool GreedySearch::EndsWith(const Choice& choice) const {

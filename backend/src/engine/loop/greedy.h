@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/loop/kernels.h"
 #include "engine/loop/layers.h"
+#include "engine/loop/sampler.h"
 #include "engine/loop/search_rules.h"
 
 namespace ct2triton {
@@ -18,20 +20,24 @@ struct Choice {
   float log_probability = 0;  // 0 unless scores are asked for
 };
 
-// The state of one row's greedy search, as CTranslate2's (src/decoding.cc):
+// The state of a greedy search, which may draw its tokens, as CTranslate2's (src/decoding.cc):
 // - A forced token adds nothing to the score, but counts in the length that divides the score and
 //   in the minimum length. So does the end token.
 // - With scores the choice is by log-probability, else by logits; the first maximum wins.
 class GreedySearch {
  public:
   // `forced`: at most `limit` outputs of the projection, which the row begins with.
-  GreedySearch(std::shared_ptr<const SearchRules> rules, const Outputs& forced, size_t limit);
+  // `sampler`: draws; without, the best token is taken.
+  GreedySearch(std::shared_ptr<const SearchRules> rules, const Outputs& forced, size_t limit,
+               const std::optional<Sampler>& sampler = std::nullopt);
 
-  // Changes the logits: [outputs].
+  // Both of the following: makes the logits, [outputs], what is chosen from, and chooses.
   Choice Choose(float* logits, size_t outputs, const Kernels& kernels,
                 const LogSoftmax& log_softmax) const;
+  void Prepare(float* logits, size_t outputs, const LogSoftmax& log_softmax) const;
+  Choice Pick(const float* scores, size_t outputs, const Kernels& kernels) const;
   // Whether the next choice takes more than the logits and Disabled().
-  bool ChangesLogits() const { return rules_->ChangesLogits(); }
+  bool ChangesLogits() const { return rules_->ChangesLogits() || sampler_; }
   std::vector<int64_t> Disabled() const { return rules_->Disabled(outputs_); }
   // Whether the row ends with this choice, and the score that it has then.
   bool EndsWith(const Choice& choice) const;
@@ -40,9 +46,12 @@ class GreedySearch {
   void Accept(const Choice& choice) noexcept;
 
   const SearchRules& rules() const { return *rules_; }
+  const Outputs& outputs() const { return outputs_; }
+  float score() const { return score_; }
 
  private:
   std::shared_ptr<const SearchRules> rules_;
+  std::optional<Sampler> sampler_;
   size_t limit_;
   Outputs outputs_;  // forced and chosen; has room for all that may come
   float score_ = 0;  // sum of the log-probabilities

@@ -27,6 +27,7 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
   options.sampling_topk = defaults.sampling_topk;
   options.sampling_topp = defaults.sampling_topp;
   options.sampling_temperature = defaults.sampling_temperature;
+  options.sampling_seed = defaults.sampling_seed;
   options.use_vmap = defaults.use_vmap;
   options.return_scores = defaults.return_scores;
   options.min_alternative_expansion_prob = defaults.min_alternative_expansion_prob;
@@ -37,10 +38,6 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
 
 std::optional<std::string> WhyNotLoop(const Search& search, const Weights& weights) {
   const DecodingOptions& options = search.options();
-  if (options.beam_size == 1 && options.num_hypotheses != 1) {
-    return "num_hypotheses is not 1 at a beam_size of 1";
-  }
-  if (!search.Deterministic()) return "it samples";
   if (options.return_alternatives) return "return_alternatives is on";
   if (options.prefix_bias_beta != 0) return "prefix_bias_beta is not 0";
   if (options.coverage_penalty != 0) return "coverage_penalty is not 0";

@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "engine/finish.h"
+#include "engine/loop/beam_search.h"
+#include "engine/loop/sampler.h"
+#include "engine/loop/several_draws.h"
 
 namespace ct2triton {
 namespace {
@@ -37,43 +40,56 @@ Outputs Forced(const Ids& first_ids, const SearchRules& rules, size_t limit) {
 
 RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& model,
                        const std::shared_ptr<const SearchRules>& rules, CachePool* pool)
-    : name_(name), row_(row), model_(model), search_(GreedySearch(rules, {}, 0)) {
+    : name_(name), row_(row), model_(model), rules_(rules), search_(GreedySearch(rules, {}, 0)) {
   const Ids first_ids = FirstIds(row, model.weights());
   const auto limit = static_cast<size_t>(row.limit_tokens);
   const Outputs forced = Forced(first_ids, *rules, limit);
-  const auto settings = BeamSettings::Of(*row.search);
-  if (settings.beams > 1) {
-    search_.emplace<BeamSearch>(rules, settings, forced, limit);
-    if (forced.size() >= limit) {
-      result_ = ResultOf(BeamSearch::ResultsOfForced(*rules, settings, forced), forced.size());
-    }
-  } else {
-    search_.emplace<GreedySearch>(rules, forced, limit);
+  MakeSearch(forced, limit);
+  if (greedy() != nullptr) {
     answer_.reserve(limit);
     answer_.assign(first_ids.begin() + 1,
                    first_ids.begin() + 1 + static_cast<std::ptrdiff_t>(forced.size()));
-    if (forced.size() >= limit) {
-      result_.emplace();
-      result_->steps = static_cast<int64_t>(answer_.size());
-      result_->hypotheses.push_back(FinishHypothesis(row, answer_));
-    }
   }
-  if (ended()) return;
-  feed_.reserve(std::max(first_ids.size(), settings.beams));
+  if (forced.size() >= limit) {
+    EndForced(forced);
+    return;
+  }
+  feed_.reserve(std::max(first_ids.size(), static_cast<size_t>(row.search->Copies())));
   feed_.assign(first_ids.begin(), first_ids.end());
   capacity_ = model.CacheTokens(row);
   cache_ = pool->Take(capacity_ * model.TokenFloats());
 }
 
-const SearchRules& RunningRow::rules() const {
-  return std::visit([](const auto& search) -> const SearchRules& { return search.rules(); },
-                    search_);
+void RunningRow::MakeSearch(const Outputs& forced, size_t limit) {
+  const auto sampler = Sampler::Of(row_);
+  const auto settings = BeamSettings::Of(*row_.search);
+  if (settings.beams > 1) {
+    search_ = std::make_unique<BeamSearch>(rules_, settings, forced, limit, sampler);
+  } else if (settings.hypotheses > 1) {
+    search_ = std::make_unique<SeveralDraws>(rules_, settings.hypotheses, forced, limit, sampler,
+                                             model_.kernels());
+  } else {
+    search_.emplace<GreedySearch>(rules_, forced, limit, sampler);
+  }
+}
+
+// Its forced tokens reach its limit: it ends without having run.
+void RunningRow::EndForced(const Outputs& forced) {
+  const auto settings = BeamSettings::Of(*row_.search);
+  result_ = ResultOf(settings.beams > 1
+                         ? BeamSearch::ResultsOfForced(*rules_, settings, forced)
+                         : std::vector<WideSearch::Hypothesis>(settings.hypotheses, {forced, 0}),
+                     forced.size());
+}
+
+WideSearch* RunningRow::beams() const {
+  const auto* wide = std::get_if<std::unique_ptr<WideSearch>>(&search_);
+  return wide == nullptr ? nullptr : wide->get();
 }
 
 double RunningRow::StepCost() const {
   constexpr double kTokensPerRow = 100;
-  const auto* beams = std::get_if<BeamSearch>(&search_);
-  const auto strands = static_cast<double>(beams == nullptr ? 1 : beams->beams());
+  const auto strands = static_cast<double>(beams() == nullptr ? 1 : beams()->beams());
   return strands * (1 + static_cast<double>(position_) / kTokensPerRow);
 }
 
@@ -95,7 +111,7 @@ size_t RunningRow::AddTo(std::vector<StepRow>* feed) {
 }
 
 int64_t RunningRow::AnswerId(int32_t output) const {
-  return ByName(rules().Id(output), model_.weights().target());
+  return ByName(rules_->Id(output), model_.weights().target());
 }
 
 void RunningRow::Choose(const Chooser::Found* found, size_t outputs) {
@@ -118,7 +134,7 @@ void RunningRow::ChooseGreedily(const Choice& choice) {
   next_result_->hypotheses.back().score = greedy()->ScoreWith(choice);
 }
 
-RowResult RunningRow::ResultOf(const std::vector<BeamSearch::Hypothesis>& hypotheses,
+RowResult RunningRow::ResultOf(const std::vector<WideSearch::Hypothesis>& hypotheses,
                                size_t steps) const {
   RowResult result;
   result.steps = static_cast<int64_t>(steps);
@@ -126,7 +142,7 @@ RowResult RunningRow::ResultOf(const std::vector<BeamSearch::Hypothesis>& hypoth
     Ids ids;
     for (const int32_t output : hypothesis.outputs) ids.push_back(AnswerId(output));
     result.hypotheses.push_back(FinishHypothesis(row_, std::move(ids)));
-    if (rules().scored()) result.hypotheses.back().score = hypothesis.score;
+    if (row_.search->options().return_scores) result.hypotheses.back().score = hypothesis.score;
   }
   return result;
 }
@@ -152,13 +168,13 @@ void RunningRow::AcceptChoice() noexcept {
   if (auto* search = std::get_if<GreedySearch>(&search_)) {
     search->Accept(choice_);
     answer_.push_back(AnswerId(choice_.output));
-    feed_.assign(1, static_cast<int32_t>(rules().Id(choice_.output)));
+    feed_.assign(1, static_cast<int32_t>(rules_->Id(choice_.output)));
     return;
   }
   beams()->Accept();
   feed_.clear();
   for (size_t i = 0; i < beams()->beams(); ++i) {
-    feed_.push_back(static_cast<int32_t>(rules().Id(beams()->last(i))));
+    feed_.push_back(static_cast<int32_t>(rules_->Id(beams()->last(i))));
   }
 }
 

@@ -8,7 +8,6 @@
 #include <variant>
 #include <vector>
 
-#include "engine/loop/beam_search.h"
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/chooser.h"
 #include "engine/loop/decoder_model.h"
@@ -17,6 +16,7 @@
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
+#include "engine/loop/wide_search.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
 
@@ -50,19 +50,20 @@ class RunningRow {
   size_t AddTo(std::vector<StepRow>* feed);
   // null: beams choose by themselves.
   const GreedySearch* greedy() const { return std::get_if<GreedySearch>(&search_); }
-  bool mapped() const { return rules().map() != nullptr; }
+  bool mapped() const { return rules_->map() != nullptr; }
   // found: what the step gave, one for each that AddTo counted; outputs: of the projection.
   void Choose(const Chooser::Found* found, size_t outputs);
   // What the step did becomes true, and is reported; nothing of a row that took no part.
   void Accept(LoopListener* listener) noexcept;
 
  private:
-  using Search = std::variant<GreedySearch, BeamSearch>;
+  using Search = std::variant<GreedySearch, std::unique_ptr<WideSearch>>;
 
-  BeamSearch* beams() { return std::get_if<BeamSearch>(&search_); }
-  const SearchRules& rules() const;
+  WideSearch* beams() const;
+  void MakeSearch(const Outputs& forced, size_t limit);
+  void EndForced(const Outputs& forced);
   void ChooseGreedily(const Choice& choice);
-  RowResult ResultOf(const std::vector<BeamSearch::Hypothesis>& hypotheses, size_t steps) const;
+  RowResult ResultOf(const std::vector<WideSearch::Hypothesis>& hypotheses, size_t steps) const;
   int64_t AnswerId(int32_t output) const;
   void AcceptChoice() noexcept;
   void ReportGrowth(LoopListener* listener) noexcept;
@@ -70,6 +71,7 @@ class RunningRow {
   const LoopRow name_;
   const CheckedRow& row_;
   const DecoderModel& model_;
+  const std::shared_ptr<const SearchRules> rules_;
   Search search_;
   Ids answer_;                 // of a greedy row, so far; has room for all that may come
   size_t reported_ = 0;        // ids of the answer

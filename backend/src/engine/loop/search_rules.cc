@@ -39,7 +39,7 @@ SearchRules::SearchRules(const Search& search, const Weights& weights)
     if (sequence.size() == 1) disabled_.push_back(sequence.front());
     if (sequence.size() > 1) sequences_.push_back(std::move(sequence));
   }
-  scored_ = options.return_scores;
+  scored_ = options.return_scores || (options.beam_size == 1 && options.num_hypotheses > 1);
   length_penalty_ = options.length_penalty;
 }
 

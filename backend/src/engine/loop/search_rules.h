@@ -29,7 +29,8 @@ class SearchRules {
   int64_t Id(int32_t output) const;
   bool IsEnd(int32_t output) const;
   const VocabularyMap* map() const { return map_; }  // null: the whole vocabulary
-  bool scored() const { return scored_; }            // scores are asked for
+  // Scores are asked for, or put draws in order.
+  bool scored() const { return scored_; }
   // What the score of a finished sequence becomes.
   float Normalized(float score, size_t length) const;
 

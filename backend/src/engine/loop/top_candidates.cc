@@ -78,6 +78,8 @@ std::vector<Candidate> InOrderOfTopK(const std::vector<BeamScores>& beams, size_
 
 std::vector<Candidate> TopCandidates(const std::vector<BeamScores>& beams, size_t outputs,
                                      size_t count) {
+  constexpr size_t kMany = 256;  // to insert one by one
+  if (count > kMany) return InOrderOfTopK(beams, outputs, count);
   Best best(count + 1);  // one more, to see whether it is as good as the last
   for (size_t i = 0; i < beams.size(); ++i) Scan(beams[i], i, outputs, &best);
   std::vector<Candidate> candidates = best.Take();
