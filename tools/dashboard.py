@@ -160,6 +160,13 @@ SECTIONS: dict[str, list[Panel]] = {
             },
         ),
         Panel(
+            "Drafts: tokens kept, of those tried",
+            "part",
+            by_model(
+                part(rate("ct2_loop_draft_tokens_kept_total"), rate("ct2_loop_draft_tokens_total"))
+            ),
+        ),
+        Panel(
             "Sources an encoding; steps a call or group",
             "rows, steps",
             {

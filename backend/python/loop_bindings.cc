@@ -43,6 +43,7 @@ py::dict Describe(const RowResult& result) {
   for (const Hypothesis& hypothesis : result.hypotheses) all.append(Describe(hypothesis));
   row["hypotheses"] = all;
   row["steps"] = result.steps;
+  row["draft_tokens_kept"] = result.draft_tokens_kept;
   return row;
 }
 
@@ -108,14 +109,15 @@ class PyModel {
         own_encoder);
   }
 
-  CheckedRow Check(const Ids& source, const Ids& prefix, const py::dict& parameters) const {
+  CheckedRow Check(const Ids& source, const Ids& prefix, const py::dict& parameters,
+                   const Ids& draft = {}) const {
     DecodingOptions options = loaded_->defaults();
     RequestOptions of_request;
     for (const auto& [name, value] : parameters) {
       SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine_, &options,
                           &of_request);
     }
-    auto rows = loaded_->Check({{source, prefix}}, &options);
+    auto rows = loaded_->Check({{source, prefix, draft}}, &options);
     if (const auto reason = WhyNotLoop(*rows[0].search, *loaded_->weights())) {
       throw Error(ErrorCode::kUnsupported, *reason);
     }
@@ -150,12 +152,14 @@ class PyLoop {
 
   using Row = std::tuple<Ids, Ids, py::dict>;  // source, prefix, parameters
 
-  std::vector<LoopRow> Admit(const std::vector<Row>& rows) {
+  // drafts: of the first rows.
+  std::vector<LoopRow> Admit(const std::vector<Row>& rows, const std::vector<Ids>& drafts) {
     std::vector<std::unique_ptr<const CheckedRow>> checked;
     std::vector<const CheckedRow*> pointers;
     for (const auto& [source, prefix, parameters] : rows) {
+      const Ids draft = checked.size() < drafts.size() ? drafts[checked.size()] : Ids();
       checked.push_back(
-          std::make_unique<const CheckedRow>(model_->Check(source, prefix, parameters)));
+          std::make_unique<const CheckedRow>(model_->Check(source, prefix, parameters, draft)));
       pointers.push_back(checked.back().get());
     }
     std::vector<LoopRow> names;
@@ -202,6 +206,8 @@ class PyLoop {
     result["step_rows"] = counters.step_rows;
     result["step_tokens"] = counters.step_tokens;
     result["step_ns"] = counters.step_ns;
+    result["draft_tokens"] = counters.draft_tokens;
+    result["draft_tokens_kept"] = counters.draft_tokens_kept;
     return result;
   }
 
@@ -304,8 +310,9 @@ void BindLoop(py::module_& module) {
       .def(py::init<std::shared_ptr<PyModel>, size_t, const PyLoop*>(), py::arg("model"),
            py::arg("keep_bytes") = size_t{1} << 26, py::arg("beside") = py::none(),
            "`beside`: a loop of the same model whose caches and encodings it shares.")
-      .def("admit", &PyLoop::Admit, py::arg("rows"),
-           "Take rows in, (source, prefix, parameters) each; their names, in order.")
+      .def("admit", &PyLoop::Admit, py::arg("rows"), py::arg("drafts") = std::vector<Ids>(),
+           "Take rows in, (source, prefix, parameters) each; their names, in order. `drafts`: what "
+           "is expected behind the prefixes of the first rows.")
       .def("step", &PyLoop::Step,
            "One step: [(name, id that its answer grew by)], and [(name, hypothesis)] of the rows "
            "that ended.")

@@ -147,7 +147,7 @@ class PyTranslator : public CallObserver {
   Answers Translate(const std::vector<Ids>& source, const std::optional<std::vector<Ids>>& prefix,
                     const py::object& parameters, std::optional<size_t> cancel_after,
                     const std::string& supersede_key, bool one_by_one,
-                    const std::shared_ptr<Gate>& gate) {
+                    const std::shared_ptr<Gate>& gate, const std::vector<Ids>& drafts) {
     std::vector<DecodingOptions> options;
     if (py::isinstance<py::dict>(parameters)) {
       options.push_back(ToOptions(parameters));
@@ -158,6 +158,7 @@ class PyTranslator : public CallObserver {
     for (size_t i = 0; i < rows.size(); ++i) {
       rows[i].source = source[i];
       if (prefix) rows[i].prefix = prefix->at(i);
+      if (i < drafts.size()) rows[i].draft = drafts[i];
     }
     const py::gil_scoped_release release;
     auto checked = Check(rows, options);
@@ -229,15 +230,19 @@ py::dict Describe(const Hypothesis& hypothesis) {
 py::list TranslateRows(PyTranslator& translator, const std::vector<Ids>& source,
                        const std::optional<std::vector<Ids>>& prefix, const py::object& parameters,
                        std::optional<size_t> cancel_after, const std::string& supersede_key,
-                       bool one_by_one, const std::shared_ptr<Gate>& gate) {
+                       bool one_by_one, const std::shared_ptr<Gate>& gate,
+                       const std::vector<Ids>& drafts) {
   const auto answers = translator.Translate(source, prefix, parameters, cancel_after, supersede_key,
-                                            one_by_one, gate);
+                                            one_by_one, gate, drafts);
   py::list rows;
   for (size_t i = 0; i < answers.rows.size(); ++i) {
     py::list hypotheses;
     for (const auto& hypothesis : answers.rows[i].hypotheses) {
       py::dict described = Describe(hypothesis);
-      if (hypotheses.empty()) described["grown"] = answers.grown[i];
+      if (hypotheses.empty()) {
+        described["grown"] = answers.grown[i];
+        described["draft_tokens_kept"] = answers.rows[i].draft_tokens_kept;
+      }
       hypotheses.append(described);
     }
     rows.append(hypotheses);
@@ -298,16 +303,19 @@ std::optional<IdTensor> ToTensor(const std::optional<PyTensor>& tensor) {
   return tensor ? std::optional(ToTensor(*tensor)) : std::nullopt;
 }
 
-std::vector<std::pair<Ids, Ids>> PySplitRows(const PyTensor& input,
-                                             const std::optional<PyTensor>& prefix,
-                                             const std::optional<PyTensor>& input_lengths,
-                                             const std::optional<PyTensor>& prefix_lengths,
-                                             std::optional<int64_t> pad_id) {
+py::list PySplitRows(const PyTensor& input, const std::optional<PyTensor>& prefix,
+                     const std::optional<PyTensor>& input_lengths,
+                     const std::optional<PyTensor>& prefix_lengths, std::optional<int64_t> pad_id,
+                     const std::optional<PyTensor>& draft) {
   const RequestTensors tensors{ToTensor(input), ToTensor(prefix), ToTensor(input_lengths),
-                               ToTensor(prefix_lengths)};
-  std::vector<std::pair<Ids, Ids>> rows;
-  for (auto& row : SplitRows(tensors, pad_id)) {
-    rows.emplace_back(row.source.Copy(), row.prefix.Copy());
+                               ToTensor(prefix_lengths), ToTensor(draft)};
+  py::list rows;
+  for (const auto& row : SplitRows(tensors, pad_id)) {
+    if (draft) {
+      rows.append(py::make_tuple(row.source.Copy(), row.prefix.Copy(), row.draft.Copy()));
+    } else {
+      rows.append(py::make_tuple(row.source.Copy(), row.prefix.Copy()));
+    }
   }
   return rows;
 }
@@ -332,6 +340,7 @@ py::dict PyAnswerTensors(const std::vector<std::vector<Ids>>& rows, bool batched
   tensors["HYPOTHESIS_LENGTHS"] = ToPython(answer.HypothesisLengths());
   tensors["SCORES"] = ToPython(answer.Scores());
   tensors["FINISH_REASON"] = ToPython(answer.FinishReasons());
+  tensors["DRAFT_TOKENS_KEPT"] = ToPython(answer.DraftTokensKept());
   return tensors;
 }
 
@@ -360,7 +369,9 @@ void BindTranslation(py::module_& module) {
   module.def("split_rows", &PySplitRows, py::arg("input_ids"),
              py::arg("target_prefix") = py::none(), py::arg("input_lengths") = py::none(),
              py::arg("prefix_lengths") = py::none(), py::arg("pad_id") = py::none(),
-             "Cut a request's tensors, (shape, values) each, into rows: [(source, prefix)].");
+             py::arg("draft_ids") = py::none(),
+             "Cut a request's tensors, (shape, values) each, into rows: [(source, prefix)], or "
+             "[(source, prefix, draft)] with `draft_ids`.");
   module.def("answer_tensors", &PyAnswerTensors, py::arg("rows"), py::arg("batched"),
              py::arg("pad_id"), "The output tensors, (shape, values) each, of rows of hypotheses.");
   module.def("pick_rows", &PyPickRows, py::arg("source_tokens"), py::arg("may_join"),
@@ -383,14 +394,15 @@ void BindTranslation(py::module_& module) {
       .def("translate", &TranslateRows, py::arg("source"), py::arg("prefix") = py::none(),
            py::arg("parameters") = py::dict(), py::arg("cancel_after") = py::none(),
            py::arg("supersede_key") = "", py::arg("one_by_one") = false,
-           py::arg("gate") = std::shared_ptr<Gate>(),
+           py::arg("gate") = std::shared_ptr<Gate>(), py::arg("drafts") = std::vector<Ids>(),
            "Translate rows of ids; per row its hypotheses, best first. Threads may call at once. "
            "`grown` of the first: the ids that the row reported while it ran. `parameters`: of all "
            "rows, or a list with those of each. "
            "`cancel_after`: the client has gone once the workers have asked so often. "
            "`supersede_key`: a newer call with the same one ends this one. "
            "`one_by_one`: each row is a request to the queue. "
-           "`gate`: where a worker that runs these rows is held.")
+           "`gate`: where a worker that runs these rows is held. "
+           "`drafts`: what is expected behind the prefixes of the first rows.")
       .def_property_readonly("calls", &CallRows,
                              "Rows of each CTranslate2 call so far, as its waiters count them.")
       .def_property_readonly("waiting", &PyTranslator::waiting, "Rows that wait for a worker.")

@@ -8,6 +8,7 @@ result. At float32 every answer must be CTranslate2's, or differ at a tie that i
     python tests/core/loop_matrix.py --rows 5000 --compute-type int8
     python tests/core/loop_matrix.py --rows 5000 --compute-type int8 --composition --directory DIR
     python tests/core/loop_matrix.py --rows 300 --compute-type int8 --shape transformer-base
+    python tests/core/loop_matrix.py --rows 5000 --compute-type int8 --drafts
 """
 
 from __future__ import annotations
@@ -212,7 +213,31 @@ def _sequences(rng: random.Random, model: MatrixModel) -> list[Row]:
     return [*singles, *pairs, rng.choices(model.choosable, k=3)]
 
 
-def decode(model: MatrixModel, cases: list[Case], rng: random.Random) -> list[dict[str, Any]]:
+def draft_for(answer: Row, model: MatrixModel, rng: random.Random) -> Row:
+    """Makes a draft of an answer: right, cut, with changed, lost and added tokens, or none."""
+    noise = [rng.choice(model.choosable) for _ in range(rng.randint(1, 6))]
+    at = rng.randint(0, len(answer))
+    return rng.choice(
+        [
+            answer,
+            [*answer, model.end, *noise],
+            answer[:at],
+            [*answer[:at], noise[0], *answer[at + 1 :]],
+            [*answer[:at], *answer[at + 2 :]],
+            [*answer[:at], *noise, *answer[at:]],
+            noise,
+            [],
+            answer * 20,
+        ]
+    )
+
+
+def decode(
+    model: MatrixModel,
+    cases: list[Case],
+    rng: random.Random,
+    drafts: list[Row] | None = None,
+) -> list[dict[str, Any]]:
     """Gives the loop's answers to rows that join a few at a time, at random steps."""
     loop = _core.DecodeLoop(model.loop_model)
     answers: list[Any] = [None] * len(cases)
@@ -223,7 +248,8 @@ def decode(model: MatrixModel, cases: list[Case], rng: random.Random) -> list[di
         count = rng.choice([0, 0, 1, 2, 6])
         joining, waiting = waiting[:count], waiting[count:]
         rows = [(cases[i].source, cases[i].prefix, cases[i].parameters) for i in joining]
-        places.update(zip(loop.admit(rows), joining, strict=True))
+        expected = [drafts[i] for i in joining] if drafts else []
+        places.update(zip(loop.admit(rows, expected), joining, strict=True))
         grew, ended = loop.step()
         for name, token in grew:
             grown.setdefault(name, []).append(token)
@@ -258,6 +284,21 @@ class Tally:
             f"{self.rows} rows, {self.tokens} tokens: {len(self.different)} differ, "
             f"{self.ties} at a tie; scores differ by at most {self.score_error:.1e}"
         )
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """What rows with drafts gave, beside the same rows without.
+
+    Attributes:
+        different: Rows whose answers differ.
+        kept: Tokens of drafts that stand in answers.
+        score_error: Largest difference of scores, where the ids are equal.
+    """
+
+    different: int
+    kept: int
+    score_error: float
 
 
 def compare(model: MatrixModel, cases: list[Case], answers: list[dict[str, Any]]) -> Tally:
@@ -355,6 +396,27 @@ def composition(model: MatrixModel, rows: int, seed: int) -> int:
     return sum(_all_ids(a) != _all_ids(b) for a, b in zip(together, alone, strict=True))
 
 
+def drafted(model: MatrixModel, rows: int, seed: int) -> Drafted:
+    """Decodes rows without drafts, and again with drafts, in other company."""
+    rng = random.Random(f"{model.name} {seed}")
+    cases = [model.draw(rng) for _ in range(rows)]
+    plain = decode(model, cases, rng)
+    drafts = [
+        draft_for(answer["ids"][len(case.prefix) - model.least_prefix :], model, rng)
+        if case.options["beam_size"] == 1
+        else []
+        for case, answer in zip(cases, plain, strict=True)
+    ]
+    with_drafts = decode(model, cases, rng, drafts)
+    pairs = list(zip(plain, with_drafts, strict=True))
+    same = [(a, b) for a, b in pairs if (a["ids"], a["grown"]) == (b["ids"], b["grown"])]
+    return Drafted(
+        rows - len(same),
+        sum(b["draft_tokens_kept"] for _, b in pairs),
+        max(_score_error([b["score"]], [a["score"]]) for a, b in same),
+    )
+
+
 def _all_ids(answer: dict[str, Any]) -> list[Row]:
     return [hypothesis["ids"] for hypothesis in answer["hypotheses"]]
 
@@ -372,6 +434,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--composition", action="store_true",
         help="compare the loop with itself: each row in company and alone",
+    )  # fmt: skip
+    parser.add_argument(
+        "--drafts", action="store_true",
+        help="compare the loop with itself: each greedy row with a draft and without",
     )  # fmt: skip
     return parser.parse_args()
 
@@ -407,6 +473,11 @@ def _run_all(args: argparse.Namespace, models: dict[str, Path]) -> int:
         if args.composition:
             different[name] = composition(model, share, args.seed)
             print(f"{name}: {share} rows, {different[name]} depend on their company", flush=True)
+            continue
+        if args.drafts:
+            found = drafted(model, share, args.seed)
+            different[name] = found.different
+            print(f"{name}: {share} rows, {found}", flush=True)
             continue
         tally = run(model, share, args.seed)
         different[name] = len(tally.different)

@@ -14,6 +14,7 @@ from support.model_config import config, recorded, tensor
 ALL_INPUTS = [
     tensor("INPUT_IDS") | {"optional": False},
     tensor("TARGET_PREFIX") | {"optional": True},
+    tensor("DRAFT_IDS") | {"optional": True},
     tensor("INPUT_LENGTHS", dims=(1,)) | {"optional": True, "allow_ragged_batch": False},
     tensor("PREFIX_LENGTHS", dims=(1,)) | {"optional": True, "allow_ragged_batch": False},
 ]
@@ -24,6 +25,7 @@ ALL_OUTPUTS = [
     {"name": "HYPOTHESIS_LENGTHS", "data_type": "TYPE_INT32", "dims": [-1]},
     {"name": "SCORES", "data_type": "TYPE_FP32", "dims": [-1]},
     {"name": "FINISH_REASON", "data_type": "TYPE_STRING", "dims": [-1]},
+    {"name": "DRAFT_TOKENS_KEPT", "data_type": "TYPE_INT32", "dims": [1]},
 ]
 
 

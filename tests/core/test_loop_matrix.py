@@ -81,6 +81,20 @@ def test_answers_do_not_depend_on_the_company(
     assert loop_matrix.composition(model, 100, seed=13) == 0
 
 
+@pytest.mark.parametrize("compute_type", ["float32", "int8"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_with_drafts_are_those_without(
+    models: dict[str, Path], kind: str, compute_type: str
+) -> None:
+    model = loop_matrix.MatrixModel(kind, models[kind], compute_type, beams=0.1)
+
+    found = loop_matrix.drafted(model, 100, seed=17)
+
+    assert found.different == 0
+    assert found.kept > 100
+    assert found.score_error < 1e-4
+
+
 @pytest.mark.parametrize("mkl", [{}, {"CT2_PACKED_GEMM": "1"}], ids=str)
 def test_with_mkl(models: dict[str, Path], mkl: dict[str, str], tmp_path: Path) -> None:
     """CTranslate2 chooses its library of products by processor; here both are run."""

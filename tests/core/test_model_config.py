@@ -170,11 +170,11 @@ class TestTensors:
     def test_unknown_names(self) -> None:
         assert refusal("invalid_argument", input=[tensor("INPUT_ID")]) == (
             'input "INPUT_ID" is not known; did you mean "INPUT_IDS"? Known are INPUT_IDS, '
-            "TARGET_PREFIX, INPUT_LENGTHS, PREFIX_LENGTHS"
+            "TARGET_PREFIX, DRAFT_IDS, INPUT_LENGTHS, PREFIX_LENGTHS"
         )
         assert refusal("invalid_argument", output=[tensor("foo")]) == (
             'output "foo" is not known; known are OUTPUT_IDS, OUTPUT_LENGTHS, HYPOTHESES, '
-            "HYPOTHESIS_LENGTHS, SCORES, FINISH_REASON"
+            "HYPOTHESIS_LENGTHS, SCORES, FINISH_REASON, DRAFT_TOKENS_KEPT"
         )
 
     @pytest.mark.parametrize(("kind", "name"), [("input", "INPUT_IDS"), ("output", "OUTPUT_IDS")])

@@ -44,6 +44,13 @@ def test_lengths_win_over_padding(shape: list[int]) -> None:
     assert rows == [([7, 8, PAD], []), ([7], [])]
 
 
+def test_drafts_are_rows_beside_the_sources() -> None:
+    rows = _core.split_rows(
+        _tensor([7, 8], [7, 9]), draft_ids=_tensor([4, 5, PAD], [PAD, PAD, PAD]), pad_id=PAD
+    )
+    assert rows == [([7, 8], [], [4, 5]), ([7, 9], [], [])]
+
+
 def test_zero_rows_and_zero_ids() -> None:
     assert _core.split_rows(([0, 5], [])) == []
     assert _core.split_rows(([2, 0], [])) == [([], []), ([], [])]
@@ -58,6 +65,10 @@ def test_zero_rows_and_zero_ids() -> None:
         (
             {"input_ids": _tensor([1], [2]), "target_prefix": _tensor([1])},
             r"TARGET_PREFIX has shape \[1,1\], which is 1 row\(s\), but INPUT_IDS has 2",
+        ),
+        (
+            {"input_ids": _tensor([1], [2]), "draft_ids": _tensor([1])},
+            r"DRAFT_IDS has shape \[1,1\], which is 1 row\(s\), but INPUT_IDS has 2",
         ),
         (
             {"input_ids": _tensor([1, 2]), "input_lengths": ([1], [3])},

@@ -46,8 +46,8 @@ std::unique_ptr<stand_in::Model> Load() {
 }
 
 std::string SomeInputName(FuzzedDataProvider* data) {
-  static const std::string kNames[] = {"INPUT_IDS", "INPUT_IDS", "TARGET_PREFIX", "INPUT_LENGTHS",
-                                       "PREFIX_LENGTHS"};
+  static const std::string kNames[] = {"INPUT_IDS",     "INPUT_IDS",      "TARGET_PREFIX",
+                                       "INPUT_LENGTHS", "PREFIX_LENGTHS", "DRAFT_IDS"};
   if (data->ConsumeIntegralInRange(0, 15) == 0) return data->ConsumeRandomLengthString(8);
   return data->PickValueInArray(kNames);
 }

@@ -100,18 +100,22 @@ void CheckSplit(FuzzedDataProvider* data) {
   const auto target_prefix = MaybeTensor(data);
   const auto input_lengths = MaybeTensor(data);
   const auto prefix_lengths = MaybeTensor(data);
+  const auto draft_ids = MaybeTensor(data);
   const RequestTensors tensors{input_ids.View(), View(target_prefix), View(input_lengths),
-                               View(prefix_lengths)};
+                               View(prefix_lengths), View(draft_ids)};
   std::optional<int64_t> pad_id;
   if (data->ConsumeBool()) pad_id = data->ConsumeIntegralInRange<int64_t>(0, 3);
   std::vector<RowInput> rows;
   if (!fuzz::Accepted([&] { rows = SplitRows(tensors, pad_id); })) return;
   std::vector<Ids> sources;
   std::vector<Ids> prefixes;
+  std::vector<Ids> drafts;
   for (const RowInput& row : rows) {
     sources.push_back(row.source.Copy());
     prefixes.push_back(row.prefix.Copy());
+    drafts.push_back(row.draft.Copy());
   }
+  if (draft_ids) CheckRows(drafts, *draft_ids, std::nullopt, pad_id);
   CheckRows(sources, input_ids, input_lengths, pad_id);
   if (target_prefix) {
     CheckRows(prefixes, *target_prefix, prefix_lengths, pad_id);
@@ -170,6 +174,7 @@ void CheckAnswer(FuzzedDataProvider* data) {
   CheckShape(ids, {wide(n), wide(longest)}, results.size(), batched);
   CheckShape(lengths, {wide(n)}, results.size(), batched);
   CheckShape(answer.Scores(), {wide(n)}, results.size(), batched);
+  CheckShape(answer.DraftTokensKept(), {1}, results.size(), batched);
   CheckShape(answer.FinishReasons(), {wide(n)}, results.size(), batched);
   for (size_t row = 0; row < results.size(); ++row) {
     const Ids& first = results[row].hypotheses[0].ids;

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reliability.fuzz_request import Answer, Draft, Request, Tensor, encode
+from reliability.fuzz_request import Answer, Draft, Request, Tensor, encode, is_greedy
 from reliability.truths import Row
 
 VOCABULARY = 1406
@@ -61,6 +61,24 @@ def wrong_prefix_id(draft: Draft, chooser: random.Random) -> tuple[Request, Answ
     changed = Row(row.source, (*_insert(row.prefix, position, wrong), 9))
     request = encode(_change_row(draft, i, changed), chooser)
     return request, _refused(f"TARGET_PREFIX, row {i}: id {wrong} at position {position} ")
+
+
+def bad_draft(draft: Draft, chooser: random.Random) -> tuple[Request, Answer]:
+    """A draft with an id that is none of the vocabulary's, or for a search that is not greedy."""
+    if not draft.model.drafts:
+        return unknown_input(draft, chooser)
+    draft = _with_rows(draft)
+    request = encode(draft, chooser)
+    request.tensors = [tensor for tensor in request.tensors if tensor.name != "DRAFT_IDS"]
+    ids = np.full((len(draft.rows), 2), 9, draft.model.id_type.lower())
+    pattern = "a draft is for a greedy search of one hypothesis"
+    if is_greedy(draft):
+        ids[0, 1] = VOCABULARY
+        pattern = f"id {VOCABULARY} at position 1 "
+    shape = list(ids.shape) if draft.model.batched else [2]
+    request.tensors.append(Tensor("DRAFT_IDS", draft.model.id_type, shape, ids))
+    chooser.shuffle(request.tensors)
+    return request, _refused("DRAFT_IDS, row 0: " + pattern)
 
 
 def long_row(draft: Draft, chooser: random.Random) -> tuple[Request, Answer]:
@@ -249,6 +267,7 @@ def unknown_model(draft: Draft, chooser: random.Random) -> tuple[Request, Answer
 MISTAKES: list[Mistake] = [
     wrong_source_id,
     wrong_prefix_id,
+    bad_draft,
     long_row,
     too_many_rows,
     wrong_option_value,

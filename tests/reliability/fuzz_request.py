@@ -33,13 +33,21 @@ class Served:
     prefix_required: bool = False
     outputs: tuple[str, ...] = ALL_OUTPUTS
     id_type: str = "INT32"
+    drafts: bool = True  # declares DRAFT_IDS
     longest_row: int = 512
     extra_parameter: str = ""  # a name the operator allows
 
 
 SERVED = (
     Served("full"),
-    Served("plain", lengths=False, prefix_required=True, outputs=("OUTPUT_IDS",), longest_row=48),
+    Served(
+        "plain",
+        lengths=False,
+        prefix_required=True,
+        outputs=("OUTPUT_IDS",),
+        drafts=False,
+        longest_row=48,
+    ),
     Served("single", batched=False),
     Served("wide", id_type="INT64", extra_parameter="x-request-id"),
 )
@@ -137,24 +145,50 @@ def encode(draft: Draft, chooser: random.Random) -> Request:
     tensors = _tensors(draft, chooser, "INPUT", sources)
     if draft.model.prefix_required or any(prefixes):
         tensors += _tensors(draft, chooser, "PREFIX", prefixes)
+    has_truths = len(draft.truths) == len(draft.rows)
+    if draft.model.drafts and has_truths and is_greedy(draft) and chooser.random() < 0.5:
+        drafts = [
+            _expected(row, truth, chooser)
+            for row, truth in zip(draft.rows, draft.truths, strict=True)
+        ]
+        tensors += _tensors(draft, chooser, "DRAFT", drafts)
     chooser.shuffle(tensors)
     return Request(draft.model.name, tensors, dict(draft.parameters), draft.outputs)
+
+
+def is_greedy(draft: Draft) -> bool:
+    """Whether the search may have drafts."""
+    options = draft.parameters
+    ones = ("beam_size", "num_hypotheses", "sampling_topk")
+    return (
+        "beam_size" in options
+        and all(str(options.get(name, 1)) == "1" for name in ones)
+        and not options.keys() & {"prefix_bias_beta", "return_alternatives"}
+    )
+
+
+def _expected(row: Row, truth: Truth, chooser: random.Random) -> list[int]:
+    """A draft: the answer, with a mistake somewhere, or none."""
+    answer = list(truth.hypotheses[0][len(row.prefix) :])
+    at = chooser.randint(0, len(answer))
+    return chooser.choice([answer, [*answer[:at], 9, *answer[at + 1 :]], [9] * 400, []])
 
 
 def _tensors(
     draft: Draft, chooser: random.Random, kind: str, rows: Sequence[Sequence[int]]
 ) -> list[Tensor]:
-    name = {"INPUT": "INPUT_IDS", "PREFIX": "TARGET_PREFIX"}[kind]
+    name = {"INPUT": "INPUT_IDS", "PREFIX": "TARGET_PREFIX", "DRAFT": "DRAFT_IDS"}[kind]
     longest = max((len(row) for row in rows), default=0)
-    surplus = chooser.randint(0, 4) if draft.lengths and rows else 0
-    fill = [chooser.choice(_JUNK) if draft.lengths else PAD for _ in rows]
+    lengths = draft.lengths and kind != "DRAFT"
+    surplus = chooser.randint(0, 4) if lengths and rows else 0
+    fill = [chooser.choice(_JUNK) if lengths else PAD for _ in rows]
     matrix = np.empty((len(rows), longest + surplus), draft.model.id_type.lower())
     for i, row in enumerate(rows):
         matrix[i] = [*row, *[fill[i]] * (longest + surplus - len(row))]
     tensors = [Tensor(name, draft.model.id_type, list(matrix.shape), matrix)]
-    if draft.lengths:
-        lengths = np.array([[len(row)] for row in rows], np.int32).reshape(-1, 1)
-        tensors.append(Tensor(f"{kind}_LENGTHS", "INT32", list(lengths.shape), lengths))
+    if lengths:
+        counts = np.array([[len(row)] for row in rows], np.int32).reshape(-1, 1)
+        tensors.append(Tensor(f"{kind}_LENGTHS", "INT32", list(counts.shape), counts))
     if not draft.model.batched:
         for tensor in tensors:
             del tensor.shape[0]

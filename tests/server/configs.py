@@ -36,6 +36,7 @@ def full(
         + batching
         + entry("input", "INPUT_IDS", id_type, "[-1]", RAGGED)
         + entry("input", "TARGET_PREFIX", id_type, "[-1]", RAGGED + " optional: true")
+        + entry("input", "DRAFT_IDS", id_type, "[-1]", RAGGED + " optional: true")
         + entry("input", "INPUT_LENGTHS", "TYPE_INT32", "[1]", "optional: true")
         + entry("input", "PREFIX_LENGTHS", "TYPE_INT32", "[1]", "optional: true")
         + entry("output", "OUTPUT_IDS", id_type, "[-1]")

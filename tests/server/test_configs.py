@@ -36,10 +36,12 @@ def assert_completed(config: Any) -> None:
         "HYPOTHESIS_LENGTHS": [-1],
         "SCORES": [-1],
         "FINISH_REASON": [-1],
+        "DRAFT_TOKENS_KEPT": [1],
     }
     assert {name for name, tensor in inputs.items() if tensor.allow_ragged_batch} == {
         "INPUT_IDS",
         "TARGET_PREFIX",
+        "DRAFT_IDS",
     }
     assert {name for name, tensor in inputs.items() if not tensor.optional} == {"INPUT_IDS"}
     assert config.max_batch_size == 256

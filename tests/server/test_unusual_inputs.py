@@ -31,6 +31,7 @@ def test_a_request_of_no_rows(connection: Connection) -> None:
             "HYPOTHESIS_LENGTHS": (0, 0),
             "SCORES": (0, 0),
             "FINISH_REASON": (0, 0),
+            "DRAFT_TOKENS_KEPT": (0, 1),
         }
 
 

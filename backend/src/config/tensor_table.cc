@@ -28,6 +28,7 @@ const std::vector<TensorRule>& InputRules(bool of_text) {
   static const std::vector<TensorRule> rules = {
       {tensor::kInputIds, kInt32, true, {-1}, true, false},
       {tensor::kTargetPrefix, kInt32, true, {-1}, false, true},
+      {tensor::kDraftIds, kInt32, true, {-1}, false, true},
       {tensor::kInputLengths, kInt32, false, {1}, false, true},
       {tensor::kPrefixLengths, kInt32, false, {1}, false, true, tensor::kTargetPrefix},
   };
@@ -49,6 +50,7 @@ const std::vector<TensorRule>& OutputRules(bool of_text) {
       {tensor::kHypothesisLengths, kInt32, false, {-1}, false, false, tensor::kHypotheses},
       {tensor::kScores, kFloat, false, {-1}},
       {tensor::kFinishReason, kString, false, {-1}},
+      {tensor::kDraftTokensKept, kInt32, false, {1}},
   };
   return of_text ? text_rules : rules;
 }

@@ -12,6 +12,7 @@ namespace ct2triton {
 namespace tensor {
 inline constexpr char kInputIds[] = "INPUT_IDS";
 inline constexpr char kTargetPrefix[] = "TARGET_PREFIX";
+inline constexpr char kDraftIds[] = "DRAFT_IDS";
 inline constexpr char kInputLengths[] = "INPUT_LENGTHS";
 inline constexpr char kPrefixLengths[] = "PREFIX_LENGTHS";
 inline constexpr char kOutputIds[] = "OUTPUT_IDS";
@@ -20,6 +21,7 @@ inline constexpr char kHypotheses[] = "HYPOTHESES";
 inline constexpr char kHypothesisLengths[] = "HYPOTHESIS_LENGTHS";
 inline constexpr char kScores[] = "SCORES";
 inline constexpr char kFinishReason[] = "FINISH_REASON";
+inline constexpr char kDraftTokensKept[] = "DRAFT_TOKENS_KEPT";
 // Of models that take text: named as in Triton's backends for language models.
 inline constexpr char kTextInput[] = "text_input";
 inline constexpr char kSourceLanguage[] = "source_language";

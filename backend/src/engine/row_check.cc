@@ -112,6 +112,31 @@ Ids PrefixWithinLimit(const IdView& prefix, int64_t limit_tokens, const Weights&
   return prefix.Slice(0, std::min(prefix.size(), most)).Copy();
 }
 
+// What decides whether a search is greedy.
+std::string SearchText(const DecodingOptions& options) {
+  std::string text = "beam_size " + std::to_string(options.beam_size) + ", num_hypotheses " +
+                     std::to_string(options.num_hypotheses) + ", sampling_topk " +
+                     std::to_string(options.sampling_topk);
+  if (options.prefix_bias_beta > 0) text += ", prefix_bias_beta above 0";
+  if (options.return_alternatives) text += ", return_alternatives";
+  return text;
+}
+
+// More than that is never tried.
+Ids DraftWithinLimit(const RowInput& row, size_t index, int64_t limit_tokens, const Search& search,
+                     const Weights& weights) {
+  CheckIds(row.draft, tensor::kDraftIds, index, "target", weights.target());
+  if (row.draft.empty()) return {};
+  if (!search.EndsRowsAlone() || search.Draws()) {
+    Refuse(tensor::kDraftIds, index,
+           "a draft is for a greedy search of one hypothesis; this one has " +
+               SearchText(search.options()) +
+               ". Send no draft, or beam_size, num_hypotheses and sampling_topk 1 with the others "
+               "off");
+  }
+  return row.draft.Slice(0, std::min(row.draft.size(), static_cast<size_t>(limit_tokens))).Copy();
+}
+
 void PlanCalls(CheckedRow* row, const Weights& weights) {
   const Search& search = *row->search;
   const bool cpu = weights.device().kind == Device::Kind::kCpu;
@@ -188,6 +213,7 @@ CheckedRow CheckRow(const RowInput& row, size_t index, const std::shared_ptr<con
   const auto complaint = SearchComplaint(*search, checked.limit_tokens, engine);
   if (complaint) RefuseOptions(index, *complaint);
   checked.prefix = PrefixWithinLimit(row.prefix, checked.limit_tokens, weights);
+  checked.draft = DraftWithinLimit(row, index, checked.limit_tokens, *search, weights);
   PlanCalls(&checked, weights);
   return checked;
 }

@@ -32,6 +32,8 @@ enum class Metric : size_t {
   kLoopStepRows,
   kLoopStepTokens,
   kLoopStepSeconds,
+  kLoopDraftTokens,
+  kLoopDraftTokensKept,
   kLoopJoinedRows,
   kEncodes,
   kEncodedRows,

@@ -52,6 +52,7 @@ void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& po
   std::vector<size_t> call_positions, loop_positions;
   for (size_t i = 0; i < rows.size(); ++i) {
     const bool in_loop = loops_ != nullptr && rows[i].in_loop;
+    if (!in_loop) rows[i].draft.clear();  // a call has no use for it
     (in_loop ? loop_positions : call_positions).push_back(positions[i]);
     (in_loop ? of_loops : of_calls).push_back(std::move(rows[i]));
   }

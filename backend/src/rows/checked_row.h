@@ -17,6 +17,7 @@ class Search;  // the engine's: options resolved against a vocabulary
 struct CheckedRow {
   Ids source;
   Ids prefix;                // no longer than the answer may be
+  Ids draft;                 // expected behind the prefix: saves steps of a loop, changes no answer
   int64_t limit_tokens = 0;  // its own decoding limit; the prefix counts
   bool empty = false;        // nothing to translate: never sent to the engine
   bool cut = false;          // the source was cut to max_input_length

@@ -40,7 +40,8 @@ class IdView {
 // One sentence as the client sent it: not yet checked against a model.
 struct RowInput {
   IdView source;
-  IdView prefix;  // empty: none
+  IdView prefix;      // empty: none
+  IdView draft = {};  // what is expected behind the prefix; empty: nothing
 };
 
 }  // namespace ct2triton

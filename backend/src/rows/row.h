@@ -31,6 +31,7 @@ struct Hypothesis {
 struct RowResult {
   std::vector<Hypothesis> hypotheses;  // best first, never empty
   int64_t steps = 0;                   // of the decoder, for forced tokens and the end token too
+  int64_t draft_tokens_kept = 0;       // tokens that took no step of their own
   // A beam search that may run beyond limits was still running at this row's.
   bool reached_limit = false;
 };

@@ -88,6 +88,17 @@ void AppendPadded(const Ids& ids, int64_t width, int64_t pad_id, std::vector<int
   to->insert(to->end(), static_cast<size_t>(width) - ids.size(), pad_id);
 }
 
+// The rows of a tensor that goes with the source, as [b, n] does with [b, m].
+std::vector<IdView> RowsBeside(const IdTensor& tensor, const char* name, int64_t rows,
+                               const std::optional<IdTensor>& row_lengths, const char* lengths_name,
+                               std::optional<int64_t> pad_id) {
+  const RowView view = ViewRows(tensor, name);
+  RequireRows(view.rows, rows, name, tensor.shape);
+  std::optional<std::vector<int64_t>> lengths;
+  if (row_lengths) lengths = ReadLengths(*row_lengths, lengths_name, view, name);
+  return CutRows(tensor, view, lengths, pad_id);
+}
+
 }  // namespace
 
 std::vector<RowInput> SplitRows(const RequestTensors& tensors, std::optional<int64_t> pad_id) {
@@ -99,19 +110,18 @@ std::vector<RowInput> SplitRows(const RequestTensors& tensors, std::optional<int
   const auto sources = CutRows(tensors.input_ids, input, lengths, pad_id);
   std::vector<RowInput> rows(sources.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i].source = sources[i];
-  if (!tensors.target_prefix) {
-    if (tensors.prefix_lengths) Refuse("PREFIX_LENGTHS is given without TARGET_PREFIX");
-    return rows;
+  if (tensors.draft_ids) {
+    const auto drafts = RowsBeside(*tensors.draft_ids, tensor::kDraftIds, input.rows, std::nullopt,
+                                   nullptr, pad_id);
+    for (size_t i = 0; i < rows.size(); ++i) rows[i].draft = drafts[i];
   }
-  const RowView prefix = ViewRows(*tensors.target_prefix, tensor::kTargetPrefix);
-  RequireRows(prefix.rows, input.rows, tensor::kTargetPrefix, tensors.target_prefix->shape);
-  std::optional<std::vector<int64_t>> prefix_lengths;
-  if (tensors.prefix_lengths) {
-    prefix_lengths =
-        ReadLengths(*tensors.prefix_lengths, tensor::kPrefixLengths, prefix, tensor::kTargetPrefix);
+  if (tensors.target_prefix) {
+    const auto prefixes = RowsBeside(*tensors.target_prefix, tensor::kTargetPrefix, input.rows,
+                                     tensors.prefix_lengths, tensor::kPrefixLengths, pad_id);
+    for (size_t i = 0; i < rows.size(); ++i) rows[i].prefix = prefixes[i];
+  } else if (tensors.prefix_lengths) {
+    Refuse("PREFIX_LENGTHS is given without TARGET_PREFIX");
   }
-  const auto prefixes = CutRows(*tensors.target_prefix, prefix, prefix_lengths, pad_id);
-  for (size_t i = 0; i < rows.size(); ++i) rows[i].prefix = prefixes[i];
   return rows;
 }
 
@@ -141,6 +151,12 @@ Matrix<int64_t> AnswerTensors::OutputLengths() const {
   for (const auto& row : rows_) {
     matrix.values.push_back(static_cast<int64_t>(row.hypotheses.front().ids.size()));
   }
+  return matrix;
+}
+
+Matrix<int64_t> AnswerTensors::DraftTokensKept() const {
+  Matrix<int64_t> matrix{Shape({1}), {}};
+  for (const auto& row : rows_) matrix.values.push_back(row.draft_tokens_kept);
   return matrix;
 }
 

@@ -27,6 +27,7 @@ struct RequestTensors {
   std::optional<IdTensor> target_prefix;   // [k] or [b, k]; k = 0: no prefix
   std::optional<IdTensor> input_lengths;   // [b] or [b, 1]: true lengths of the rows
   std::optional<IdTensor> prefix_lengths;  // [b] or [b, 1]
+  std::optional<IdTensor> draft_ids = {};  // [d] or [b, d]; d = 0: no draft
 };
 
 // Cuts a request's tensors into its rows, which are views: `tensors` must outlive them.
@@ -55,6 +56,7 @@ class AnswerTensors {
   Matrix<int64_t> HypothesisLengths() const;  // [b, n]; 0 where a row has fewer hypotheses
   Matrix<float> Scores() const;               // [b, n]; -inf where a row has fewer hypotheses
   Matrix<std::string> FinishReasons() const;  // [b, n]; "" where a row has fewer hypotheses
+  Matrix<int64_t> DraftTokensKept() const;    // [b, 1]
 
  private:
   std::vector<int64_t> Shape(std::vector<int64_t> per_row) const;

@@ -25,6 +25,8 @@ void WriteOutput(const TensorSpec& spec, const AnswerTensors& answer, Response* 
     WriteTensor(spec, answer.Scores(), response);
   } else if (spec.name == tensor::kFinishReason) {
     WriteTensor(spec, answer.FinishReasons(), response);
+  } else if (spec.name == tensor::kDraftTokensKept) {
+    WriteTensor(spec, answer.DraftTokensKept(), response);
   } else {
     throw Error(ErrorCode::kInternal, "output " + spec.name + " is declared but not known");
   }

@@ -31,6 +31,8 @@ RequestTensors ReadTensors(const RequestHandle& request, const ModelConfig& conf
       has_input_ids = true;
     } else if (input.name == tensor::kTargetPrefix) {
       tensors.target_prefix = ReadIds(input);
+    } else if (input.name == tensor::kDraftIds) {
+      tensors.draft_ids = ReadIds(input);
     } else if (input.name == tensor::kInputLengths) {
       tensors.input_lengths = ReadIds(input);
     } else if (input.name == tensor::kPrefixLengths) {

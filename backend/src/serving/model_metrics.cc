@@ -186,6 +186,8 @@ void ModelMetrics::ReadStates() noexcept {
   cells_.Set(M::kLoopStepRows, loops.step_rows);
   cells_.Set(M::kLoopStepTokens, loops.step_tokens);
   cells_.Set(M::kLoopStepSeconds, loops.step_ns);
+  cells_.Set(M::kLoopDraftTokens, loops.draft_tokens);
+  cells_.Set(M::kLoopDraftTokensKept, loops.draft_tokens_kept);
   cells_.Set(M::kLoopJoinedRows, loops.joined_rows);
   cells_.Set(M::kEncodes, loops.encodes);
   cells_.Set(M::kEncodedRows, loops.encoded_rows);

@@ -56,6 +56,7 @@ class _Call:
     start_clock: Callable[[], Deadline]
     supersede: str | None = None
     prefix_ids: tuple[int, ...] = ()
+    draft_ids: tuple[int, ...] = ()
 
 
 class TranslationClient:
@@ -178,6 +179,7 @@ class TranslationClient:
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         prefix_ids: Sequence[int] = ...,
+        draft_ids: Sequence[int] = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
 
@@ -191,6 +193,7 @@ class TranslationClient:
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         prefix_ids: Sequence[int] = ...,
+        draft_ids: Sequence[int] = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...
 
@@ -203,6 +206,7 @@ class TranslationClient:
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = None,
         prefix_ids: Sequence[int] = (),
+        draft_ids: Sequence[int] = (),
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
         """Translates a sentence, or many, into one or more languages.
@@ -223,6 +227,10 @@ class TranslationClient:
             prefix_ids: Ids of an answer's start, such as the first of `Translation.ids` of an
                 earlier call, for one sentence in one language. The answer goes on from them; with
                 the option `prefix_bias_beta` it only leans towards them. It contains them.
+            draft_ids: Ids that the answer is expected to have behind `prefix_ids`, such as
+                `Translation.ids` of an earlier version, for one sentence in one language. They
+                change no answer: those that are right save steps on a server that decodes in
+                loops. Greedy searches only (`beam_size=1`).
             **options: Decoding options, such as `beam_size=4` (docs/parameters.md).
 
         Returns:
@@ -237,10 +245,11 @@ class TranslationClient:
             raise InvalidCallError("supersede is a key for one sentence; text is a sequence")
         deadline = self._deadline(timeout_s)
         call = self._call(source, targets, options, lambda: deadline, supersede)
-        if len(prefix_ids):
+        if len(prefix_ids) or len(draft_ids):
             if not isinstance(text, str) or len(call.targets) > 1:
-                raise InvalidCallError("prefix_ids are for one sentence in one language")
-            call = replace(call, prefix_ids=tuple(prefix_ids))
+                name = "prefix_ids" if len(prefix_ids) else "draft_ids"
+                raise InvalidCallError(f"{name} are for one sentence in one language")
+            call = replace(call, prefix_ids=tuple(prefix_ids), draft_ids=tuple(draft_ids))
         if any(map(str.strip, [text] if isinstance(text, str) else text)):
             await self._model_tensors(deadline)  # once, before many sentences need them
 
@@ -345,7 +354,11 @@ class TranslationClient:
         call: _Call,
     ) -> Translation:
         """Translates one sentence into one language: one request, one row."""
-        from ct2_triton.client.requests import build_request, read_response
+        from ct2_triton.client.requests import (
+            build_request,
+            read_draft_tokens_kept,
+            read_response,
+        )
 
         source, wanted = _code(call.source), _code(target)
         if encoded.is_empty:
@@ -358,7 +371,7 @@ class TranslationClient:
         async def send(deadline: Deadline) -> service_pb2.ModelInferResponse:
             tensors = await self._model_tensors(deadline)
             left_s = deadline.remaining_s()
-            request = build_request(tensors, row, prefix, call.options, left_s, key)
+            request = build_request(tensors, row, prefix, call.options, left_s, key, call.draft_ids)
             return await link.connection.infer(request, deadline)
 
         link = self._connect()
@@ -368,7 +381,8 @@ class TranslationClient:
             response = await send(call.start_clock())  # sent again, it might end a newer one
         echoed = self.tokenizer.rules.prefix_length(target)
         hypotheses = read_response(response, echoed, self.tokenizer.decode)
-        return Translation(text, source, wanted, hypotheses, encoded.unknown_tokens)
+        kept = read_draft_tokens_kept(response)
+        return Translation(text, source, wanted, hypotheses, encoded.unknown_tokens, kept)
 
     async def _model_tensors(self, deadline: Deadline) -> ModelTensors:
         """Asks the server for the model's tensors, until it has said it once."""

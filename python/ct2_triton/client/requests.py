@@ -9,7 +9,7 @@ slowest row is. The price is one gRPC message for each row, a fraction of a mill
 one HTTP/2 connection.
 
 For the same reason every request of a model sends the same set of inputs: TARGET_PREFIX always,
-of length 0 where there is nothing to force.
+of length 0 where there is nothing to force, and DRAFT_IDS where the model takes it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
     OptionValue = bool | int | float | str | Sequence[Any]
 
-INPUT_IDS, TARGET_PREFIX = "INPUT_IDS", "TARGET_PREFIX"
+INPUT_IDS, TARGET_PREFIX, DRAFT_IDS = "INPUT_IDS", "TARGET_PREFIX", "DRAFT_IDS"
 OUTPUT_IDS, SCORES, FINISH_REASON = "OUTPUT_IDS", "SCORES", "FINISH_REASON"
 HYPOTHESES, HYPOTHESIS_LENGTHS = "HYPOTHESES", "HYPOTHESIS_LENGTHS"
+DRAFT_TOKENS_KEPT = "DRAFT_TOKENS_KEPT"
 
 _INTEGERS = {
     f"{sign}INT{bits}": np.dtype(f"<{kind}{bits // 8}")
@@ -76,7 +77,7 @@ class ModelTensors:
         outputs = frozenset(tensor.name for tensor in metadata.outputs)
         inputs = {
             name: _INTEGERS[declared[name].datatype]
-            for name in (INPUT_IDS, TARGET_PREFIX)
+            for name in (INPUT_IDS, TARGET_PREFIX, DRAFT_IDS)
             if name in declared and declared[name].datatype in _INTEGERS
         }
         if INPUT_IDS not in inputs or OUTPUT_IDS not in outputs:
@@ -95,6 +96,7 @@ def build_request(
     options: Mapping[str, OptionValue],
     timeout_s: float | None = None,
     supersede_key: str | None = None,
+    draft: Sequence[int] = (),
 ) -> service_pb2.ModelInferRequest:
     """Builds the ModelInferRequest of one row.
 
@@ -105,6 +107,7 @@ def build_request(
         options: Decoding options by name. Lists travel as JSON strings.
         timeout_s: Time the caller has, told to Triton's scheduler as well; None for no limit.
         supersede_key: Ends the older requests of this model with the same key; None for none.
+        draft: Target ids that are expected behind `prefix`; a model that takes none gets none.
 
     Returns:
         The protobuf message.
@@ -118,11 +121,13 @@ def build_request(
             f"model {tensors.model!r} declares no {TARGET_PREFIX}, so no target language can be "
             "chosen; the tokenizer does not belong to this model, or its config is incomplete"
         )
-    for name, row in ((INPUT_IDS, input_ids), (TARGET_PREFIX, prefix)):
+    for name, row in ((INPUT_IDS, input_ids), (TARGET_PREFIX, prefix), (DRAFT_IDS, draft)):
         if name in tensors.inputs:
             _add_row(request, tensors, name, row)
     for name in _wanted_outputs(tensors, options):
         request.outputs.add(name=name)
+    if len(draft) and DRAFT_IDS in tensors.inputs and DRAFT_TOKENS_KEPT in tensors.outputs:
+        request.outputs.add(name=DRAFT_TOKENS_KEPT)
     for name, value in options.items():
         _set_parameter(request, name, value)
     if supersede_key is not None:
@@ -166,6 +171,19 @@ def read_response(
             )
         )
     return tuple(hypotheses)
+
+
+def read_draft_tokens_kept(response: service_pb2.ModelInferResponse) -> int | None:
+    """Reads how many tokens of the request's draft took no step of their own.
+
+    Args:
+        response: The ModelInferResponse to a request of one row.
+
+    Returns:
+        The count; None where it was not asked for.
+    """
+    kept = _tensor(InferResult(response), DRAFT_TOKENS_KEPT)
+    return None if kept is None else int(kept.reshape(-1)[0])
 
 
 def _add_row(

@@ -36,6 +36,8 @@ class Translation:
         hypotheses: The answers, best first; at least one.
         unknown_tokens: How many tokens of the sentence the model's vocabulary does not have. The
             model sees a placeholder for each, so the words there are lost or guessed.
+        draft_tokens_kept: How many tokens of `draft_ids` took no step of their own on the server;
+            None without a draft, or where the model takes none.
     """
 
     source_text: str
@@ -43,6 +45,7 @@ class Translation:
     target: str | None
     hypotheses: tuple[Hypothesis, ...]
     unknown_tokens: int = 0
+    draft_tokens_kept: int | None = None
 
     @property
     def text(self) -> str:

@@ -95,6 +95,7 @@ class SyncTranslationClient:
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         prefix_ids: Sequence[int] = ...,
+        draft_ids: Sequence[int] = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
 
@@ -108,6 +109,7 @@ class SyncTranslationClient:
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         prefix_ids: Sequence[int] = ...,
+        draft_ids: Sequence[int] = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...
 
@@ -120,6 +122,7 @@ class SyncTranslationClient:
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = None,
         prefix_ids: Sequence[int] = (),
+        draft_ids: Sequence[int] = (),
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
         """Translates as `TranslationClient.translate` does, with the same arguments.
@@ -133,6 +136,7 @@ class SyncTranslationClient:
             timeout_s=timeout_s,
             supersede=supersede,
             prefix_ids=prefix_ids,
+            draft_ids=draft_ids,
             **options,
         )
         return self._run(call)

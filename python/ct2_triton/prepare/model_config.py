@@ -26,6 +26,7 @@ _OUTPUTS = (
     Tensor("FINISH_REASON", "TYPE_STRING"),
     Tensor("HYPOTHESES", "TYPE_INT32", (-1, -1)),
     Tensor("HYPOTHESIS_LENGTHS", "TYPE_INT32"),
+    Tensor("DRAFT_TOKENS_KEPT", "TYPE_INT32", (1,)),
 )
 
 
@@ -64,6 +65,7 @@ def build_config(
             # Required where every request has one: Triton does not batch requests that differ in
             # the inputs they send.
             Tensor("TARGET_PREFIX", "TYPE_INT32", ragged=True, optional=not _has_prefix(rules)),
+            Tensor("DRAFT_IDS", "TYPE_INT32", ragged=True, optional=True),
         ),
         outputs=text_config.OUTPUTS if takes_text else _OUTPUTS,
         parameters=_parameters(

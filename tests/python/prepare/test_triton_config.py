@@ -91,6 +91,7 @@ def test_the_backend_accepts_what_is_written(prepared: Prepared, family: str) ->
         "FINISH_REASON",
         "HYPOTHESES",
         "HYPOTHESIS_LENGTHS",
+        "DRAFT_TOKENS_KEPT",
     }
 
 
@@ -103,8 +104,9 @@ def test_a_prefix_is_required_where_every_request_has_one(
 ) -> None:
     """Triton does not batch requests that differ in the set of inputs they send."""
     inputs = {entry.name: entry for entry in config_of(prepared(family)).input}
-    assert list(inputs) == ["INPUT_IDS", "TARGET_PREFIX"]
+    assert list(inputs) == ["INPUT_IDS", "TARGET_PREFIX", "DRAFT_IDS"]
     assert inputs["TARGET_PREFIX"].optional == optional
+    assert inputs["DRAFT_IDS"].optional
     assert all(entry.allow_ragged_batch for entry in inputs.values())
 
 

@@ -97,6 +97,11 @@ def test_options(variables: dict[str, Any], client: SyncTranslationClient) -> No
     ]
 
 
+def test_a_draft(variables: dict[str, Any]) -> None:
+    assert variables["again"].as_numpy("OUTPUT_IDS")[0].tolist() == variables["older"].tolist()
+    assert 0 < variables["kept"] <= len(variables["draft"])
+
+
 def test_errors(variables: dict[str, Any]) -> None:
     status, message = variables["refusal"]
     said = re.search(r'`refusal` is now `\("(.*?)", \'(.*?)\'\)`', TEXT, flags=re.DOTALL)
@@ -127,5 +132,5 @@ def test_the_fields_of_languages_json_are_named(prepared: Prepared) -> None:
 def test_every_tensor_is_in_the_table(prepared: Prepared) -> None:
     config = prepared("nllb").config_file.read_text(encoding="utf-8")
     tensors = re.findall(r'^  name: "([A-Z_]+)"', config, flags=re.MULTILINE)
-    assert len(tensors) == 8
+    assert len(tensors) == 10
     assert [name for name in tensors if not re.search(rf"^\| .*`{name}`", TEXT, re.MULTILINE)] == []

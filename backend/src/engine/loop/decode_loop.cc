@@ -75,7 +75,10 @@ void DecodeLoop::Step(LoopListener* listener) {
     OfLibrary([&] { Choose(choosing, step_.Run(feed)); });
     ++counters_.steps;
   }
-  for (const StepRow& row : feed) counters_.step_tokens += row.count;
+  for (const StepRow& row : feed) {
+    counters_.step_tokens += row.count;
+    counters_.draft_tokens += row.outputs > 1 ? row.outputs - 1 : 0;
+  }
   counters_.step_rows += feed.size();
   Accept(listener);
   counters_.step_ns += SteadyNow_ns() - start_ns;
@@ -126,7 +129,7 @@ void DecodeLoop::Choose(const std::vector<Choosing>& rows, const float* hidden) 
 void DecodeLoop::ChooseAmong(const std::vector<Choosing>& rows, const float* hidden,
                              const Linear& projection) {
   std::vector<const GreedySearch*> searches;
-  for (const Choosing& row : rows) searches.insert(searches.end(), row.count, row.row->greedy());
+  for (const Choosing& row : rows) row.row->AddSearches(&searches);
   if (searches.empty()) return;
   const auto found = chooser_.Choose(searches, hidden, projection);
   const Chooser::Found* next = found.data();
@@ -138,7 +141,7 @@ void DecodeLoop::ChooseAmong(const std::vector<Choosing>& rows, const float* hid
 
 // Takes no memory, and so cannot fail.
 void DecodeLoop::Accept(LoopListener* listener) noexcept {
-  for (const auto& row : rows_) row->Accept(listener);
+  for (const auto& row : rows_) counters_.draft_tokens_kept += row->Accept(listener);
   const auto ended =
       std::remove_if(rows_.begin(), rows_.end(), [](const auto& row) { return row->ended(); });
   rows_.erase(ended, rows_.end());

@@ -142,7 +142,7 @@ void DecoderStep::AttendToSource(size_t index, const std::vector<StepRow>& rows)
   }
 }
 
-// Only the last token of a row decides about its next one.
+// Only a row's last tokens decide about what is next: one, and those of a draft.
 const float* DecoderStep::Output(const std::vector<StepRow>& rows) {
   const size_t width = model_.width();
   const float* last = hidden_.data();
@@ -150,9 +150,8 @@ const float* DecoderStep::Output(const std::vector<StepRow>& rows) {
   size_t wanted = 0;
   for (const StepRow& row : rows) {
     last += row.count * width;
-    if (!row.wants_output) continue;
-    std::copy(last - width, last, out + wanted * width);
-    ++wanted;
+    std::copy(last - row.outputs * width, last, out + wanted * width);
+    wanted += row.outputs;
   }
   if (wanted == 0) return out;
   if (model_.output_norm() != nullptr) model_.output_norm()->Apply(out, wanted, out);

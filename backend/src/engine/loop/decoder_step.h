@@ -19,7 +19,7 @@ struct StepRow {
   float* cache;              // [layers, capacity, keys and values]
   size_t capacity;           // tokens; at least position + count
   const Encoding* encoding;  // of its source
-  bool wants_output;         // false: more forced tokens follow, so that nothing is chosen yet
+  size_t outputs;            // of the last tokens; 0: more forced ones follow, none is chosen yet
   // Where in the cache each token of the row lies, those to be run now too; null: in order.
   const int32_t* slots = nullptr;
 };
@@ -32,8 +32,8 @@ class DecoderStep {
   explicit DecoderStep(const DecoderModel& model) : model_(model) {}
 
   // Writes the tokens' keys and values into the caches, from `position` on, and nothing else of the
-  // rows: a step that failed can be run again. Returns what the projection takes, [rows that want
-  // output, width], in their order; valid until the next call. Throws what the layers throw.
+  // rows: a step that failed can be run again. Returns what the projection takes, [outputs of all
+  // rows, width], in their order; valid until the next call. Throws what the layers throw.
   const float* Run(const std::vector<StepRow>& rows);
 
  private:

@@ -42,4 +42,14 @@ void GreedySearch::Accept(const Choice& choice) noexcept {
   score_ += choice.log_probability;
 }
 
+GreedySearch GreedySearch::After(const Outputs& outputs) const {
+  GreedySearch search = *this;
+  search.outputs_.insert(search.outputs_.end(), outputs.begin(), outputs.end());
+  return search;
+}
+
+void GreedySearch::TakeScore(const GreedySearch& before, const Choice& choice) noexcept {
+  score_ = before.score_ + choice.log_probability;
+}
+
 }  // namespace ct2triton

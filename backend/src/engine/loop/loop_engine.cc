@@ -39,6 +39,8 @@ LoopCounters& LoopCounters::operator+=(const LoopCounters& other) {
   step_rows += other.step_rows;
   step_tokens += other.step_tokens;
   step_ns += other.step_ns;
+  draft_tokens += other.draft_tokens;
+  draft_tokens_kept += other.draft_tokens_kept;
   joined_rows += other.joined_rows;
   return *this;
 }
@@ -53,6 +55,8 @@ LoopCounters& LoopCounters::operator-=(const LoopCounters& other) {
   step_rows -= other.step_rows;
   step_tokens -= other.step_tokens;
   step_ns -= other.step_ns;
+  draft_tokens -= other.draft_tokens;
+  draft_tokens_kept -= other.draft_tokens_kept;
   joined_rows -= other.joined_rows;
   return *this;
 }

@@ -42,7 +42,9 @@ struct LoopCounters {
   uint64_t step_rows = 0;    // sum over the steps of the rows that took part; each beam counts
   uint64_t step_tokens = 0;  // tokens fed, forced ones included
   uint64_t step_ns = 0;
-  uint64_t joined_rows = 0;  // that were admitted while others ran
+  uint64_t draft_tokens = 0;       // of these, tokens of drafts
+  uint64_t draft_tokens_kept = 0;  // that took no step of their own
+  uint64_t joined_rows = 0;        // that were admitted while others ran
 
   LoopCounters& operator+=(const LoopCounters& other);
   LoopCounters& operator-=(const LoopCounters& other);

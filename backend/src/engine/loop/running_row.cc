@@ -36,11 +36,21 @@ Outputs Forced(const Ids& first_ids, const SearchRules& rules, size_t limit) {
   return forced;
 }
 
+Draft DraftOf(const CheckedRow& row, const SearchRules& rules, const Weights& weights) {
+  Outputs outputs;
+  for (const int64_t id : row.draft) outputs.push_back(rules.Output(ByName(id, weights.target())));
+  return Draft(std::move(outputs));
+}
+
 }  // namespace
 
 RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& model,
                        const std::shared_ptr<const SearchRules>& rules, CachePool* pool)
-    : name_(name), row_(row), model_(model), rules_(rules), search_(GreedySearch(rules, {}, 0)) {
+    : name_(name),
+      row_(row),
+      model_(model),
+      rules_(rules),
+      search_(DraftedSearch({rules, {}, 0}, {})) {
   const Ids first_ids = FirstIds(row, model.weights());
   const auto limit = static_cast<size_t>(row.limit_tokens);
   const Outputs forced = Forced(first_ids, *rules, limit);
@@ -69,7 +79,8 @@ void RunningRow::MakeSearch(const Outputs& forced, size_t limit) {
     search_ = std::make_unique<SeveralDraws>(rules_, settings.hypotheses, forced, limit, sampler,
                                              model_.kernels());
   } else {
-    search_.emplace<GreedySearch>(rules_, forced, limit, sampler);
+    search_.emplace<DraftedSearch>(GreedySearch(rules_, forced, limit, sampler),
+                                   DraftOf(row_, *rules_, model_.weights()));
   }
 }
 
@@ -97,17 +108,36 @@ size_t RunningRow::AddTo(std::vector<StepRow>* feed) {
   if (has_chosen_ && greedy() == nullptr) {
     feeding_ = 1;
     for (size_t i = 0; i < feed_.size(); ++i) {
-      feed->push_back({&feed_[i], 1, position_, cache_.data(), capacity_, encoding_.get(), true,
+      feed->push_back({&feed_[i], 1, position_, cache_.data(), capacity_, encoding_.get(), 1,
                        beams()->slots(i)});
     }
     return feed_.size();
   }
   const size_t left = feed_.size() - fed_;
   feeding_ = std::min(left, kForcedTokensPerStep);
-  const bool last = feeding_ == left;
-  feed->push_back(
-      {feed_.data() + fed_, feeding_, position_, cache_.data(), capacity_, encoding_.get(), last});
-  return last ? 1 : 0;
+  const auto next = feed_.begin() + static_cast<std::ptrdiff_t>(fed_);
+  tokens_.assign(next, next + static_cast<std::ptrdiff_t>(feeding_));
+  size_t outputs = 0;
+  if (feeding_ == left) outputs = 1 + AddDraft();
+  feed->push_back({tokens_.data(), tokens_.size(), position_, cache_.data(), capacity_,
+                   encoding_.get(), outputs});
+  return outputs;
+}
+
+// Returns how many tokens of it.
+size_t RunningRow::AddDraft() {
+  if (greedy() == nullptr) return 0;
+  const Outputs& tried = greedy()->Try(capacity_ - position_ - feeding_);
+  for (const int32_t output : tried) tokens_.push_back(static_cast<int32_t>(rules_->Id(output)));
+  return tried.size();
+}
+
+void RunningRow::AddSearches(std::vector<const GreedySearch*>* searches) const {
+  if (const auto* search = std::get_if<DraftedSearch>(&search_)) {
+    search->AddSearches(searches);
+  } else {
+    searches->insert(searches->end(), beams()->beams(), nullptr);
+  }
 }
 
 int64_t RunningRow::AnswerId(int32_t output) const {
@@ -116,22 +146,24 @@ int64_t RunningRow::AnswerId(int32_t output) const {
 
 void RunningRow::Choose(const Chooser::Found* found, size_t outputs) {
   next_result_.reset();
-  if (greedy() != nullptr) return ChooseGreedily(found->choice);
+  if (greedy() != nullptr) return ChooseGreedily(found);
   std::vector<float*> logits;
   for (size_t i = 0; i < beams()->beams(); ++i) logits.push_back(found[i].logits);
   beams()->Choose(logits, outputs, model_.log_softmax());
   if (beams()->Ends()) next_result_ = ResultOf(beams()->Results(), beams()->length() + 1);
 }
 
-void RunningRow::ChooseGreedily(const Choice& choice) {
-  choice_ = choice;
-  if (!greedy()->EndsWith(choice)) return;
+void RunningRow::ChooseGreedily(const Chooser::Found* found) {
+  greedy()->Choose(found);
+  if (!greedy()->Ends()) return;
+  const auto& chosen = greedy()->chosen();
   Ids answer = answer_;
-  answer.push_back(AnswerId(choice.output));
+  for (const Choice& choice : chosen) answer.push_back(AnswerId(choice.output));
   next_result_.emplace();
   next_result_->steps = static_cast<int64_t>(answer.size());
+  next_result_->draft_tokens_kept = kept_ + static_cast<int64_t>(chosen.size()) - 1;
   next_result_->hypotheses.push_back(FinishHypothesis(row_, std::move(answer)));
-  next_result_->hypotheses.back().score = greedy()->ScoreWith(choice);
+  next_result_->hypotheses.back().score = greedy()->Score();
 }
 
 RowResult RunningRow::ResultOf(const std::vector<WideSearch::Hypothesis>& hypotheses,
@@ -147,35 +179,45 @@ RowResult RunningRow::ResultOf(const std::vector<WideSearch::Hypothesis>& hypoth
   return result;
 }
 
-void RunningRow::Accept(LoopListener* listener) noexcept {
+size_t RunningRow::Accept(LoopListener* listener) noexcept {
+  size_t kept = 0;
   if (!ended()) {
-    if (feeding_ == 0) return;
+    if (feeding_ == 0) return 0;
     position_ += feeding_;
     fed_ += feeding_;
-    if (!has_chosen_ && fed_ < feed_.size()) return Skip();
-    AcceptChoice();
-    result_ = std::move(next_result_);
     feeding_ = 0;
+    if (!has_chosen_ && fed_ < feed_.size()) return 0;
+    kept = AcceptChoice();
+    result_ = std::move(next_result_);
   }
   ReportGrowth(listener);
   if (ended()) listener->RowEnded(name_, std::move(*result_));
+  return kept;
 }
 
 // feed_ and answer_ have room.
-void RunningRow::AcceptChoice() noexcept {
+size_t RunningRow::AcceptChoice() noexcept {
   has_chosen_ = true;
   fed_ = 0;
-  if (auto* search = std::get_if<GreedySearch>(&search_)) {
-    search->Accept(choice_);
-    answer_.push_back(AnswerId(choice_.output));
-    feed_.assign(1, static_cast<int32_t>(rules_->Id(choice_.output)));
-    return;
-  }
+  if (greedy() != nullptr) return AcceptGreedy();
   beams()->Accept();
   feed_.clear();
   for (size_t i = 0; i < beams()->beams(); ++i) {
     feed_.push_back(static_cast<int32_t>(rules_->Id(beams()->last(i))));
   }
+  return 0;
+}
+
+// Those of the draft that were right are in the cache; what lies behind them is written again.
+size_t RunningRow::AcceptGreedy() noexcept {
+  greedy()->Accept();
+  const auto& chosen = greedy()->chosen();
+  for (const Choice& choice : chosen) answer_.push_back(AnswerId(choice.output));
+  feed_.assign(1, static_cast<int32_t>(rules_->Id(chosen.back().output)));
+  const size_t kept = chosen.size() - 1;
+  position_ += kept;
+  kept_ += static_cast<int64_t>(kept);
+  return kept;
 }
 
 void RunningRow::ReportGrowth(LoopListener* listener) noexcept {

@@ -12,7 +12,7 @@
 #include "engine/loop/chooser.h"
 #include "engine/loop/decoder_model.h"
 #include "engine/loop/decoder_step.h"
-#include "engine/loop/greedy.h"
+#include "engine/loop/drafted_search.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
@@ -46,26 +46,31 @@ class RunningRow {
   // It takes no part in this step.
   void Skip() noexcept { feeding_ = 0; }
   // Adds the tokens that it brings into the next step. Returns how many of what the step gives it
-  // will choose from: one of a greedy row, one of each beam, none while forced tokens follow.
+  // will choose from: one of a greedy row and of each token of its draft, one of each beam, none
+  // while forced tokens follow.
   size_t AddTo(std::vector<StepRow>* feed);
-  // null: beams choose by themselves.
-  const GreedySearch* greedy() const { return std::get_if<GreedySearch>(&search_); }
+  // Adds the search of each of these; null: beams choose by themselves.
+  void AddSearches(std::vector<const GreedySearch*>* searches) const;
   bool mapped() const { return rules_->map() != nullptr; }
   // found: what the step gave, one for each that AddTo counted; outputs: of the projection.
   void Choose(const Chooser::Found* found, size_t outputs);
-  // What the step did becomes true, and is reported; nothing of a row that took no part.
-  void Accept(LoopListener* listener) noexcept;
+  // What the step did becomes true, and is reported; nothing of a row that took no part. Returns
+  // how many of its tokens were of a draft.
+  size_t Accept(LoopListener* listener) noexcept;
 
  private:
-  using Search = std::variant<GreedySearch, std::unique_ptr<WideSearch>>;
+  using Search = std::variant<DraftedSearch, std::unique_ptr<WideSearch>>;
 
+  DraftedSearch* greedy() { return std::get_if<DraftedSearch>(&search_); }
   WideSearch* beams() const;
   void MakeSearch(const Outputs& forced, size_t limit);
   void EndForced(const Outputs& forced);
-  void ChooseGreedily(const Choice& choice);
+  size_t AddDraft();
+  void ChooseGreedily(const Chooser::Found* found);
   RowResult ResultOf(const std::vector<WideSearch::Hypothesis>& hypotheses, size_t steps) const;
   int64_t AnswerId(int32_t output) const;
-  void AcceptChoice() noexcept;
+  size_t AcceptChoice() noexcept;
+  size_t AcceptGreedy() noexcept;
   void ReportGrowth(LoopListener* listener) noexcept;
 
   const LoopRow name_;
@@ -73,18 +78,19 @@ class RunningRow {
   const DecoderModel& model_;
   const std::shared_ptr<const SearchRules> rules_;
   Search search_;
+  int64_t kept_ = 0;           // tokens of the draft, so far
   Ids answer_;                 // of a greedy row, so far; has room for all that may come
   size_t reported_ = 0;        // ids of the answer
   std::vector<int32_t> feed_;  // ids of tokens that are not in the cache yet: the forced ones, then
                                // the last one of each beam
-  size_t fed_ = 0;             // of the forced ones, so many are in the cache by now
-  size_t feeding_ = 0;         // so many more will be after this step; 0: it takes no part
+  std::vector<int32_t> tokens_;  // of this step: of these, and behind them of the draft
+  size_t fed_ = 0;               // of the forced ones, so many are in the cache by now
+  size_t feeding_ = 0;           // so many more will be after this step; 0: it takes no part
   bool has_chosen_ = false;
   size_t position_ = 0;  // tokens in the cache
   size_t capacity_ = 0;  // tokens that fit
   CacheBlock cache_;
   std::shared_ptr<const Encoding> encoding_;
-  Choice choice_;                         // of a greedy row, at this step
   std::optional<RowResult> next_result_;  // it ends with this step
   std::optional<RowResult> result_;
 };

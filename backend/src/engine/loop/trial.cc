@@ -174,7 +174,7 @@ void Trial::Step(size_t step) {
     const int32_t* next =
         joins ? row.forced.data() : row.chosen.data() + (row.fed - row.forced.size());
     const size_t count = joins ? row.forced.size() : 1;
-    feed.push_back({next, count, row.fed, row.cache.data(), tokens, row.encoding.get(), true});
+    feed.push_back({next, count, row.fed, row.cache.data(), tokens, row.encoding.get(), 1});
     fed.push_back(&row);
   }
   if (feed.empty()) return;
