@@ -232,7 +232,7 @@ def _marian(
     folder: Path, options: TinyOptions, target_lang: str, target_tokens: tuple[str, ...]
 ) -> Checkpoint:
     """Two SentencePiece models, one `vocab.json` whose last entry is `<pad>`."""
-    from transformers import MarianConfig, MarianMTModel, MarianTokenizer
+    from transformers import MarianTokenizer
 
     source = train_pieces(folder, options, "source", model_type="unigram", bos_id=-1)
     target = train_pieces(folder, options, "target", bos_id=-1)
@@ -244,9 +244,39 @@ def _marian(
     tokenizer = MarianTokenizer(
         str(files[0]), str(files[1]), str(vocab_file), source_lang="en", target_lang=target_lang
     )
-    pad = vocabulary["<pad>"]
+    return Checkpoint(_marian_model(len(vocabulary), options), [tokenizer])
+
+
+def make_marian_two(folder: Path, options: TinyOptions) -> Checkpoint:
+    """Marian with a vocabulary for each side, each with a last `<pad>`, from English to German."""
+    from transformers import MarianTokenizer
+
+    source = train_pieces(folder, options, "source", model_type="unigram", bos_id=-1)
+    target = train_pieces(folder, options, "target", bos_id=-1)
+    sides = [_piece_names(pieces, ["</s>", "<unk>"]) for pieces in (source, target)]
+    for side in sides:
+        side["<pad>"] = len(side)
+    files = [_write_json(folder / name, side) for name, side in zip(_TWO_FILES, sides, strict=True)]
+    tokenizer = MarianTokenizer(
+        str(source.rename(folder / "source.spm")),
+        str(target.rename(folder / "target.spm")),
+        str(files[0]),
+        target_vocab_file=str(files[1]),
+        separate_vocabs=True,
+        source_lang="en",
+        target_lang="de",
+    )
+    return Checkpoint(_marian_model(len(sides[0]), options, len(sides[1])), [tokenizer])
+
+
+def _marian_model(rows: int, options: TinyOptions, own_rows: int = 0) -> PreTrainedModel:
+    """Gives a model of so many tokens; with `own_rows`, the decoder has a table of its own."""
+    from transformers import MarianConfig, MarianMTModel
+
+    pad = rows - 1
     config = MarianConfig(
-        vocab_size=len(vocabulary),
+        vocab_size=rows,
+        decoder_vocab_size=own_rows or rows,
         scale_embedding=True,
         activation_function="swish",
         pad_token_id=pad,
@@ -254,11 +284,10 @@ def _marian(
         decoder_start_token_id=pad,
         forced_eos_token_id=0,
         bad_words_ids=[[pad]],
-        share_encoder_decoder_embeddings=True,
+        share_encoder_decoder_embeddings=not own_rows,
         **_bart_shape(options),
     )
-    model = _random_model(MarianMTModel, config, options, _Scales(6, 10, 7, 4))
-    return Checkpoint(model, [tokenizer])
+    return _random_model(MarianMTModel, config, options, _Scales(6, 10, 7, 4))
 
 
 def make_t5(folder: Path, options: TinyOptions) -> Checkpoint:
@@ -369,6 +398,9 @@ def _random_model(
     return model
 
 
+_TWO_FILES = ("vocab.json", "target_vocab.json")
+
+
 def _piece_names(model: Path, first: list[str]) -> dict[str, int]:
     """Numbers the pieces of a SentencePiece model after some first tokens."""
     import sentencepiece
@@ -395,3 +427,5 @@ FAMILIES: dict[str, Callable[[Path, TinyOptions], Checkpoint]] = {
     "t5": make_t5,
     "madlad": make_madlad,
 }
+# CTranslate2's own converter does not read them, and ct2-prepare does.
+TWO_VOCABULARIES = {"marian-two": make_marian_two}

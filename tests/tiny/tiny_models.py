@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tiny_families import FAMILIES, TinyOptions
+from tiny_families import FAMILIES, TWO_VOCABULARIES, TinyOptions
 
 __all__ = ["FAMILIES", "TinyOptions", "convert", "make"]
 
@@ -26,7 +26,7 @@ def make(family: str, output: Path, options: TinyOptions | None = None) -> Path:
     """Writes a tiny checkpoint.
 
     Args:
-        family: A key of `FAMILIES`.
+        family: A key of `FAMILIES`, or of `TWO_VOCABULARIES`.
         output: Folder to write; it must not exist, or be empty.
         options: Sizes, seed and training.
 
@@ -41,7 +41,7 @@ def make(family: str, output: Path, options: TinyOptions | None = None) -> Path:
         raise FileExistsError(f"{output} is not empty; choose another folder or remove it")
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        checkpoint = FAMILIES[family](Path(scratch), options)
+        checkpoint = {**FAMILIES, **TWO_VOCABULARIES}[family](Path(scratch), options)
         for tokenizer in checkpoint.tokenizers:
             tokenizer.save_pretrained(output)
     checkpoint.model.save_pretrained(output)

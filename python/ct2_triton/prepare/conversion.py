@@ -17,25 +17,34 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from ct2_triton.prepare.checkpoint import Checkpoint
+    from ct2_triton.prepare.families import ExpectedVocabulary
 
 
-def convert(checkpoint: Path, output: Path, quantization: str) -> None:
+def convert(
+    checkpoint: Path, output: Path, quantization: str, vocabulary: ExpectedVocabulary
+) -> None:
     """Runs CTranslate2's converter for transformers.
 
     Args:
         checkpoint: Folder of the checkpoint.
         output: Folder to write; replaced when it exists.
         quantization: Type of the stored weights.
+        vocabulary: What it is to have.
 
     Raises:
         ConversionError: The converter failed.
     """
     from ctranslate2.converters import TransformersConverter
 
+    from ct2_triton.prepare.two_vocabularies import TwoVocabularies
+
+    converter = (
+        TransformersConverter(str(checkpoint), low_cpu_mem_usage=True)
+        if vocabulary.answers is None
+        else TwoVocabularies(checkpoint, vocabulary.tokens, vocabulary.answers)
+    )
     try:
-        TransformersConverter(str(checkpoint), low_cpu_mem_usage=True).convert(
-            str(output), quantization=quantization, force=True
-        )
+        converter.convert(str(output), quantization=quantization, force=True)
     except Exception as error:  # whatever transformers and the converter raise
         raise ConversionError(f"CTranslate2 cannot convert {checkpoint}: {error}") from error
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from ct2_triton.prepare.checkpoint import Checkpoint
+    from ct2_triton.prepare.families import ExpectedVocabulary
     from ct2_triton.prepare.verification import Proof
     from ct2_triton.prepare.verification.subject import Subject
     from ct2_triton.prepared_model import TokenRules
@@ -200,9 +201,9 @@ def _fill(
     rules = build_rules(family, checkpoint, tokenizer, vocabulary)
     for line in _added_tokens(rules):
         report(line)
-    tokenizer_folder = _write_tokenizer(folder, checkpoint, tokenizer, rules)
+    tokenizer_folder = _write_tokenizer(folder, checkpoint, tokenizer, rules, vocabulary)
     shortlist = (
-        build_shortlist(options.shortlist, rules, vocabulary.tokens, tokenizer_folder, report)
+        build_shortlist(options.shortlist, rules, vocabulary.target, tokenizer_folder, report)
         if options.shortlist
         else None
     )
@@ -215,7 +216,7 @@ def _fill(
     report(f"converting, weights stored in {options.quantization}")
     model = folder / "1" / "model"
     model.parent.mkdir()
-    conversion.convert(checkpoint.folder, model, options.quantization)
+    conversion.convert(checkpoint.folder, model, options.quantization, vocabulary)
     repairs = conversion.complete_special_tokens(
         model, tokenizer, prefix_starts=rules.prefix_starts
     )
@@ -233,14 +234,21 @@ def _fill(
 
 
 def _write_tokenizer(
-    folder: Path, checkpoint: Checkpoint, tokenizer: PreTrainedTokenizerBase, rules: TokenRules
+    folder: Path,
+    checkpoint: Checkpoint,
+    tokenizer: PreTrainedTokenizerBase,
+    rules: TokenRules,
+    vocabulary: ExpectedVocabulary,
 ) -> Path:
     from ct2_triton.prepare.conversion import copy_tokenizer
+    from ct2_triton.prepare.converted.vocabularies import Vocabularies
 
     output = folder / TOKENIZER_NAME
     output.mkdir()
     copy_tokenizer(checkpoint, output, tokenizer, has_added=bool(rules.added_tokens))
     rules.write(output)
+    if vocabulary.answers is not None:
+        Vocabularies(vocabulary.tokens, vocabulary.answers).write(output)
     return output
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.prepare.families.base import refuse_added
 from ct2_triton.prepare.languages import names_of_other_scripts, with_aliases
-from ct2_triton.prepared_model import TokenRules
+from ct2_triton.prepared_model import NAMED_PIECES, TokenRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,16 +50,17 @@ def build_rules(
         "model.resize_token_embeddings(len(tokenizer)) and train it, or save the tokenizer that "
         "it was trained with",
     )
+    answers = vocabulary.answers  # their ids have names of their own, as in a converted model
     return TokenRules(
-        family=family.name,
+        family=family.name if answers is None else NAMED_PIECES,
         tokenizer_class=type(tokenizer).__name__,
-        tokenizer_size=len(tokenizer),
+        tokenizer_size=len(tokenizer) if answers is None else len(answers),
         vocabulary_size=len(vocabulary.tokens),
         end_ids=(_id(tokenizer.eos_token_id),),
-        pad_id=_id(tokenizer.pad_token_id),
+        pad_id=_id(tokenizer.pad_token_id) if answers is None else len(answers),
         unk_id=_id(tokenizer.unk_token_id),
         special_ids=family.special_ids(tokenizer, languages),
-        duplicate_ids=duplicate_ids(vocabulary.tokens),
+        duplicate_ids=duplicate_ids(vocabulary.target),
         source_required=family.source_required(languages),
         target_required=family.target_required(languages),
         max_source_tokens=limit,

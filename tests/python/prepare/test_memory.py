@@ -19,7 +19,7 @@ from ct2_triton.prepare.verification import proof
 from ct2_triton.prepare.verification.comparison import ConvertedModel
 from support.tiny import tiny_checkpoint
 
-FAMILIES = ("nllb", "m2m100", "mbart50", "mbart25", "marian", "t5", "madlad")
+FAMILIES = ("nllb", "m2m100", "mbart50", "mbart25", "marian", "marian-two", "t5", "madlad")
 
 
 def in_memory() -> list[str]:

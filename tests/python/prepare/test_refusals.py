@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,8 +34,8 @@ def tampered(monkeypatch: pytest.MonkeyPatch) -> Callable[[Tamper], None]:
     original = conversion.convert
 
     def install(tamper: Tamper) -> None:
-        def convert(checkpoint: Path, output: Path, quantization: str) -> None:
-            original(checkpoint, output, quantization)
+        def convert(checkpoint: Path, output: Path, quantization: str, *more: Any) -> None:
+            original(checkpoint, output, quantization, *more)
             tamper(output)
 
         monkeypatch.setattr(conversion, "convert", convert)
@@ -127,8 +128,8 @@ def test_a_shipped_model_that_does_not_load(
 ) -> None:
     original = conversion.convert
 
-    def convert(checkpoint: Path, output: Path, quantization: str) -> None:
-        original(checkpoint, output, quantization)
+    def convert(checkpoint: Path, output: Path, quantization: str, *more: Any) -> None:
+        original(checkpoint, output, quantization, *more)
         if quantization == "int8":
             with (output / "model.bin").open("r+b") as file:
                 file.truncate(100_000)

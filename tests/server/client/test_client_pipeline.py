@@ -29,6 +29,7 @@ DIRECTIONS: dict[str, tuple[str | None, list[str] | None]] = {
     "mbart25": ("en_XX", ["de_DE", "fr_XX", "es_XX", "it_IT"]),
     "marian": (None, ["deu", "fra", "spa"]),
     "marian-pair": (None, None),
+    "marian-two": (None, None),
     "t5": ("en", ["de", "fr"]),
     "madlad": (None, ["de", "fr"]),
 }

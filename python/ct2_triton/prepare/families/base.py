@@ -30,10 +30,17 @@ class ExpectedVocabulary:
         tokens: Token of each id.
         differences: What the family's converter adds to the tokenizer's tokens or takes from them,
             one sentence each.
+        answers: Token of each id of an answer, where these are not the ids of a source.
     """
 
     tokens: tuple[str, ...]
     differences: tuple[str, ...] = ()
+    answers: tuple[str, ...] | None = None
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        """Token of each id of an answer."""
+        return self.tokens if self.answers is None else self.answers
 
 
 class Family(ABC):

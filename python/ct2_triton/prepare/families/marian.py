@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.errors import UnsupportedModelError
 from ct2_triton.prepare.families.base import (
     ExpectedVocabulary,
     Family,
@@ -51,16 +50,13 @@ class Marian(Family):
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> ExpectedVocabulary:
         """Leaves out a last `<pad>`: Marian starts from a zero embedding, not from a token."""
-        if getattr(tokenizer, "separate_vocabs", False):
-            raise UnsupportedModelError(
-                "this Marian model has a vocabulary for each side, which CTranslate2's converter "
-                "does not read; choose one with a shared vocabulary"
-            )
         refuse_added(
             self.added_tokens(tokenizer),
             "CTranslate2's converter takes the last row of a Marian model for <pad>; add words to "
             "the SentencePiece models instead, or train without these tokens",
         )
+        if getattr(tokenizer, "separate_vocabs", False):
+            return _two_vocabularies(tokenizer)
         tokens = tokens_by_id(tokenizer)
         expected = padded(tokens, int(config["vocab_size"]), "<unused%d>", "rows without text")
         if expected.tokens[-1] != "<pad>":
@@ -108,6 +104,19 @@ class Marian(Family):
         named = bool(target and target.target_source_ids)
         marked = f">>{target.code}<< {text}" if target and named else text
         return list(map(int, tokenizer(marked).input_ids))
+
+
+def _two_vocabularies(tokenizer: Any) -> ExpectedVocabulary:  # noqa: ANN401 - of Marian alone
+    """Reads the tokens of both sides; each has a last `<pad>` that is left out."""
+    sides = [sorted(ids, key=ids.get) for ids in (tokenizer.encoder, tokenizer.target_encoder)]
+    notes = tuple(
+        f"removed: <pad> (id {len(tokens) - 1} of the {side} vocabulary), which must not be "
+        "generated"
+        for side, tokens in zip(("source", "target"), sides, strict=True)
+        if tokens[-1] == "<pad>"
+    )
+    source, target = (tuple(tokens[:-1] if tokens[-1] == "<pad>" else tokens) for tokens in sides)
+    return ExpectedVocabulary(source, notes, target)
 
 
 def _tag(code: str | None) -> str | None:

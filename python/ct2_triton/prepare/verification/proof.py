@@ -81,7 +81,7 @@ def prove(subject: Subject) -> Proof:
     texts = TextProof(subject)
     rows = texts.probe_rows()
     texts.check_added_tokens()
-    missing = range(subject.rules.vocabulary_size, subject.checkpoint.config["vocab_size"])
+    missing = range(len(subject.vocabulary.target), subject.checkpoint.config["vocab_size"])
     limit = _MAX_OUTPUT_TOKENS
     reference = ReferenceModel(subject.checkpoint.folder, missing)
     answers = [reference.greedy(row, limit, subject.rules.end_ids) for row in rows]
@@ -117,7 +117,7 @@ def _exact_model(subject: Subject) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(dir=subject.stored.model.parent) as scratch:
         folder = Path(scratch) / "model"
-        conversion.convert(subject.checkpoint.folder, folder, _EXACT)
+        conversion.convert(subject.checkpoint.folder, folder, _EXACT, subject.vocabulary)
         tokenizer = load_tokenizer(subject.checkpoint.folder)
         conversion.complete_special_tokens(
             folder, tokenizer, prefix_starts=subject.rules.prefix_starts

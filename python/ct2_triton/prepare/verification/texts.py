@@ -33,6 +33,12 @@ class TextProof:
         self._subject = subject
         self._rules = subject.rules
         self._pieces = read_pieces(subject.stored.tokenizer_folder, subject.rules)
+        # What splits a text as answers are made, where their ids are not those of a source.
+        self._answers = (
+            self._pieces
+            if subject.vocabulary.answers is None
+            else read_pieces(subject.stored.tokenizer_folder, subject.rules, of_targets=True)
+        )
         self._reference = load_tokenizer(subject.stored.tokenizer_folder)
         self.decoded_rows = 0
 
@@ -93,7 +99,7 @@ class TextProof:
             raise VerificationError(
                 f"a client would send {ids} for {probe}, and transformers gives {wanted}"
             )
-        self.check_decoding(pieces)
+        self.check_decoding(self._answers.encode(probe.text))
         prefix = self._rules.target_prefix(probe.target)
         return Row(probe, ids, prefix, self._rules.prefix_length(probe.target))
 
