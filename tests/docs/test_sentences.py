@@ -10,15 +10,18 @@ import pytest
 from long_sentences import long_sentences
 
 ROOT = Path(__file__).resolve().parents[2]
+# Long sentences are left here; parameters.md is made of the backend's own table.
+_TO_FOLLOW = {"parameters.md", "reliability.md"}
 REWRITTEN = (
     "README.md",
     "CONTRIBUTING.md",
-    "docs/benchmarks.md",
-    "docs/commands.md",
-    "docs/first-hour.md",
-    "docs/kubernetes.md",
     "examples/README.md",
     "model_repository/README.md",
+    *(
+        f"docs/{path.name}"
+        for path in sorted((ROOT / "docs").glob("*.md"))
+        if path.name not in _TO_FOLLOW
+    ),
 )
 
 
