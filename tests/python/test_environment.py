@@ -17,7 +17,7 @@ from ct2_triton.environment import add_variables
 
 # Two have CT2_LOG together, the others end the command.
 OF_NO_SETTING = {"--help", "--version", "--print-completion", "--verbose", "--quiet"}
-COMMANDS = ("ct2-serve", "ct2-translate", "ct2-prepare", "ct2-bench", "ct2-models")
+COMMANDS = ("ct2-serve", "ct2-translate", "ct2-prepare", "ct2-bench", "ct2-models", "ct2-live")
 
 
 def _parse(variables: dict[str, str], *arguments: str) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def test_a_wrong_variable_is_named(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_names_a_variable_for_every_flag(command: str) -> None:
+def test_the_help_says_what_every_flag_is_and_names_its_variable(command: str) -> None:
     binary = Path(sys.executable).with_name(command)
     environment = {**os.environ, "COLUMNS": "1000"}
     text = subprocess.run(
@@ -94,6 +94,8 @@ def test_the_help_names_a_variable_for_every_flag(command: str) -> None:
         own = f"{command}-{flag[2:]}".upper().replace("-", "_")
         shared = f"CT2_{flag[2:]}".upper().replace("-", "_")
         assert f"[${own}]" in rest or f"[${shared}]" in rest, flag
+        said = re.split(r"\s{2,}", rest, maxsplit=1)[1]
+        assert len(re.sub(r"\(default:?[^)]*\)|\[[^]]*\]", "", said).split()) >= 3, flag
 
 
 def test_a_command_reads_its_variables() -> None:

@@ -13,7 +13,12 @@
 
 Scenarios: single:CLIENTS and streams:SESSIONS (closed loops; a stream's sentences go to all
 languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds), poisson:RATE
-(sentences a second), bursts:SENTENCES@SECONDS. Figures: docs/benchmarks.md.
+(sentences a second), bursts:SENTENCES@SECONDS.
+
+Contenders: ct2-triton is this backend, and ct2-triton-calls and -unpacked are it without decode
+loops and without packed weights. python-... are models of Triton's Python backend, fastapi-... is a
+web server. ctranslate2 and transformers run the whole list in this process, without a server. Names
+end in the type of the weights. What is measured by default, and figures: docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -157,11 +162,19 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         "--contender",
         action="append",
         metavar="NAME",
-        help=f"may be given again; ratios are to the first: {', '.join(contender_names())}",
+        help="what to measure; may be given again, and ratios are to the first: "
+        + ", ".join(contender_names()),
     )
-    parser.add_argument("--scenario", action="append", metavar="NAME", help="may be given again")
     parser.add_argument(
-        "--full", action="store_true", help=f"more of all, on {_FULL_SHAPE}, half an hour"
+        "--scenario",
+        action="append",
+        metavar="NAME",
+        help=f"load to measure under, as above; may be given again (default: {', '.join(_SMOKE)})",
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help=f"more contenders and scenarios, on {_FULL_SHAPE}, in half an hour",
     )
     parser.add_argument("--rounds", type=count, help="turns of each contender (default: 3)")
     parser.add_argument(
@@ -170,8 +183,8 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         help="about how long to measure, without set-up (default: 4, with --full 25)",
     )
     for name, value, what in (
-        ("--models", 1, "names that the model is served under, as several models would be"),
-        ("--beam", 1, "beam of every translation"),
+        ("--models", 1, "serve the model under so many names, as if there were several"),
+        ("--beam", 1, "beam size of every translation"),
         ("--max-tokens", 256, "longest answer, in tokens"),
     ):
         parser.add_argument(
@@ -179,7 +192,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         )
 
     parser.add_argument(
-        "--distinct", action="store_true", help="with --models: each has files of its own"
+        "--distinct", action="store_true", help="with --models: files of its own for each name"
     )
 
 
@@ -187,7 +200,10 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
     """What is translated."""
     text = parser.add_mutually_exclusive_group()
     text.add_argument(
-        "--text", type=Path, metavar="FILE", help="a sentence a line (default: in the package)"
+        "--text",
+        type=Path,
+        metavar="FILE",
+        help="file with a sentence a line (default: one in the package)",
     )
     text.add_argument(
         "--random-ids",
@@ -195,9 +211,17 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
         metavar="SEED",
         help="rows of random ids of log-normal length instead (median 18, 3 to 80)",
     )
-    parser.add_argument("--from", dest="source", default="en", help="(default: %(default)s)")
     parser.add_argument(
-        "--to", default="de,fr,es,it", help="languages of a stream, the first of all others"
+        "--from",
+        dest="source",
+        default="en",
+        help="language of the sentences (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--to",
+        default="de,fr,es,it",
+        help="target languages, comma-separated: all for a stream, the first for other "
+        "scenarios (default: %(default)s)",
     )
 
 

@@ -102,7 +102,13 @@ def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares what is read and what is written."""
     parser.add_argument("files", nargs="*", type=Path, help="read these files (default: stdin)")
     parser.add_argument(
-        "-i", "--input", action="append", default=[], type=Path, metavar="FILE", help="one more"
+        "-i",
+        "--input",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="read this file, too; repeatable",
     )
     parser.add_argument(
         "-o",

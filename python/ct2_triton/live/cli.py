@@ -44,6 +44,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SHUTDOWN_S = 5.0
+_HELP = {
+    "to": "target languages, comma-separated",
+    "mode": "final: translate whole segments only; steady: show words before, once two guesses "
+    "agree on them; append: never take a shown word back (default: %(default)s)",
+    "words": "new words to wait for before the next guess (default: %(default)s)",
+    "interval": "least time between two guesses of a segment, in ms (default: %(default)s)",
+    "newest": "guess from all of an update, not only from what two updates agree on",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,19 +59,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--model", required=True, help="name of the model on the server")
     add("--from", dest="source", metavar="LANGUAGE", help="language that is spoken")
-    add("--to", dest="targets", metavar="LANGUAGES", type=names, help="comma-separated")
-    add("--mode", choices=tuple(MODES), default="steady", help="(default: %(default)s)")
-    add("--min-words", type=count, default=1, metavar="N", help="new words a guess waits for")
-    add("--min-interval-ms", type=float, default=300.0, metavar="MS", help="between two guesses")
-    add("--newest", action="store_true", help="guess from all of an update, settled or not")
+    add("--to", dest="targets", metavar="LANGUAGES", type=names, help=_HELP["to"])
+    add("--mode", choices=tuple(MODES), default="steady", help=_HELP["mode"])
+    add("--min-words", type=count, default=1, metavar="N", help=_HELP["words"])
+    add("--min-interval-ms", type=float, default=300.0, metavar="MS", help=_HELP["interval"])
+    add("--newest", action="store_true", help=_HELP["newest"])
     add("--stdio", action="store_true", help="JSON lines on stdin and stdout, no web server")
     add("--subtitles", type=Path, metavar="FOLDER", help="at the end, write LANGUAGE.vtt and .srt")
     add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
-    add("--port", type=int, default=8090, help="0 takes a free one (default: %(default)s)")
+    add("--port", type=int, default=8090, help="port to listen at; 0: any (default: %(default)s)")
     add("--speaker-key", metavar="KEY", help="what speakers must send (default: nothing)")
     add("--viewer-key", metavar="KEY", help="what viewers must send (default: nothing)")
-    add("--max-speakers", type=count, default=32, metavar="N", help="(default: %(default)s)")
-    add("--max-viewers", type=count, default=1000, metavar="N", help="(default: %(default)s)")
+    for who, most in (("speakers", 32), ("viewers", 1000)):
+        said = f"most {who} at a time; more are refused (default: %(default)s)"
+        add(f"--max-{who}", type=count, default=most, metavar="N", help=said)
     add_tokenizer_arguments(parser)
     add_connection_arguments(parser)
 
