@@ -159,6 +159,11 @@ def find_tokenizer(
     """
     if tokenizer is not None:
         return Tokenizer(tokenizer)
+    if "/" in model:
+        raise TokenizerError(
+            f"{model!r} is no name of a model on a server; a model of the hub is named by the last "
+            f"part of its id: {model.rstrip('/').split('/')[-1]!r}"
+        )
     folder = Path(repository or default_repository()) / model / TOKENIZER_NAME
     if _takes_text(folder.parent / CONFIG_NAME):
         raise TokenizerError(

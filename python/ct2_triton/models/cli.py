@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "models",
         nargs="*",
+        default=[],  # else argparse calls it required where the action is missing
         metavar="MODEL",
         help="these models only; for promote, a model and then the versions to serve",
     )

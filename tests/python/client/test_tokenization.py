@@ -161,3 +161,8 @@ def test_damaged_rules_are_named(tmp_path: Path) -> None:
     (tmp_path / "languages.json").write_text("{}")
     with pytest.raises(errors.PreparedModelError, match=r"languages\.json"):
         Tokenizer(tmp_path)
+
+
+def test_a_hub_id_is_told_to_be_no_name_of_a_model() -> None:
+    with pytest.raises(errors.TokenizerError, match=r"part of its id: 'nllb-200-distilled-600M'"):
+        find_tokenizer("facebook/nllb-200-distilled-600M")

@@ -81,6 +81,10 @@ def test_an_unknown_model_is_told_with_the_nearest(repository: Path, tmp_path: P
     assert _run(tmp_path, "list").split()[0] == "model"
 
 
+def test_without_an_action_only_the_action_is_missing(repository: Path) -> None:
+    assert "required: action\n" in _run(repository, code=2)
+
+
 def test_verify_finds_damage_and_goes_on(repository: Path, tmp_path: Path) -> None:
     assert _run(repository, "verify").splitlines() == [
         "by-hand: not prepared by ct2-prepare: nothing to hold it against",
