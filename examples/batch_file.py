@@ -26,7 +26,7 @@ class Row(Sentence):
 
 
 def main() -> int:
-    """Writes the file again, with a column more; returns 1 where a row was refused."""
+    """Write the file again, with a column more; return 1 where a row was refused."""
     source, output = sys.argv[1:3]
     refused = 0
     with (

@@ -19,13 +19,13 @@ TARGETS = ["de", "fr", "es"]
 
 
 async def captions() -> AsyncIterator[str]:
-    """Gives each line as soon as it is there."""
+    """Give each line as soon as it is there."""
     while line := await asyncio.to_thread(sys.stdin.readline):
         yield line.rstrip("\n")
 
 
 async def main() -> None:
-    """Prints each translation as soon as it is there, in whatever order."""
+    """Print each translation as soon as it is there, in whatever order."""
     async with TranslationClient(URL, MODEL) as client:
         async for item in client.stream(
             captions(), source="en", targets=TARGETS, order="as-completed"

@@ -44,7 +44,7 @@ class Wish(BaseModel):
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Keeps one client open: it shares its connection among all requests."""
+    """Keep one client open: it shares its connection among all requests."""
     async with TranslationClient(URL, MODEL, timeout_s=10) as client:
         app.state.client = client
         yield
@@ -55,7 +55,7 @@ app = FastAPI(lifespan=lifespan)
 
 @app.post("/translate")
 async def translate(wish: Wish, request: Request) -> dict[str, str]:
-    """Translates a text into each language."""
+    """Translate a text into each language."""
     answers = await request.app.state.client.translate(
         wish.text, source=wish.source, targets=wish.targets
     )

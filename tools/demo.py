@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def _demo(checkpoint: str) -> None:
-    """Prepares, serves, translates; what was measured is the last line, below the server's end."""
+    """Prepare, serve, translate; what was measured is the last line, below the server's end."""
     repository = BUILD / "model_repository"
     options = ["--model-repository", _short(repository), "--name", MODEL, "--force"]
     if checkpoint == "demo":  # text, too: docs/text.md
@@ -81,7 +81,7 @@ def _demo(checkpoint: str) -> None:
 
 
 async def _commentary(url: str, repository: Path) -> str:
-    """Shows a part of the commentary live, then translates all of it as fast as it goes."""
+    """Show a part of the commentary live, then translates all of it as fast as it goes."""
     lines = COMMENTARY.read_text(encoding="utf-8").splitlines()
     async with TranslationClient(url, MODEL, repository=repository) as client:
         live = await _stream(client, lines[:LIVE_LINES], show=True, pause_s=PAUSE_S)
@@ -119,7 +119,7 @@ class Flow:
         return f"p50 {p50:.0f} ms and p95 {p95:.0f} ms until a sentence is there in all languages"
 
     def percentile_ms(self, share: float) -> float:
-        """Gives the latency that at least this share of the sentences does not exceed."""
+        """Give the latency that at least this share of the sentences does not exceed."""
         return 1000 * percentile((self.done[i] - self.taken[i] for i in self.taken), share)
 
 

@@ -30,7 +30,7 @@ ROWS = (
 
 
 def needed(package: str, extras: frozenset[str] = frozenset()) -> set[str]:
-    """Lists the packages that one needs, of those that are installed.
+    """List the packages that one needs, of those that are installed.
 
     Args:
         package: Its name.
@@ -58,7 +58,7 @@ def needed(package: str, extras: frozenset[str] = frozenset()) -> set[str]:
 
 @cache
 def size_of(package: str) -> int:
-    """Sums up the files of an installed package, in bytes."""
+    """Sum up the files of an installed package, in bytes."""
     files = metadata.files(package) or ()
     paths = (file.locate() for file in files)
     return sum(path.stat().st_size for path in paths if path.is_file())
@@ -73,7 +73,7 @@ def _is_installed(package: str) -> bool:
 
 
 def table() -> str:
-    """Writes the table in Markdown."""
+    """Write the table in Markdown."""
     lines = ["| extra | for | MB | largest |", "|---|---|---:|---|"]
     for extra, meaning in ROWS:
         packages = needed(PACKAGE, frozenset(filter(None, extra.split(","))))

@@ -98,7 +98,7 @@ async def _speak(url: str, args: argparse.Namespace) -> None:
 
 
 async def _picture(url: str, args: argparse.Namespace) -> None:
-    """Takes a picture of the demo page after some sentences."""
+    """Take a picture of the demo page after some sentences."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()

@@ -21,7 +21,7 @@ _WORD = re.compile(r"[\w'`/.-]*\w[\w'`/.-]*")
 
 
 def long_sentences(text: str) -> list[tuple[int, str]]:
-    """Finds them; code, tables and headings are left out.
+    """Find them; code, tables and headings are left out.
 
     Args:
         text: A document in Markdown.
@@ -40,7 +40,7 @@ def long_sentences(text: str) -> list[tuple[int, str]]:
 
 
 def main() -> int:
-    """Prints them by file; the last line counts them."""
+    """Print them by file; the last line counts them."""
     usual = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
     total = 0
     for path in [Path(name) for name in sys.argv[1:]] or usual:

@@ -57,7 +57,7 @@ QUOTIENTS = {
 
 
 def page(metrics: list[dict[str, Any]], bounds: list[float]) -> str:
-    """The whole page.
+    """Give the whole page.
 
     Args:
         metrics: What `ct2_triton._core.metrics()` gives.

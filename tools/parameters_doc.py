@@ -82,7 +82,7 @@ _SCOPES = {
 
 
 def page(rows: list[dict[str, Any]]) -> str:
-    """The whole page.
+    """Give the whole page.
 
     Args:
         rows: What `ct2_triton._core.parameters()` gives.

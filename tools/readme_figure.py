@@ -42,7 +42,7 @@ class Point(NamedTuple):
 
 
 def read_points(report: str) -> dict[str, list[Point]]:
-    """Reads the tables of the scenarios `single:N`.
+    """Read the tables of the scenarios `single:N`.
 
     Args:
         report: The text of a report.md.
@@ -100,7 +100,7 @@ def draw(points: dict[str, list[Point]], path: Path) -> None:
 
 
 def _name_lines(axes: Any, ends: dict[str, float], apart: float) -> None:  # noqa: ANN401
-    """Writes names beside the ends of the lines, `apart` of the axes' height from one another."""
+    """Write names beside the ends of the lines, `apart` of the axes' height from one another."""
     lowest = -1.0
     for name, value in sorted(ends.items(), key=lambda item: item[1]):
         _, height = axes.transAxes.inverted().transform(axes.transData.transform((0, value)))

@@ -41,7 +41,7 @@ class Line(NamedTuple):
 
 
 def record(command: list[str]) -> list[Line]:
-    """Runs a command and notes when it printed which line.
+    """Run a command and notes when it printed which line.
 
     Args:
         command: The command.
@@ -113,7 +113,7 @@ def _text(number: int, text: str) -> str:
 
 
 def main() -> int:
-    """Records the demo and says where the picture is."""
+    """Record the demo and say where the picture is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=RECORDING)
     args = parser.parse_args()

@@ -52,7 +52,7 @@ class TwoWays:
     """A prepared model that translates with its shortlist and without it."""
 
     def __init__(self, model: PreparedModel, compute_type: str, beam_size: int) -> None:
-        """Loads the model on the CPU."""
+        """Load the model on the CPU."""
         import ctranslate2
 
         self.model = model
@@ -71,7 +71,7 @@ class TwoWays:
         target: Language | None,
         reference: Sequence[str] | None,
     ) -> Changes:
-        """Translates all texts into one language, both ways."""
+        """Translate all texts into one language, both ways."""
         without, with_list = (self._translate(texts, source, target, on) for on in (False, True))
         right = reference and (_equal(without, reference), _equal(with_list, reference))
         code = target.code if target else "-"
@@ -112,7 +112,7 @@ def _equal(answers: Sequence[str], reference: Sequence[str]) -> int:
 
 
 def table(found: Sequence[Changes]) -> str:
-    """A Markdown table, a row for each language."""
+    """Give a Markdown table, a row for each language."""
     lines = ["| into | answers changed | right without | right with |", "|---|---:|---:|---:|"]
     for changes in found:
         total = len(changes.texts)
@@ -159,7 +159,7 @@ def _references(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Compares and prints.
+    """Compare and print.
 
     Args:
         arguments: Command line, without the program's name.

@@ -131,7 +131,7 @@ class _Simulation:
         self._free += 1
 
     def _call(self) -> None:
-        """The row that waited longest and those nearest to it in length, up to the fair share."""
+        """Take the row that waited longest and the nearest in length, up to the fair share."""
         share = math.ceil((len(self._queue) + self._running) / self._plan.workers)
         first = self._queue[0]
         self._queue.sort(key=lambda row: abs(row.tokens - first.tokens))
@@ -159,7 +159,7 @@ class _Simulation:
 
 
 def simulate(plan: Plan) -> Outcome:
-    """Runs one simulation.
+    """Run one simulation.
 
     Args:
         plan: What is simulated; equal plans have equal outcomes.
@@ -171,7 +171,7 @@ def simulate(plan: Plan) -> Outcome:
 
 
 def main() -> int:
-    """Prints a line for each number of clients."""
+    """Print a line for each number of clients."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clients", default="16,48", help="numbers, by commas (default: 16,48)")
     parser.add_argument("--answers-at-end", action="store_true", help="of each call")

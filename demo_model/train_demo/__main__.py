@@ -32,7 +32,7 @@ INSTALL = "make install, or pip install '.[server,client,convert,train]'"
 
 
 def lint(args: argparse.Namespace) -> int:
-    """Checks the grammar; prints two samples of each template of one file."""
+    """Check the grammar; print two samples of each template of one file."""
     from train_demo.grammar import check_samples, read_grammar
 
     grammar = read_grammar(only=args.file.stem if args.file else None)
@@ -50,7 +50,7 @@ def lint(args: argparse.Namespace) -> int:
 
 
 def sample(args: argparse.Namespace) -> int:
-    """Prints random sentences with their source, or English held-out sentences alone."""
+    """Print random sentences with their source, or English held-out sentences alone."""
     from train_demo.corpus import held_out_sentences
     from train_demo.grammar import read_grammar
 
@@ -69,7 +69,7 @@ def sample(args: argparse.Namespace) -> int:
 
 
 def text(args: argparse.Namespace) -> int:
-    """Writes sentences that training may see, or held-out ones, line by line in all languages."""
+    """Write sentences that training may see, or held-out ones, line by line in all languages."""
     from train_demo.corpus import held_out_sentences, training_sentences
     from train_demo.grammar import read_grammar
 
@@ -102,7 +102,7 @@ def train(args: argparse.Namespace) -> int:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    """Serves a checkpoint at float32 and int8, scores it, prints the table and what was wrong."""
+    """Serve a checkpoint at float32 and int8, score it, print the table and what was wrong."""
     from train_demo.corpus import held_out_sentences
     from train_demo.evaluation import describe, table
     from train_demo.evaluation import evaluate as scores_of
@@ -121,7 +121,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
 
 def package(args: argparse.Namespace) -> int:
-    """Converts a checkpoint and puts both into the package."""
+    """Convert a checkpoint and put both into the package."""
     from train_demo.export import convert_for_package
 
     convert_for_package(args.checkpoint)
@@ -194,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Runs one command.
+    """Run one command.
 
     Returns:
         The exit code: 0 done, 1 failed, with a sentence on stderr, 130 interrupted.

@@ -44,7 +44,7 @@ class Score:
 
 
 def evaluate(checkpoint: Path, sentences: Sequence[Sentence]) -> list[Score]:
-    """Serves the checkpoint at each precision and translates the sentences into all languages."""
+    """Serve the checkpoint at each precision and translate the sentences into all languages."""
     from ct2_triton.client import SyncTranslationClient
     from ct2_triton.prepare.options import PrepareOptions
     from ct2_triton.prepare.pipeline import prepare
@@ -83,7 +83,7 @@ def describe(grammar: Grammar, sentences: Sequence[Sentence]) -> str:
 
 
 def table(scores: Sequence[Score]) -> str:
-    """Writes the scores as a Markdown table, a language a line."""
+    """Write the scores as a Markdown table, a language a line."""
     lines = [
         "| into | exact match float32 | chrF float32 | exact match int8 | chrF int8 |",
         "|---|---|---|---|---|",

@@ -34,7 +34,7 @@ _PACKAGES = ("torch", "transformers", "sentencepiece", "ctranslate2", "babel", "
 def write_checkpoint(
     model: M2M100ForConditionalGeneration, tokenizer: NllbTokenizer, folder: Path
 ) -> None:
-    """Writes a Hugging Face checkpoint: safetensors in float16, tokenizer, card, licence."""
+    """Write a Hugging Face checkpoint: safetensors in float16, tokenizer, card, licence."""
     model.half().save_pretrained(folder, safe_serialization=True)
     tokenizer.save_pretrained(folder)
     (folder / "model.safetensors").chmod(0o644)
@@ -43,7 +43,7 @@ def write_checkpoint(
 
 
 def write_record(folder: Path, training: Mapping[str, object]) -> None:
-    """Writes how the weights came about: seed, sizes, versions, checksums of grammar and files."""
+    """Write how the weights came about: seed, sizes, versions, checksums of grammar and files."""
     record = {
         **training,
         "held_out_share": HELD_OUT_SHARE,
@@ -66,7 +66,7 @@ def grammar_checksums() -> dict[str, str]:
 
 
 def convert_for_package(checkpoint: Path, package: Path = PACKAGE) -> None:
-    """Runs ct2-prepare on the checkpoint and puts its result beside the checkpoint.
+    """Run ct2-prepare on the checkpoint and put its result beside the checkpoint.
 
     Args:
         checkpoint: What `write_checkpoint` wrote; also the one in the package.

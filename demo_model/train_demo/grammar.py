@@ -34,7 +34,7 @@ class Grammar:
 
 
 def read_grammar(folder: Path = FOLDER, only: str | None = None) -> Grammar:
-    """Reads all files of the grammar, or `shared.yaml` and one domain.
+    """Read all files of the grammar, or `shared.yaml` and one domain.
 
     Args:
         folder: Where the files are.

@@ -52,7 +52,7 @@ class Kind:
 
 
 def listed_kind(name: str, entries: list[dict[str, Any]]) -> Kind:
-    """Reads the values of a kind from the grammar.
+    """Read the values of a kind from the grammar.
 
     Args:
         name: The kind, for messages.
@@ -77,7 +77,7 @@ def listed_kind(name: str, entries: list[dict[str, Any]]) -> Kind:
 
 
 def number_kind(text: str) -> Kind | None:
-    """Makes a kind such as `int 2..90 step 5` or `time`; None if `text` is not one in code."""
+    """Make a kind such as `int 2..90 step 5` or `time`; None if `text` is not one in code."""
     name, *arguments = text.split()
     if name == "time":
         hours = _range(text, arguments or ["5..23"])

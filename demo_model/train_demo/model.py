@@ -16,7 +16,7 @@ MAX_POSITIONS = 256
 
 
 def new_model(size: Size, tokenizer: NllbTokenizer) -> M2M100ForConditionalGeneration:
-    """Makes a model with its usual random weights, from torch's current seed."""
+    """Make a model with its usual random weights, from torch's current seed."""
     from transformers import M2M100Config, M2M100ForConditionalGeneration
 
     config = M2M100Config(

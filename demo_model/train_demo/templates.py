@@ -28,7 +28,7 @@ class Slot:
     capital: bool = False
 
     def fill(self, forms: Forms) -> str:
-        """Gives the text for a value's forms in this language."""
+        """Give the text for a value's forms in this language."""
         if self.choices is None:
             text = forms[self.form]
         else:
@@ -70,7 +70,7 @@ class Template:
         return math.prod(kind.count for kind in self.kinds.values())
 
     def draw(self, rng: random.Random) -> Sentence:
-        """Fills the slots by chance; variables of one kind get different values."""
+        """Fill the slots by chance; variables of one kind get different values."""
         values: dict[str, Value] = {}
         for variable, kind in self.kinds.items():
             taken = {values[v].key for v in values if self.names[v] == self.names[variable]}
@@ -81,7 +81,7 @@ class Template:
         return self.fill(values)
 
     def fill(self, values: Mapping[str, Value]) -> Sentence:
-        """Writes the sentence in every language."""
+        """Write the sentence in every language."""
         texts = {
             language: "".join(
                 part if isinstance(part, str) else part.fill(values[part.variable].forms[language])
@@ -94,7 +94,7 @@ class Template:
 
 
 def read_template(entry: Mapping[str, Any], listed: Mapping[str, Kind]) -> Template:
-    """Reads one template of a grammar file.
+    """Read one template of a grammar file.
 
     Args:
         entry: `id`, `slots`, and a text for each language.

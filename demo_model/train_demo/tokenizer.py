@@ -54,7 +54,7 @@ def train_pieces(
 
 
 def nllb_tokenizer(pieces: Path) -> NllbTokenizer:
-    """Builds NLLB's tokenizer around a SentencePiece model: FLORES codes follow the pieces.
+    """Build NLLB's tokenizer around a SentencePiece model: FLORES codes follow the pieces.
 
     A source is `[language] pieces </s>`; a target begins with its language after `</s>`.
     """

@@ -76,7 +76,7 @@ def train(
 
 
 def _check_begun_with(folder: Path, plan: dict[str, Any]) -> None:
-    """Keeps what decides the weights in a file, which a training that goes on must agree with."""
+    """Keep what decides the weights in a file, which a training that goes on must agree with."""
     path = folder / "plan.json"
     text = json.dumps(plan, indent=2)
     if not path.is_file():
@@ -105,7 +105,7 @@ class _Loop:
         self._resume()
 
     def run(self, cycle: int, data: TrainingData, learning_rate: float) -> None:
-        """Does the steps of one cycle that are still to do."""
+        """Do the steps of one cycle that are still to do."""
         import torch
 
         self._schedule = torch.optim.lr_scheduler.OneCycleLR(
@@ -162,7 +162,7 @@ class _Loop:
             log.write(json.dumps(line) + "\n")
 
     def _save(self) -> None:
-        """Writes beside the old state and renames: a cut while writing loses nothing."""
+        """Write beside the old state and rename: a cut while writing loses nothing."""
         import torch
 
         state = {

@@ -22,7 +22,7 @@ def poisson(rate_per_s: float, count: int, seed: int) -> list[float]:
 
 
 def bursts(size: int, interval_s: float, count: int) -> list[float]:
-    """Puts arrivals together: so many at once, then a pause.
+    """Put arrivals together: so many at once, then a pause.
 
     Args:
         size: Arrivals of a burst.
@@ -36,7 +36,7 @@ def bursts(size: int, interval_s: float, count: int) -> list[float]:
 
 
 def paced(sessions: int, interval_s: float, count: int, seed: int) -> list[float]:
-    """Merges the sentences of live captions: each session one in every interval.
+    """Merge the sentences of live captions: each session one in every interval.
 
     Args:
         sessions: How many speak at a time; each starts at a random moment of the interval.

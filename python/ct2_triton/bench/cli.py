@@ -97,7 +97,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
+    """Declare the command's arguments."""
     _add_what(parser)
     _add_workload(parser)
     parser.add_argument(
@@ -114,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command.
+    """Run the command.
 
     Raises:
         Ct2TritonError: It failed.
@@ -150,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
-    """What is compared, and how long."""
+    """Declare what is compared, and how long."""
     model = parser.add_mutually_exclusive_group()
     model.add_argument("--model", help="as for ct2-prepare: hub id, folder, demo (default: demo)")
     model.add_argument(
@@ -197,7 +197,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_workload(parser: argparse.ArgumentParser) -> None:
-    """What is translated."""
+    """Declare what is translated."""
     text = parser.add_mutually_exclusive_group()
     text.add_argument(
         "--text",
@@ -266,7 +266,7 @@ def _setup(args: argparse.Namespace, folder: Path) -> Setup:
 
 
 def _shape(args: argparse.Namespace) -> str | None:
-    """The shape to measure; None where a model is given, or the demo model is meant."""
+    """Give the shape to measure; None where a model is given, or the demo model is meant."""
     return args.shape or (_FULL_SHAPE if args.full and not args.model else None)
 
 
@@ -278,7 +278,7 @@ def _contenders(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _text(args: argparse.Namespace) -> list[str] | None:
-    """The lines to translate, read before a model is made, which takes longer; None: random ids."""
+    """Read the lines to translate, before a model is made; None: random ids."""
     if args.random_ids is not None or (_shape(args) and not args.text):
         return None
     file: Path = args.text or SENTENCES

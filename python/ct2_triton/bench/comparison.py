@@ -59,7 +59,7 @@ class Plan:
 async def compare(
     setup: Setup, workload: Workload, plan: Plan, report: Callable[[str, int], None]
 ) -> Run:
-    """Starts all contenders, measures them in turn, stops them.
+    """Start all contenders, measure them in turn, stop them.
 
     Args:
         setup: What is equal for all.
@@ -160,7 +160,7 @@ class _ScenarioRun:
         )
 
     async def _warm_up(self, contender: Contender) -> float | None:
-        """Gives sentences a second, roughly; None where the scenario is not for the contender."""
+        """Give sentences a second, roughly; None where the scenario is not for the contender."""
         count = max(_FEWEST_SENTENCES, self._scenario.in_flight)
         outcome = await send(contender, self._scenario, self._sentences[:count])
         return None if outcome is None else min(count, len(self._sentences)) / outcome.wall_s
@@ -176,7 +176,7 @@ class _ScenarioRun:
         return max(1, round(rate * self._plan.turn_s / count))
 
     def _judged(self, round_: Round, references: Mapping[str, str]) -> Round:
-        """Compares the answers of a round with those of the contender all are held against."""
+        """Compare the answers of a round with those of the contender all are held against."""
         expected = self._answers[references[round_.contender.rpartition("-")[2]], 0]
         got = self._answers[round_.contender, round_.number]
         size = len({sentence for sentence, _ in expected})

@@ -16,7 +16,7 @@ _FIGURES = (RATE, TAIL, "PSS MiB")
 
 
 def compare_runs(first: Run, second: Run) -> list[Table]:
-    """Compares what both runs have measured.
+    """Compare what both runs have measured.
 
     Args:
         first: The older.

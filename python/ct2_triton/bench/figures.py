@@ -28,12 +28,12 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Takes the middle and the ends of at least one value."""
+        """Take the middle and the ends of at least one value."""
         return cls(statistics.median(values), min(values), max(values))
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """Gives the smallest value that at least a share of all values do not exceed (nearest rank).
+    """Give the smallest value that at least a share of all values do not exceed (nearest rank).
 
     Args:
         values: At least one.
@@ -46,12 +46,12 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 def latencies_s(samples: Iterable[Sample]) -> list[float]:
-    """Gives the seconds of each row that was timed by itself."""
+    """Give the seconds of each row that was timed by itself."""
     return [sample.done_s - sample.due_s for sample in samples if sample.done_s is not None]
 
 
 def last_of_sentence_s(samples: Iterable[Sample]) -> list[float]:
-    """Gives, for each sentence, the seconds until its last language was there."""
+    """Give, for each sentence, the seconds until its last language was there."""
     due: dict[int, float] = {}
     done: defaultdict[int, float] = defaultdict(float)
     for sample in samples:
@@ -62,7 +62,7 @@ def last_of_sentence_s(samples: Iterable[Sample]) -> list[float]:
 
 
 def figures(round_: Round) -> dict[str, float]:
-    """Computes the figures of one round; docs/benchmarks.md says what each means.
+    """Compute the figures of one round; docs/benchmarks.md says what each means.
 
     Args:
         round_: With at least one sample.
@@ -88,7 +88,7 @@ def figures(round_: Round) -> dict[str, float]:
 
 
 def over_rounds(rounds: Sequence[Round]) -> dict[str, Spread]:
-    """Gives each figure's median, lowest and highest over rounds of one contender."""
+    """Give each figure's median, lowest and highest over rounds of one contender."""
     each = [figures(round_) for round_ in rounds]
     return {name: Spread.of([values[name] for values in each]) for name in each[0]}
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``ct2-bench live``."""
+    """Declare the arguments of ``ct2-bench live``."""
     names = ", ".join((*MODES, *POLICIES))
     add = parser.add_argument
     add("--policy", action="append", metavar="NAME", help=f"may be given again: {names}")
@@ -152,7 +152,7 @@ def _speeches(args: argparse.Namespace) -> list[list[SegmentUpdate]]:
 
 
 def _recorded(file: Path) -> list[list[SegmentUpdate]]:
-    """Reads recorded updates; all of a file are one speaker's. Each segment must end."""
+    """Read recorded updates; all of a file are one speaker's. Each segment must end."""
     try:
         read = file.read_bytes().splitlines()
     except OSError as error:

@@ -104,7 +104,7 @@ def lines_of(replay: Replay, offline: Mapping[tuple[str, str | None], str]) -> l
 
 
 def figures(replay: Replay, lines: Sequence[Line]) -> dict[str, float]:
-    """Computes the figures of an event, by the names of `FIGURES`.
+    """Compute the figures of an event, by the names of `FIGURES`.
 
     Args:
         replay: The event.
@@ -145,7 +145,7 @@ def figures(replay: Replay, lines: Sequence[Line]) -> dict[str, float]:
 
 
 def table(rows: Mapping[str, Mapping[str, float]], title: str) -> Table:
-    """Makes the table of several policies."""
+    """Make the table of several policies."""
     return Table(
         title,
         ["", *rows],
@@ -154,7 +154,7 @@ def table(rows: Mapping[str, Mapping[str, float]], title: str) -> Table:
 
 
 def update_lines(replay: Replay) -> list[dict[str, Any]]:
-    """Gives one record for each caption: what updates.jsonl holds."""
+    """Give one record for each caption: what updates.jsonl holds."""
     return [
         {
             "policy": replay.name,
@@ -172,7 +172,7 @@ def update_lines(replay: Replay) -> list[dict[str, Any]]:
 
 
 def simuleval_lines(lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """Gives the records of SimulEval's instances.log: delays in words, elapsed in milliseconds."""
+    """Give the records of SimulEval's instances.log: delays in words, elapsed in milliseconds."""
     return [
         {
             "index": index,
@@ -191,7 +191,7 @@ def simuleval_lines(lines: Sequence[Line]) -> list[dict[str, Any]]:
 
 
 def json_lines(records: Sequence[Mapping[str, Any]]) -> str:
-    """Writes records, one a line."""
+    """Write records, one a line."""
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 

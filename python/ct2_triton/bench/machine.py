@@ -16,7 +16,7 @@ _PACKAGES = ("ctranslate2", "tritonclient", "nvidia-pytriton", "transformers", "
 
 
 def describe_machine() -> dict[str, str]:
-    """Gives processor, cores, memory, load and system."""
+    """Give processor, cores, memory, load and system."""
     allowed, present = len(os.sched_getaffinity(0)), os.cpu_count()
     return {
         "processor": _field("/proc/cpuinfo", "model name") or platform.machine(),
@@ -29,7 +29,7 @@ def describe_machine() -> dict[str, str]:
 
 
 def describe_versions() -> dict[str, str]:
-    """Gives the versions of what may take part."""
+    """Give the versions of what may take part."""
     versions = {"ct2-triton": ct2_triton.__version__, "python": platform.python_version()}
     for package in _PACKAGES:
         with contextlib.suppress(PackageNotFoundError):

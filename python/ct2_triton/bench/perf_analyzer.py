@@ -36,7 +36,7 @@ _COMPUTE = ("Server Compute Input", "Server Compute Infer", "Server Compute Outp
 
 
 def find_binary(given: Path | None) -> Path:
-    """Finds the tool.
+    """Find the tool.
 
     Args:
         given: Where the user says it is; None to look on PATH.
@@ -95,7 +95,7 @@ def _load_flags(scenario: Scenario) -> list[str]:
 def _run(
     contender: TritonContender, rows: Sequence[Row], binary: Path, load: Sequence[str]
 ) -> dict[str, float]:
-    """Sends each row once, and gives what the tool says, under our names of figures."""
+    """Send each row once, and give what the tool says, under our names of figures."""
     folder = contender.setup.folder
     rows_file, result_file = folder / f"{_NAME}.json", folder / f"{_NAME}.csv"
     rows_file.write_text(json.dumps({"data": [_tensors(row) for row in rows]}), encoding="utf-8")

@@ -25,12 +25,12 @@ class Memory:
 
 
 def tree(pid: int) -> list[int]:
-    """Lists a process and all its descendants."""
+    """List a process and all its descendants."""
     return [process.pid for process in _processes(pid)]
 
 
 def cpu_s(pid: int) -> float:
-    """Sums the CPU time of a process, its descendants, and their ended children."""
+    """Sum the CPU time of a process, its descendants, and their ended children."""
     import psutil
 
     seconds = 0.0
@@ -42,7 +42,7 @@ def cpu_s(pid: int) -> float:
 
 
 def memory(pid: int) -> Memory:
-    """Sums the memory of a process and its descendants."""
+    """Sum the memory of a process and its descendants."""
     import psutil
 
     rss = pss = 0
@@ -55,7 +55,7 @@ def memory(pid: int) -> Memory:
 
 
 def machine_cpu_s() -> float:
-    """Gives the CPU time that the whole machine has been busy, since it was started."""
+    """Give the CPU time that the whole machine has been busy, since it was started."""
     import psutil
 
     times = psutil.cpu_times()

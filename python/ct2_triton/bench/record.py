@@ -92,11 +92,11 @@ class ScenarioRecord:
     rounds: tuple[Round, ...]
 
     def contenders(self) -> list[str]:
-        """Gives the contenders that took part, in order."""
+        """Give the contenders that took part, in order."""
         return list(dict.fromkeys(round_.contender for round_ in self.rounds))
 
     def of(self, contender: str) -> list[Round]:
-        """Gives the rounds of one contender, by number."""
+        """Give the rounds of one contender, by number."""
         return [round_ for round_ in self.rounds if round_.contender == contender]
 
 
@@ -125,13 +125,13 @@ class Run:
     scenarios: tuple[ScenarioRecord, ...]
 
     def write(self, path: Path) -> None:
-        """Writes the run as JSON."""
+        """Write the run as JSON."""
         content = {"format": FORMAT, **asdict(self)}
         path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> Run:
-        """Reads a run.
+        """Read a run.
 
         Raises:
             BenchError: The file is missing, or is not one that ct2-bench wrote.

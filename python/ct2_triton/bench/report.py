@@ -21,7 +21,7 @@ for everybody. What each figure means: docs/benchmarks.md of ct2-triton."""
 
 
 def markdown(run: Run, plots: Sequence[str]) -> str:
-    """Writes the report.
+    """Write the report.
 
     Args:
         run: What was measured.

@@ -46,7 +46,7 @@ class Outcome:
     def add(
         self, key: tuple[int, int], row: Row, answer: Ids, due_s: float, done_s: float | None
     ) -> None:
-        """Notes one answer; None where its own moment is not known."""
+        """Note one answer; None where its own moment is not known."""
         generated = len(answer) - len(row.target_prefix)
         self.samples.append(Sample(*key, due_s, done_s, len(row.input_ids), generated))
         self.answers[key] = answer
@@ -76,7 +76,7 @@ class Scenario(ABC):
 
     @abstractmethod
     async def run(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome | None:
-        """Sends sentences.
+        """Send sentences.
 
         Args:
             contender: Gets them; started.
@@ -87,7 +87,7 @@ class Scenario(ABC):
         """
 
     def rows(self, sentence: Sentence) -> tuple[Row, ...]:
-        """Gives the rows of a sentence that are sent."""
+        """Give the rows of a sentence that are sent."""
         return sentence.rows if self.fan_out else sentence.rows[:1]
 
 
@@ -109,7 +109,7 @@ class ClosedLoop(Scenario):
         return self.sessions
 
     async def run(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome:
-        """Sends sentences."""
+        """Send sentences."""
         if isinstance(contender, ListContender):
             return await self._run_list(contender, sentences)
         outcome = Outcome()
@@ -169,7 +169,7 @@ class OpenLoop(Scenario):
         return math.ceil(self.amount)
 
     async def run(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome | None:
-        """Sends sentences; a latency counts from when the sentence was due."""
+        """Send sentences; a latency counts from when the sentence was due."""
         if isinstance(contender, ListContender):
             return None
         outcome = Outcome()
@@ -194,7 +194,7 @@ class OpenLoop(Scenario):
 
 
 def parse_scenario(name: str) -> Scenario:
-    """Reads a scenario's name.
+    """Read a scenario's name.
 
     Args:
         name: `single:CLIENTS`, `streams:SESSIONS`, `streams:SESSIONS@SECONDS`, `poisson:RATE` or
@@ -230,7 +230,7 @@ async def _send(
     rows: Sequence[Row],
     due_s: float,
 ) -> None:
-    """Sends the rows of a sentence together, and notes each answer as it comes."""
+    """Send the rows of a sentence together, and note each answer as it comes."""
 
     async def one(position: int, row: Row) -> None:
         answer = await contender.translate(row)

@@ -54,7 +54,7 @@ class Setup:
     cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
 
     def prepared(self, precision: str) -> PreparedModel:
-        """Gives the model as ct2-prepare writes it, made with the first call.
+        """Give the model as ct2-prepare writes it, made with the first call.
 
         Args:
             precision: A quantization that ct2-prepare knows, such as `float32` or `int8`.
@@ -91,7 +91,7 @@ class Setup:
         return f"{Path(self.source).name} (--shape)" if made else self.source
 
     def checkpoint(self) -> Path:
-        """Gives the folder of the Hugging Face checkpoint."""
+        """Give the folder of the Hugging Face checkpoint."""
         from ct2_triton.prepare.source import find_checkpoint
 
         return find_checkpoint(self.source, None, self.folder).folder

@@ -70,7 +70,7 @@ SHAPES = {
 
 
 def write_shape(name: str, folder: Path, seed: int = 0) -> Path:
-    """Writes a checkpoint of a shape, which `ct2-prepare` and `from_pretrained` read.
+    """Write a checkpoint of a shape, which `ct2-prepare` and `from_pretrained` read.
 
     Args:
         name: A key of `SHAPES`.
@@ -92,7 +92,7 @@ def write_shape(name: str, folder: Path, seed: int = 0) -> Path:
 
 
 def shape_config(shape: Shape, tokenizer: Any) -> Any:  # noqa: ANN401 - untyped
-    """Gives the configuration of a shape's model.
+    """Give the configuration of a shape's model.
 
     Args:
         shape: Its sizes.
@@ -160,7 +160,7 @@ def _zero(shape: Shape) -> int:
 
 
 def _set_tokens(table: torch.Tensor, positional: torch.Tensor, zero: int) -> None:
-    """Makes every token a random corner of a cube: almost orthogonal to all others."""
+    """Make every token a random corner of a cube: almost orthogonal to all others."""
     import torch
 
     table.copy_(torch.randint(0, 2, table.shape) * 2.0 - 1)

@@ -49,7 +49,7 @@ def is_open_loop(scenario: ScenarioRecord) -> bool:
 
 
 def brief_table(run: Run, scenario: ScenarioRecord) -> Table:
-    """Makes the table that the terminal shows."""
+    """Make the table that the terminal shows."""
     spreads = {name: over_rounds(scenario.of(name)) for name in scenario.contenders()}
     rows = [
         [name, *_ratio(run, scenario, name), *_medians(values, _BRIEF)]
@@ -61,7 +61,7 @@ def brief_table(run: Run, scenario: ScenarioRecord) -> Table:
 
 
 def full_tables(run: Run, scenario: ScenarioRecord) -> list[Table]:
-    """Makes the tables of the report: rates and latencies with their spread, costs, answers."""
+    """Make the tables of the report: rates and latencies with their spread, costs, answers."""
     spreads = {name: over_rounds(scenario.of(name)) for name in scenario.contenders()}
     present = [name for name in (*_TIMES, *_LAST) if any(name in v for v in spreads.values())]
     times = Table(
@@ -107,7 +107,7 @@ def warnings(run: Run) -> list[str]:
 
 
 def number(value: float) -> str:
-    """Writes a figure with three significant digits, and never fewer than its whole part."""
+    """Write a figure with three significant digits, and never fewer than its whole part."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
@@ -120,7 +120,7 @@ def _judged_by(scenario: ScenarioRecord) -> str:
 
 
 def _baseline(run: Run, scenario: ScenarioRecord) -> str:
-    """The run's; where that has no turn (the ceiling in an open loop), the first that has."""
+    """Give the run's; where that has no turn (the ceiling in an open loop), the first that has."""
     contenders = scenario.contenders()
     return run.baseline if run.baseline in contenders else contenders[0]
 

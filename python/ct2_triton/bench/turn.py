@@ -29,7 +29,7 @@ _QUIET_S = 0.1
 async def send(
     contender: Contender, scenario: Scenario, sentences: Sequence[Sentence]
 ) -> Outcome | None:
-    """Runs a scenario.
+    """Run a scenario.
 
     Returns:
         What came of it; None where the scenario means nothing for the contender.
@@ -46,7 +46,7 @@ async def send(
 async def measure(
     contender: Contender, scenario: Scenario, sentences: Sequence[Sentence], number: int
 ) -> tuple[Round, Answers]:
-    """Runs a scenario that the contender takes part in, and reads what it used.
+    """Run a scenario that the contender takes part in, and read what it used.
 
     Args:
         contender: Started, and warm.
@@ -91,7 +91,7 @@ def _cpu_times(contender: Contender) -> tuple[float, float, float]:
 
 
 async def _settled_counts(contender: Contender) -> ServerCounts | None:
-    """Reads what a server has counted, once that no longer changes."""
+    """Read what a server has counted, once that no longer changes."""
     now = await contender.server_counts()
     while now is not None:
         await asyncio.sleep(_QUIET_S)
@@ -104,7 +104,7 @@ async def _settled_counts(contender: Contender) -> ServerCounts | None:
 async def _counts_after(
     contender: Contender, before: ServerCounts, rows: int
 ) -> ServerCounts | None:
-    """Reads what a server counted since, once all rows are in it."""
+    """Read what a server counted since, once all rows are in it."""
     deadline = time.monotonic() + _COUNTS_LAG_S
     while True:
         now = await contender.server_counts()

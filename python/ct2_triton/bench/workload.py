@@ -69,7 +69,7 @@ def text_workload(
     lines: Iterable[str], name: str, setup: Setup, tokenizer: Tokenizer, source: str | None,
     targets: Sequence[str],
 ) -> Workload:  # fmt: skip
-    """Makes a workload of text: tokenized here, once, so that it is no contender's cost.
+    """Make a workload of text: tokenized here, once, so that it is no contender's cost.
 
     Args:
         lines: A sentence each; blank and repeated ones are left out.
@@ -103,7 +103,7 @@ def random_workload(
     count: int, seed: int, setup: Setup, tokenizer: Tokenizer, source: str | None,
     targets: Sequence[str],
 ) -> Workload:  # fmt: skip
-    """Makes a workload of random ids, of log-normal length.
+    """Make a workload of random ids, of log-normal length.
 
     Args:
         count: Sentences.

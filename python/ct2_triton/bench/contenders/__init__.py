@@ -55,12 +55,12 @@ KINDS: dict[str, type[Contender]] = {
 
 
 def contender_names() -> list[str]:
-    """Gives the names that `make_contender` knows."""
+    """Give the names that `make_contender` knows."""
     return [f"{kind}-{p}" for kind, contender in KINDS.items() for p in contender.precisions]
 
 
 def contender_kind(name: str) -> type[Contender]:
-    """Gives the class of a contender.
+    """Give the class of a contender.
 
     Args:
         name: `<kind>-<precision>`.
@@ -74,7 +74,7 @@ def contender_kind(name: str) -> type[Contender]:
 
 
 def make_contender(name: str, setup: Setup) -> Contender:
-    """Makes a contender, not started.
+    """Make a contender, not started.
 
     Args:
         name: `<kind>-<precision>`.

@@ -22,7 +22,7 @@ class BackendContender(TritonContender):
     """Of the model, beside those that ct2-prepare writes."""
 
     def write_repository(self, repository: Path) -> None:
-        """Gives one set of files all the names, or each name its own."""
+        """Give one set of files all the names, or each name its own."""
         prepared = self.setup.prepared(self.precision)
         files = (prepared.directory / "1").resolve()
         for model in self.setup.models:

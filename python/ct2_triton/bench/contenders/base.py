@@ -35,7 +35,7 @@ class ServerCounts:
     compute_ns: int
 
     def since(self, earlier: ServerCounts) -> ServerCounts:
-        """Returns what was counted after an earlier reading."""
+        """Return what was counted after an earlier reading."""
         return ServerCounts(
             self.rows - earlier.rows,
             self.batches - earlier.batches,
@@ -60,7 +60,7 @@ class Contender(ABC):
     precisions: ClassVar[tuple[str, ...]] = ("float32", "int8")
 
     def __init__(self, precision: str, setup: Setup) -> None:
-        """Takes what it needs and starts nothing.
+        """Take what it needs and start nothing.
 
         Args:
             precision: One of `precisions`.
@@ -75,7 +75,7 @@ class Contender(ABC):
         return f"{self.kind}-{self.precision}"
 
     async def __aenter__(self) -> Self:
-        """Starts it and returns once it answers."""
+        """Start it and return once it answers."""
         await self.start()
         return self
 
@@ -85,16 +85,16 @@ class Contender(ABC):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stops it."""
+        """Stop it."""
         await self.stop()
 
     @abstractmethod
     async def start(self) -> None:
-        """Starts its processes; returns once it answers. Undoes what it did if it fails."""
+        """Start its processes; return once it answers. Undo what it did if it fails."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Ends its processes."""
+        """End its processes."""
 
     @property
     @abstractmethod
@@ -107,7 +107,7 @@ class Contender(ABC):
 
     @abstractmethod
     async def translate(self, row: Row) -> Ids:
-        """Translates one row.
+        """Translate one row.
 
         Args:
             row: What to translate.
@@ -117,7 +117,7 @@ class Contender(ABC):
         """
 
     async def server_counts(self) -> ServerCounts | None:
-        """Returns what its server has counted; None where nothing counts."""
+        """Return what its server has counted; None where nothing counts."""
         return None
 
 
@@ -128,13 +128,13 @@ class ListContender(Contender):
     """
 
     async def translate(self, row: Row) -> Ids:
-        """Translates one row."""
+        """Translate one row."""
         (answer,), _ = await self.translate_each([row])
         return answer
 
     @abstractmethod
     async def translate_each(self, rows: Sequence[Row]) -> tuple[list[Ids], list[float]]:
-        """Translates one row after the other.
+        """Translate one row after the other.
 
         Args:
             rows: What to translate.
@@ -145,7 +145,7 @@ class ListContender(Contender):
 
     @abstractmethod
     async def translate_list(self, rows: Sequence[Row]) -> tuple[list[Ids], float]:
-        """Translates all rows in one call.
+        """Translate all rows in one call.
 
         Args:
             rows: What to translate.

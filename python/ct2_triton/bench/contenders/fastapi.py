@@ -37,7 +37,7 @@ class FastApiContender(Contender):
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
 
     def __init__(self, precision: str, setup: Setup) -> None:
-        """Starts nothing."""
+        """Start nothing."""
         super().__init__(precision, setup)
         self._process: LoggedProcess | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -54,7 +54,7 @@ class FastApiContender(Contender):
         return 0
 
     async def start(self) -> None:
-        """Starts the workers and connects once all have loaded."""
+        """Start the workers and connect once all have loaded."""
         _check_packages()
         import aiohttp
 
@@ -72,7 +72,7 @@ class FastApiContender(Contender):
         )
 
     async def stop(self) -> None:
-        """Closes the connections and ends the workers."""
+        """Close the connections and end the workers."""
         if self._session is not None:
             await self._session.close()
         if self._process is not None:
@@ -127,7 +127,7 @@ class FastApiContender(Contender):
         self._process = LoggedProcess(command, os.environ, None)
 
     async def _ports(self, folder: Path) -> list[int]:
-        """Waits until every worker has written its port."""
+        """Wait until every worker has written its port."""
         files = [port_file(folder, worker) for worker in range(self.workers)]
         deadline = time.monotonic() + _LOAD_TIMEOUT_S
         while not all(file.exists() for file in files):

@@ -35,7 +35,7 @@ class InProcessContender(ListContender):
     """A translator in a process of its own; a subclass says which."""
 
     def __init__(self, precision: str, setup: Setup) -> None:
-        """Starts nothing."""
+        """Start nothing."""
         super().__init__(precision, setup)
         self._pool: ProcessPoolExecutor | None = None
         self._pid = 0
@@ -43,7 +43,7 @@ class InProcessContender(ListContender):
     @staticmethod
     @abstractmethod
     def load(settings: Settings) -> Translate:
-        """Loads the model; called in the process that is to translate.
+        """Load the model; called in the process that is to translate.
 
         Args:
             settings: What `translator_settings` gave.
@@ -54,10 +54,10 @@ class InProcessContender(ListContender):
 
     @abstractmethod
     def translator_settings(self) -> Settings:
-        """Gives what is loaded, and prepares it where it must be."""
+        """Give what is loaded, and prepare it where it must be."""
 
     async def start(self) -> None:
-        """Starts the process and loads the model in it."""
+        """Start the process and load the model in it."""
         settings = await asyncio.to_thread(self.translator_settings)
         self._pool = ProcessPoolExecutor(
             1, multiprocessing.get_context("spawn"), _load, (type(self), settings)
@@ -69,7 +69,7 @@ class InProcessContender(ListContender):
             raise
 
     async def stop(self) -> None:
-        """Ends the process."""
+        """End the process."""
         if self._pool is not None:
             await asyncio.to_thread(self._pool.shutdown)
 
@@ -79,12 +79,12 @@ class InProcessContender(ListContender):
         return self._pid
 
     async def translate_each(self, rows: Sequence[Row]) -> tuple[list[Ids], list[float]]:
-        """Calls the library for one row after the other."""
+        """Call the library for one row after the other."""
         results = [await self._in_process(_run, [row]) for row in rows]
         return [answer for (answer,), _ in results], [seconds for _, seconds in results]
 
     async def translate_list(self, rows: Sequence[Row]) -> tuple[list[Ids], float]:
-        """Calls the library once."""
+        """Call the library once."""
         return await self._in_process(_run, list(rows))
 
     async def _in_process(self, function: Callable[..., T], *arguments: object) -> T:
@@ -102,13 +102,13 @@ class EngineContender(InProcessContender):
 
     @staticmethod
     def load(settings: Settings) -> Translate:
-        """Loads the model."""
+        """Load the model."""
         from ct2_triton.bench.models.engine import EngineTranslator
 
         return EngineTranslator(settings).timed_translate
 
     def translator_settings(self) -> Settings:
-        """Gives it all cores."""
+        """Give it all cores."""
         return Settings(
             str(self.setup.prepared(self.precision).model_folder.absolute()),
             precision=self.precision,
@@ -138,7 +138,7 @@ class TransformersContender(InProcessContender):
 
     @staticmethod
     def load(settings: Settings) -> Translate:
-        """Loads the checkpoint."""
+        """Load the checkpoint."""
         from ct2_triton.bench.models.hugging_face import HuggingFaceTranslator
 
         translator = HuggingFaceTranslator(settings)
@@ -151,7 +151,7 @@ class TransformersContender(InProcessContender):
         return timed_translate
 
     def translator_settings(self) -> Settings:
-        """Gives it all cores."""
+        """Give it all cores."""
         return Settings(
             str(self.setup.checkpoint().absolute()),
             precision=self.precision,

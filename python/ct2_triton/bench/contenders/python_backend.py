@@ -35,7 +35,7 @@ class _PythonBackendContender(TritonContender):
     model: ClassVar[str]
 
     def write_repository(self, repository: Path) -> None:
-        """Writes a Python model for each name."""
+        """Write a Python model for each name."""
         for name in self.setup.models:
             write_python_model(
                 repository / name, self.model, self.translator_settings(), self.instances
@@ -64,7 +64,7 @@ class _PythonBackendContender(TritonContender):
         return self.cores_per_model
 
     def translator_settings(self) -> Settings:
-        """Gives what each instance loads."""
+        """Give what each instance loads."""
         return Settings(
             str(self._model_folder()),
             precision=self.precision,
@@ -74,7 +74,7 @@ class _PythonBackendContender(TritonContender):
 
     @abstractmethod
     def _model_folder(self) -> Path:
-        """Gives the folder that an instance loads."""
+        """Give the folder that an instance loads."""
 
     @abstractmethod
     def _library(self) -> str:
@@ -88,7 +88,7 @@ class PythonTransformersContender(_PythonBackendContender):
     model = HUGGING_FACE
 
     def translator_settings(self) -> Settings:
-        """Gives what each instance loads, with the best number of rows in a call."""
+        """Give what each instance loads, with the best number of rows in a call."""
         return replace(super().translator_settings(), rows_per_call=_TRANSFORMERS_ROWS_PER_CALL)
 
     def _model_folder(self) -> Path:
@@ -109,7 +109,7 @@ class ThreadedPythonTransformersContender(PythonTransformersContender):
         return 1
 
     def translator_settings(self) -> Settings:
-        """Gives PyTorch all cores of the model."""
+        """Give PyTorch all cores of the model."""
         return replace(super().translator_settings(), threads=self.cores_per_model)
 
 
@@ -137,5 +137,5 @@ class PooledPythonEngineContender(PythonEngineContender):
         return 1
 
     def translator_settings(self) -> Settings:
-        """Gives CTranslate2 a one-thread worker for each core of the model."""
+        """Give CTranslate2 a one-thread worker for each core of the model."""
         return replace(super().translator_settings(), workers=self.cores_per_model)

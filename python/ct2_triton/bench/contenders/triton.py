@@ -29,7 +29,7 @@ class TritonContender(Contender):
     """
 
     def __init__(self, precision: str, setup: Setup) -> None:
-        """Starts nothing."""
+        """Start nothing."""
         super().__init__(precision, setup)
         self._server: TritonServer | None = None
         self._connection: Connection | None = None
@@ -37,18 +37,18 @@ class TritonContender(Contender):
 
     @abstractmethod
     def write_repository(self, repository: Path) -> None:
-        """Writes a model folder for each of `setup.models`.
+        """Write a model folder for each of `setup.models`.
 
         Args:
             repository: An empty folder.
         """
 
     def environment(self) -> Mapping[str, str]:
-        """Gives variables for the server, beyond those of this process."""
+        """Give variables for the server, beyond those of this process."""
         return {}
 
     async def start(self) -> None:
-        """Writes the repository, starts the server and connects."""
+        """Write the repository, start the server and connect."""
         from ct2_triton.client.connection import Connection, Deadline
         from ct2_triton.client.requests import ModelTensors
         from ct2_triton.client.retry import RetryPolicy
@@ -64,7 +64,7 @@ class TritonContender(Contender):
             raise
 
     async def stop(self) -> None:
-        """Closes the connection and ends the server."""
+        """Close the connection and end the server."""
         if self._connection is not None:
             await self._connection.close()
         if self._server is not None:
@@ -82,7 +82,7 @@ class TritonContender(Contender):
         return self.server.process.pid
 
     async def translate(self, row: Row) -> Ids:
-        """Sends one request of one row."""
+        """Send one request of one row."""
         from tritonclient.grpc import InferResult
 
         from ct2_triton.client.connection import Deadline
@@ -96,7 +96,7 @@ class TritonContender(Contender):
         return tuple(ids.reshape(-1).tolist())
 
     async def server_counts(self) -> ServerCounts:
-        """Sums Triton's statistics over the models."""
+        """Sum Triton's statistics over the models."""
         return await asyncio.to_thread(self._read_counts)
 
     def _start_server(self) -> None:

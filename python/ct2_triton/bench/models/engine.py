@@ -28,7 +28,7 @@ class EngineTranslator:
     """A CTranslate2 model."""
 
     def __init__(self, settings: Settings) -> None:
-        """Loads it.
+        """Load it.
 
         Args:
             settings: `threads` is for each of the `workers`.
@@ -62,11 +62,11 @@ class EngineTranslator:
                 )
 
     def translate(self, rows: Sequence[Row]) -> list[list[int]]:
-        """Translates rows in one call of the module."""
+        """Translate rows in one call of the module."""
         return self.timed_translate(rows)[0]
 
     def timed_translate(self, rows: Sequence[Row]) -> tuple[list[list[int]], float]:
-        """Translates rows in one call of the module.
+        """Translate rows in one call of the module.
 
         Args:
             rows: Rows that passed `check`.

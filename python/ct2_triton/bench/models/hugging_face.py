@@ -36,7 +36,7 @@ class HuggingFaceTranslator:
     """A checkpoint of any encoder-decoder family."""
 
     def __init__(self, settings: Settings) -> None:
-        """Loads it, and sets the threads of this process.
+        """Load it, and set the threads of this process.
 
         Args:
             settings: `workers` is not used: PyTorch runs one call at a time.
@@ -79,7 +79,7 @@ class HuggingFaceTranslator:
             )
 
     def translate(self, rows: Sequence[Row]) -> list[list[int]]:
-        """Translates rows, sorted by length, in calls of `rows_per_call`."""
+        """Translate rows, sorted by length, in calls of `rows_per_call`."""
         answers = [list(row.target_prefix) for row in rows]
         for call in self._calls(rows):
             found = self._generate([rows[i] for i in call])
@@ -88,7 +88,7 @@ class HuggingFaceTranslator:
         return answers
 
     def _calls(self, rows: Sequence[Row]) -> Iterable[list[int]]:
-        """Gives the numbers of the rows of each call. Decoder inputs of a call must be as long."""
+        """Give the numbers of the rows of each call. Decoder inputs of a call must be as long."""
 
         def prefix_length(i: int) -> int:
             return len(rows[i].target_prefix)
@@ -103,7 +103,7 @@ class HuggingFaceTranslator:
 
     @torch.inference_mode()
     def _generate(self, rows: Sequence[Row]) -> list[list[int]]:
-        """Runs one call; gives what follows each prefix."""
+        """Run one call; give what follows each prefix."""
         width = max(len(row.input_ids) for row in rows)
         source = torch.full((len(rows), width), self._pad)
         mask = torch.zeros_like(source)
@@ -115,12 +115,12 @@ class HuggingFaceTranslator:
         return [self._cut(ids) for ids in sequences[:, first.shape[1] :].tolist()]
 
     def _cut(self, ids: list[int]) -> list[int]:
-        """Takes off `</s>` and the padding of rows that ended before the last of their call."""
+        """Take off `</s>` and the padding of rows that ended before the last of their call."""
         return ids[: ids.index(self._end)] if self._end in ids else ids
 
 
 def _load(settings: Settings) -> Any:  # noqa: ANN401 - transformers' models are untyped
-    """Loads a checkpoint in a precision."""
+    """Load a checkpoint in a precision."""
     model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(
         settings.model, dtype=torch.float32, local_files_only=True
     ).eval()

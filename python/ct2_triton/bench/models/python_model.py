@@ -29,7 +29,7 @@ class _BatchedModel(ABC):
     """What Triton calls; a subclass says which translator it loads."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Loads the model, once for each instance, in a process of its own.
+        """Load the model, once for each instance, in a process of its own.
 
         Args:
             args: Where the model is, and its config, as the Python backend gives it.
@@ -58,10 +58,10 @@ class _BatchedModel(ABC):
 
     @abstractmethod
     def _load(self, settings: Settings) -> Translator:
-        """Loads what translates the rows of this instance."""
+        """Load what translates the rows of this instance."""
 
     def _read(self, request: Any) -> Any:  # noqa: ANN401 - a list of rows, or a TritonError
-        """Reads one request, or says what is wrong with it."""
+        """Read one request, or say what is wrong with it."""
         try:
             rows = _rows(request)
             for row in rows:
@@ -90,7 +90,7 @@ class EngineModel(_BatchedModel):
 
 
 def _rows(request: Any) -> list[Row]:  # noqa: ANN401
-    """Reads the rows of a request.
+    """Read the rows of a request.
 
     A request of one row is as long as it is. In a request of several, the id that fills up shorter
     rows would have to be taken off; no client of the comparison sends one.

@@ -31,7 +31,7 @@ _CODE = "from ct2_triton.bench.models.python_model import {model} as TritonPytho
 
 
 def write_python_model(folder: Path, model: str, settings: Settings, instances: int) -> None:
-    """Writes a model folder.
+    """Write a model folder.
 
     The server must run the stub in this Python's environment, as `ct2_triton.serve` makes it.
 

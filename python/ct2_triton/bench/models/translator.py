@@ -42,7 +42,7 @@ class Settings:
 
     @classmethod
     def read(cls, file: Path) -> Settings:
-        """Reads what `write` wrote.
+        """Read what `write` wrote.
 
         Args:
             file: The JSON file.
@@ -50,7 +50,7 @@ class Settings:
         return cls(**json.loads(file.read_text(encoding="utf-8")))
 
     def write(self, file: Path) -> None:
-        """Writes them as JSON.
+        """Write them as JSON.
 
         Args:
             file: File to write.
@@ -69,7 +69,7 @@ class Translator(Protocol):
         """
 
     def translate(self, rows: Sequence[Row]) -> list[list[int]]:
-        """Translates rows of any lengths and languages together.
+        """Translate rows of any lengths and languages together.
 
         Args:
             rows: Rows that passed `check`.

@@ -38,7 +38,7 @@ class Answer(BaseModel):
 
 
 def make_app(settings: Settings, models: Sequence[str]) -> FastAPI:
-    """Makes the service and loads its models.
+    """Make the service and load its models.
 
     Args:
         settings: What to load.
@@ -53,7 +53,7 @@ def make_app(settings: Settings, models: Sequence[str]) -> FastAPI:
 
     @app.post("/translate/{model}")
     async def translate(model: str, question: Question) -> Answer:
-        """Translates one row."""
+        """Translate one row."""
         row = Row(question.input_ids, question.target_prefix)
         translator = translators.get(model)
         if translator is None:

@@ -36,7 +36,7 @@ def port_file(folder: Path, worker: int) -> Path:
 
 
 def _serve(folder: Path, worker: int, models: Sequence[str]) -> None:
-    """Runs one worker until it is ended."""
+    """Run one worker until it is ended."""
     import uvicorn
 
     from ct2_triton.bench.models.web_app import make_app
