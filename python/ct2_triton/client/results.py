@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Translation:
         hypotheses: The answers, best first; at least one.
         unknown_tokens: How many tokens of the sentence the model's vocabulary does not have. The
             model sees a placeholder for each, so the words there are lost or guessed.
+        version: Version of the model that answered; "" where nothing was asked.
     """
 
     source_text: str
@@ -43,6 +44,7 @@ class Translation:
     target: str | None
     hypotheses: tuple[Hypothesis, ...]
     unknown_tokens: int = 0
+    version: str = field(default="", compare=False)
 
     @property
     def text(self) -> str:
