@@ -32,7 +32,8 @@ BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
 # Releases beside .venv that tests compare with.
 TEST_NEEDS := install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
   .venvs/sentencepiece-$(LITE_RELEASE)/.installed .venvs/prometheus/.installed \
-  .venvs/transformers-$(TRANSFORMERS_5)/.installed .venvs/kubernetes/.installed
+  .venvs/transformers-$(TRANSFORMERS_5)/.installed .venvs/kubernetes/.installed \
+  .venvs/haproxy/.installed
 
 .PHONY: install demo live-demo test check lint asan tsan fuzz clean distclean
 
@@ -108,6 +109,15 @@ fuzz: install
 	  { apt-get update -qq && apt-get download -qq prometheus; } 2>/dev/null; then \
 	  for package in *.deb; do test ! -f "$$package" || dpkg -x "$$package" .; done; rm -f *.deb; \
 	else echo "Debian's package prometheus cannot be fetched: its tests are skipped" >&2; fi
+	touch $@
+
+# Debian's HAProxy, likewise, with the libraries that it needs.
+.venvs/haproxy/.installed: .venv/.installed
+	mkdir -p $(@D); cd $(@D); packages='haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1'; \
+	if test -x usr/sbin/haproxy || apt-get download -qq $$packages 2>/dev/null || \
+	  { apt-get update -qq && apt-get download -qq $$packages; } 2>/dev/null; then \
+	  for package in *.deb; do test ! -f "$$package" || dpkg -x "$$package" .; done; rm -f *.deb; \
+	else echo "Debian's package haproxy cannot be fetched: its tests are skipped" >&2; fi
 	touch $@
 
 # A helm, and schemas of Kubernetes and its extensions. What cannot be had, its tests say.

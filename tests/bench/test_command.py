@@ -91,7 +91,12 @@ def test_a_shape_is_made_and_its_sentences_end(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--scenario", "storm:4"], "'storm:4' is no scenario"),
-        (["--contender", "abacus-int8"], "no contender 'abacus-int8'; there are ct2-triton-"),
+        (["--contender", "abacus-int8"], "no contender 'abacus-int8' on a cpu; there are ct2-"),
+        (["--contender", "ct2-triton-float16"], "no contender 'ct2-triton-float16' on a cpu"),
+        (
+            ["--device", "gpu", "--contender", "fastapi-transformers-float32"],
+            "no contender 'fastapi-transformers-float32' on a gpu; there are ct2-triton-float32",
+        ),
         (["--text", "absent.txt"], "cannot read absent.txt"),
         (["--shape", "nllb-600m", "--text", "absent.txt"], "cannot read absent.txt"),
         (["--scenario", "single:1001"], "has 2000 different sentences; single:1001 needs 2002"),

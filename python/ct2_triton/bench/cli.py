@@ -49,6 +49,7 @@ from ct2_triton.bench.shapes import SHAPES, write_shape
 from ct2_triton.bench.tables import Table, brief_table, warnings
 from ct2_triton.bench.workload import SENTENCES, random_workload, text_workload
 from ct2_triton.client.tokenization import Tokenizer
+from ct2_triton.serve.gpu import count_gpus
 
 if TYPE_CHECKING:
     import argparse
@@ -68,6 +69,15 @@ _SMOKE_CONTENDERS = (
     "ctranslate2-int8",
 )
 _SMOKE = ("single:1", "single:16", "single:48", "streams:4")
+_GPU_CONTENDERS = (
+    _BASELINE,
+    "python-transformers-float16",
+    "python-ctranslate2-float16",
+    "ct2-triton-float32",
+    "ct2-triton-float16",
+    "ct2-triton-int8_float16",
+    "ctranslate2-float16",
+)
 # Of each kind, in the precisions that people serve. FastAPI untuned would take most of the time.
 _FULL_CONTENDERS = (
     _BASELINE,
@@ -176,6 +186,13 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"more contenders and scenarios, on {_FULL_SHAPE}, in half an hour",
     )
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "gpu"),
+        default="cpu",
+        help="where all contenders translate (default: %(default)s); on a gpu their names are "
+        + ", ".join(contender_names("gpu")),
+    )
     parser.add_argument("--rounds", type=count, help="turns of each contender (default: 3)")
     parser.add_argument(
         "--minutes",
@@ -262,6 +279,7 @@ def _setup(args: argparse.Namespace, folder: Path) -> Setup:
         distinct=args.distinct,
         beam_size=args.beam,
         max_decoding_length=args.max_tokens,
+        device=args.device,
     )
 
 
@@ -271,9 +289,12 @@ def _shape(args: argparse.Namespace) -> str | None:
 
 
 def _contenders(args: argparse.Namespace) -> tuple[str, ...]:
-    names = args.contender or (_FULL_CONTENDERS if args.full else _SMOKE_CONTENDERS)
+    usual = _FULL_CONTENDERS if args.full else _SMOKE_CONTENDERS
+    names = args.contender or (_GPU_CONTENDERS if args.device == "gpu" else usual)
     for name in names:
-        contender_kind(name)  # a mistake is told before a model is prepared
+        contender_kind(name, args.device)  # a mistake is told before a model is prepared
+    if args.device == "gpu" and count_gpus() == 0:
+        raise BenchError("--device gpu needs an NVIDIA GPU and its driver; there is none here")
     return tuple(dict.fromkeys(names))
 
 
@@ -316,7 +337,7 @@ def _second_opinion(args: argparse.Namespace, console: Console) -> None:
     binary = find_binary(args.binary)
     (name, *others) = args.contender or ["ct2-triton-int8"]
     scenarios = [parse_scenario(text) for text in args.scenario or ("single:16", "poisson:20")]
-    if others or not issubclass(contender_kind(name), TritonContender):
+    if others or not issubclass(contender_kind(name, args.device), TritonContender):
         raise BenchError(f"perf-analyzer looks at one tritonserver, not at {name} {others or ''}")
 
     text = _text(args)

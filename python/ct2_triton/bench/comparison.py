@@ -100,6 +100,7 @@ async def compare(
         setup={
             "model": setup.title,
             "served as": f"{len(setup.models)} model(s)",
+            "device": setup.device,
             "beam": str(setup.beam_size),
             "longest answer": f"{setup.max_decoding_length} tokens",
             "rounds": str(plan.rounds),

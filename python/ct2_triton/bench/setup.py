@@ -43,6 +43,7 @@ class Setup:
         beam_size: Beam of every translation.
         max_decoding_length: Most tokens of an answer, its prefix included.
         cores: Cores that a contender may use.
+        device: Where all contenders translate: `cpu` or `gpu`.
     """
 
     source: str
@@ -52,6 +53,7 @@ class Setup:
     beam_size: int = 1
     max_decoding_length: int = 256
     cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+    device: str = "cpu"
 
     def prepared(self, precision: str) -> PreparedModel:
         """Give the model as ct2-prepare writes it, made with the first call.
@@ -60,7 +62,7 @@ class Setup:
             precision: A quantization that ct2-prepare knows, such as `float32` or `int8`.
 
         Returns:
-            The prepared model; its config has this setup's beam and limit. Read it, do not
+            The prepared model; its config has this setup's device, beam and limit. Read it, do not
             change it.
         """
         from ct2_triton.prepare import PrepareOptions, prepare
@@ -79,7 +81,7 @@ class Setup:
                 repository,
                 name=MODEL,
                 quantization=precision,
-                instance_kind="cpu",  # where all contenders run
+                instance_kind=self.device,
                 settings=settings,
             )
         )

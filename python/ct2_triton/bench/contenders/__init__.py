@@ -54,22 +54,32 @@ KINDS: dict[str, type[Contender]] = {
 }
 
 
-def contender_names() -> list[str]:
-    """Give the names that `make_contender` knows."""
-    return [f"{kind}-{p}" for kind, contender in KINDS.items() for p in contender.precisions]
+def contender_names(device: str = "cpu") -> list[str]:
+    """Give the names that `make_contender` knows.
+
+    Args:
+        device: `cpu` or `gpu`.
+    """
+    return [
+        f"{kind}-{precision}"
+        for kind, contender in KINDS.items()
+        for precision in (contender.gpu_precisions if device == "gpu" else contender.precisions)
+    ]
 
 
-def contender_kind(name: str) -> type[Contender]:
+def contender_kind(name: str, device: str = "cpu") -> type[Contender]:
     """Give the class of a contender.
 
     Args:
         name: `<kind>-<precision>`.
+        device: `cpu` or `gpu`.
 
     Raises:
         BenchError: There is none of that name.
     """
-    if name not in contender_names():
-        raise BenchError(f"no contender {name!r}; there are {', '.join(contender_names())}")
+    names = contender_names(device)
+    if name not in names:
+        raise BenchError(f"no contender {name!r} on a {device}; there are {', '.join(names)}")
     return KINDS[name.rpartition("-")[0]]
 
 
@@ -86,4 +96,4 @@ def make_contender(name: str, setup: Setup) -> Contender:
     Raises:
         BenchError: There is none of that name.
     """
-    return contender_kind(name)(name.rpartition("-")[2], setup)
+    return contender_kind(name, setup.device)(name.rpartition("-")[2], setup)

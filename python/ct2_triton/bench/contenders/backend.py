@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, ClassVar
 
+from ct2_triton.bench.contenders.base import ENGINE_ON_GPU
 from ct2_triton.bench.contenders.triton import TritonContender
 from ct2_triton.bench.setup import MODEL
 
@@ -18,6 +19,7 @@ class BackendContender(TritonContender):
     """Our backend, with the config that ct2-prepare writes."""
 
     kind = "ct2-triton"
+    gpu_precisions = ENGINE_ON_GPU
     parameters: ClassVar[Mapping[str, str]] = {}
     """Of the model, beside those that ct2-prepare writes."""
 
@@ -54,6 +56,7 @@ class CallsContender(BackendContender):
     """Our backend without decode loops: every row runs in a call of CTranslate2."""
 
     kind = "ct2-triton-calls"
+    gpu_precisions = ()  # on a GPU there are calls only
     parameters: ClassVar[Mapping[str, str]] = {"decoding": "calls"}
 
 
@@ -62,4 +65,5 @@ class UnpackedContender(BackendContender):
 
     kind = "ct2-triton-unpacked"
     precisions = ("int8",)
+    gpu_precisions = ()
     parameters: ClassVar[Mapping[str, str]] = {"packed_weights": "off"}

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
     from ct2_triton.bench.setup import Ids, Row, Setup
 
+# What CTranslate2 computes with on a GPU, and PyTorch.
+ENGINE_ON_GPU: tuple[str, ...] = ("float32", "float16", "bfloat16", "int8_float16", "int8")
+PYTORCH_ON_GPU: tuple[str, ...] = ("float32", "float16", "bfloat16")
+
 
 @dataclass(frozen=True)
 class ServerCounts:
@@ -53,17 +57,19 @@ class Contender(ABC):
 
     Attributes:
         kind: What it is called; its full name is `<kind>-<precision>`.
-        precisions: Types of weights that it can compute with.
+        precisions: Types of weights that it can compute with on a CPU.
+        gpu_precisions: The same on a GPU; none where it has no way to use one.
     """
 
     kind: ClassVar[str]
     precisions: ClassVar[tuple[str, ...]] = ("float32", "int8")
+    gpu_precisions: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, precision: str, setup: Setup) -> None:
         """Take what it needs and start nothing.
 
         Args:
-            precision: One of `precisions`.
+            precision: One of `precisions`, or on a GPU of `gpu_precisions`.
             setup: What is equal for all contenders.
         """
         self.precision = precision

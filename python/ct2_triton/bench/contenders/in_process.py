@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeVar
 
-from ct2_triton.bench.contenders.base import ListContender
+from ct2_triton.bench.contenders.base import ENGINE_ON_GPU, PYTORCH_ON_GPU, ListContender
 from ct2_triton.bench.models.translator import Settings
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class EngineContender(InProcessContender):
     """
 
     kind = "ctranslate2"
+    gpu_precisions = ENGINE_ON_GPU
 
     @staticmethod
     def load(settings: Settings) -> Translate:
@@ -107,22 +108,27 @@ class EngineContender(InProcessContender):
 
         return EngineTranslator(settings).timed_translate
 
+    @property
+    def _workers(self) -> int:
+        return 1 if self.setup.device == "gpu" else self.setup.cores
+
     def translator_settings(self) -> Settings:
         """Give it all cores."""
         return Settings(
             str(self.setup.prepared(self.precision).model_folder.absolute()),
             precision=self.precision,
-            workers=self.setup.cores,
+            workers=self._workers,
             rows_per_call=_ENGINE_ROWS_PER_CALL,
             beam_size=self.setup.beam_size,
             max_decoding_length=self.setup.max_decoding_length,
+            device=self.setup.device,
         )
 
     def settings(self) -> Mapping[str, str]:
         """Says how the list is cut."""
         return {
             "server": f"none: ctranslate2 {version('ctranslate2')} on the whole list",
-            "workers": f"{self.setup.cores} of one thread",
+            "workers": f"{self._workers} of one thread",
             "calls": f"up to {_ENGINE_ROWS_PER_CALL} rows, sorted by length",
             "not in its times": "ids to tokens and back",
         }
@@ -135,6 +141,7 @@ class TransformersContender(InProcessContender):
     """
 
     kind = "transformers"
+    gpu_precisions = PYTORCH_ON_GPU
 
     @staticmethod
     def load(settings: Settings) -> Translate:
@@ -158,6 +165,7 @@ class TransformersContender(InProcessContender):
             threads=self.setup.cores,
             beam_size=self.setup.beam_size,
             max_decoding_length=self.setup.max_decoding_length,
+            device=self.setup.device,
         )
 
     def settings(self) -> Mapping[str, str]:

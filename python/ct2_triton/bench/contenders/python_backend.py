@@ -12,6 +12,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar
 
+from ct2_triton.bench.contenders.base import ENGINE_ON_GPU, PYTORCH_ON_GPU
 from ct2_triton.bench.contenders.triton import TritonContender
 from ct2_triton.bench.models.repository import ENGINE, HUGGING_FACE, write_python_model
 from ct2_triton.bench.models.translator import Settings
@@ -60,8 +61,8 @@ class _PythonBackendContender(TritonContender):
 
     @property
     def instances(self) -> int:
-        """Processes of each model: one-thread processes, unless a subclass says otherwise."""
-        return self.cores_per_model
+        """Processes of each model: of one thread on a CPU, unless a subclass says otherwise."""
+        return 1 if self.setup.device == "gpu" else self.cores_per_model
 
     def translator_settings(self) -> Settings:
         """Give what each instance loads."""
@@ -70,6 +71,7 @@ class _PythonBackendContender(TritonContender):
             precision=self.precision,
             beam_size=self.setup.beam_size,
             max_decoding_length=self.setup.max_decoding_length,
+            device=self.setup.device,
         )
 
     @abstractmethod
@@ -85,6 +87,7 @@ class PythonTransformersContender(_PythonBackendContender):
     """The usual way to serve a translation model with Triton; see `models/hugging_face.py`."""
 
     kind = "python-transformers"
+    gpu_precisions = PYTORCH_ON_GPU
     model = HUGGING_FACE
 
     def translator_settings(self) -> Settings:
@@ -102,6 +105,7 @@ class ThreadedPythonTransformersContender(PythonTransformersContender):
     """The same in one process, whose threads share every matrix: less memory, larger batches."""
 
     kind = "python-transformers-threads"
+    gpu_precisions = ()  # a GPU has one process for each model already
 
     @property
     def instances(self) -> int:
@@ -117,6 +121,7 @@ class PythonEngineContender(_PythonBackendContender):
     """The same engine as ours behind the usual backend; see `models/engine.py`."""
 
     kind = "python-ctranslate2"
+    gpu_precisions = ENGINE_ON_GPU
     model = ENGINE
 
     def _model_folder(self) -> Path:
@@ -130,6 +135,7 @@ class PooledPythonEngineContender(PythonEngineContender):
     """The same in one process, whose workers share the weights and the rows of each batch."""
 
     kind = "python-ctranslate2-workers"
+    gpu_precisions = ()
 
     @property
     def instances(self) -> int:

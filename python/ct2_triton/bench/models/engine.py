@@ -36,7 +36,7 @@ class EngineTranslator:
         self._settings = settings
         self._translator = ctranslate2.Translator(
             settings.model,
-            device="cpu",
+            device=settings.library_device,
             compute_type=settings.precision,
             inter_threads=settings.workers,
             intra_threads=settings.threads,

@@ -105,12 +105,14 @@ class HuggingFaceTranslator:
     def _generate(self, rows: Sequence[Row]) -> list[list[int]]:
         """Run one call; give what follows each prefix."""
         width = max(len(row.input_ids) for row in rows)
-        source = torch.full((len(rows), width), self._pad)
+        device = self._settings.library_device
+        source = torch.full((len(rows), width), self._pad, device=device)
         mask = torch.zeros_like(source)
         for i, row in enumerate(rows):
-            source[i, : len(row.input_ids)] = torch.tensor(row.input_ids)
+            source[i, : len(row.input_ids)] = torch.tensor(row.input_ids, device=device)
             mask[i, : len(row.input_ids)] = 1
-        first = torch.tensor([[self._start, *row.target_prefix] for row in rows])
+        starts = [[self._start, *row.target_prefix] for row in rows]
+        first = torch.tensor(starts, device=device)
         sequences = self._model.generate(source, attention_mask=mask, decoder_input_ids=first)
         return [self._cut(ids) for ids in sequences[:, first.shape[1] :].tolist()]
 
@@ -121,10 +123,14 @@ class HuggingFaceTranslator:
 
 def _load(settings: Settings) -> Any:  # noqa: ANN401 - transformers' models are untyped
     """Load a checkpoint in a precision."""
+    is_int8 = settings.precision == "int8"
     model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(
-        settings.model, dtype=torch.float32, local_files_only=True
+        settings.model,
+        dtype=torch.float32 if is_int8 else getattr(torch, settings.precision),
+        local_files_only=True,
     ).eval()
-    if settings.precision == "int8":
+    model.to(settings.library_device)
+    if is_int8:
         quantize: Any = torch.ao.quantization.quantize_dynamic
         with warnings.catch_warnings():
             # Deprecated without a successor in PyTorch itself, and what its users have.

@@ -24,12 +24,13 @@ class Settings:
 
     Attributes:
         model: A Hugging Face checkpoint, or a CTranslate2 model, as the translator needs it.
-        precision: Type of its weights, `float32` or `int8`.
+        precision: Type of its weights, such as `float32` or `int8`.
         threads: Threads of one call; 0 leaves the library's default.
         workers: Calls at once in one process. CTranslate2 only.
         rows_per_call: Rows that are computed together at most.
         beam_size: 1 is greedy search.
         max_decoding_length: Longest answer in tokens, the prefix counted.
+        device: `cpu` or `gpu`.
     """
 
     model: str
@@ -39,6 +40,12 @@ class Settings:
     rows_per_call: int = 64
     beam_size: int = 1
     max_decoding_length: int = 256
+    device: str = "cpu"
+
+    @property
+    def library_device(self) -> str:
+        """What PyTorch and CTranslate2 call the device."""
+        return "cuda" if self.device == "gpu" else "cpu"
 
     @classmethod
     def read(cls, file: Path) -> Settings:

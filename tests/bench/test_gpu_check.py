@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/gpu_check.sh and what it is made of, on the processor; the rest where there is a GPU."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import device_report
+from ct2_triton.bench.contenders import contender_names, make_contender
+from ct2_triton.bench.setup import Setup
+from ct2_triton.serve.gpu import count_gpus
+from device_report import TWICE, Outcome
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "tools" / "gpu_check.sh"
+needs_no_gpu = pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU here")
+
+
+def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.server
+def test_the_short_check_on_a_processor_passes_and_writes_its_report(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^(tools/gpu_check\.sh --cpu.*) gpu-check$", page, re.MULTILINE)
+    result = _run("bash", "-c", f"{command} {tmp_path / 'out'}")
+    report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert result.returncode == 0, report
+    assert "FAILED" not in report
+    assert report.count("\nPassed.\n") == 5
+    # Each model of the comparison has answered: the types of this processor, and two instances.
+    rows = re.findall(r"^\| (\w[\w-]*) \| (\d+) \(.*?\) \| (\d+) \(.*?\) \|", report, re.MULTILINE)
+    assert [name for name, _, _ in rows] == [*device_report.types_of("cpu"), TWICE]
+    exact = [row[1:] for row in rows if row[0] in ("float32", TWICE)]
+    assert exact == [("0", "0"), ("0", "0")]
+    # The comparison of speed is part of it, with its picture.
+    assert "- device: cpu" in report
+    assert "| python-ctranslate2-int8 |" in report
+    (picture,) = re.findall(r"!\[.*\]\((.*\.png)\)", report)
+    assert (tmp_path / "out" / picture).is_file()
+
+
+@pytest.mark.server
+def test_a_step_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    options = ["--cpu", "--short", "--model", str(tmp_path / "absent")]
+    result = _run(SCRIPT, *options, "--output", tmp_path / "out")
+    assert result.returncode == 1
+    report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.*)\n\n(Passed|FAILED)", report, re.MULTILINE)
+    assert headings == [
+        ("A model is prepared", "FAILED"),
+        ("The server and the engine", "FAILED"),
+        ("Tests that need a GPU", "Passed"),
+        ("Answers and memory", "FAILED"),
+        ("Speed", "FAILED"),
+    ]
+
+
+@needs_no_gpu
+def test_without_a_gpu_it_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    result = _run(SCRIPT, "--output", tmp_path / "out")
+    assert (result.returncode, (tmp_path / "out").exists()) == (2, False)
+    assert "--cpu runs the same steps" in result.stderr
+    assert _run(SCRIPT, "--gpus", "1").returncode == 2
+    with pytest.raises(SystemExit) as ended:
+        device_report.main([])
+    assert ended.value.code == 2
+
+
+def test_a_float32_answer_that_differs_fails_the_comparison_and_others_do_not() -> None:
+    right, wrong = [(1, 2), (3,)], [(1, 2), (4,)]
+    outcomes = [
+        Outcome("float32", alone=right, together=right, engine=right),
+        Outcome("int8", alone=wrong, together=right, engine=right),
+        Outcome(TWICE, alone=right, together=wrong, engine=right),
+    ]
+    assert device_report.is_exact(outcomes)
+    page = device_report.markdown(outcomes, "gpu", "m", "float32")
+    assert "| int8 | 1 (50.00%) | 1 (50.00%) | 1 (50.00%) | 0 | 0 |" in page
+    assert f"| {TWICE} | 0 (0.00%) | 1 (50.00%) | 0 (0.00%) | 0 | 0 |" in page
+    outcomes[2].alone = wrong
+    assert not device_report.is_exact(outcomes)
+    assert not device_report.is_exact(outcomes[1:2])
+
+
+def test_contenders_on_a_gpu_are_told_so(tmp_path: Path) -> None:
+    names = contender_names("gpu")
+    assert "python-transformers-float16" in names
+    assert not [name for name in names if name.startswith(("fastapi", "ct2-triton-calls"))]
+    setup = Setup("demo", tmp_path, device="gpu", cores=4)
+    contender = make_contender("python-transformers-bfloat16", setup)
+    settings = contender.translator_settings()  # type: ignore[attr-defined]
+    assert settings.library_device == "cuda"
+    assert contender.settings()["instances"].startswith("1 for each model")
+
+
+@pytest.mark.gpu
+@pytest.mark.server
+def test_float32_on_a_gpu_is_exact(tmp_path: Path) -> None:
+    if count_gpus() == 0:
+        pytest.skip("no GPU here")
+    options = ["--stored", "float32", "--rows", "100", "--output", str(tmp_path / "report.md")]
+    assert device_report.main(options) == 0, (tmp_path / "report.md").read_text(encoding="utf-8")

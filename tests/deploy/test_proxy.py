@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""deploy/haproxy/haproxy.cfg in a real HAProxy before a real server: who and what is kept out."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tritonclient.grpc as grpc_client
+from tritonclient.utils import InferenceServerException
+
+from ct2_triton.serve import TritonServer
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "deploy" / "haproxy" / "haproxy.cfg"
+_UNPACKED = ROOT / ".venvs" / "haproxy"
+KEY = {"x-api-key": "secret-of-the-newsroom"}
+READY = ("GET", "/v2/health/ready")
+MOST_BYTES = 20_000
+
+
+def _binary() -> str | None:
+    unpacked = _UNPACKED / "usr" / "sbin" / "haproxy"
+    return str(unpacked) if unpacked.exists() else shutil.which("haproxy")
+
+
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.skipif(
+        _binary() is None, reason="Debian's package haproxy could not be fetched by `make test`"
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A running one.
+
+    Attributes:
+        port: On localhost.
+        certificate: The file of its certificate.
+    """
+
+    port: int
+    certificate: Path
+
+    def http(
+        self, method: str, path: str, headers: dict[str, str], body: bytes | None = None
+    ) -> tuple[int, str]:
+        """Sends a request over HTTPS; gives status and text."""
+        context = ssl.create_default_context(cafile=str(self.certificate))
+        connection = http.client.HTTPSConnection("localhost", self.port, context=context)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def grpc(self) -> grpc_client.InferenceServerClient:
+        """A gRPC client of it."""
+        return grpc_client.InferenceServerClient(
+            f"localhost:{self.port}", ssl=True, root_certificates=str(self.certificate)
+        )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate with its key, and the list of keys."""
+    made = tmp_path_factory.mktemp("proxy")
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names,
+         "-keyout", made / "key.pem", "-out", made / "certificate.pem"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    texts = [(made / name).read_text() for name in ("certificate.pem", "key.pem")]
+    (made / "both.pem").write_text("".join(texts))
+    (made / "keys.map").write_text(f"{KEY['x-api-key']} newsroom\n")
+    return made
+
+
+@pytest.fixture
+def proxy(server: TritonServer, folder: Path, request: pytest.FixtureRequest) -> Iterator[Proxy]:
+    """One before the server of the session; a parameter says how many requests it lets through."""
+    http_address = server.http_url.removeprefix("http://")
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(64)  # who connects before HAProxy is up waits for it
+        environment = {
+            **os.environ,
+            "LD_LIBRARY_PATH": str(_UNPACKED / "usr" / "lib" / "x86_64-linux-gnu"),
+            "CT2_PROXY_ADDRESS": f"fd@{listening.fileno()}",
+            "CT2_PROXY_CERTIFICATE": str(folder / "both.pem"),
+            "CT2_PROXY_KEYS": str(folder / "keys.map"),
+            "CT2_PROXY_REQUESTS_IN_10S": str(getattr(request, "param", 1_000_000)),
+            "CT2_PROXY_BODY_BYTES": str(MOST_BYTES),
+            "CT2_PROXY_HTTP": http_address,
+            "CT2_PROXY_GRPC": server.grpc_url,
+            "CT2_PROXY_CHECK_PORT": http_address.rpartition(":")[2],
+        }
+        program = _binary()
+        assert program is not None
+        with (folder / "log").open("w") as log:
+            process = subprocess.Popen(
+                [program, "-f", CONFIG],
+                env=environment,
+                pass_fds=[listening.fileno()],
+                stderr=log,
+                stdout=log,
+            )
+        try:
+            made = Proxy(listening.getsockname()[1], folder / "certificate.pem")
+            assert made.http(*READY, KEY) == (200, ""), (folder / "log").read_text()
+            yield made
+        finally:
+            process.kill()
+            process.wait()
+
+
+def test_without_a_key_that_is_known_nobody_is_let_in(proxy: Proxy) -> None:
+    for headers in ({}, {"x-api-key": "guessed"}, {"x-api-key": ""}):
+        assert proxy.http(*READY, headers)[0] == 401
+    with proxy.grpc() as client, pytest.raises(InferenceServerException, match="401"):
+        client.is_server_ready()
+    with proxy.grpc() as client:
+        assert client.is_server_ready(headers=KEY)
+    assert proxy.http(*READY, KEY)[0] == 200
+
+
+def test_calls_that_translating_does_not_need_are_closed(proxy: Proxy) -> None:
+    for method, path in (
+        ("POST", "/v2/repository/index"),
+        ("POST", "/v2/repository/models/nllb/unload"),
+        ("GET", "/v2/systemsharedmemory/status"),
+        ("GET", "/v2/logging"),
+        ("GET", "/v2/models/nllb/trace/setting"),
+        ("GET", "/v2/models/../logging"),
+        ("GET", "/metrics"),
+    ):
+        assert proxy.http(method, path, KEY)[0] == 403, path
+    with proxy.grpc() as client:
+        for call in (
+            client.get_model_repository_index,
+            client.get_system_shared_memory_status,
+            client.get_log_settings,
+        ):
+            with pytest.raises(InferenceServerException, match="403"):
+                call(headers=KEY)
+        assert client.is_model_ready("nllb", headers=KEY)
+    assert proxy.http("GET", "/v2/models/nllb/ready", KEY)[0] == 200
+
+
+def test_a_row_is_translated_through_it(proxy: Proxy) -> None:
+    tensor = grpc_client.InferInput("INPUT_IDS", [1, 3], "INT32")
+    tensor.set_data_from_numpy(np.array([[5, 6, 2]], dtype=np.int32))
+    with proxy.grpc() as client:
+        answer = client.infer("nllb", [tensor], headers=KEY)
+    assert answer.as_numpy("OUTPUT_IDS").size
+
+
+def test_bodies_over_http_are_bounded(proxy: Proxy) -> None:
+    path = "/v2/models/nllb/infer"
+    tensor = '{"name": "INPUT_IDS", "shape": [1, 3], "datatype": "INT32", "data": [5, 6, 2]}'
+    good = f'{{"inputs": [{tensor}]}}'.encode()
+    # Heads alone: the answer does not wait for the body.
+    for head, status in (
+        ({"content-length": str(MOST_BYTES + 1)}, 413),
+        ({"content-length": "2", "content-encoding": "gzip"}, 415),
+        ({"transfer-encoding": "chunked"}, 411),
+    ):
+        assert proxy.http("POST", path, {**KEY, **head})[0] == status
+    status, text = proxy.http("POST", path, KEY, good)
+    assert (status, "OUTPUT_IDS" in text) == (200, True), text
+
+
+@pytest.mark.parametrize("proxy", [3], indirect=True)
+def test_a_client_that_asks_too_often_is_told_to_wait(proxy: Proxy) -> None:
+    statuses = [proxy.http(*READY, KEY)[0] for _ in range(40)]
+    assert set(statuses) <= {200, 429}
+    assert 429 in statuses
+    assert proxy.http(*READY, {})[0] == 401
+
+
+def test_the_page_sets_every_variable_of_the_configuration() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    used = set(re.findall(r"\$\{(CT2_PROXY_\w+)\}", CONFIG.read_text(encoding="utf-8")))
+    assert used == set(re.findall(r"\b(CT2_PROXY_\w+)=", page))
+    assert len(used) == 8
