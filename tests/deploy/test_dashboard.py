@@ -94,7 +94,8 @@ def _write_models(repository: Path, engine_model: Path, folder: Path, reference:
     shutil.copytree(engine_model, mapped)
     tokens = [*reference.tokens(list(range(20, 1000))), *LANGUAGES, "</s>"]
     (mapped / "vmap.txt").write_text("\t" + " ".join(tokens) + "\n", encoding="utf-8")
-    live = configs.plain(**GREEDY, pad_id=1, inter_threads=1, use_vmap=True)
+    drafts = configs.entry("input", "DRAFT_IDS", "TYPE_INT32", "[-1]", "optional: true")
+    live = configs.plain(drafts, **GREEDY, pad_id=1, inter_threads=1, use_vmap=True)
     written = write_model(repository, "live", mapped, live)
     languages = [
         {
@@ -161,6 +162,7 @@ class Traffic:
         pending = [send("live", [row], [prefix]) for row, prefix in self._rows]
         pending += [send("live", [self._rows[0][0]] * 8, prefixes), send("live", ids, prefixes)]
         pending += [send("live", ids, prefixes, beam_size=2)]
+        pending += [send("live", ids, prefixes, more={"DRAFT_IDS": prefixes})]
         for each in pending:
             each.get_result()
 

@@ -125,15 +125,20 @@ def random_workload(
     return Workload(f"random ids, seed {seed}", _codes(wanted), sentences)
 
 
-def _random_pieces(count: int, seed: int, rules: TokenRules) -> Iterator[tuple[int, ...]]:
-    rng = np.random.default_rng(seed)
+def text_ids(rules: TokenRules) -> list[int]:
+    """Give the ids that a text can be made of."""
     special = {*rules.special_ids, *rules.end_ids, *rules.duplicate_ids, rules.unk_id, rules.pad_id}
     known = min(rules.tokenizer_size, rules.vocabulary_size)
-    text_ids = np.array([i for i in range(known) if i not in special])
+    return [i for i in range(known) if i not in special]
+
+
+def _random_pieces(count: int, seed: int, rules: TokenRules) -> Iterator[tuple[int, ...]]:
+    rng = np.random.default_rng(seed)
+    choosable = np.array(text_ids(rules))
     seen: set[tuple[int, ...]] = set()
     while len(seen) < count:
         length = round(rng.lognormal(math.log(_MEDIAN_TOKENS), _SIGMA))
-        drawn = rng.choice(text_ids, min(_LONGEST, max(_SHORTEST, length)))
+        drawn = rng.choice(choosable, min(_LONGEST, max(_SHORTEST, length)))
         ids = tuple(int(i) for i in drawn)
         if ids not in seen:
             seen.add(ids)

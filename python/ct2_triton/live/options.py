@@ -39,6 +39,8 @@ class LiveOptions:
             then `push` waits.
         max_chars: Longest text of an update, in characters.
         outage_s: Seconds for which a final is sent again while the server takes nothing.
+        drafts: Each greedy request tells the server the answer before it, which saves steps there
+            and changes no answer. Turn it off where the model's own settings sample.
         policy: A way of your own to make captions from guesses, instead of the mode's: a function
             that is given the tokenizer's `decode` and makes a `Policy`.
     """
@@ -51,6 +53,7 @@ class LiveOptions:
     max_waiting_finals: int = 64
     max_chars: int = 4000
     outage_s: float = 3600.0
+    drafts: bool = True
     policy: Callable[[Decode], Policy] | None = None
 
     def __post_init__(self) -> None:

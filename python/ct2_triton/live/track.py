@@ -36,6 +36,8 @@ class LiveCounts:
         failed_guesses: Rows before a final that failed; the next update goes on.
         finals: Finals answered.
         failed_finals: Finals without a translation.
+        draft_tokens_kept: Tokens that took no step of their own on the server, since the answer
+            before had them.
     """
 
     updates: int = 0
@@ -44,6 +46,7 @@ class LiveCounts:
     failed_guesses: int = 0
     finals: int = 0
     failed_finals: int = 0
+    draft_tokens_kept: int = 0
 
 
 @dataclass(frozen=True)

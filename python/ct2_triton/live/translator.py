@@ -20,7 +20,7 @@ from ct2_triton.live.track import LiveCounts, Said, Track
 from ct2_triton.live.updates import LiveInputError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _REMEMBERED = 10_000  # segments whose end is known, so that nothing is translated twice
 _GRACE_S = 5.0
 _MAX_KEY_BYTES = 80
+_NOT_GREEDY = {"num_hypotheses", "sampling_topk", "prefix_bias_beta", "return_alternatives"}
 
 
 @dataclass
@@ -310,6 +311,7 @@ class LiveTranslator:
 
     def _translate_into(self, name: str, target: str | None) -> Translate:
         key = f"{self._key}/{name}"
+        latest: tuple[int, ...] = ()
 
         async def translate(text: str, draft: Draft, is_final: bool) -> Translation:
             options: dict[str, Any] = {
@@ -317,6 +319,9 @@ class LiveTranslator:
                 **({} if is_final else {"beam_size": 1}),
                 **draft.options,
             }
+            nonlocal latest
+            if self.options.drafts and (expected := _expected(latest, draft.ids, options)):
+                options["draft_ids"] = expected
             call = self._client.translate(
                 text,
                 source=self._source,
@@ -330,6 +335,17 @@ class LiveTranslator:
             request.add_done_callback(self._requests.discard)
             # Whoever waits may leave; the request ends by itself, or by its key.
             [translation] = await asyncio.shield(request)
+            latest = translation.ids
+            self.counts.draft_tokens_kept += translation.draft_tokens_kept or 0
             return translation
 
         return translate
+
+
+def _expected(
+    latest: tuple[int, ...], forced: Sequence[int], options: Mapping[str, object]
+) -> tuple[int, ...]:
+    """Gives what the last answer had behind the forced ids, for a search that takes a draft."""
+    if options.get("beam_size") != 1 or not _NOT_GREEDY.isdisjoint(options):
+        return ()
+    return latest[len(forced) :] if latest[: len(forced)] == tuple(forced) else ()

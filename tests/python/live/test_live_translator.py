@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -142,6 +143,36 @@ async def test_a_final_is_free_and_has_the_callers_search_and_a_guess_is_greedy(
     assert completion[2]["prefix_ids"]
     assert captions[-1].transcript == "X B C D E F"
     assert captions[-1].committed == "A B C D E F"
+
+
+@pytest.mark.parametrize(
+    ("drafts", "decoding", "guess", "final"),
+    [
+        (True, {}, True, False),  # the final's search is the model's own
+        (True, {"beam_size": 1}, True, True),
+        (True, {"beam_size": 4}, True, False),
+        (True, {"sampling_topk": 3}, False, False),
+        (False, {"beam_size": 1}, False, False),
+    ],
+)
+async def test_the_answer_before_is_the_draft_of_the_next(
+    drafts: bool, decoding: dict[str, Any], guess: bool, final: bool
+) -> None:
+    client = ScriptedClient()
+    options = replace(AT_ONCE, drafts=drafts)
+    translator = LiveTranslator(client, targets="de", options=options, key="k", **decoding)  # type: ignore[arg-type]
+
+    async def one_by_one():  # noqa: ANN202
+        for update in texts("1", "a b", "a b c", "a b c d"):
+            yield update
+            for _ in range(20):  # the scripted answer takes fewer turns of the loop
+                await asyncio.sleep(0)
+
+    [_ async for _ in translator.run(one_by_one())]
+    first, second, last = (options.get("draft_ids") for *_, options in client.calls)
+    assert first is None
+    assert second == (tuple(map(ord, "A B")) if guess else None)
+    assert last == (tuple(map(ord, "A B C")) if final else None)
 
 
 async def test_a_slow_reader_skips_captions_and_no_final() -> None:
