@@ -16,7 +16,7 @@ from ct2_triton.client import TranslationClient
 
 
 async def main(text: str) -> None:
-    """Translates a text into German."""
+    """Translate a text into German, and print it as it grows."""
     url = os.environ.get("CT2_URL", "localhost:8001")
     # aclosing: whoever leaves early, by an error or on purpose, ends the work on the server.
     async with (
