@@ -24,7 +24,7 @@ from ct2_triton.errors import (
 )
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
-from server.helpers import Connection, wait_until
+from server.helpers import Connection
 from server.test_text_stream import ENDLESS_CONFIG
 from support.endless import ENDLESS, ROOMY, endless_model
 from support.metrics import scrape
@@ -32,6 +32,7 @@ from support.repository import write_model
 from support.servers import ServerStack
 from support.tiny import tiny_checkpoint
 from support.tokenizers import write_tokenizer
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
