@@ -100,6 +100,7 @@ SECTIONS: dict[str, list[Panel]] = {
         Panel("Time in the queue", "seconds", quantiles("ct2_queue_seconds")),
         Panel("Time to the first token", "seconds", quantiles("ct2_first_token_seconds")),
         Panel("Time between two tokens", "seconds", quantiles("ct2_token_seconds")),
+        Panel("Longest such time", "seconds", quantiles("ct2_longest_token_gap_seconds")),
         Panel(
             "Queue against compute, a request",
             "seconds",

@@ -32,7 +32,7 @@ FRENCH = "Le guichet ouvre à 5 h 45."
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The variables of a user whose server runs elsewhere."""
     repository = tmp_path_factory.mktemp("examples") / "model_repository"
-    prepare(PrepareOptions("demo", repository, io="both"))
+    prepare(PrepareOptions("demo", repository, io="stream"))
     with ServerStack() as stack:
         server = stack.start(repository)
         place = {"CT2_URL": server.grpc_url, "CT2_MODEL_REPOSITORY": str(repository)}
@@ -97,6 +97,11 @@ def test_a_live_stream_answers_while_it_goes_on(environment: dict[str, str]) -> 
         process.stdin.close()
         assert process.stdout.read() == ""
     assert process.returncode == 0
+
+
+def test_a_text_is_printed_while_it_grows(environment: dict[str, str]) -> None:
+    done = _run([sys.executable, EXAMPLES / "growing_text.py", ENGLISH], environment)
+    assert done.stdout == f"{GERMAN}\n"
 
 
 def test_a_batch_file_keeps_its_rows_and_names_a_refused_one(

@@ -48,14 +48,19 @@ class Call {
   // The client's end.
   void Cancel() noexcept;
   const Answer& Wait();  // until the request is answered and given back
+  // What came before the answer, in order. After Wait.
+  const std::vector<Answer>& parts() const { return parts_; }
 
   // Called on the thread that asks whether the request is cancelled, and on the one that gives it
   // back. Set before the request is handed over.
   std::function<void()> when_asked;
   std::function<void()> when_taken_back;
+  // The model is decoupled: the answer may come in parts. Likewise.
+  bool takes_parts = false;
 
   // The server's end.
   bool Cancelled() const noexcept;
+  void TakePart(Answer part);      // before the answer, which is the last part
   void TakeAnswer(Answer answer);  // once
   void TakeBack();                 // once, and answered
 
@@ -65,6 +70,7 @@ class Call {
   bool cancelled_ = false;
   bool answered_ = false;
   bool taken_back_ = false;
+  std::vector<Answer> parts_;
   Answer answer_;
 };
 

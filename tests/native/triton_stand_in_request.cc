@@ -65,6 +65,14 @@ bool Call::Cancelled() const noexcept {
   return cancelled_;
 }
 
+void Call::TakePart(Answer part) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Require(takes_parts, "an answer that is not the last");
+  Require(!part.error, "an error that is not the last answer");
+  Require(!answered_, "a part behind the last answer");
+  parts_.push_back(std::move(part));
+}
+
 void Call::TakeAnswer(Answer answer) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Require(!answered_, "a request was answered twice");
@@ -236,7 +244,8 @@ TRITONSERVER_Error* TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output* output, voi
 TRITONSERVER_Error* TRITONBACKEND_ResponseSend(TRITONBACKEND_Response* response,
                                                const uint32_t flags, TRITONSERVER_Error* error) {
   const std::unique_ptr<TRITONBACKEND_Response> sent(response);
-  Require(flags == TRITONSERVER_RESPONSE_COMPLETE_FINAL, "an answer that is not the last");
+  const bool last = flags == TRITONSERVER_RESPONSE_COMPLETE_FINAL;
+  Require(last || flags == 0, "unknown flags of an answer");
   stand_in::Answer answer;
   if (error != nullptr) {
     Require(sent->outputs.empty(), "an error with outputs");
@@ -249,6 +258,6 @@ TRITONSERVER_Error* TRITONBACKEND_ResponseSend(TRITONBACKEND_Response* response,
     stand_in::CheckOutput(output->tensor);
     answer.outputs[output->tensor.name] = output->tensor;
   }
-  sent->call->TakeAnswer(std::move(answer));
+  last ? sent->call->TakeAnswer(std::move(answer)) : sent->call->TakePart(std::move(answer));
   return nullptr;
 }

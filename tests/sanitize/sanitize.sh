@@ -68,6 +68,12 @@ print(tiny_engine_model("nllb", MODEL))
 print(tiny_engine_model("nllb"))'
 }
 
+# A prepared model with a tokenizer, in the folder that is named.
+text_model() {
+  rm -rf "$1"
+  "${python%/*}/ct2-prepare" demo --model-repository "$1" >/dev/null
+}
+
 # From here on reports go into files, away from the output of the tests.
 keep_reports() {
   ASAN_OPTIONS+=":log_path=$reports/log"
@@ -93,11 +99,13 @@ run_canary() {
 
 run_native() {
   keep_reports
-  build pool_stress backend_stress out_of_memory exhausted_backend
+  build pool_stress backend_stress stream_stress out_of_memory exhausted_backend
   local directories
   mapfile -t directories < <(models)
   timeout 1800 nice "$build/tests/native/pool_stress" "${1:-60}" "$seed" "${directories[@]}"
   timeout 1800 nice "$build/tests/native/backend_stress" "${1:-60}" "$seed" "${directories[0]}"
+  text_model "$build/text_model"
+  timeout 1800 nice "$build/tests/native/stream_stress" "${1:-60}" "$seed" "$build/text_model/demo"
   timeout 1800 nice "$build/tests/native/out_of_memory" "${directories[0]}"
   timeout 1800 nice "$build/tests/native/exhausted_backend" "${directories[0]}"
 }

@@ -72,6 +72,9 @@ std::vector<MetricSpec> Times() {
       {M::kTokenSeconds, "ct2_token_seconds", kHistogram, "seconds",
        "Time between two tokens of a row: the mean over the tokens after its first. Greedy rows "
        "only."},
+      {M::kTokenGapSeconds, "ct2_longest_token_gap_seconds", kHistogram, "seconds",
+       "Longest time between two tokens of a row: how long a reader of a stream waits at most. "
+       "Greedy rows only."},
   };
 }
 

@@ -25,6 +25,7 @@ enum class Metric : size_t {
   kQueueSeconds,
   kFirstTokenSeconds,
   kTokenSeconds,
+  kTokenGapSeconds,
   kCalls,
   kCallSteps,
   kPaddingTokens,

@@ -53,6 +53,8 @@ struct Job {
   size_t grown = 0;   // ids of its answer that were reported; it may run again after a failure
   Counted running;    // among the rows that are run; set while it is
   uint64_t first_token_ns = 0;  // when the first id was reported that was not forced
+  uint64_t last_token_ns = 0;   // the last one so far
+  uint64_t longest_gap_ns = 0;  // between two of them
 };
 
 // All who wait for the row have gone.

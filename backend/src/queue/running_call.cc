@@ -42,6 +42,17 @@ void AddRow(const CheckedRow& row, size_t padded_tokens, const RowResult* result
   ++report->finished[static_cast<size_t>(best.finish)];
 }
 
+// An id that was not forced has been reported.
+void TimeToken(Job* job) noexcept {
+  const uint64_t now_ns = SteadyNow_ns();
+  if (job->first_token_ns == 0) {
+    job->first_token_ns = now_ns;
+  } else {
+    job->longest_gap_ns = std::max(job->longest_gap_ns, now_ns - job->last_token_ns);
+  }
+  job->last_token_ns = now_ns;
+}
+
 std::optional<RowResult> Copy(const RowResult& result) noexcept {
   try {
     return result;
@@ -92,7 +103,7 @@ void RunningCall::FailSuperseded(Job* job) noexcept {
 void RunningCall::RowGrew(size_t position, int64_t id) {
   Job& job = jobs_[position];
   if (grown_[position]++ < job.grown) return;  // reported before the row ran again
-  if (++job.grown == job.row.prefix.size() + 1) job.first_token_ns = SteadyNow_ns();
+  if (++job.grown > job.row.prefix.size()) TimeToken(&job);
   for (const Waiter& waiter : job.waiters) {
     waiter.listener->RowGrew(waiter.position, id);
   }
@@ -162,6 +173,7 @@ void RunningCall::ReportRow(const Job& job, const RowResult* result) const noexc
   report.queued_ns = job.waiters.back().queued_ns;
   report.taken_ns = times_.start_ns;
   report.first_token_ns = job.first_token_ns;
+  report.longest_gap_ns = job.longest_gap_ns;
   report.end_ns = times_.end_ns;
   job.waiters.back().listener->observer()->RowLeft(report);
 }

@@ -17,6 +17,7 @@ struct RowReport {
   uint64_t queued_ns = 0;             // it came into the queue; 0: it never did
   uint64_t taken_ns = 0;              // a thread took it
   uint64_t first_token_ns = 0;        // the first token that was not forced; 0: not reported
+  uint64_t longest_gap_ns = 0;        // between two such tokens, in ns; 0: there were no two
   uint64_t end_ns = 0;
 };
 

@@ -140,7 +140,9 @@ void ModelMetrics::CountAnswer(const RowReport& report) noexcept {
 void ModelMetrics::CountTimes(const RowReport& report, size_t tokens) noexcept {
   if (report.first_token_ns == 0) return;
   Observe(M::kFirstTokenSeconds, report.queued_ns, report.first_token_ns);
-  if (tokens > 1) Observe(M::kTokenSeconds, report.first_token_ns, report.end_ns, tokens - 1);
+  if (tokens <= 1) return;
+  Observe(M::kTokenSeconds, report.first_token_ns, report.end_ns, tokens - 1);
+  Observe(M::kTokenGapSeconds, 0, report.longest_gap_ns);
 }
 
 void ModelMetrics::Observe(Metric metric, uint64_t from_ns, uint64_t to_ns,

@@ -126,19 +126,15 @@ bool PendingRequest::Supersede() noexcept {
   return true;
 }
 
-bool PendingRequest::Failed() const noexcept {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return failure_.has_value();
-}
-
 bool PendingRequest::Cancelled() const noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   return failure_ || request_.IsCancelled();
 }
 
+// Rows of a client that has gone may have ended half-way.
 template <class Event>
 void PendingRequest::Stream(const Event& event) noexcept {
-  if (decoded_.stream == nullptr || Failed()) return;
+  if (decoded_.stream == nullptr || Cancelled()) return;
   try {
     event(decoded_.stream);
   } catch (...) {

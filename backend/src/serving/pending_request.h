@@ -65,11 +65,11 @@ class PendingRequest : public RowListener,
     size_t end = 0;
   };
 
-  // Has the stream, if the answer is one, hear of a row; not once the request has failed.
+  // Has the stream, if the answer is one, hear of a row; not once the request has failed, or its
+  // client has gone.
   template <class Event>
   void Stream(const Event& event) noexcept;
   void Fail(const Error& error) noexcept;
-  bool Failed() const noexcept;
   void Enter();
   void HandOver(RowRange rows) noexcept;
   RowRange NextRows() noexcept;

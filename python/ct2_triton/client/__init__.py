@@ -11,6 +11,7 @@ from ct2_triton.client.results import Hypothesis, Translation
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.stream import Sentence, StreamItem
 from ct2_triton.client.sync_client import SyncTranslationClient
+from ct2_triton.client.text_stream import TextPart
 from ct2_triton.client.tokenization import Tokenizer
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Sentence",
     "StreamItem",
     "SyncTranslationClient",
+    "TextPart",
     "Tokenizer",
     "Translation",
     "TranslationClient",

@@ -20,7 +20,7 @@ from ct2_triton.client.supersede import SUPERSEDE_KEY
 from ct2_triton.errors import InvalidCallError, ServerUnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from tritonclient.grpc import service_pb2
 
@@ -69,6 +69,11 @@ async def look_up(url: str) -> list[Address]:
     return [Address(f"{one}:{port}", url) for one in hosts]
 
 
+def _key_of(request: service_pb2.ModelInferRequest) -> str | None:
+    has_key = SUPERSEDE_KEY in request.parameters
+    return request.parameters[SUPERSEDE_KEY].string_param if has_key else None
+
+
 class RoundRobin:
     """Connections to all servers of some URLs; has the methods of a `Connection`."""
 
@@ -104,9 +109,15 @@ class RoundRobin:
 
         Those with one key go to one server, which alone can end the older for the newer.
         """
-        has_key = SUPERSEDE_KEY in request.parameters
-        key = request.parameters[SUPERSEDE_KEY].string_param if has_key else None
-        return await (await self._choose(deadline, key)).infer(request, deadline)
+        return await (await self._choose(deadline, _key_of(request))).infer(request, deadline)
+
+    async def stream(
+        self, request: service_pb2.ModelInferRequest, deadline: Deadline
+    ) -> AsyncGenerator[service_pb2.ModelStreamInferResponse, None]:
+        """Sends a request to the next server, or that of its key; see `Connection.stream`."""
+        connection = await self._choose(deadline, _key_of(request))
+        async for response in connection.stream(request, deadline):
+            yield response
 
     async def model_metadata(
         self, model: str, version: str, deadline: Deadline

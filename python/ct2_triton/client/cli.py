@@ -8,6 +8,7 @@ language where there are several. Files are translated with -i and -o:
     echo "Good morning." | ct2-translate --model nllb --from eng_Latn --to deu_Latn,fra_Latn
     deu_Latn  Guten Morgen.
     fra_Latn  Bonjour.
+    ct2-translate --model nllb --from en --to de --stream < book.txt
     ct2-translate --model nllb --from en --to de -i book.txt -o book.de.txt
     ct2-translate --model nllb --from en --to de -i film.srt -o film.de.srt
 """
@@ -37,6 +38,7 @@ from ct2_triton.client.connection_arguments import (
 )
 from ct2_triton.client.files import Job, Progress, count_lines, partial_file, plan
 from ct2_triton.client.inputs import Line, read_inputs
+from ct2_triton.client.print_parts import check_choices, print_parts
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.subtitles import is_subtitles, read_subtitles, write_subtitles
 from ct2_triton.errors import (
@@ -120,6 +122,12 @@ def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each line")
     parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="print each translation while it grows: asks the model NAME-stream that "
+        "ct2-prepare --io stream writes; one target language",
+    )
+    parser.add_argument(
         "--json-input",
         action="store_true",
         help="standard input is JSON lines: strings, or objects with a 'text' (files that are such "
@@ -162,6 +170,8 @@ async def _translate(args: argparse.Namespace) -> int:
     if jobs and len(order) > 1 and not args.json:
         raise ClientError("--output with several target languages needs --json: a line for each")
     _check_subtitles(jobs, as_json=args.json)
+    if args.stream:
+        check_choices(targets=len(order), as_json=args.json, has_output=args.output is not None)
     stream = partial(
         client.stream,
         source=args.source,
@@ -173,6 +183,10 @@ async def _translate(args: argparse.Namespace) -> int:
     async with client:
         if args.retry_for > 0:
             await client.wait_until_ready(max(wait_until - time.monotonic(), 1.0))
+        if args.stream:
+            grow = partial(client.stream_text, source=args.source, targets=args.targets, **options)
+            lines = read_inputs(files, as_json=args.json_input)
+            return 1 if await print_parts(grow, lines, partial(_write, end="")) else 0
         if args.output is None:
             printer = _Printer(order, _write, as_json=args.json)
             lines = read_inputs(files, as_json=args.json_input)
@@ -326,9 +340,9 @@ class _Printer:
             print(f"\r{text}", end="", file=sys.stderr, flush=True)
 
 
-def _write(text: str) -> None:
+def _write(text: str, end: str = "\n") -> None:
     try:
-        print(text, flush=True)
+        print(text, end=end, flush=True)
     except OSError as error:
         # Python tries again to write what is left when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import uuid
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,10 +43,12 @@ if TYPE_CHECKING:
     from ct2_triton.client.link import LoadBalancing
     from ct2_triton.client.requests import ModelTensors, OptionValue
     from ct2_triton.client.stream import OnError, Order, Superseded
+    from ct2_triton.client.text_stream import TextPart
     from ct2_triton.client.tokenization import EncodedText
     from ct2_triton.prepared_model import Language
 
 DEFAULT_TIMEOUT_S = 60.0
+_PATIENCE_S = 5.0  # with streams that were left, when the client is closed
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,7 @@ class TranslationClient:
         self._link: Link | None = None
         self._tensors: dict[str, ModelTensors] = {}
         self._closed = False
+        self._leaving: set[asyncio.Task[None]] = set()  # they end streams that were left
 
     async def __aenter__(self) -> TranslationClient:
         """Returns the client."""
@@ -166,6 +170,8 @@ class TranslationClient:
     async def close(self) -> None:
         """Closes the connection; calls under way end with an error. May be called again."""
         self._closed = True
+        if self._leaving:
+            await asyncio.wait(self._leaving, timeout=_PATIENCE_S)
         if self._link is not None and self._link.loop is asyncio.get_running_loop():
             await self._link.connection.close()
 
@@ -336,6 +342,60 @@ class TranslationClient:
         async with aclosing(TranslationStream(start, behaviour).run(sentences)) as items:
             async for item in items:
                 yield item
+
+    async def stream_text(
+        self,
+        text: str,
+        *,
+        source: str | None = None,
+        targets: str | Sequence[str] | None = None,
+        model: str | None = None,
+        timeout_s: float | EllipsisType | None = ...,
+        supersede: str | None = None,
+        **options: OptionValue,
+    ) -> AsyncGenerator[TextPart, None]:
+        """Translates one text and yields the translations while they grow.
+
+        It asks a model of streams, as `ct2-prepare --io stream` writes it (docs/text.md). The parts
+        of a language, joined, are the greedy translation of the text.
+
+        Leaving the iteration ends the stream on the server; use
+        `contextlib.aclosing(client.stream_text(...))` where it may be left early.
+
+        Args:
+            text: One or many sentences.
+            source: Language of the text, as in `translate`.
+            targets: Language or languages wanted, as in `translate`.
+            model: Name of the model of streams; None: this model's, with "-stream" behind it.
+            timeout_s: Seconds until the last part, or None; left out, the client's setting.
+            supersede: A key, as in `translate`, for the whole text.
+            **options: Decoding options of greedy searches.
+
+        Yields:
+            Each part as it comes.
+
+        Raises:
+            UnknownLanguageError: A language is not the model's.
+            SupersededError: A newer call had the same key.
+            ClientError: Another of its subclasses. What was yielded before is no answer.
+        """
+        from ct2_triton.client.text_stream import STREAM_SUFFIX, TextCall, stream_parts
+
+        deadline = self._deadline(timeout_s)
+        languages = self._call(source, targets, options, lambda: deadline, supersede)
+        codes = [language.code for language in languages.targets if language is not None]
+        call = TextCall(
+            model or self.model.removesuffix("-text") + STREAM_SUFFIX,
+            self._version,
+            _code(languages.source),
+            codes or None,
+            options,
+            supersede or f"stream/{uuid.uuid4()}",
+        )
+        parts = stream_parts(self._connect().connection, call, text, deadline, self._leaving)
+        async with aclosing(parts):
+            async for part in parts:
+                yield part
 
     def _call(
         self,

@@ -20,7 +20,7 @@ from ct2_triton import errors
 from ct2_triton.client import keepalive
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from google.protobuf.message import Message
 
@@ -137,6 +137,36 @@ class Connection:
             ClientError: One of its subclasses, with gRPC's error as the cause.
         """
         return await self._ask(self._stub.ModelInfer, request, deadline)
+
+    async def stream(
+        self, request: service_pb2.ModelInferRequest, deadline: Deadline
+    ) -> AsyncGenerator[service_pb2.ModelStreamInferResponse, None]:
+        """Sends one ModelInferRequest and yields every ModelStreamInferResponse.
+
+        Args:
+            request: The message, of a decoupled model.
+            deadline: Until when the server must be reached. The stream itself has no limit: to end
+                it would cancel it, which Triton 2.51 may not survive.
+
+        Yields:
+            The responses; an error of the model is one of them.
+
+        Raises:
+            ClientError: One of its subclasses, with gRPC's error as the cause.
+        """
+        await self._reach(deadline)
+        try:
+            with self._pulse.during_call():
+                async for response in self._stub.ModelStreamInfer(
+                    [request], metadata=self._metadata or None
+                ):
+                    yield response
+        except grpc.RpcError as error:
+            raise await self._wrapped(error, deadline) from error
+        except asyncio.CancelledError:
+            if self._closed:
+                raise errors.InvalidCallError("the client was closed during the call") from None
+            raise
 
     async def model_metadata(
         self, model: str, version: str, deadline: Deadline

@@ -129,9 +129,9 @@ def build_request(
     if len(draft) and DRAFT_IDS in tensors.inputs and DRAFT_TOKENS_KEPT in tensors.outputs:
         request.outputs.add(name=DRAFT_TOKENS_KEPT)
     for name, value in options.items():
-        _set_parameter(request, name, value)
+        set_parameter(request, name, value)
     if supersede_key is not None:
-        _set_parameter(request, SUPERSEDE_KEY, supersede_key)
+        set_parameter(request, SUPERSEDE_KEY, supersede_key)
     if timeout_s is not None:
         request.parameters["timeout"].int64_param = max(1, round(timeout_s * 1e6))
     return request
@@ -213,8 +213,17 @@ def _wanted_outputs(tensors: ModelTensors, options: Mapping[str, OptionValue]) -
     return wanted + ([FINISH_REASON] if FINISH_REASON in tensors.outputs else [])
 
 
-def _set_parameter(request: service_pb2.ModelInferRequest, name: str, value: OptionValue) -> None:
-    """Sets one request parameter by the type of its value; numpy's numbers are numbers."""
+def set_parameter(request: service_pb2.ModelInferRequest, name: str, value: OptionValue) -> None:
+    """Sets one request parameter by the type of its value; numpy's numbers are numbers.
+
+    Args:
+        request: Gets the parameter.
+        name: Its name.
+        value: Its value; lists travel as JSON strings.
+
+    Raises:
+        InvalidCallError: It cannot be sent.
+    """
     if name in _RESERVED or name.startswith("triton_"):
         raise InvalidCallError(f"{name!r} is a parameter of Triton itself, not a decoding option")
     parameter = request.parameters[name]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.requests import OptionValue
     from ct2_triton.client.results import Translation
     from ct2_triton.client.stream import Sentence, StreamItem
+    from ct2_triton.client.text_stream import TextPart
 
 Result = TypeVar("Result")
 
@@ -156,6 +157,22 @@ class SyncTranslationClient:
             One item for each sentence and language, less those that were superseded.
         """
         return self.iterate(lambda client: client.stream(iterate_in_thread(sentences), **arguments))
+
+    def stream_text(
+        self,
+        text: str,
+        **arguments: Any,  # noqa: ANN401
+    ) -> Iterator[TextPart]:
+        """Translates as `TranslationClient.stream_text` does, with the same arguments.
+
+        Args:
+            text: One or many sentences.
+            **arguments: Those of `TranslationClient.stream_text`.
+
+        Returns:
+            Each part as it comes.
+        """
+        return self.iterate(lambda client: client.stream_text(text, **arguments))
 
     def iterate(
         self, start: Callable[[TranslationClient], AsyncGenerator[Result, None]]

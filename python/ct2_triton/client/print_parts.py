@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ct2-translate --stream`: translations are printed while they grow."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from ct2_triton.client.blocking import iterate_in_thread
+from ct2_triton.errors import ClientError, DeadlineExceededError, RequestRejectedError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterator
+
+    from ct2_triton.client.inputs import Line
+    from ct2_triton.client.text_stream import TextPart
+
+_LOG = logging.getLogger(__name__)
+
+
+async def print_parts(
+    stream: Callable[[str], AsyncGenerator[TextPart, None]],
+    lines: Iterator[Line],
+    write: Callable[[str], None],
+) -> int:
+    """Translates line after line and prints each part when it comes.
+
+    Args:
+        stream: Translates a text into one language.
+        lines: The lines.
+        write: Prints a part of a line, or its end.
+
+    Returns:
+        How many lines failed: those are printed as far as they came.
+    """
+    failed = 0
+    async for line in iterate_in_thread(lines):
+        try:
+            async with aclosing(stream(line.text)) as parts:
+                async for part in parts:
+                    write(part.text)
+        except (RequestRejectedError, DeadlineExceededError) as error:
+            failed += 1
+            _LOG.error("%s: %s", line, error)
+        write("\n")
+    return failed
+
+
+def check_choices(*, targets: int, as_json: bool, has_output: bool) -> None:
+    """Refuses what a line that grows cannot be.
+
+    Raises:
+        ClientError: There are several languages, or the output is to be more than lines.
+    """
+    if targets > 1:
+        raise ClientError(f"--stream prints one target language; --to names {targets}")
+    if as_json or has_output:
+        raise ClientError("--stream prints lines while they grow; leave out --json and --output")

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python client reads translations while they grow, and ends them without a cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ct2_triton.client import SyncTranslationClient, TranslationClient
+from ct2_triton.errors import (
+    DeadlineExceededError,
+    InvalidCallError,
+    ModelNotFoundError,
+    RequestRejectedError,
+    SupersededError,
+    UnknownLanguageError,
+)
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.serve import TritonServer
+from server.helpers import Connection
+from server.test_text_stream import ENDLESS_CONFIG
+from support.endless import ENDLESS, ROOMY, endless_model
+from support.metrics import scrape
+from support.repository import write_model
+from support.servers import ServerStack
+from support.tiny import tiny_checkpoint
+from support.tokenizers import write_tokenizer
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.server
+
+TEXT = "The ticket office opens at 5:45.\nGate C19 closes in 6 minutes!"
+LANGUAGES: dict[str, Any] = {"source": "en", "targets": ["de", "fr"]}
+ENDLESS_CALL: dict[str, Any] = {"source": "eng_Latn", "targets": "deu_Latn", **ENDLESS}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("repository")
+    settings = {"compute_type": "float32", "beam_size": "1"}
+    prepare(PrepareOptions("demo", folder, settings=settings, io="stream"))
+    config = ENDLESS_CONFIG.replace("DECODING", "loop")
+    endless = write_model(folder, "endless-stream", endless_model(), config)
+    write_tokenizer(tiny_checkpoint("nllb", ROOMY), endless / "tokenizer")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(repository: Path) -> Iterator[TritonServer]:
+    with ServerStack() as stack:
+        yield stack.start(repository)
+
+
+@pytest.fixture
+async def client(server: TritonServer, repository: Path) -> AsyncIterator[TranslationClient]:
+    async with TranslationClient(server.grpc_url, "demo", repository=repository) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def endless(server: TritonServer, repository: Path) -> AsyncIterator[TranslationClient]:
+    """A client whose streams end only when they are ended."""
+    tokenizer = repository / "endless-stream" / "tokenizer"
+    async with TranslationClient(server.grpc_url, "endless", tokenizer=tokenizer) as opened:
+        yield opened
+
+
+def _nothing_runs(server: TritonServer, model: str) -> bool:
+    return scrape(server, model)["ct2_decoding_rows"] == 0
+
+
+async def test_the_parts_joined_are_the_translation(client: TranslationClient) -> None:
+    parts = [part async for part in client.stream_text(TEXT, **LANGUAGES)]
+    lines = await client.translate(TEXT.split("\n"), **LANGUAGES)
+    for index, target in enumerate(("deu_Latn", "fra_Latn")):
+        own = [part for part in parts if part.index == index]
+        assert "".join(part.text for part in own) == "\n".join(row[index].text for row in lines)
+        assert {part.target for part in own} == {target}
+        assert [part.finish_reason for part in own] == [None] * (len(own) - 1) + ["stop"]
+        assert len(own) > 10
+
+
+def test_without_await(server: TritonServer, repository: Path) -> None:
+    with SyncTranslationClient(server.grpc_url, "demo", repository=repository) as client:
+        whole = "".join(part.text for part in client.stream_text(TEXT, source="en", targets="de"))
+        assert whole.startswith("Der Fahrkartenschalter")
+        first = next(iter(client.stream_text(TEXT, source="en", targets="de")))
+        assert whole.startswith(first.text)
+
+
+async def test_a_stream_that_is_left_ends_on_the_server(
+    endless: TranslationClient, server: TritonServer
+) -> None:
+    """Its row would run on for long: a newer request of no text takes its place."""
+    async with aclosing(endless.stream_text("a river", **ENDLESS_CALL)) as parts:
+        assert (await anext(parts)).text
+        assert (await anext(parts)).text
+    await asyncio.to_thread(wait_until, lambda: _nothing_runs(server, "endless-stream"))
+    statistics = Connection(server.grpc_url)
+    try:
+        wait_until(lambda: statistics.statistics("endless-stream").inference_stats.fail.count == 1)
+    finally:
+        statistics.close()
+
+
+async def test_the_time_of_a_stream_is_limited(
+    endless: TranslationClient, server: TritonServer
+) -> None:
+    short = ENDLESS_CALL | {"min_decoding_length": 1, "max_decoding_length": 4}
+    assert [part async for part in endless.stream_text("a river", **short)]  # it is connected
+    with pytest.raises(DeadlineExceededError):
+        async for _ in endless.stream_text("a river", timeout_s=0.5, **ENDLESS_CALL):
+            pass
+    await asyncio.to_thread(wait_until, lambda: _nothing_runs(server, "endless-stream"))
+
+
+async def test_a_newer_stream_ends_the_older_one(endless: TranslationClient) -> None:
+    older = endless.stream_text("a river", supersede="a", **ENDLESS_CALL)
+    assert (await anext(older)).text
+    short = ENDLESS_CALL | {"min_decoding_length": 1, "max_decoding_length": 4}
+    newer = [part async for part in endless.stream_text("a river", supersede="a", **short)]
+    assert newer[-1].finish_reason == "length"
+    with pytest.raises(SupersededError):
+        async for _ in older:
+            pass
+
+
+async def test_what_is_refused_and_a_good_one_after(client: TranslationClient) -> None:
+    async def read(**arguments: Any) -> str:
+        parts = client.stream_text("Good morning.", **{"source": "en", "targets": "de"} | arguments)
+        return "".join([part.text async for part in parts])
+
+    with pytest.raises(UnknownLanguageError):
+        await read(targets="klingon")
+    with pytest.raises(RequestRejectedError, match="beam_size above 1 is not for streams"):
+        await read(beam_size=4)
+    with pytest.raises(ModelNotFoundError, match="unknown model"):
+        await read(model="nowhere")
+    with pytest.raises(RequestRejectedError, match="max_decoding_length"):
+        await read(max_decoding_length=10**9)
+    with pytest.raises(InvalidCallError):
+        await read(supersede="")
+    (expected,) = await client.translate("Good morning.", source="en", targets="de")
+    assert await read() == expected.text
+
+
+def _command(server: TritonServer, repository: Path, *arguments: str) -> list[str]:
+    program = str(Path(sys.executable).with_name("ct2-translate"))
+    model = ["--model", "demo", "--url", server.grpc_url, "--model-repository", str(repository)]
+    return [program, *model, "--from", "en", *arguments]
+
+
+def test_the_command_prints_lines_while_they_grow(server: TritonServer, repository: Path) -> None:
+    lines = "Good morning.\n\nGate C19 closes in 6 minutes!\n"
+    printed = {}
+    for stream in ([], ["--stream"]):
+        command = _command(server, repository, "--to", "de", *stream)
+        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+        printed[bool(stream)] = done.stdout
+    assert printed[True] == printed[False]
+    assert printed[True].count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--to", "de,fr"], "--to names 2"), (["--to", "de", "--json"], "leave out --json")],
+)
+def test_the_command_refuses_what_does_not_grow(
+    server: TritonServer, repository: Path, arguments: list[str], message: str
+) -> None:
+    command = _command(server, repository, *arguments, "--stream")
+    done = subprocess.run(command, input="", capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert message in done.stderr
