@@ -24,6 +24,7 @@ from support.waiting import wait_until
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "operations.md"
 COMMANDS = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.M)
+GERMAN = "Der Fahrkartenschalter öffnet um 5:45 Uhr.\n"
 needs_prometheus = pytest.mark.skipif(binary("prometheus") is None, reason=MISSING)
 
 
@@ -126,9 +127,15 @@ def test_a_version_is_added_promoted_and_rolled_back(
     assert _run(_command("ct2-prepare demo --as-version"), tmp_path).endswith("demo/2\n")
     server = make_server(tmp_path / "model_repository", server_arguments=EXPLICIT)
     address = server.http_url.removeprefix("http://")
-    for action, said in (("promote", "serves 2, before 1"), ("rollback", "serves 1, before 2")):
+    for action, said in (
+        ("promote demo 2", "serves 2, before 1"),
+        ("rollback", "serves 1, before 2"),
+        ("promote demo 1 2", "serves 1, 2, before 1"),
+    ):
         command = _command(f"ct2-models {action}").replace("localhost:8000", address)
         assert _run(command, tmp_path) == f"demo: {said}\n"
+    canary = next(block for block in COMMANDS if "--model-versions" in block).strip()
+    assert _run(f"{canary} --url {server.grpc_url}", tmp_path) == GERMAN
 
 
 def test_every_alert_is_listed() -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from server.conftest import LoadModel
 from server.helpers import END, LANGUAGES, Connection, Ids, Reference, padded, sentences
 from server.moments import Occupied, in_backend, superseded
 from support.endless import ALLOWS_ENDLESS, ENDLESS, endless_model
-from support.metrics import Metrics, scrape
+from support.metrics import Metrics, fresh, scrape, still
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
@@ -36,13 +35,7 @@ def settled(server: TritonServer, model: str, requests: int) -> Metrics:
         return sum(scrape(server, model).by("ct2_requests_total").values())
 
     wait_until(lambda: counted() >= requests)
-    before = scrape(server, model)
-    while True:
-        time.sleep(0.6)  # two turns of whoever publishes them
-        now = scrape(server, model)
-        if now == before:
-            return now
-        before = now
+    return still(lambda: fresh(server, model))
 
 
 class Known:

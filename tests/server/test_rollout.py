@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from ct2_triton.client import SyncTranslationClient
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
-from support.metrics import scrape
+from support.metrics import fresh, scrape
 from support.servers import MakeServer, ServerStack
 from support.waiting import wait_until
 
@@ -130,9 +131,62 @@ def test_promoted_and_rolled_back_under_traffic(served: TritonServer, repository
         assert set(traffic.answers) == {expected}
     assert "no promotion to roll back" in _models(repository, "rollback", "demo", code=1)
     history = json.loads(_models(repository, "show", "demo", "--json"))["history"]
-    assert list(history.values()) == ["promote 1 -> 2", "rollback 2 -> 1"]
+    assert list(history.values())[-2:] == ["promote 1 -> 2", "rollback 2 -> 1"]
     log = served.log_text().replace('\\"', '"')
     assert 'made of "owner/newer", commit "fedcba9876543210", int8' in log
+
+
+def test_a_canary_is_promoted_and_rolled_back_under_traffic(
+    served: TritonServer, repository: Path
+) -> None:
+    address = _address(served)
+    _models(repository, "promote", "demo", "1", "2", "--server", address)
+    wait_until(lambda: _ready(served) == {"1", "2"})
+    before = {
+        version: fresh(served, "demo", version).by("ct2_requests_total").get("ok", 0.0)
+        for version in ("1", "2")
+    }
+    sentences = [f"Platform {number}." for number in range(24)]
+    with SyncTranslationClient(
+        served.grpc_url, "demo", repository=repository, versions={"1": 0.5, "2": 0.5}
+    ) as client:
+        rows = client.translate(sentences, source="en", targets=["de", "fr"])
+        # Both languages of a sentence, and all sentences of a stream, are of one version.
+        by_sentence = [{translation.version for translation in row} for row in rows]
+        assert {len(versions) for versions in by_sentence} == {1}
+        answered = [versions.pop() for versions in by_sentence]
+        assert set(answered) == {"1", "2"}
+        again = client.translate(sentences, source="en", targets=["de", "fr"])
+        assert [row[0].version for row in again] == answered
+        streamed = [
+            item.translation.version for item in client.stream(sentences, source="en", targets="de")
+        ]
+        assert len(streamed) == 24
+        assert len(set(streamed)) == 1
+        keyed = [
+            client.translate(sentence, source="en", targets="de", supersede="talk")[0].version
+            for sentence in sentences
+        ]
+        assert len(set(keyed)) == 1
+        for version in ("1", "2"):
+            expected = 4 * answered.count(version) + (streamed + keyed).count(version)
+            wanted = before[version] + expected
+            wait_until(lambda v=version, w=wanted: _requests(served, v) == w)  # type: ignore[misc]
+        texts = itertools.cycle(sentences)
+
+        def translate() -> str:
+            return str(client.translate(next(texts), source="en", targets="de")[0].version)
+
+        for action, versions in (("promote", {"2"}), ("rollback", {"1", "2"})):
+            with Traffic(translate) as traffic:
+                named = ["2"] if action == "promote" else []
+                _models(repository, action, "demo", *named, "--server", address)
+                wait_until(lambda v=versions: _ready(served) == v)  # type: ignore[misc]
+                start = len(traffic.answers) + 4  # of two threads, each may have one under way
+                traffic.go_on(60)
+                assert set(traffic.answers[start:]) == versions
+    _models(repository, "rollback", "demo", "--server", address)
+    wait_until(lambda: _ready(served) == {"1"})
 
 
 def test_a_server_that_refuses_leaves_all_as_it_was(

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import shutil
-import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from ct2_triton.serve import TritonServer
 from server import configs
 from server.conftest import LoadFailure, LoadModel
 from server.helpers import END, Connection, Ids, Reference, sentences
+from support.metrics import Metrics, fresh, scrape, still
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
@@ -39,27 +38,19 @@ def config(reference: Reference, **values: Any) -> str:
 
 
 def counts(server: TritonServer, model: str) -> dict[str, int]:
-    """Rows of a model by whether they used the map."""
-    with urllib.request.urlopen(server.metrics_url) as page:  # noqa: S310
-        lines = page.read().decode().splitlines()
-    label = f'model="{model}"'
-    mine = [line for line in lines if line.startswith("ct2_vmap_rows_total{") and label in line]
-    return {
-        line.split('vmap="')[1].split('"')[0]: int(float(line.split()[-1]))
-        for line in mine
-        if 'version="1"' in line
-    }
+    """Rows of a model by whether they used the map; nothing where it has none."""
+    return _by_map(scrape(server, model))
 
 
 def still_counts(server: TritonServer, model: str) -> dict[str, int]:
-    """The same, once it changes no more: counters are published four times a second."""
-    before = counts(server, model)
-    while True:
-        time.sleep(0.6)
-        now = counts(server, model)
-        if now == before:
-            return now
-        before = now
+    """The same, once all that was counted is published, and no more comes."""
+    return _by_map(still(lambda: fresh(server, model)))
+
+
+def _by_map(found: Metrics) -> dict[str, int]:
+    return {
+        key[1]: int(rows) for key, rows in found.values.items() if key[0] == "ct2_vmap_rows_total"
+    }
 
 
 def expected(mapped: Path, reference: Reference, rows: list[tuple[Ids, Ids]]) -> list[Ids]:

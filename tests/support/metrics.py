@@ -8,9 +8,14 @@ import urllib.request
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from support.waiting import wait_until
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ct2_triton.serve import TritonServer
 
+_PUBLICATIONS = "ct2_publications_total"
 _LINE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
@@ -48,3 +53,25 @@ def scrape(server: TritonServer, model: str, version: str = "1") -> Metrics:
         if (labels.pop("model"), labels.pop("version")) == (model, version):
             found.values[(match[1], *labels.values())] = float(match[3])
     return found
+
+
+def fresh(server: TritonServer, model: str, version: str = "1") -> Metrics:
+    """The same, with all that was counted before the call: waits for two publications."""
+
+    def publications() -> float:
+        return scrape(server, model, version).values.get((_PUBLICATIONS,), 0.0)
+
+    start = publications()
+    if start > 0:  # else it is not loaded
+        wait_until(lambda: publications() >= start + 2)
+    found = scrape(server, model, version)
+    found.values.pop((_PUBLICATIONS,), None)
+    return found
+
+
+def still(read: Callable[[], Metrics]) -> Metrics:
+    """What `read` gives, such as `fresh`, once it gives the same twice."""
+    before = read()
+    while (now := read()) != before:
+        before = now
+    return now

@@ -134,6 +134,9 @@ std::vector<MetricSpec> States() {
        "each shows all of it."},
       {M::kCacheBytes, "ct2_cache_bytes", kGauge, "bytes",
        "Memory of keys and values of the rows in decode loops; shared likewise."},
+      {M::kPublications, "ct2_publications_total", kCounter, "publications",
+       "How often the other lines were brought up to date, histograms apart. Once it has grown by "
+       "two, a page shows all that had been counted before."},
   };
 }
 

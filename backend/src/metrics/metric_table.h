@@ -49,6 +49,7 @@ enum class Metric : size_t {
   kLoopRefused,
   kWeightBytes,
   kCacheBytes,
+  kPublications,
 };
 
 enum class MetricKind { kCounter, kGauge, kHistogram };

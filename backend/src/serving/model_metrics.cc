@@ -56,6 +56,8 @@ void ModelMetrics::Make(const std::string& model_folder) {
   for (const MetricSpec& spec : MetricTable()) {
     if (spec.kind == MetricKind::kHistogram) {
       times_.emplace(spec.id, MetricSeries(spec.id, model_, version_));
+    } else if (spec.id == M::kPublications) {
+      publications_.emplace(spec.id, model_, version_);
     } else if (spec.id != M::kMapRows) {
       MakeSeries(spec);
     }
@@ -153,6 +155,8 @@ void ModelMetrics::Publish() noexcept {
   ReadStates();
   for (Shown& each : shown_) each.series.MoveTo(cells_.Get(each.metric, each.value));
   if (targets_) targets_->Show();
+  cells_.Add(M::kPublications, 1);
+  if (publications_) publications_->MoveTo(cells_.Get(M::kPublications));  // after all others
 }
 
 void ModelMetrics::ReadStates() noexcept {

@@ -71,6 +71,7 @@ class ModelMetrics : public Publisher {
 
   std::mutex mutex_;  // of all below
   std::vector<Shown> shown_;
+  std::optional<MetricSeries> publications_;
   std::vector<Followed> followed_;
   std::shared_ptr<MetricsClock> clock_;
 };

@@ -203,6 +203,7 @@ async def _client(args: argparse.Namespace, wait_until: float) -> TranslationCli
         retry=RetryPolicy(outage_s=args.patience),
         credentials=credentials(args),
         metadata=dict(args.header),
+        versions=args.model_versions,
     )
     while True:
         try:

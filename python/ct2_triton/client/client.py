@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +19,7 @@ from ct2_triton.client.supersede import row_key
 from ct2_triton.client.tasks import map_bounded, run_all
 from ct2_triton.client.tokenization import Tokenizer, find_tokenizer
 from ct2_triton.client.urls import DEFAULT_URL
+from ct2_triton.client.versions import VersionSplit, first_served
 from ct2_triton.errors import ClientError, InvalidCallError
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class _Call:
     supersede: str | None = None
     prefix_ids: tuple[int, ...] = ()
     draft_ids: tuple[int, ...] = ()
+    session: str | None = None
 
 
 class TranslationClient:
@@ -86,6 +89,7 @@ class TranslationClient:
         credentials: grpc.ChannelCredentials | None = None,
         metadata: Mapping[str, str] | None = None,
         version: str = "",
+        versions: Mapping[str, float] | None = None,
     ) -> None:
         """Reads the tokenizer; connects with the first call.
 
@@ -108,11 +112,15 @@ class TranslationClient:
                 the URL is `grpcs://`, else sends in the clear.
             metadata: Headers for every request, such as an authorization.
             version: Version of the model; "" leaves the choice to the server.
+            versions: Several versions and their weights instead, such as `{"1": 0.9, "2": 0.1}`. A
+                stream stays with one of them, and so do all calls with the same `supersede`; other
+                sentences are split by their text. Where the server does not have the version,
+                another of them is asked.
 
         Raises:
             TokenizerError: No tokenizer is found, or it cannot be read.
-            InvalidCallError: No model is named, nothing may be in flight, or a URL or
-                `load_balancing` cannot be.
+            InvalidCallError: No model is named, nothing may be in flight, or a URL,
+                `load_balancing` or `versions` cannot be.
         """
         if not model:
             raise InvalidCallError("name the model: TranslationClient(url, model)")
@@ -126,7 +134,11 @@ class TranslationClient:
         )
         self._timeout_s = timeout_s
         self._max_in_flight = max_in_flight
-        self._version = version
+        if version and versions is not None:
+            raise InvalidCallError(f"version is {version!r}, and versions is given: give one")
+        self._split = (
+            VersionSplit.of(versions) if versions is not None else VersionSplit({version: 1.0})
+        )
         self._open = partial(
             open_link,
             Servers.of(url, load_balancing, has_credentials=credentials is not None),
@@ -135,7 +147,7 @@ class TranslationClient:
             metadata=metadata,
         )
         self._link: Link | None = None
-        self._tensors: ModelTensors | None = None
+        self._tensors: dict[str, ModelTensors] = {}
         self._closed = False
 
     async def __aenter__(self) -> TranslationClient:
@@ -251,7 +263,7 @@ class TranslationClient:
                 raise InvalidCallError(f"{name} are for one sentence in one language")
             call = replace(call, prefix_ids=tuple(prefix_ids), draft_ids=tuple(draft_ids))
         if any(map(str.strip, [text] if isinstance(text, str) else text)):
-            await self._model_tensors(deadline)  # once, before many sentences need them
+            await self._know_model(deadline)  # once, before many sentences need them
 
         async def sentence(one: str) -> list[Translation]:
             # Where a newer call ends all languages, a cancellation would meet their end.
@@ -304,10 +316,11 @@ class TranslationClient:
         """
         start_clock = partial(self._deadline, timeout_s)
         call = self._call(source, targets, options, start_clock, supersede)
+        call = replace(call, session=supersede or secrets.token_hex())
         behaviour = StreamOptions(
             max_in_flight, order, superseded, on_error, cancels=supersede is None
         )
-        await self._model_tensors(call.start_clock())
+        await self._know_model(call.start_clock())
 
         def start(sentence: Sentence) -> dict[str | None, Coroutine[Any, Any, Translation]]:
             own = call
@@ -335,7 +348,7 @@ class TranslationClient:
         languages = self.tokenizer.source(source), self.tokenizer.targets(targets)
         if supersede is not None:
             row_key(supersede)  # checked before anything is sent
-        return _Call(*languages, options, start_clock, supersede)
+        return _Call(*languages, options, start_clock, supersede, session=supersede)
 
     def _sentence(
         self, text: str, call: _Call
@@ -369,10 +382,17 @@ class TranslationClient:
         key = None if call.supersede is None else row_key(call.supersede, wanted)
 
         async def send(deadline: Deadline) -> service_pb2.ModelInferResponse:
-            tensors = await self._model_tensors(deadline)
-            left_s = deadline.remaining_s()
-            request = build_request(tensors, row, prefix, call.options, left_s, key, call.draft_ids)
-            return await link.connection.infer(request, deadline)
+            async def ask(version: str) -> service_pb2.ModelInferResponse:
+                tensors = await self._model_tensors(version, deadline)
+                left_s = deadline.remaining_s()
+                request = build_request(
+                    tensors, row, prefix, call.options, left_s, key, call.draft_ids
+                )
+                return await link.connection.infer(request, deadline)
+
+            return await first_served(versions, ask)
+
+        versions = self._split.order(call.session or text)
 
         link = self._connect()
         if key is None:
@@ -381,20 +401,35 @@ class TranslationClient:
             response = await send(call.start_clock())  # sent again, it might end a newer one
         echoed = self.tokenizer.rules.prefix_length(target)
         hypotheses = read_response(response, echoed, self.tokenizer.decode)
-        kept = read_draft_tokens_kept(response)
-        return Translation(text, source, wanted, hypotheses, encoded.unknown_tokens, kept)
+        return Translation(
+            text,
+            source,
+            wanted,
+            hypotheses,
+            encoded.unknown_tokens,
+            read_draft_tokens_kept(response),
+            response.model_version,
+        )
 
-    async def _model_tensors(self, deadline: Deadline) -> ModelTensors:
+    async def _know_model(self, deadline: Deadline) -> None:
         """Asks the server for the model's tensors, until it has said it once."""
-        return self._tensors or await self._ask_for_model(deadline)
+        if not self._tensors:
+            await self._ask_for_model(deadline)
+
+    async def _model_tensors(self, version: str, deadline: Deadline) -> ModelTensors:
+        return self._tensors.get(version) or await self._ask_for_version(version, deadline)
 
     async def _ask_for_model(self, deadline: Deadline) -> ModelTensors:
+        versions = self._split.order("")
+        return await first_served(versions, partial(self._ask_for_version, deadline=deadline))
+
+    async def _ask_for_version(self, version: str, deadline: Deadline) -> ModelTensors:
         from ct2_triton.client.requests import ModelTensors
 
         connection = self._connect().connection
-        metadata = await connection.model_metadata(self.model, self._version, deadline)
-        self._tensors = ModelTensors.from_metadata(metadata, self._version)
-        return self._tensors
+        metadata = await connection.model_metadata(self.model, version, deadline)
+        self._tensors[version] = ModelTensors.from_metadata(metadata, version)
+        return self._tensors[version]
 
     def _connect(self) -> Link:
         """Opens the channel at the first use in an event loop; it lives as long as that loop."""

@@ -64,6 +64,13 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long an outage of the server may last once it has answered; what was lost is "
         "sent again (default: %(default)g)",
     )
+    group.add_argument(
+        "--model-versions",
+        type=version_weights,
+        metavar="1=0.9,2=0.1",
+        help="split streams between versions of the model by these weights (default: the server's "
+        "choice, its newest)",
+    )
 
 
 def add_tokenizer_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,6 +123,21 @@ def names(text: str) -> list[str]:
     if not found:
         raise argparse.ArgumentTypeError("name at least one")
     return found
+
+
+def version_weights(text: str) -> dict[str, float]:
+    """Reads `1=0.9,2=0.1`.
+
+    Raises:
+        ArgumentTypeError: It is something else.
+    """
+    pairs = [pair.partition("=") for pair in names(text)]
+    try:
+        return {version.strip(): float(weight) for version, _, weight in pairs}
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not of the form VERSION=WEIGHT,VERSION=WEIGHT, as in 1=0.9,2=0.1"
+        ) from error
 
 
 def header(text: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Translation:
             model sees a placeholder for each, so the words there are lost or guessed.
         draft_tokens_kept: How many tokens of `draft_ids` took no step of their own on the server;
             None without a draft, or where the model takes none.
+        version: Version of the model that answered; "" where nothing was asked.
     """
 
     source_text: str
@@ -46,6 +47,7 @@ class Translation:
     hypotheses: tuple[Hypothesis, ...]
     unknown_tokens: int = 0
     draft_tokens_kept: int | None = None
+    version: str = field(default="", compare=False)
 
     @property
     def text(self) -> str:

@@ -100,6 +100,7 @@ def _client(args: argparse.Namespace) -> TranslationClient:
         retry=RetryPolicy(),
         credentials=credentials(args),
         metadata=dict(args.header),
+        versions=args.model_versions,
     )
 
 
