@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
+from support.collector import Collector
 from support.helm import helm_binary, needs_helm
 from support.prometheus import MISSING, binary
 from support.servers import EXPLICIT, MakeServer
@@ -136,6 +138,31 @@ def test_a_version_is_added_promoted_and_rolled_back(
         assert _run(command, tmp_path) == f"demo: {said}\n"
     canary = next(block for block in COMMANDS if "--model-versions" in block).strip()
     assert _run(f"{canary} --url {server.grpc_url}", tmp_path) == GERMAN
+
+
+@pytest.mark.server
+def test_a_request_is_traced_from_the_client_on(tmp_path: Path, make_server: MakeServer) -> None:
+    prepare(PrepareOptions("demo", tmp_path / "model_repository"))
+    serve = shlex.split(_command("ct2-serve demo -- --trace").replace("\\\n", " "))
+    arguments = serve[serve.index("--") + 1 :]
+    with Collector() as collector:
+        arguments = [part.replace("localhost:4318", collector.address) for part in arguments]
+        arguments.append("--trace-config=opentelemetry,bsp_schedule_delay=100")  # not 5 s
+        server = make_server(tmp_path / "model_repository", server_arguments=arguments)
+        translate = next(block for block in COMMANDS if "--header 'traceparent" in block).strip()
+        assert _run(f"{translate} --url {server.grpc_url}", tmp_path) == GERMAN
+        _, trace, client_span, _ = translate.split("traceparent: ")[1].split("'")[0].split("-")
+        wait_until(lambda: len(collector.spans) >= 3)
+        server.stop()
+    assert collector.services == {"translation"}
+    assert {span["traceId"] for span in collector.spans} == {trace}
+    by_name = {span["name"]: span for span in collector.spans}
+    assert set(by_name) == {"InferRequest", "demo", "compute"}
+    request, model, compute = (by_name[name] for name in ("InferRequest", "demo", "compute"))
+    parents = [span["parentSpanId"] for span in (request, model, compute)]
+    assert parents == [client_span, request["spanId"], model["spanId"]]
+    names = [event["name"] for span in (model, compute) for event in span["events"]]
+    assert {"QUEUE_START", "COMPUTE_START", "COMPUTE_END"} <= set(names)
 
 
 def test_every_alert_is_listed() -> None:

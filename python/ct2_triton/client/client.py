@@ -384,13 +384,14 @@ class TranslationClient:
         deadline = self._deadline(timeout_s)
         languages = self._call(source, targets, options, lambda: deadline, supersede)
         codes = [language.code for language in languages.targets if language is not None]
+        key = supersede or f"stream/{uuid.uuid4()}"
         call = TextCall(
             model or self.model.removesuffix("-text") + STREAM_SUFFIX,
-            self._version,
+            self._split.order(key)[0],
             _code(languages.source),
             codes or None,
             options,
-            supersede or f"stream/{uuid.uuid4()}",
+            key,
         )
         parts = stream_parts(self._connect().connection, call, text, deadline, self._leaving)
         async with aclosing(parts):
