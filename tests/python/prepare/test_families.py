@@ -17,7 +17,7 @@ import transformers
 
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.client.tokenization import Tokenizer
-from ct2_triton.errors import UnsupportedModelError
+from ct2_triton.errors import ConversionError, UnsupportedModelError
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepared_model import PreparedModel, TokenRules
 from python.prepare.conftest import Prepared
@@ -370,3 +370,21 @@ def test_mbart25_whose_config_names_its_fast_tokenizer(
     model = prepare(PrepareOptions(str(checkpoint), tmp_path / "repository"))
     config = json.loads((model.model_folder / "config.json").read_text(encoding="utf-8"))
     assert config["decoder_start_token"] is None
+
+
+def test_marian_with_a_vocabulary_for_each_side(
+    checkpoint_copy: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Both are written, for the engine and for clients; one that is too long is refused."""
+    checkpoint = checkpoint_copy("marian-two")
+    model = prepare(PrepareOptions(str(checkpoint), tmp_path / "repository"))
+    for side, name in (("source", "vocab.json"), ("target", "target_vocab.json")):
+        numbered = json.loads((checkpoint / name).read_text(encoding="utf-8"))
+        wanted = sorted(numbered, key=numbered.__getitem__)[:-1]  # without <pad>
+        for folder in (model.model_folder, model.tokenizer_folder):
+            written = (folder / f"{side}_vocabulary.json").read_text(encoding="utf-8")
+            assert json.loads(written) == wanted
+    edit_json(checkpoint / "target_vocab.json", more=len(wanted) + 1)
+    options = PrepareOptions(str(checkpoint), tmp_path / "other")
+    with pytest.raises(ConversionError, match="Target vocabulary 0 has size"):
+        prepare(options)
