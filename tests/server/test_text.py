@@ -179,6 +179,17 @@ def test_characters_that_become_many_are_cut_too(connection: Connection) -> None
     assert got["num_input_tokens"][0][0] > 0
 
 
+def test_options_that_a_sentence_cannot_have_name_it(connection: Connection) -> None:
+    texts = ["", f" {GOOD}\n{GOOD}"]
+    options = {"min_decoding_length": 9, "max_decoding_length_multiple": 0.1}
+    message = refusal(connection, texts, ["de", "fr"], **options)
+    assert message == (
+        "text_input, row 1, the sentence at byte 1 into deu_Latn: min_decoding_length 9 is above "
+        "this row's limit of 1 tokens"
+    )
+    assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
+
+
 BAD_TEXTS = [
     (b"ab\xffcd", "offset 2"),
     (b"caf\xc3", "offset 3"),
