@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 TEXT_INPUT, TEXT_OUTPUT = "text_input", "text_output"
 SOURCE_LANGUAGE, TARGET_LANGUAGES = "source_language", "target_languages"
 SCORE, FINISH_REASON = "score", "finish_reason"
+TARGET_INDEX = "target_index"  # of streams
+HYPOTHESES, HYPOTHESIS_SCORES = "hypotheses", "hypothesis_scores"
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,19 @@ class TextModel:
 
         Returns:
             The model; None where it does not take text and give text.
+
+        Raises:
+            UnexpectedResponseError: The model sends streams.
         """
         shapes = {tensor.name: tensor.shape for tensor in metadata.inputs}
         outputs = frozenset(tensor.name for tensor in metadata.outputs)
         if TEXT_INPUT not in shapes or TEXT_OUTPUT not in outputs:
             return None
+        if TARGET_INDEX in outputs:
+            raise UnexpectedResponseError(
+                f"model {metadata.name!r} sends translations while they grow, which this client "
+                "does not read; name a model of text or of token ids"
+            )
         batched = len(shapes[TEXT_INPUT]) == 2
         return cls(metadata.name, version, frozenset(shapes), outputs, batched)
 
@@ -111,26 +121,30 @@ def read_text_response(
         targets: How many languages were asked for.
 
     Returns:
-        For each language its hypotheses.
+        For each language its hypotheses, best first. The finish reason is that of the best.
 
     Raises:
         UnexpectedResponseError: A tensor is missing or does not have the shape it should have.
     """
     result = InferResult(response)
-    texts = _values(result, TEXT_OUTPUT, targets)
+    texts = _rows(result, HYPOTHESES, targets)  # there where there are several
+    if texts is None:
+        texts, scores = _rows(result, TEXT_OUTPUT, targets), _rows(result, SCORE, targets)
+    else:
+        scores = _rows(result, HYPOTHESIS_SCORES, targets)
     if texts is None:
         raise UnexpectedResponseError(f"the answer holds no {TEXT_OUTPUT}")
-    scores = _values(result, SCORE, targets) or [None] * targets
-    reasons = _values(result, FINISH_REASON, targets) or [None] * targets
+    reasons = _rows(result, FINISH_REASON, targets)
     return [
-        (
+        tuple(
             Hypothesis(
                 text.decode(),
-                score=None if score is None else float(score),
-                finish_reason=None if reason is None else reason.decode(),
-            ),
+                score=None if scores is None else float(scores[i][rank]),
+                finish_reason=None if reasons is None or rank else reasons[i][0].decode(),
+            )
+            for rank, text in enumerate(row)
         )
-        for text, score, reason in zip(texts, scores, reasons, strict=True)
+        for i, row in enumerate(texts)
     ]
 
 
@@ -154,28 +168,26 @@ def _add_strings(
 
 def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> list[str]:
     """Chooses the outputs, so that nothing is computed or sent that nobody reads."""
-    if options.get("num_hypotheses", 1) != 1:
-        raise InvalidCallError(
-            f"model {model.model!r} takes text and answers with the best hypothesis; leave "
-            "num_hypotheses out, or name a model of token ids"
-        )
-    wanted = [TEXT_OUTPUT]
+    several = options.get("num_hypotheses", 1) != 1
+    wanted = [TEXT_OUTPUT, HYPOTHESES] if several else [TEXT_OUTPUT]
     if options.get("return_scores"):
-        if SCORE not in model.outputs:
-            raise InvalidCallError(
-                f"model {model.model!r} does not declare {SCORE}; without it, return_scores has "
-                "nothing to come back in: declare it in config.pbtxt, or leave the option out"
-            )
-        wanted.append(SCORE)
+        wanted += [SCORE, HYPOTHESIS_SCORES] if several else [SCORE]
+    missing = [name for name in wanted if name not in model.outputs]
+    if missing:
+        raise InvalidCallError(
+            f"model {model.model!r} does not declare {', '.join(missing)}; without it, "
+            "num_hypotheses and return_scores have nothing to come back in: declare it in "
+            "config.pbtxt, or leave the option out"
+        )
     return wanted + ([FINISH_REASON] if FINISH_REASON in model.outputs else [])
 
 
-def _values(result: InferResult, name: str, count: int) -> list[Any] | None:
-    """Returns one value a language; None where the output was not sent."""
+def _rows(result: InferResult, name: str, count: int) -> list[list[Any]] | None:
+    """Returns the values of each language; None where the output was not sent."""
     tensor = result.as_numpy(name)
     if tensor is None:
         return None
-    values = list(tensor.reshape(-1))
-    if len(values) != count:
-        raise UnexpectedResponseError(f"{name} has {len(values)} values for {count} languages")
-    return values
+    if tensor.size == 0 or tensor.size % count:
+        raise UnexpectedResponseError(f"{name} has {tensor.size} values for {count} languages")
+    rows: list[list[Any]] = tensor.reshape(count, -1).tolist()
+    return rows

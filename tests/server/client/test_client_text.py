@@ -21,6 +21,7 @@ from ct2_triton.errors import (
     RequestRejectedError,
     SupersededError,
     TokenizerError,
+    UnexpectedResponseError,
 )
 from ct2_triton.live import LiveOptions, LiveTranslator, SegmentUpdate
 from ct2_triton.prepared_model import PreparedModel
@@ -29,7 +30,7 @@ from server.client.conftest import ENDLESS_MODEL, endless_call
 from server.helpers import Connection
 from support.prepared import prepare_tiny
 
-IDS, TEXT = "client-both", "client-both-text"
+IDS, TEXT, STREAM = "client-both", "client-both-text", "client-both-stream"
 TARGETS = ["deu_Latn", "fra_Latn", "spa_Latn"]
 LINES = ["The short day.", "A longer day, with more words in it.", "Rain"]
 CALL: dict[str, Any] = {"source": "eng_Latn", "max_decoding_length": 12}
@@ -39,12 +40,12 @@ MakeTextClient = Callable[..., TranslationClient]
 @pytest.fixture(scope="module")
 def both(server: TritonServer, server_repository: Path) -> Iterator[PreparedModel]:
     """The tiny model by ids and by text; it takes rows of `support.endless`."""
-    made = prepare_tiny("nllb", server_repository, IDS, io="both", **ENDLESS_MODEL)
+    made = prepare_tiny("nllb", server_repository, IDS, io="stream", **ENDLESS_MODEL)
     connection = Connection(server.grpc_url)
-    for name in (IDS, TEXT):
+    for name in (IDS, TEXT, STREAM):
         connection.raw.load_model(name)
     yield made
-    for name in (TEXT, IDS):
+    for name in (STREAM, TEXT, IDS):
         connection.raw.unload_model(name)
         shutil.rmtree(server_repository / name)
     connection.close()
@@ -70,7 +71,13 @@ async def by_ids(
         yield client
 
 
-@pytest.mark.parametrize("options", [{}, {"beam_size": 3}, {"return_scores": True}])
+BEAM = {"beam_size": 4, "num_hypotheses": 3}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"beam_size": 3}, {"return_scores": True}, BEAM, {**BEAM, "return_scores": True}],
+)
 async def test_the_answers_are_those_of_the_model_of_ids(
     make_text_client: MakeTextClient, by_ids: TranslationClient, options: dict[str, Any]
 ) -> None:
@@ -84,10 +91,13 @@ async def test_the_answers_are_those_of_the_model_of_ids(
         for text, wanted in zip(text_row, ids_row, strict=True):
             assert (text.text, text.finish_reason) == (wanted.text, wanted.finish_reason)
             assert (text.source, text.target) == ("eng_Latn", wanted.target)
+            assert [one.text for one in text.hypotheses] == [one.text for one in wanted.hypotheses]
+            assert len(text.hypotheses) == options.get("num_hypotheses", 1)
+            scores = [one.score for one in text.hypotheses]
             if "return_scores" in options:
-                assert text.score == pytest.approx(wanted.score, rel=1e-5)
+                assert scores == pytest.approx([one.score for one in wanted.hypotheses], rel=1e-5)
             else:
-                assert (text.score, wanted.score) == (None, None)
+                assert set(scores) == {None}
 
 
 async def test_all_languages_are_one_request(
@@ -123,6 +133,14 @@ async def test_a_model_of_ids_without_a_tokenizer_is_refused(
         assert (client.takes_text, german.target) == (False, "deu_Latn")
 
 
+async def test_a_model_of_streams_is_refused(make_text_client: MakeTextClient) -> None:
+    async with make_text_client(STREAM) as client:
+        with pytest.raises(UnexpectedResponseError, match="while they grow"):
+            await client.translate(LINES[0], targets="de", **CALL)
+    async with make_text_client() as client:
+        assert (await client.translate(LINES[0], targets="de", **CALL))[0].text
+
+
 @pytest.mark.parametrize(
     ("arguments", "kind", "said"),
     [
@@ -132,7 +150,7 @@ async def test_a_model_of_ids_without_a_tokenizer_is_refused(
         ({"targets": ["de", "de"]}, InvalidCallError, "names a language twice: de, de"),
         ({"targets": "\ud800"}, InvalidCallError, "target_languages is not valid Unicode"),
         ({"targets": "de", "prefix_ids": [5]}, InvalidCallError, "takes text; leave them out"),
-        ({"targets": "de", "num_hypotheses": 2}, InvalidCallError, "the best hypothesis"),
+        ({"targets": "de", "num_hypotheses": 2}, RequestRejectedError, "num_hypotheses"),
         ({"targets": "de", "beam_sise": 2}, RequestRejectedError, "beam_size"),
         ({"targets": "de", "source": "english"}, RequestRejectedError, "english"),
     ],
