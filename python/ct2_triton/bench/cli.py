@@ -10,6 +10,7 @@
     ct2-bench --scenario single:16 perf-analyzer --binary PATH
                                                our figures beside those of NVIDIA's load tool
     ct2-bench live                             live captions: flicker, lag, times (docs/live.md)
+    ct2-bench text                             text to the server, or ids of a client that tokenizes
 
 Scenarios: single:CLIENTS and streams:SESSIONS (closed loops; a stream's sentences go to all
 languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds), poisson:RATE
@@ -31,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration
-from ct2_triton.bench import live_cli
+from ct2_triton.bench import live_cli, text_cli
 from ct2_triton.bench.comparison import Plan, compare
 from ct2_triton.bench.contenders import (
     TritonContender,
@@ -103,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="folder for the results (default: a new one)"
     )
-    commands = parser.add_subparsers(dest="command", metavar="compare, perf-analyzer, live")
+    commands = parser.add_subparsers(dest="command", metavar="compare, perf-analyzer, live, text")
     both = commands.add_parser("compare", help="put two runs side by side")
     both.add_argument("first", type=Path, help="run.json of one run")
     both.add_argument("second", type=Path, help="run.json of another")
@@ -111,6 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tool.add_argument("--binary", type=Path, help="perf_analyzer (default: the one on PATH)")
     tool.add_argument("--requests", type=count, default=400, help="(default: %(default)s)")
     live_cli.add_arguments(commands.add_parser("live", help="flicker and lag of live captions"))
+    text_cli.add_arguments(commands.add_parser("text", help="text against ids of the client"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -129,8 +131,8 @@ def run(args: argparse.Namespace) -> int:
     if args.command == "compare":
         _show_both(Run.read(args.first), Run.read(args.second), console)
         return 0
-    if args.command == "live":
-        for shown in live_cli.run(args):
+    if args.command in ("live", "text"):
+        for shown in (live_cli if args.command == "live" else text_cli).run(args):
             console.print(_rich_table(shown))
         return 0
     if args.command == "perf-analyzer":
