@@ -47,21 +47,43 @@ class Load:
     targets: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Gives the row's name."""
+        """Give the row's name."""
         return f"{self.clients} clients x {len(self.targets)} languages"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``ct2-bench text``."""
+    """Declare the arguments of ``ct2-bench text``."""
     add = parser.add_argument
-    add("--clients", action="append", type=count, metavar="N", help="again for more (1, 16, 48)")
-    add("--to", default="de,fr,es,it", help="the first alone, and all (default: %(default)s)")
-    add("--rounds", type=count, default=9, metavar="N", help="(default: %(default)s)")
-    add("--seconds", type=duration, default=1.0, help="length of a turn (default: 1)")
+    add(
+        "--clients",
+        action="append",
+        type=count,
+        metavar="N",
+        help="clients at a time; may be given again (default: 1, 16, 48)",
+    )
+    add(
+        "--to",
+        default="de,fr,es,it",
+        help="languages: the first alone, and all (default: %(default)s)",
+    )
+    add(
+        "--rounds",
+        type=count,
+        default=9,
+        metavar="N",
+        help="turns of each way (default: %(default)s)",
+    )
+    add(
+        "--seconds",
+        type=duration,
+        default=1.0,
+        metavar="S",
+        help="length of a turn in seconds (default: 1)",
+    )
 
 
 def run(args: argparse.Namespace) -> list[Table]:
-    """Measures all loads.
+    """Measure all loads.
 
     Args:
         args: What `add_arguments` declares.
@@ -105,7 +127,7 @@ async def _measure(
 
 
 def _sentences() -> list[str]:
-    """Gives the lines that are one sentence to the server as well: the same work both ways."""
+    """Give the lines that are one sentence to the server as well: the same work both ways."""
     core = load_core()
     lines = SENTENCES.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if len(core.segment(line.encode(), "en")) == 1]
@@ -114,7 +136,7 @@ def _sentences() -> list[str]:
 async def _turn(
     client: TranslationClient, load: Load, sentences: Sequence[str], seconds: float
 ) -> float:
-    """Asks for some time.
+    """Ask for some time.
 
     Returns:
         Translations a second, up to the last answer.
@@ -148,7 +170,7 @@ def _row(rates: Sequence[tuple[float, float]]) -> list[str]:
 async def _differing(
     ways: Sequence[TranslationClient], load: Load, sentences: Sequence[str]
 ) -> int:
-    """Counts translations of some sentences that are not the same both ways."""
+    """Count translations of some sentences that are not the same both ways."""
     both = [await way.translate(sentences, source="en", targets=load.targets) for way in ways]
     pairs = zip(*((one.text for row in answers for one in row) for answers in both), strict=True)
     return sum(ids != text for ids, text in pairs)
