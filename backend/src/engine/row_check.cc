@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "config/tensor_table.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -15,18 +16,23 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, where + ": " + what);
 }
 
-enum class Side { kSource, kTarget };
+enum class Part { kSource, kPrefix, kDraft };
 
-void CheckIds(const IdView& ids, Side side, const RowNames& names, size_t row,
+std::string NameOf(Part part, const RowNames& names, size_t row) {
+  if (part == Part::kDraft) return std::string(tensor::kDraftIds) + ", " + names.Row(row);
+  return part == Part::kSource ? names.Source(row) : names.Prefix(row);
+}
+
+void CheckIds(const IdView& ids, Part part, const RowNames& names, size_t row,
               const ctranslate2::Vocabulary& vocabulary) {
   const auto size = static_cast<int64_t>(vocabulary.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && ids[i] < size) continue;
-    const bool source = side == Side::kSource;
-    Refuse(source ? names.Source(row) : names.Prefix(row),
-           "id " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
-               " is not in the " + (source ? "source" : "target") + " vocabulary, ids 0 to " +
-               std::to_string(size - 1));
+    const bool source = part == Part::kSource;
+    Refuse(NameOf(part, names, row), "id " + std::to_string(ids[i]) + " at position " +
+                                         std::to_string(i) + " is not in the " +
+                                         (source ? "source" : "target") + " vocabulary, ids 0 to " +
+                                         std::to_string(size - 1));
   }
 }
 
@@ -120,12 +126,12 @@ std::string SearchText(const DecodingOptions& options) {
 }
 
 // More than that is never tried.
-Ids DraftWithinLimit(const RowInput& row, size_t index, int64_t limit_tokens, const Search& search,
-                     const Weights& weights) {
-  CheckIds(row.draft, tensor::kDraftIds, index, "target", weights.target());
+Ids DraftWithinLimit(const RowInput& row, size_t index, const RowNames& names, int64_t limit_tokens,
+                     const Search& search, const Weights& weights) {
+  CheckIds(row.draft, Part::kDraft, names, index, weights.target());
   if (row.draft.empty()) return {};
   if (!search.EndsRowsAlone() || search.Draws()) {
-    Refuse(tensor::kDraftIds, index,
+    Refuse(NameOf(Part::kDraft, names, index),
            "a draft is for a greedy search of one hypothesis; this one has " +
                SearchText(search.options()) +
                ". Send no draft, or beam_size, num_hypotheses and sampling_topk 1 with the others "
@@ -182,7 +188,7 @@ CheckedRow CheckRow(const RowInput& row, size_t index, const RowNames& names,
   checked.search = search;
   checked.options = {search, &options};
   checked.mapped = search->UsesMap();
-  CheckIds(row.source, Side::kSource, names, index, weights.source());
+  CheckIds(row.source, Part::kSource, names, index, weights.source());
   const SourceLimit longest = LongestSource(options, weights);
   if (static_cast<int64_t>(row.source.size()) > longest.tokens) {
     if (!options.truncate_input || longest.tokens < 1) {
@@ -195,7 +201,7 @@ CheckedRow CheckRow(const RowInput& row, size_t index, const RowNames& names,
   } else {
     checked.source = row.source.Copy();
   }
-  CheckIds(row.prefix, Side::kTarget, names, index, weights.target());
+  CheckIds(row.prefix, Part::kPrefix, names, index, weights.target());
   checked.empty = weights.IsEmptySource(checked.source) || OnlySpecial(checked.source, engine);
   if (!checked.empty && weights.NeedsPrefix() && row.prefix.empty()) {
     Refuse(
@@ -211,7 +217,7 @@ CheckedRow CheckRow(const RowInput& row, size_t index, const RowNames& names,
   const auto complaint = SearchComplaint(*search, checked.limit_tokens, engine);
   if (complaint) Refuse(names.Row(index), *complaint);
   checked.prefix = PrefixWithinLimit(row.prefix, checked.limit_tokens, weights);
-  checked.draft = DraftWithinLimit(row, index, checked.limit_tokens, *search, weights);
+  checked.draft = DraftWithinLimit(row, index, names, checked.limit_tokens, *search, weights);
   PlanCalls(&checked, weights);
   return checked;
 }
