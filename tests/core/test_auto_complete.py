@@ -157,6 +157,10 @@ def test_a_model_that_names_text_input_gets_the_tensors_of_text() -> None:
         "finish_reason",
         "num_input_tokens",
         "num_output_tokens",
+        "hypotheses",
+        "hypothesis_scores",
+        "source_ranges",
+        "target_ranges",
     ]
 
 

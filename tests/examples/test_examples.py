@@ -150,3 +150,16 @@ def test_node_translates_over_http(environment: dict[str, str]) -> None:
     wrong = _run([*command, "xx"], environment, code=1)
     assert wrong.stderr.startswith("400: ")
     assert _run([*command, "de"], environment).stdout == f"de  {GERMAN}\n"
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+def test_go_translates_over_http(environment: dict[str, str], tmp_path: Path) -> None:
+    program = tmp_path / "client"
+    offline = {"GOPROXY": "off", "GOFLAGS": "-mod=mod", "GOCACHE": str(tmp_path / "cache")}
+    build: list[str | Path] = ["go", "build", "-o", program, EXAMPLES / "client.go"]
+    _run(build, {**environment, **offline})
+    command: list[str | Path] = [program, ENGLISH, "de", "fr"]
+    assert _run(command, environment).stdout == f"de  {GERMAN}\nfr  {FRENCH}\n"
+    wrong = _run([*command, "xx"], environment, code=1)
+    assert wrong.stderr.startswith("400: ")
+    assert _run([program, ENGLISH, "de"], environment).stdout == f"de  {GERMAN}\n"

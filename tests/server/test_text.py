@@ -16,6 +16,7 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from server.helpers import Connection
 from server.text_client import answer, refusal, send_text, translated
+from support.odd_texts import ODD_TEXTS
 from support.servers import ServerStack
 from support.waiting import wait_until
 
@@ -134,6 +135,67 @@ def test_tokens_scores_and_reasons(connection: Connection) -> None:
     assert short["finish_reason"] == [["length"]]
 
 
+def _slices(text: str, ranges: list[list[int]]) -> list[str]:
+    """What stands in the ranges, which -1 fills; behind them is nothing."""
+    there = [pair for pair in ranges if pair != [-1, -1]]
+    assert ranges == there + [[-1, -1]] * (len(ranges) - len(there))
+    data = text.encode()
+    return [data[begin:end].decode() for begin, end in there]
+
+
+RANGED = [
+    *ODD_TEXTS,
+    f" {GOOD}  {COMMENTARY[0]}\n\n{COMMENTARY[1]}\t{COMMENTARY[2]} ",
+    "Ein Wort. 日本語です。もう一つ。 Ünïcode! \u200b \n한국어 문장.",
+    f"\u200b\n{GOOD}\n\u200b\n{GOOD}",
+]
+
+
+def test_ranges_are_those_of_the_sentences_and_their_translations(connection: Connection) -> None:
+    """For any text: the slices of both texts belong together, and between them is only space."""
+    options = {"max_decoding_length": 12}
+    outputs = ["text_output", "source_ranges", "target_ranges"]
+    got = answer(send_text(connection, RANGED, ["de", "fr"], outputs=outputs, **options))
+    pairs: dict[tuple[str, int], str] = {}
+    for text, answers, source, target in zip(RANGED, *(got[name] for name in outputs), strict=True):
+        parts = _slices(text, source)
+        assert "".join("".join(parts).split()) == "".join(text.split())
+        for language, translation in enumerate(answers):
+            slices = _slices(translation, target[language])
+            assert "".join("".join(slices).split()) == "".join(translation.split())
+            pairs.update(((part, language), one) for part, one in zip(parts, slices, strict=True))
+    alone = sorted({part for part, _ in pairs})
+    assert len(alone) > 40
+    rows = translated(connection, alone, ["de", "fr"], split="none", **options)
+    for part, row in zip(alone, rows, strict=True):
+        assert [pairs[part, 0], pairs[part, 1]] == row
+
+
+def test_ranges_of_no_sentences(connection: Connection) -> None:
+    got = answer(send_text(connection, " \n", ["de"], outputs=["source_ranges", "target_ranges"]))
+    assert got == {"source_ranges": [[]], "target_ranges": [[[]]]}
+    got = answer(send_text(connection, [GOOD, ""], ["de"], outputs=["source_ranges"]))
+    assert got == {"source_ranges": [[[0, len(GOOD)]], [[-1, -1]]]}
+
+
+def test_hypotheses_are_joined_by_rank(
+    connection: Connection, by_ids: SyncTranslationClient
+) -> None:
+    options = {"beam_size": 4, "num_hypotheses": 3}
+    outputs = ["text_output", "hypotheses", "hypothesis_scores", "score"]
+    lines = COMMENTARY[:2]
+    got = answer(send_text(connection, " ".join(lines), ["de"], outputs=outputs, **options))
+    first, second = (
+        by_ids.translate(line, source="en", targets="de", **options)[0].hypotheses for line in lines
+    )
+    wanted = [f"{a.text} {b.text}" for a, b in zip(first, second, strict=True)]
+    assert got["hypotheses"] == [[wanted]]
+    assert got["text_output"] == [[wanted[0]]]
+    assert got["hypothesis_scores"][0][0][0] == got["score"][0][0]
+    one = answer(send_text(connection, GOOD, ["de"], outputs=["text_output", "hypotheses"]))
+    assert one == {"text_output": [[GOOD_GERMAN]]}
+
+
 @pytest.mark.parametrize("text", ["", " \n ", "\u200b", "\t"])
 def test_a_text_without_words_comes_back_as_it_was(connection: Connection, text: str) -> None:
     got = answer(send_text(connection, text, ["de"]))
@@ -177,6 +239,17 @@ def test_characters_that_become_many_are_cut_too(connection: Connection) -> None
     got = answer(send_text(connection, "\ufdfa" * 300, ["de"], max_decoding_length=8))
     assert got["finish_reason"] == [["length"]]
     assert got["num_input_tokens"][0][0] > 0
+
+
+def test_options_that_a_sentence_cannot_have_name_it(connection: Connection) -> None:
+    texts = ["", f" {GOOD}\n{GOOD}"]
+    options = {"min_decoding_length": 9, "max_decoding_length_multiple": 0.1}
+    message = refusal(connection, texts, ["de", "fr"], **options)
+    assert message == (
+        "text_input, row 1, the sentence at byte 1 into deu_Latn: min_decoding_length 9 is above "
+        "this row's limit of 1 tokens"
+    )
+    assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
 
 
 BAD_TEXTS = [

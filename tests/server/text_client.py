@@ -46,7 +46,7 @@ def answer(pending: Pending) -> dict[str, list[Any]]:
     outputs = {}
     for output in result.get_response().outputs:
         values = result.as_numpy(output.name).tolist()
-        outputs[output.name] = [[_text(value) for value in row] for row in values]
+        outputs[output.name] = _text(values)
     return outputs
 
 
@@ -71,4 +71,6 @@ def _bytes(value: str | bytes) -> bytes:
 
 
 def _text(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_text(one) for one in value]
     return value.decode() if isinstance(value, bytes) else value

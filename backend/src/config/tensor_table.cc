@@ -42,6 +42,10 @@ const std::vector<TensorRule>& OutputRules(bool of_text) {
       {tensor::kTextFinishReason, kString, false, {-1}},
       {tensor::kNumInputTokens, kUint32, false, {-1}},
       {tensor::kNumOutputTokens, kUint32, false, {-1}},
+      {tensor::kTextHypotheses, kString, false, {-1, -1}},
+      {tensor::kHypothesisScores, kFloat, false, {-1, -1}},
+      {tensor::kSourceRanges, kInt32, false, {-1, 2}},
+      {tensor::kTargetRanges, kInt32, false, {-1, -1, 2}},
   };
   static const std::vector<TensorRule> rules = {
       {tensor::kOutputIds, kInt32, true, {-1}, true},

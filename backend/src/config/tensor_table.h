@@ -31,6 +31,10 @@ inline constexpr char kScore[] = "score";
 inline constexpr char kTextFinishReason[] = "finish_reason";
 inline constexpr char kNumInputTokens[] = "num_input_tokens";
 inline constexpr char kNumOutputTokens[] = "num_output_tokens";
+inline constexpr char kTextHypotheses[] = "hypotheses";
+inline constexpr char kHypothesisScores[] = "hypothesis_scores";
+inline constexpr char kSourceRanges[] = "source_ranges";
+inline constexpr char kTargetRanges[] = "target_ranges";
 // Of streams of text: whose part it is.
 inline constexpr char kTargetIndex[] = "target_index";
 inline constexpr char kTargetLanguage[] = "target_language";

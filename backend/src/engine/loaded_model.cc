@@ -97,7 +97,8 @@ void LoadedModel::RequireLoopForSeed(const Search& search) const {
 const Device& LoadedModel::device() const { return weights_->device(); }
 
 std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
-                                           const DecodingOptions* options) const {
+                                           const DecodingOptions* options,
+                                           const RowNames& names) const {
   auto search = default_search_;
   auto unmapped = unmapped_default_search_;  // for the rows that the map is not made for
   if (options != nullptr && *options != defaults_) {
@@ -111,7 +112,7 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
   for (size_t i = 0; i < rows.size(); ++i) {
     const bool covered = !search->UsesMap() || MapCovers(rows[i], *weights_, engine_);
     if (!covered && !unmapped) unmapped = WithoutMap(search, *weights_);
-    checked.push_back(CheckRow(rows[i], i, covered ? search : unmapped, *weights_, engine_));
+    checked.push_back(CheckRow(rows[i], i, names, covered ? search : unmapped, *weights_, engine_));
     CheckedRow& row = checked.back();
     row.in_loop = loop_ != nullptr && !row.empty && loop_->CanRun(row);
     if (!row.in_loop) continue;

@@ -16,6 +16,7 @@
 #include "engine/device.h"
 #include "rows/checked_row.h"
 #include "rows/id_view.h"
+#include "rows/row_names.h"
 
 namespace ct2triton {
 
@@ -34,9 +35,9 @@ class LoadedModel {
               const EngineOptions& engine, size_t threads);
 
   // Checks the rows of one request against the model and the options it asked for.
-  // `options` null: the model's defaults. Throws Error(kInvalidArgument), with the row's index.
-  std::vector<CheckedRow> Check(const std::vector<RowInput>& rows,
-                                const DecodingOptions* options) const;
+  // `options` null: the model's defaults. Throws Error(kInvalidArgument), with the row's name.
+  std::vector<CheckedRow> Check(const std::vector<RowInput>& rows, const DecodingOptions* options,
+                                const RowNames& names = RowNames()) const;
 
   const std::shared_ptr<const Weights>& weights() const { return weights_; }
   const Device& device() const;

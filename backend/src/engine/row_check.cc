@@ -12,24 +12,27 @@
 namespace ct2triton {
 namespace {
 
-[[noreturn]] void Refuse(const char* tensor, size_t row, const std::string& what) {
-  throw Error(ErrorCode::kInvalidArgument,
-              std::string(tensor) + ", row " + std::to_string(row) + ": " + what);
+[[noreturn]] void Refuse(const std::string& where, const std::string& what) {
+  throw Error(ErrorCode::kInvalidArgument, where + ": " + what);
 }
 
-// Nothing is wrong with the row as such, but with the options for a row of its length.
-[[noreturn]] void RefuseOptions(size_t row, const std::string& what) {
-  throw Error(ErrorCode::kInvalidArgument, "row " + std::to_string(row) + ": " + what);
+enum class Part { kSource, kPrefix, kDraft };
+
+std::string NameOf(Part part, const RowNames& names, size_t row) {
+  if (part == Part::kDraft) return std::string(tensor::kDraftIds) + ", " + names.Row(row);
+  return part == Part::kSource ? names.Source(row) : names.Prefix(row);
 }
 
-void CheckIds(const IdView& ids, const char* tensor, size_t row, const char* side,
+void CheckIds(const IdView& ids, Part part, const RowNames& names, size_t row,
               const ctranslate2::Vocabulary& vocabulary) {
   const auto size = static_cast<int64_t>(vocabulary.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && ids[i] < size) continue;
-    Refuse(tensor, row,
-           "id " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
-               " is not in the " + side + " vocabulary, ids 0 to " + std::to_string(size - 1));
+    const bool source = part == Part::kSource;
+    Refuse(NameOf(part, names, row), "id " + std::to_string(ids[i]) + " at position " +
+                                         std::to_string(i) + " is not in the " +
+                                         (source ? "source" : "target") + " vocabulary, ids 0 to " +
+                                         std::to_string(size - 1));
   }
 }
 
@@ -123,12 +126,12 @@ std::string SearchText(const DecodingOptions& options) {
 }
 
 // More than that is never tried.
-Ids DraftWithinLimit(const RowInput& row, size_t index, int64_t limit_tokens, const Search& search,
-                     const Weights& weights) {
-  CheckIds(row.draft, tensor::kDraftIds, index, "target", weights.target());
+Ids DraftWithinLimit(const RowInput& row, size_t index, const RowNames& names, int64_t limit_tokens,
+                     const Search& search, const Weights& weights) {
+  CheckIds(row.draft, Part::kDraft, names, index, weights.target());
   if (row.draft.empty()) return {};
   if (!search.EndsRowsAlone() || search.Draws()) {
-    Refuse(tensor::kDraftIds, index,
+    Refuse(NameOf(Part::kDraft, names, index),
            "a draft is for a greedy search of one hypothesis; this one has " +
                SearchText(search.options()) +
                ". Send no draft, or beam_size, num_hypotheses and sampling_topk 1 with the others "
@@ -177,43 +180,44 @@ std::optional<std::string> SearchComplaint(const Search& search, int64_t limit_t
          "; ask for fewer hypotheses or a lower max_decoding_length";
 }
 
-CheckedRow CheckRow(const RowInput& row, size_t index, const std::shared_ptr<const Search>& search,
-                    const Weights& weights, const EngineOptions& engine) {
+CheckedRow CheckRow(const RowInput& row, size_t index, const RowNames& names,
+                    const std::shared_ptr<const Search>& search, const Weights& weights,
+                    const EngineOptions& engine) {
   const DecodingOptions& options = search->options();
   CheckedRow checked;
   checked.search = search;
   checked.options = {search, &options};
   checked.mapped = search->UsesMap();
-  CheckIds(row.source, tensor::kInputIds, index, "source", weights.source());
+  CheckIds(row.source, Part::kSource, names, index, weights.source());
   const SourceLimit longest = LongestSource(options, weights);
   if (static_cast<int64_t>(row.source.size()) > longest.tokens) {
     if (!options.truncate_input || longest.tokens < 1) {
-      Refuse(tensor::kInputIds, index,
-             "it has " + std::to_string(row.source.size()) + " ids, more than the " +
-                 std::to_string(longest.tokens) + " that " + longest.reason + " allow(s)");
+      Refuse(names.Source(index), "it has " + std::to_string(row.source.size()) +
+                                      " ids, more than the " + std::to_string(longest.tokens) +
+                                      " that " + longest.reason + " allow(s)");
     }
     checked.source = Cut(row.source, longest.tokens, weights);
     checked.cut = true;
   } else {
     checked.source = row.source.Copy();
   }
-  CheckIds(row.prefix, tensor::kTargetPrefix, index, "target", weights.target());
+  CheckIds(row.prefix, Part::kPrefix, names, index, weights.target());
   checked.empty = weights.IsEmptySource(checked.source) || OnlySpecial(checked.source, engine);
   if (!checked.empty && weights.NeedsPrefix() && row.prefix.empty()) {
     Refuse(
-        tensor::kTargetPrefix, index,
+        names.Prefix(index),
         "it is empty, but this model has no decoder start token: its first id starts the decoder");
   }
   checked.limit_tokens = DecodingLimit(checked.source, options, weights, engine);
   if (!checked.empty && options.min_decoding_length > checked.limit_tokens) {
-    RefuseOptions(index, "min_decoding_length " + std::to_string(options.min_decoding_length) +
-                             " is above this row's limit of " +
-                             std::to_string(checked.limit_tokens) + " tokens");
+    Refuse(names.Row(index), "min_decoding_length " + std::to_string(options.min_decoding_length) +
+                                 " is above this row's limit of " +
+                                 std::to_string(checked.limit_tokens) + " tokens");
   }
   const auto complaint = SearchComplaint(*search, checked.limit_tokens, engine);
-  if (complaint) RefuseOptions(index, *complaint);
+  if (complaint) Refuse(names.Row(index), *complaint);
   checked.prefix = PrefixWithinLimit(row.prefix, checked.limit_tokens, weights);
-  checked.draft = DraftWithinLimit(row, index, checked.limit_tokens, *search, weights);
+  checked.draft = DraftWithinLimit(row, index, names, checked.limit_tokens, *search, weights);
   PlanCalls(&checked, weights);
   return checked;
 }

@@ -11,6 +11,7 @@
 #include "engine/weights.h"
 #include "rows/checked_row.h"
 #include "rows/id_view.h"
+#include "rows/row_names.h"
 
 namespace ct2triton {
 
@@ -19,9 +20,11 @@ namespace ct2triton {
 //
 // The limit is max_decoding_length, or max_decoding_length_multiple times the row's own source
 // length (rounded down, at least 1), within the model's positions and decoding_length_limit.
-// Throws Error(kInvalidArgument); `index` is the row's number within its request, for the message.
-CheckedRow CheckRow(const RowInput& row, size_t index, const std::shared_ptr<const Search>& search,
-                    const Weights& weights, const EngineOptions& engine);
+// Throws Error(kInvalidArgument); `index` is the row's number within its request; `names`
+// says what the message calls it.
+CheckedRow CheckRow(const RowInput& row, size_t index, const RowNames& names,
+                    const std::shared_ptr<const Search>& search, const Weights& weights,
+                    const EngineOptions& engine);
 
 // The longest source that is taken, in ids: max_input_length or the model's positions.
 int64_t LongestSourceTokens(const DecodingOptions& options, const Weights& weights);

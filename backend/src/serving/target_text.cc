@@ -25,9 +25,10 @@ void AddFinish(const std::string& finish, Translation* translation) {
 
 }  // namespace
 
-TargetText::TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer)
+TargetText::TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer, size_t rank)
     : plan_(plan),
       target_(target),
+      rank_(rank),
       tokenizer_(tokenizer),
       prefix_length_(tokenizer.PrefixLength(plan.targets[target])) {
   AddUntranslated();
@@ -44,23 +45,28 @@ void TargetText::AddUntranslated() {
     done_.text += at_ == 0 ? gap : GapInTarget(gap, plan_.targets[target_]);
     end_ = piece().span.end;
     if (piece().sent) return;
+    const size_t begin = done_.text.size();
     done_.text += plan_.text.substr(piece().span.begin, end_ - piece().span.begin);
+    done_.ranges.push_back({begin, done_.text.size()});
   }
   done_.text += plan_.text.substr(end_);
 }
 
 void TargetText::Add(const RowResult& result) {
-  const Hypothesis& best = result.hypotheses.front();
-  const std::vector<int> ids(best.ids.begin(), best.ids.end());
+  const auto& all = result.hypotheses;
+  const Hypothesis& one = all[std::min(rank_, all.size() - 1)];
+  const std::vector<int> ids(one.ids.begin(), one.ids.end());
   const size_t tokens = ids.size() - std::min(ids.size(), prefix_length_);
+  const size_t begin = done_.text.size();
   done_.text += tokenizer_.Text(ids.data(), ids.size());
+  done_.ranges.push_back({begin, done_.text.size()});
   done_.input_tokens += piece().input_tokens[target_];
   done_.output_tokens += tokens;
-  weighted_score_ += static_cast<double>(best.score) * static_cast<double>(tokens);
+  weighted_score_ += static_cast<double>(one.score) * static_cast<double>(tokens);
   if (done_.output_tokens > 0) {
     done_.score = weighted_score_ / static_cast<double>(done_.output_tokens);
   }
-  AddFinish(FinishReasonName(best.finish), &done_);
+  AddFinish(FinishReasonName(one.finish), &done_);
   if (piece().split) AddFinish(kSplit, &done_);
   ++at_;
   AddUntranslated();

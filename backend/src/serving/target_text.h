@@ -19,13 +19,15 @@ struct Translation {
   double score = 0;              // the mean of the sentences' scores, each counted by its tokens
   size_t input_tokens = 0;
   size_t output_tokens = 0;
+  std::vector<Span> ranges;  // of the sentences, in `text`
 };
 
 // Puts one translation together, as far as the answers of its rows are there, in their order.
 class TargetText {
  public:
-  // `plan` and `tokenizer` outlive it.
-  TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer);
+  // `plan` and `tokenizer` outlive it. `rank`: of the hypotheses to put together, from the best, 0;
+  // the last one where a row has fewer.
+  TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer, size_t rank = 0);
 
   // The row that is to be added next; nothing once the translation is whole.
   std::optional<size_t> next_row() const;
@@ -42,6 +44,7 @@ class TargetText {
 
   const TextPlan& plan_;
   const size_t target_;
+  const size_t rank_;
   const Tokenizer& tokenizer_;
   const size_t prefix_length_;
   size_t at_ = 0;   // the piece of the next row

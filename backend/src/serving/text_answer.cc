@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serving/text_answer.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
 
 #include "config/tensor_table.h"
@@ -12,11 +14,44 @@
 namespace ct2triton {
 namespace {
 
-Translation Translated(const TextPlan& plan, size_t target, const Tokenizer& tokenizer,
+Translation Translated(const TextPlan& plan, size_t target, size_t rank, const Tokenizer& tokenizer,
                        const std::vector<RowResult>& rows) {
-  TargetText text(plan, target, tokenizer);
+  TargetText text(plan, target, tokenizer, rank);
   while (const auto row = text.next_row()) text.Add(rows[*row]);
   return text.so_far();
+}
+
+std::vector<int64_t> Behind(std::vector<int64_t> shape, std::initializer_list<size_t> more) {
+  for (const size_t length : more) shape.push_back(static_cast<int64_t>(length));
+  return shape;
+}
+
+// Lists of byte ranges as [..., longest, 2]; -1 fills the shorter ones.
+Matrix<int64_t> RangeMatrix(const std::vector<int64_t>& shape,
+                            const std::vector<std::vector<Span>>& lists) {
+  size_t longest = 0;
+  for (const auto& list : lists) longest = std::max(longest, list.size());
+  Matrix<int64_t> matrix{Behind(shape, {longest, 2}), {}};
+  for (const auto& list : lists) {
+    for (const Span& span : list) {
+      matrix.values.push_back(static_cast<int64_t>(span.begin));
+      matrix.values.push_back(static_cast<int64_t>(span.end));
+    }
+    matrix.values.resize(matrix.values.size() + 2 * (longest - list.size()), -1);
+  }
+  return matrix;
+}
+
+std::vector<Span> SourceRanges(const TextPlan& plan) {
+  std::vector<Span> ranges;
+  for (const PlannedPiece& piece : plan.pieces) ranges.push_back(piece.span);
+  return ranges;
+}
+
+size_t MostHypotheses(const std::vector<RowResult>& rows) {
+  size_t most = 1;
+  for (const RowResult& row : rows) most = std::max(most, row.hypotheses.size());
+  return most;
 }
 
 template <class Value, class Get>
@@ -28,24 +63,87 @@ Matrix<Value> Collect(const std::vector<int64_t>& shape, const std::vector<Trans
   return matrix;
 }
 
-void WriteOutput(const TensorSpec& spec, const std::vector<int64_t>& shape,
-                 const std::vector<Translation>& all, Response* response) {
-  using T = Translation;
-  const auto write = [&](const auto& matrix) { WriteTensor(spec, matrix, response); };
-  if (spec.name == tensor::kTextOutput) {
-    write(Collect<std::string>(shape, all, [](const T& one) { return one.text; }));
-  } else if (spec.name == tensor::kScore) {
-    write(Collect<float>(shape, all, [](const T& one) { return one.score; }));
-  } else if (spec.name == tensor::kTextFinishReason) {
-    write(Collect<std::string>(shape, all, [](const T& one) { return one.finish; }));
-  } else if (spec.name == tensor::kNumInputTokens) {
-    write(Collect<int64_t>(shape, all, [](const T& one) { return one.input_tokens; }));
-  } else if (spec.name == tensor::kNumOutputTokens) {
-    write(Collect<int64_t>(shape, all, [](const T& one) { return one.output_tokens; }));
-  } else {
-    throw Error(ErrorCode::kInternal, "output " + spec.name + " is declared but not known");
+// Writes the outputs of one answer.
+class Writer {
+ public:
+  Writer(const std::vector<TextPlan>& plans, size_t targets, bool batched,
+         const Tokenizer& tokenizer, const std::vector<RowResult>& rows, Response* response)
+      : plans_(plans), targets_(targets), tokenizer_(tokenizer), rows_(rows), response_(response) {
+    if (batched) per_text_.push_back(static_cast<int64_t>(plans.size()));
+    per_target_ = Behind(per_text_, {targets});
+    best_ = Join(1);
   }
-}
+
+  void Write(const TensorSpec& spec) {
+    using T = Translation;
+    const auto write = [&](const auto& matrix) { WriteTensor(spec, matrix, response_); };
+    if (spec.name == tensor::kTextOutput) {
+      write(Collect<std::string>(per_target_, best_, [](const T& one) { return one.text; }));
+    } else if (spec.name == tensor::kScore) {
+      write(Collect<float>(per_target_, best_, [](const T& one) { return one.score; }));
+    } else if (spec.name == tensor::kTextFinishReason) {
+      write(Collect<std::string>(per_target_, best_, [](const T& one) { return one.finish; }));
+    } else if (spec.name == tensor::kNumInputTokens) {
+      write(Collect<int64_t>(per_target_, best_, [](const T& one) { return one.input_tokens; }));
+    } else if (spec.name == tensor::kNumOutputTokens) {
+      write(Collect<int64_t>(per_target_, best_, [](const T& one) { return one.output_tokens; }));
+    } else if (spec.name == tensor::kSourceRanges || spec.name == tensor::kTargetRanges) {
+      WriteRanges(spec);
+    } else {
+      WriteHypotheses(spec);
+    }
+  }
+
+ private:
+  // Of each text in each language, `most` hypotheses.
+  std::vector<Translation> Join(size_t most) const {
+    std::vector<Translation> all;
+    for (const TextPlan& plan : plans_) {
+      for (size_t target = 0; target < targets_; ++target) {
+        for (size_t rank = 0; rank < most; ++rank) {
+          all.push_back(Translated(plan, target, rank, tokenizer_, rows_));
+        }
+      }
+    }
+    return all;
+  }
+
+  void WriteRanges(const TensorSpec& spec) {
+    std::vector<std::vector<Span>> lists;
+    if (spec.name == tensor::kSourceRanges) {
+      for (const TextPlan& plan : plans_) lists.push_back(SourceRanges(plan));
+      return WriteTensor(spec, RangeMatrix(per_text_, lists), response_);
+    }
+    for (const Translation& one : best_) lists.push_back(one.ranges);
+    WriteTensor(spec, RangeMatrix(per_target_, lists), response_);
+  }
+
+  // Nothing where there is one hypothesis of each: it is the answer already.
+  void WriteHypotheses(const TensorSpec& spec) {
+    const size_t most = MostHypotheses(rows_);
+    if (most == 1) return;
+    const auto shape = Behind(per_target_, {most});
+    const std::vector<Translation> all = Join(most);
+    if (spec.name == tensor::kTextHypotheses) {
+      const auto text = [](const Translation& one) { return one.text; };
+      return WriteTensor(spec, Collect<std::string>(shape, all, text), response_);
+    }
+    if (spec.name != tensor::kHypothesisScores) {
+      throw Error(ErrorCode::kInternal, "output " + spec.name + " is declared but not known");
+    }
+    const auto score = [](const Translation& one) { return one.score; };
+    WriteTensor(spec, Collect<float>(shape, all, score), response_);
+  }
+
+  const std::vector<TextPlan>& plans_;
+  const size_t targets_;
+  const Tokenizer& tokenizer_;
+  const std::vector<RowResult>& rows_;
+  Response* response_;
+  std::vector<int64_t> per_text_;    // the shape of what each text has
+  std::vector<int64_t> per_target_;  // and each of its translations
+  std::vector<Translation> best_;
+};
 
 }  // namespace
 
@@ -58,20 +156,13 @@ TextAnswer::TextAnswer(const ModelConfig& config, const Tokenizer& tokenizer,
       targets_(targets) {}
 
 void TextAnswer::Encode(const std::vector<RowResult>& rows, Response* response) const {
-  std::vector<Translation> all;
-  for (const TextPlan& plan : plans_) {
-    for (size_t i = 0; i < targets_; ++i) all.push_back(Translated(plan, i, tokenizer_, rows));
-  }
-  std::vector<int64_t> shape = {static_cast<int64_t>(targets_)};
-  if (config_.max_batch_size > 0) {
-    shape.insert(shape.begin(), static_cast<int64_t>(plans_.size()));
-  }
+  Writer writer(plans_, targets_, config_.max_batch_size > 0, tokenizer_, rows, response);
   for (const std::string& name : wanted_) {
     const TensorSpec* spec = config_.Output(name);
     if (spec == nullptr) {
       throw Error(ErrorCode::kInvalidArgument, "output " + name + " is not declared by the model");
     }
-    WriteOutput(*spec, shape, all, response);
+    writer.Write(*spec);
   }
 }
 

@@ -78,8 +78,8 @@ std::string_view TextOf(const TextPlan& plan, const Span& span) {
   return std::string_view(plan.text).substr(span.begin, span.end - span.begin);
 }
 
-// Makes rows of texts, one after the other.
-class RowMaker {
+// Makes rows of texts, one after the other, and knows which is which.
+class RowMaker : public RowNames {
  public:
   RowMaker(const Tokenizer& tokenizer, const EngineOptions& engine, Split split,
            size_t longest_source)
@@ -91,10 +91,17 @@ class RowMaker {
 
   std::vector<RowInput> Rows() const;  // of all texts; views of what this object holds
 
+  std::string Row(size_t row) const override;
+  std::string Source(size_t row) const override { return Row(row); }
+  std::string Prefix(size_t row) const override { return Row(row); }
+
  private:
   struct MadeRow {
     std::vector<int> source;
     const std::vector<int>* prefix;
+    size_t text;   // its number
+    size_t begin;  // where the sentence begins in it, in bytes
+    std::string target;
   };
 
   using Sources = std::vector<std::vector<int>>;  // of one piece, for each target
@@ -186,9 +193,17 @@ void RowMaker::AddRows(PlannedPiece piece, Sources sources, TextPlan* plan) {
   piece.first_row = rows_.size();
   for (size_t i = 0; piece.sent && i < sources.size(); ++i) {
     piece.input_tokens.push_back(sources[i].size());
-    rows_.push_back({std::move(sources[i]), prefixes_[i]});
+    rows_.push_back(
+        {std::move(sources[i]), prefixes_[i], index_, piece.span.begin, plan->targets[i]});
   }
   plan->pieces.push_back(std::move(piece));
+}
+
+std::string RowMaker::Row(size_t row) const {
+  const MadeRow& made = rows_[row];
+  return std::string(tensor::kTextInput) + ", row " + std::to_string(made.text) +
+         ", the sentence at byte " + std::to_string(made.begin) +
+         (made.target.empty() ? "" : " into " + made.target);
 }
 
 std::vector<RowInput> RowMaker::Rows() const {
@@ -232,7 +247,7 @@ DecodedRequest TextFront::Decode(const RequestHandle& request) const {
                                SourceOf(tensors, i, config_.engine),
                                TargetsOf(tensors, i, targets)));
   }
-  decoded.rows = model_.Check(maker.Rows(), options ? &*options : nullptr);
+  decoded.rows = model_.Check(maker.Rows(), options ? &*options : nullptr, maker);
   if (config_.streams) {
     AddStream(request, std::move(plans), &decoded);
     return decoded;

@@ -11,6 +11,7 @@
                                                our figures beside those of NVIDIA's load tool
     ct2-bench live                             live captions: flicker, lag, times (docs/live.md)
     ct2-bench --shape transformer-base drafts  what drafts save where texts grow
+    ct2-bench text                             text to the server, or ids of a client that tokenizes
 
 Scenarios: single:CLIENTS and streams:SESSIONS (closed loops; a stream's sentences go to all
 languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds), poisson:RATE
@@ -32,7 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration
-from ct2_triton.bench import drafts, live_cli
+from ct2_triton.bench import drafts, live_cli, text_cli
 from ct2_triton.bench.comparison import Plan, compare
 from ct2_triton.bench.contenders import (
     TritonContender,
@@ -114,7 +115,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="folder for the results (default: a new one)"
     )
-    commands = parser.add_subparsers(dest="command", metavar="compare, perf-analyzer, live, drafts")
+    names = "compare, perf-analyzer, live, drafts, text"
+    commands = parser.add_subparsers(dest="command", metavar=names)
     both = commands.add_parser("compare", help="put two runs side by side")
     both.add_argument("first", type=Path, help="run.json of one run")
     both.add_argument("second", type=Path, help="run.json of another")
@@ -123,6 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tool.add_argument("--requests", type=count, default=400, help="(default: %(default)s)")
     live_cli.add_arguments(commands.add_parser("live", help="flicker and lag of live captions"))
     drafts.add_arguments(commands.add_parser("drafts", help="what drafts save where texts grow"))
+    text_cli.add_arguments(commands.add_parser("text", help="text against ids of the client"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -141,10 +144,14 @@ def run(args: argparse.Namespace) -> int:
     if args.command == "compare":
         _show_both(Run.read(args.first), Run.read(args.second), console)
         return 0
-    if args.command in ("live", "drafts"):
-        shown = live_cli.run(args) if args.command == "live" else drafts.run(args, _setup)
-        for table in shown:
-            console.print(_rich_table(table))
+    tables = {
+        "live": lambda: live_cli.run(args),
+        "text": lambda: text_cli.run(args),
+        "drafts": lambda: drafts.run(args, _setup),
+    }
+    if args.command in tables:
+        for shown in tables[args.command]():
+            console.print(_rich_table(shown))
         return 0
     if args.command == "perf-analyzer":
         _second_opinion(args, console)

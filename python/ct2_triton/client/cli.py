@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translate lines of text with a model that Triton serves.
 
+The model takes token ids, with a tokenizer here, or text, without one; its server says which.
 Each line is one sentence. A line is translated when it arrives, not at the end of the input, so
 the command can stand behind a live source. Results come in the order of the lines, with their
 language where there are several. Files are translated with -i and -o:
@@ -21,7 +22,6 @@ import json
 import logging
 import os
 import sys
-import time
 from contextlib import aclosing
 from functools import partial
 from itertools import islice
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ct2_triton.client.blocking import iterate_in_thread
+from ct2_triton.client.calls import code_of
 from ct2_triton.client.client import DEFAULT_TIMEOUT_S, TranslationClient
 from ct2_triton.client.connection_arguments import (
     add_connection_arguments,
@@ -41,12 +42,12 @@ from ct2_triton.client.inputs import Line, read_inputs
 from ct2_triton.client.print_parts import check_choices, print_parts
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.subtitles import is_subtitles, read_subtitles, write_subtitles
+from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.errors import (
     ClientError,
     ConnectionLostError,
     DeadlineExceededError,
     RequestRejectedError,
-    TokenizerError,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from ct2_triton.client.stream import StreamItem
 
 _LOG = logging.getLogger(__name__)
-_POLL_S = 0.2
 # What concerns one line alone; anything else ends the command.
 _LINE_ERRORS = (RequestRejectedError, DeadlineExceededError, ConnectionLostError)
 
@@ -161,17 +161,15 @@ async def _translate(args: argparse.Namespace) -> int:
     options = dict(args.option)
     if args.beam_size is not None:
         options["beam_size"] = args.beam_size
-    wait_until = time.monotonic() + args.retry_for
-    client = await _client(args, wait_until)
-    targets = client.tokenizer.targets(args.targets)
-    order = [None if target is None else target.code for target in targets]
+    client = _client(args)
     files = [*args.files, *args.input]
     jobs = [] if args.output is None else plan(files, args.output)
-    if jobs and len(order) > 1 and not args.json:
+    if jobs and len(client.languages.targets(args.targets)) > 1 and not args.json:
         raise ClientError("--output with several target languages needs --json: a line for each")
     _check_subtitles(jobs, as_json=args.json)
     if args.stream:
-        check_choices(targets=len(order), as_json=args.json, has_output=args.output is not None)
+        wanted = len(client.languages.targets(args.targets))
+        check_choices(targets=wanted, as_json=args.json, has_output=args.output is not None)
     stream = partial(
         client.stream,
         source=args.source,
@@ -182,11 +180,15 @@ async def _translate(args: argparse.Namespace) -> int:
     )
     async with client:
         if args.retry_for > 0:
-            await client.wait_until_ready(max(wait_until - time.monotonic(), 1.0))
+            await client.wait_until_ready(max(args.retry_for, 1.0))
+        elif isinstance(client.languages, NamedLanguages):
+            await client.connect()
+        targets = client.languages.targets(args.targets)
         if args.stream:
             grow = partial(client.stream_text, source=args.source, targets=args.targets, **options)
             lines = read_inputs(files, as_json=args.json_input)
             return 1 if await print_parts(grow, lines, partial(_write, end="")) else 0
+        order = [code_of(target) for target in targets]
         if args.output is None:
             printer = _Printer(order, _write, as_json=args.json)
             lines = read_inputs(files, as_json=args.json_input)
@@ -204,10 +206,8 @@ async def _translate(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-async def _client(args: argparse.Namespace, wait_until: float) -> TranslationClient:
-    """Makes the client; waits for its tokenizer, which ct2-serve may still be preparing."""
-    make = partial(
-        TranslationClient,
+def _client(args: argparse.Namespace) -> TranslationClient:
+    return TranslationClient(
         args.url,
         args.model,
         load_balancing=args.load_balancing,
@@ -219,13 +219,6 @@ async def _client(args: argparse.Namespace, wait_until: float) -> TranslationCli
         metadata=dict(args.header),
         versions=args.model_versions,
     )
-    while True:
-        try:
-            return make()
-        except TokenizerError:
-            if time.monotonic() >= wait_until:
-                raise
-            await asyncio.sleep(_POLL_S)
 
 
 async def _translate_file(

@@ -4,23 +4,30 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import uuid
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, overload
 
+from ct2_triton.client.calls import Call, IdRows, TextRows, blank, code_of
 from ct2_triton.client.link import Link, Servers, open_link
 from ct2_triton.client.readiness import wait_until_ready
-from ct2_triton.client.results import Translation, empty_translation
 from ct2_triton.client.retry import RetryPolicy
+from ct2_triton.client.served_model import ServedModel
 from ct2_triton.client.stream import Sentence, StreamItem, StreamOptions, TranslationStream
 from ct2_triton.client.supersede import row_key
 from ct2_triton.client.tasks import map_bounded, run_all
-from ct2_triton.client.tokenization import Tokenizer, find_tokenizer
+from ct2_triton.client.tokenization import (
+    NamedLanguages,
+    Tokenizer,
+    find_tokenizer,
+    has_tokenizer,
+)
 from ct2_triton.client.urls import DEFAULT_URL
-from ct2_triton.client.versions import VersionSplit, first_served
+from ct2_triton.client.versions import VersionSplit
 from ct2_triton.errors import ClientError, InvalidCallError
 
 if TYPE_CHECKING:
@@ -37,32 +44,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     import grpc
-    from tritonclient.grpc import service_pb2
 
+    from ct2_triton.client.calls import Rows
     from ct2_triton.client.connection import Deadline
     from ct2_triton.client.link import LoadBalancing
-    from ct2_triton.client.requests import ModelTensors, OptionValue
+    from ct2_triton.client.requests import OptionValue
+    from ct2_triton.client.results import Translation
     from ct2_triton.client.stream import OnError, Order, Superseded
     from ct2_triton.client.text_stream import TextPart
-    from ct2_triton.client.tokenization import EncodedText
-    from ct2_triton.prepared_model import Language
 
 DEFAULT_TIMEOUT_S = 60.0
 _PATIENCE_S = 5.0  # with streams that were left, when the client is closed
-
-
-@dataclass(frozen=True)
-class _Call:
-    """What the sentences of one call have in common."""
-
-    source: Language | None
-    targets: tuple[Language | None, ...]
-    options: Mapping[str, OptionValue]
-    start_clock: Callable[[], Deadline]
-    supersede: str | None = None
-    prefix_ids: tuple[int, ...] = ()
-    draft_ids: tuple[int, ...] = ()
-    session: str | None = None
+_LOG = logging.getLogger(__name__)
 
 
 class TranslationClient:
@@ -94,7 +87,10 @@ class TranslationClient:
         version: str = "",
         versions: Mapping[str, float] | None = None,
     ) -> None:
-        """Reads the tokenizer; connects with the first call.
+        """Reads the tokenizer where there is one; connects with the first call.
+
+        The server says with the first call whether the model takes text or token ids. A model that
+        takes text (`ct2-prepare --io text`) needs no tokenizer here.
 
         Args:
             url: The server's gRPC endpoint, as `grpc://host:port`, `grpcs://host:port` (TLS) or
@@ -106,11 +102,12 @@ class TranslationClient:
                 one server.
             repository: Folder that holds the prepared model `<repository>/<model>`, whose
                 tokenizer is used. Default: the folder that the variable CT2_MODEL_REPOSITORY
-                names, else `./model_repository`.
+                names, else `./model_repository`. The first call of a model of token ids fails
+                where there is none.
             tokenizer: A prepared model's tokenizer folder, or a loaded `Tokenizer`, instead.
             timeout_s: Seconds a call may take when it does not say otherwise; None for no limit.
             retry: What to do while the server cannot be reached.
-            max_in_flight: Requests (a sentence in a language) that one call may have on their way.
+            max_in_flight: Rows (a sentence in a language) that one call may have on their way.
             credentials: gRPC channel credentials for TLS; None trusts the usual authorities where
                 the URL is `grpcs://`, else sends in the clear.
             metadata: Headers for every request, such as an authorization.
@@ -121,7 +118,7 @@ class TranslationClient:
                 another of them is asked.
 
         Raises:
-            TokenizerError: No tokenizer is found, or it cannot be read.
+            TokenizerError: The tokenizer that is named is none, or it cannot be read.
             InvalidCallError: No model is named, nothing may be in flight, or a URL,
                 `load_balancing` or `versions` cannot be.
         """
@@ -130,18 +127,18 @@ class TranslationClient:
         if max_in_flight < 1:
             raise InvalidCallError(f"max_in_flight is {max_in_flight}; it must be 1 or more")
         self.model = model
-        self.tokenizer = (
-            tokenizer
-            if isinstance(tokenizer, Tokenizer)
-            else find_tokenizer(model, repository=repository, tokenizer=tokenizer)
-        )
+        self._repository = repository
+        self._tokenizer: Tokenizer | None = None
+        if isinstance(tokenizer, Tokenizer):
+            self._tokenizer = tokenizer
+        elif tokenizer is not None or "/" in model or has_tokenizer(model, repository):
+            self._tokenizer = find_tokenizer(model, repository=repository, tokenizer=tokenizer)
         self._timeout_s = timeout_s
         self._max_in_flight = max_in_flight
         if version and versions is not None:
             raise InvalidCallError(f"version is {version!r}, and versions is given: give one")
-        self._split = (
-            VersionSplit.of(versions) if versions is not None else VersionSplit({version: 1.0})
-        )
+        split = VersionSplit.of(versions) if versions is not None else VersionSplit({version: 1.0})
+        self._served = ServedModel(model, split, self._connect)
         self._open = partial(
             open_link,
             Servers.of(url, load_balancing, has_credentials=credentials is not None),
@@ -150,9 +147,30 @@ class TranslationClient:
             metadata=metadata,
         )
         self._link: Link | None = None
-        self._tensors: dict[str, ModelTensors] = {}
+        self._rows: IdRows | TextRows | None = None
         self._closed = False
         self._leaving: set[asyncio.Task[None]] = set()  # they end streams that were left
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's tokenizer.
+
+        Raises:
+            TokenizerError: None is found; a model that takes text needs none here.
+        """
+        if self._tokenizer is None:  # it may have been prepared meanwhile
+            self._tokenizer = find_tokenizer(self.model, repository=self._repository)
+        return self._tokenizer
+
+    @property
+    def languages(self) -> Tokenizer | NamedLanguages:
+        """What finds languages: the tokenizer where there is one; else names stay as they are."""
+        return self._tokenizer or NamedLanguages()
+
+    @property
+    def takes_text(self) -> bool | None:
+        """Whether the model takes text, not token ids; None until the server has said it."""
+        return None if self._rows is None else isinstance(self._rows, TextRows)
 
     async def __aenter__(self) -> TranslationClient:
         """Returns the client."""
@@ -174,6 +192,17 @@ class TranslationClient:
             await asyncio.wait(self._leaving, timeout=_PATIENCE_S)
         if self._link is not None and self._link.loop is asyncio.get_running_loop():
             await self._link.connection.close()
+
+    async def connect(self) -> None:
+        """Asks the server whether the model takes text, if it has not said it yet.
+
+        The first call does it, too. Where no tokenizer is found, languages are known only then.
+
+        Raises:
+            TokenizerError: The model takes token ids, and no tokenizer is found.
+            ClientError: The server cannot be reached, or has no such model.
+        """
+        await self._meet(self._deadline(...))
 
     async def wait_until_ready(self, timeout_s: float | None = 300.0) -> None:
         """Waits until the server answers and can translate with the model.
@@ -233,9 +262,10 @@ class TranslationClient:
 
         Args:
             text: A sentence, or a sequence of them. Text without a visible character gives an
-                empty result and no request.
+                empty result and no request. A model that takes text cuts longer text into
+                sentences itself (the option `split`), and has all targets in one request.
             source: Language of the text, by the model's code or an alias such as "en"; None for a
-                model without source languages.
+                model without source languages, or for the default of a model that takes text.
             targets: Language or languages wanted; None for a model without target languages.
             timeout_s: Seconds the whole call may take, or None; left out, the client's setting.
             supersede: A key for one sentence, such as "meeting-7/speaker-1": a newer call with the
@@ -244,7 +274,8 @@ class TranslationClient:
                 again (`RetryPolicy.outage_s`).
             prefix_ids: Ids of an answer's start, such as the first of `Translation.ids` of an
                 earlier call, for one sentence in one language. The answer goes on from them; with
-                the option `prefix_bias_beta` it only leans towards them. It contains them.
+                the option `prefix_bias_beta` it only leans towards them. It contains them. Models
+                that take text have none.
             draft_ids: Ids that the answer is expected to have behind `prefix_ids`, such as
                 `Translation.ids` of an earlier version, for one sentence in one language. They
                 change no answer: those that are right save steps on a server that decodes in
@@ -262,6 +293,8 @@ class TranslationClient:
         if supersede is not None and not isinstance(text, str):
             raise InvalidCallError("supersede is a key for one sentence; text is a sequence")
         deadline = self._deadline(timeout_s)
+        if self._tokenizer is None:
+            await self._meet(deadline)
         call = self._call(source, targets, options, lambda: deadline, supersede)
         if len(prefix_ids) or len(draft_ids):
             if not isinstance(text, str) or len(call.targets) > 1:
@@ -269,7 +302,7 @@ class TranslationClient:
                 raise InvalidCallError(f"{name} are for one sentence in one language")
             call = replace(call, prefix_ids=tuple(prefix_ids), draft_ids=tuple(draft_ids))
         if any(map(str.strip, [text] if isinstance(text, str) else text)):
-            await self._know_model(deadline)  # once, before many sentences need them
+            await self._meet(deadline)  # once, before many sentences need it
 
         async def sentence(one: str) -> list[Translation]:
             # Where a newer call ends all languages, a cancellation would meet their end.
@@ -321,23 +354,25 @@ class TranslationClient:
             ClientError: A sentence failed and `on_error` is "raise".
         """
         start_clock = partial(self._deadline, timeout_s)
+        if self._tokenizer is None:
+            await self._meet(start_clock())
         call = self._call(source, targets, options, start_clock, supersede)
         call = replace(call, session=supersede or secrets.token_hex())
         behaviour = StreamOptions(
             max_in_flight, order, superseded, on_error, cancels=supersede is None
         )
-        await self._know_model(call.start_clock())
+        await self._meet(call.start_clock())
 
         def start(sentence: Sentence) -> dict[str | None, Coroutine[Any, Any, Translation]]:
             own = call
             try:
                 if sentence.source is not None:
-                    own = replace(call, source=self.tokenizer.source(sentence.source))
+                    own = replace(call, source=self.languages.source(sentence.source))
                 if supersede is not None:
                     own = replace(own, supersede=_sentence_key(supersede, sentence, superseded))
                 return self._sentence(sentence.text, own)
             except ClientError as error:
-                return {_code(target): _failed(error) for target in call.targets}
+                return {code_of(target): _failed(error) for target in call.targets}
 
         async with aclosing(TranslationStream(start, behaviour).run(sentences)) as items:
             async for item in items:
@@ -387,8 +422,8 @@ class TranslationClient:
         key = supersede or f"stream/{uuid.uuid4()}"
         call = TextCall(
             model or self.model.removesuffix("-text") + STREAM_SUFFIX,
-            self._split.order(key)[0],
-            _code(languages.source),
+            self._served.version(key),
+            code_of(languages.source),
             codes or None,
             options,
             key,
@@ -405,92 +440,30 @@ class TranslationClient:
         options: Mapping[str, OptionValue],
         start_clock: Callable[[], Deadline],
         supersede: str | None,
-    ) -> _Call:
-        languages = self.tokenizer.source(source), self.tokenizer.targets(targets)
+    ) -> Call:
+        languages = self.languages.source(source), self.languages.targets(targets)
         if supersede is not None:
             row_key(supersede)  # checked before anything is sent
-        return _Call(*languages, options, start_clock, supersede, session=supersede)
+        return Call(*languages, options, start_clock, supersede, session=supersede)
 
-    def _sentence(
-        self, text: str, call: _Call
-    ) -> dict[str | None, Coroutine[Any, Any, Translation]]:
-        """Splits a sentence once and makes a coroutine for each language."""
-        encoded = self.tokenizer.encode(text)
-        return {
-            _code(target): self._translation(text, encoded, target, call) for target in call.targets
-        }
+    def _sentence(self, text: str, call: Call) -> Rows:
+        """Makes a coroutine for each language of a sentence."""
+        if self._rows is None:  # nothing but blank texts: the server was not asked
+            return {code: blank(text, call, code) for code in call.codes}
+        return self._rows.start(text, call)
 
-    async def _translation(
-        self,
-        text: str,
-        encoded: EncodedText,
-        target: Language | None,
-        call: _Call,
-    ) -> Translation:
-        """Translates one sentence into one language: one request, one row."""
-        from ct2_triton.client.requests import (
-            build_request,
-            read_draft_tokens_kept,
-            read_response,
-        )
-
-        source, wanted = _code(call.source), _code(target)
-        if encoded.is_empty:
-            return empty_translation(text, source, wanted)
-        row = self.tokenizer.rules.input_ids(encoded.ids, call.source, target)
-        prefix = [*self.tokenizer.rules.target_prefix(target), *call.prefix_ids]
-
-        key = None if call.supersede is None else row_key(call.supersede, wanted)
-
-        async def send(deadline: Deadline) -> service_pb2.ModelInferResponse:
-            async def ask(version: str) -> service_pb2.ModelInferResponse:
-                tensors = await self._model_tensors(version, deadline)
-                left_s = deadline.remaining_s()
-                request = build_request(
-                    tensors, row, prefix, call.options, left_s, key, call.draft_ids
-                )
-                return await link.connection.infer(request, deadline)
-
-            return await first_served(versions, ask)
-
-        versions = self._split.order(call.session or text)
-
-        link = self._connect()
-        if key is None:
-            response = await link.outage.outlast(send, call.start_clock)
-        else:
-            response = await send(call.start_clock())  # sent again, it might end a newer one
-        echoed = self.tokenizer.rules.prefix_length(target)
-        hypotheses = read_response(response, echoed, self.tokenizer.decode)
-        return Translation(
-            text,
-            source,
-            wanted,
-            hypotheses,
-            encoded.unknown_tokens,
-            draft_tokens_kept=read_draft_tokens_kept(response),
-            version=response.model_version,
-        )
-
-    async def _know_model(self, deadline: Deadline) -> None:
-        """Asks the server for the model's tensors, until it has said it once."""
-        if not self._tensors:
+    async def _meet(self, deadline: Deadline) -> None:
+        """Asks the server what the model takes, until it has said it once."""
+        if self._rows is None:
             await self._ask_for_model(deadline)
 
-    async def _model_tensors(self, version: str, deadline: Deadline) -> ModelTensors:
-        return self._tensors.get(version) or await self._ask_for_version(version, deadline)
-
-    async def _ask_for_model(self, deadline: Deadline) -> ModelTensors:
-        versions = self._split.order("")
-        return await first_served(versions, partial(self._ask_for_version, deadline=deadline))
-
-    async def _ask_for_version(self, version: str, deadline: Deadline) -> ModelTensors:
-        from ct2_triton.client.requests import ModelTensors
-
-        connection = self._connect().connection
-        metadata = await connection.model_metadata(self.model, version, deadline)
-        self._tensors[version] = ModelTensors.from_metadata(metadata, version)
-        return self._tensors[version]
+    async def _ask_for_model(self, deadline: Deadline) -> None:
+        tensors = await self._served.look(deadline)
+        _LOG.debug("%s takes %s", self.model, "text" if tensors.takes_text else "token ids")
+        if tensors.takes_text:
+            self._rows = TextRows(self.model, self._served.send)
+        else:
+            self._rows = IdRows(self.tokenizer, self._served.send)
 
     def _connect(self) -> Link:
         """Opens the channel at the first use in an event loop; it lives as long as that loop."""
@@ -522,7 +495,3 @@ def _sentence_key(prefix: str, sentence: Sentence, superseded: Superseded) -> st
     if sentence.id is None or superseded == "keep":
         return None
     return row_key(prefix, sentence.id)
-
-
-def _code(language: Language | None) -> str | None:
-    return None if language is None else language.code

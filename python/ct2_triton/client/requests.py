@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from tritonclient.grpc import InferResult, service_pb2
@@ -58,6 +58,8 @@ class ModelTensors:
         batched: Whether shapes start with the number of rows (`max_batch_size` above 0).
     """
 
+    takes_text: ClassVar[bool] = False
+
     model: str
     version: str
     inputs: Mapping[str, np.dtype[Any]]
@@ -83,7 +85,8 @@ class ModelTensors:
         if INPUT_IDS not in inputs or OUTPUT_IDS not in outputs:
             raise UnexpectedResponseError(
                 f"model {metadata.name!r} takes {sorted(declared)} and gives {sorted(outputs)}; "
-                f"a model to translate with takes integers {INPUT_IDS} and gives {OUTPUT_IDS}"
+                f"a model to translate with takes integers {INPUT_IDS} and gives {OUTPUT_IDS}, "
+                "or takes text_input and gives text_output"
             )
         batched = len(declared[INPUT_IDS].shape) == 2
         return cls(metadata.name, version, inputs, outputs, batched)
@@ -128,13 +131,27 @@ def build_request(
         request.outputs.add(name=name)
     if len(draft) and DRAFT_IDS in tensors.inputs and DRAFT_TOKENS_KEPT in tensors.outputs:
         request.outputs.add(name=DRAFT_TOKENS_KEPT)
+    set_parameters(request, options, timeout_s, supersede_key)
+    return request
+
+
+def set_parameters(
+    request: service_pb2.ModelInferRequest,
+    options: Mapping[str, OptionValue],
+    timeout_s: float | None,
+    supersede_key: str | None,
+) -> None:
+    """Sets what a request says beside its tensors; for the arguments see `build_request`.
+
+    Raises:
+        InvalidCallError: An option cannot be sent.
+    """
     for name, value in options.items():
         set_parameter(request, name, value)
     if supersede_key is not None:
         set_parameter(request, SUPERSEDE_KEY, supersede_key)
     if timeout_s is not None:
         request.parameters["timeout"].int64_param = max(1, round(timeout_s * 1e6))
-    return request
 
 
 def read_response(

@@ -12,11 +12,13 @@ class Hypothesis:
 
     Attributes:
         text: The translated text.
-        ids: Its token ids, without the target prefix.
-        score: Log-probability as CTranslate2 gives it, or None when scores were not asked for.
+        ids: Its token ids, without the target prefix; none where the model gives text.
+        score: Log-probability as CTranslate2 gives it, or None when scores were not asked for. Of
+            several sentences of a model that takes text, their mean, weighted by tokens.
         finish_reason: "stop" (the model ended it), "length" (cut by the length limit), "empty"
-            (there was nothing to translate), "cut" (the input was cut by an option), or None when
-            the model's config declares no FINISH_REASON.
+            (there was nothing to translate), "cut" (the input was cut by an option), "split" (a
+            sentence was too long and was cut in parts), or None when the model's config declares
+            no such output. Of several sentences, the worst.
     """
 
     text: str
@@ -31,11 +33,13 @@ class Translation:
 
     Attributes:
         source_text: The sentence as it was given.
-        source: Its language, as the model's own code; None for a model without languages.
+        source: Its language, as the model's own code, or as it was named where the model takes
+            text; None for a model without languages.
         target: The language of the answer, likewise.
         hypotheses: The answers, best first; at least one.
         unknown_tokens: How many tokens of the sentence the model's vocabulary does not have. The
-            model sees a placeholder for each, so the words there are lost or guessed.
+            model sees a placeholder for each, so the words there are lost or guessed. Not counted
+            where the model takes text.
         draft_tokens_kept: How many tokens of `draft_ids` took no step of their own on the server;
             None without a draft, or where the model takes none.
         version: Version of the model that answered; "" where nothing was asked.

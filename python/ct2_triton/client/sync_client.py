@@ -82,6 +82,15 @@ class SyncTranslationClient:
         self._thread.join()
         self._loop.close()
 
+    @property
+    def takes_text(self) -> bool | None:
+        """Whether the model takes text; see `TranslationClient.takes_text`."""
+        return self._client.takes_text
+
+    def connect(self) -> None:
+        """Asks the server as `TranslationClient.connect` does."""
+        self._run(self._client.connect())
+
     def wait_until_ready(self, timeout_s: float | None = 300.0) -> None:
         """Waits as `TranslationClient.wait_until_ready` does."""
         self._run(self._client.wait_until_ready(timeout_s))

@@ -20,7 +20,7 @@ from ct2_triton.prepared_model import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True)
@@ -126,14 +126,40 @@ class Tokenizer:
             UnknownLanguageError: One is not the model's; the message names the nearest.
             InvalidCallError: None is named in an empty sequence, or one twice.
         """
-        if names is None or isinstance(names, str):
-            return (self.rules.target_language(names),)
-        found = tuple(self.rules.target_language(name) for name in names)
-        if not found:
-            raise InvalidCallError("targets is empty; name at least one language")
-        if len(set(found)) < len(found):
-            raise InvalidCallError(f"targets names a language twice: {', '.join(names)}")
-        return found
+        return _find_all(self.rules.target_language, names)
+
+
+class NamedLanguages:
+    """Languages as they are named, for a model that takes text: its server knows the aliases."""
+
+    def source(self, name: str | None) -> Language | None:
+        """Gives a language of that name; None for None."""
+        return None if name is None else Language(name)
+
+    def targets(self, names: str | Sequence[str] | None) -> tuple[Language | None, ...]:
+        """Gives languages of those names, `(None,)` for None; raises as `Tokenizer.targets`."""
+        return _find_all(self.source, names)
+
+
+def _find_all(
+    find: Callable[[str | None], Language | None], names: str | Sequence[str] | None
+) -> tuple[Language | None, ...]:
+    if names is None or isinstance(names, str):
+        return (find(names),)
+    found = tuple(find(name) for name in names)
+    if not found:
+        raise InvalidCallError("targets is empty; name at least one language")
+    if len(set(found)) < len(found):
+        raise InvalidCallError(f"targets names a language twice: {', '.join(names)}")
+    return found
+
+
+def has_tokenizer(model: str, repository: str | os.PathLike[str] | None = None) -> bool:
+    """Says whether the repository has one for a model that needs one: not if it takes text."""
+    folder = _folder(model, repository)
+    config = folder.parent / CONFIG_NAME
+    takes_text = config.is_file() and '"text_input"' in config.read_text(encoding="utf-8")
+    return (folder / LANGUAGES_NAME).exists() and not takes_text
 
 
 def find_tokenizer(
@@ -164,13 +190,7 @@ def find_tokenizer(
             f"{model!r} is no name of a model on a server; a model of the hub is named by the last "
             f"part of its id: {model.rstrip('/').split('/')[-1]!r}"
         )
-    folder = Path(repository or default_repository()) / model / TOKENIZER_NAME
-    if _takes_text(folder.parent / CONFIG_NAME):
-        raise TokenizerError(
-            f"the model {model!r} takes text, and this client sends token ids; name a model of ids"
-            + (f", {model.removesuffix('-text')!r}" if model.endswith("-text") else "")
-            + ", or send it text with any client of Triton (docs/text.md)"
-        )
+    folder = _folder(model, repository)
     if repository is None and not folder.is_dir():
         raise TokenizerError(
             f"no tokenizer for model {model!r}: there is no folder {folder}; give tokenizer= (a "
@@ -180,8 +200,8 @@ def find_tokenizer(
     return Tokenizer(folder)
 
 
-def _takes_text(config: Path) -> bool:
-    return config.is_file() and '"text_input"' in config.read_text(encoding="utf-8")
+def _folder(model: str, repository: str | os.PathLike[str] | None) -> Path:
+    return Path(repository or default_repository()) / model / TOKENIZER_NAME
 
 
 _HOW_TO_GET_IT = (

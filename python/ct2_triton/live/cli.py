@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 import time
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from ct2_triton.client.connection_arguments import (
     names,
 )
 from ct2_triton.client.retry import RetryPolicy
+from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.errors import ClientError
 from ct2_triton.live.hub import ONLY_LANGUAGE, SOURCE, Hub
 from ct2_triton.live.options import MODES, LiveOptions
@@ -118,7 +119,11 @@ def _translator(args: argparse.Namespace, client: TranslationClient) -> LiveTran
 async def _stdio(args: argparse.Namespace) -> int:
     """Updates from stdin, captions to stdout; a line that cannot be used is answered there too."""
     hub, refused, start = Hub(), 0, time.monotonic()
-    async with _client(args) as client, _translator(args, client) as live:
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(_client(args))
+        if isinstance(client.languages, NamedLanguages):
+            await client.connect()
+        live = await stack.enter_async_context(_translator(args, client))
 
         async def feed() -> None:
             nonlocal refused
@@ -194,7 +199,7 @@ async def _signal() -> None:
 
 def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, str]:
     """Each name by which a viewer may ask for a language, as given, and its code."""
-    found = client.tokenizer.targets(targets)
+    found = client.languages.targets(targets)
     codes = [ONLY_LANGUAGE if language is None else language.code for language in found]
     return dict(zip(targets or codes, codes, strict=True))
 

@@ -92,8 +92,9 @@ class LiveTranslator:
         self.options = options or LiveOptions()
         self.counts = LiveCounts()
         self._client = client
-        client.tokenizer.source(source)  # raises what is wrong now, not with the first update
-        languages = client.tokenizer.targets(targets)
+        client.languages.source(source)  # raises what is wrong now, not with the first update
+        languages = client.languages.targets(targets)
+        self._check_ids()
         self._source = source
         self.targets = [None if language is None else language.code for language in languages]
         self._key = f"live-{uuid.uuid4().hex}" if key is None else key
@@ -301,13 +302,28 @@ class LiveTranslator:
         return Track(
             name,
             target,
-            policy=self.options.make_policy(self._client.tokenizer.decode),
+            policy=self.options.make_policy(self._decode),
             options=self.options,
             translate=self._translate_into(name, target),
             finals=self._finals,
             deliver=self._outbox.put,
             counts=self.counts,
         )
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return self._client.tokenizer.decode(ids)
+
+    def _check_ids(self) -> None:
+        """Ends what needs token ids, and has a model that gives none.
+
+        Raises:
+            InvalidCallError: The mode appends, and the model takes text.
+        """
+        if self.options.mode == "append" and self._client.takes_text:
+            raise InvalidCallError(
+                f"mode 'append' needs token ids, and model {self._client.model!r} takes text; "
+                "choose 'steady' or 'final', or a model of token ids"
+            )
 
     def _translate_into(self, name: str, target: str | None) -> Translate:
         key = f"{self._key}/{name}"
@@ -335,6 +351,7 @@ class LiveTranslator:
             request.add_done_callback(self._requests.discard)
             # Whoever waits may leave; the request ends by itself, or by its key.
             [translation] = await asyncio.shield(request)
+            self._check_ids()
             latest = translation.ids
             self.counts.draft_tokens_kept += translation.draft_tokens_kept or 0
             return translation

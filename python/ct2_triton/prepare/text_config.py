@@ -47,6 +47,10 @@ OUTPUTS = (
     Tensor("finish_reason", "TYPE_STRING"),
     Tensor("num_input_tokens", "TYPE_UINT32"),
     Tensor("num_output_tokens", "TYPE_UINT32"),
+    Tensor("hypotheses", "TYPE_STRING", (-1, -1)),
+    Tensor("hypothesis_scores", "TYPE_FP32", (-1, -1)),
+    Tensor("source_ranges", "TYPE_INT32", (-1, 2)),
+    Tensor("target_ranges", "TYPE_INT32", (-1, -1, 2)),
 )
 STREAM_OUTPUTS = (
     Tensor("text_output", "TYPE_STRING", (1,)),

@@ -38,7 +38,8 @@ class ScriptedClient:
     """
 
     def __init__(self, failures: Iterable[Exception | None] = ()) -> None:
-        self.tokenizer = Tokens()
+        self.tokenizer = self.languages = Tokens()
+        self.takes_text = False
         self.calls: list[tuple[str, str, dict[str, Any]]] = []
         self.gate = asyncio.Event()
         self.gate.set()

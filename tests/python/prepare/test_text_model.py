@@ -12,8 +12,8 @@ from google.protobuf import json_format, text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from ct2_triton import _core
-from ct2_triton.client.tokenization import find_tokenizer
-from ct2_triton.errors import OutputError, SettingError, TokenizerError, UnsupportedModelError
+from ct2_triton.client import Tokenizer, TranslationClient
+from ct2_triton.errors import OutputError, SettingError, UnsupportedModelError
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.text_config import write_text_models
 
@@ -96,8 +96,13 @@ def test_a_tokenizer_that_the_backend_cannot_read_is_refused(tmp_path: Path) -> 
     assert not (tmp_path / "demo-text").exists()
 
 
-@pytest.mark.parametrize(("io", "name"), [("both", "demo-text"), ("text", "demo")])
-def test_the_client_of_ids_says_that_a_model_takes_text(tmp_path: Path, io: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("io", "name", "needed"),
+    [("both", "demo-text", False), ("both", "demo", True), ("text", "demo", False)],
+)
+def test_the_client_reads_a_tokenizer_for_a_model_of_ids_alone(
+    tmp_path: Path, io: str, name: str, needed: bool
+) -> None:
     prepare(PrepareOptions("demo", tmp_path, io=io))
-    with pytest.raises(TokenizerError, match=f"the model '{name}' takes text, and this client"):
-        find_tokenizer(name, repository=tmp_path)
+    client = TranslationClient("localhost:1", name, repository=tmp_path)
+    assert isinstance(client.languages, Tokenizer) == needed

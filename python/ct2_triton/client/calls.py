@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a sentence and its languages to requests: by token ids, or as text.
+
+Both ways have `start`, which makes a coroutine for each language. By ids each is a request of its
+own; as text one request has all languages, unless a key may end it for one language.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ct2_triton.client.results import Translation, empty_translation
+from ct2_triton.client.supersede import row_key
+from ct2_triton.client.tasks import cancel_all
+from ct2_triton.errors import InvalidCallError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from typing import Any
+
+    from tritonclient.grpc import service_pb2
+
+    from ct2_triton.client.connection import Deadline
+    from ct2_triton.client.requests import ModelTensors, OptionValue
+    from ct2_triton.client.text_requests import TextModel
+    from ct2_triton.client.tokenization import EncodedText, Tokenizer
+    from ct2_triton.prepared_model import Language
+
+    Rows = dict[str | None, Coroutine[Any, Any, Translation]]
+    Build = Callable[[Any, float | None], service_pb2.ModelInferRequest]
+    """Makes a request to a version of the model, for the seconds that are left."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What the sentences of one call have in common."""
+
+    source: Language | None
+    targets: tuple[Language | None, ...]
+    options: Mapping[str, OptionValue]
+    start_clock: Callable[[], Deadline]
+    supersede: str | None = None
+    prefix_ids: tuple[int, ...] = ()
+    draft_ids: tuple[int, ...] = ()
+    session: str | None = None
+
+    @property
+    def codes(self) -> tuple[str | None, ...]:
+        """The targets' codes."""
+        return tuple(code_of(target) for target in self.targets)
+
+
+if TYPE_CHECKING:
+    Ask = Callable[[Build, Call, str, str | None], Awaitable[service_pb2.ModelInferResponse]]
+    """Sends what is built for a text, with a key or None, as the call's clock and policy allow."""
+
+
+class IdRows:
+    """Sentences for a model of token ids; one request for each language."""
+
+    def __init__(self, tokenizer: Tokenizer, ask: Ask) -> None:
+        """Remembers the model's tokenizer, and how to ask the server."""
+        self._tokenizer = tokenizer
+        self._ask = ask
+
+    def start(self, text: str, call: Call) -> Rows:
+        """Splits a sentence once and makes a coroutine for each language."""
+        encoded = self._tokenizer.encode(text)
+        return {
+            code_of(target): self._translation(text, encoded, target, call)
+            for target in call.targets
+        }
+
+    async def _translation(
+        self, text: str, encoded: EncodedText, target: Language | None, call: Call
+    ) -> Translation:
+        from ct2_triton.client.requests import (
+            build_request,
+            read_draft_tokens_kept,
+            read_response,
+        )
+
+        source, wanted = code_of(call.source), code_of(target)
+        if encoded.is_empty:
+            return empty_translation(text, source, wanted)
+        rules = self._tokenizer.rules
+        row = rules.input_ids(encoded.ids, call.source, target)
+        prefix = [*rules.target_prefix(target), *call.prefix_ids]
+        key = None if call.supersede is None else row_key(call.supersede, wanted)
+
+        def build(tensors: ModelTensors, left_s: float | None) -> service_pb2.ModelInferRequest:
+            draft = call.draft_ids
+            return build_request(tensors, row, prefix, call.options, left_s, key, draft)
+
+        response = await self._ask(build, call, text, key)
+        return Translation(
+            text,
+            source,
+            wanted,
+            read_response(response, rules.prefix_length(target), self._tokenizer.decode),
+            encoded.unknown_tokens,
+            read_draft_tokens_kept(response),
+            response.model_version,
+        )
+
+
+class TextRows:
+    """Texts for a model that takes text."""
+
+    def __init__(self, model: str, ask: Ask) -> None:
+        """Remembers the model's name, and how to ask the server."""
+        self._model = model
+        self._ask = ask
+
+    def start(self, text: str, call: Call) -> Rows:
+        """Makes a coroutine for each language; all wait for one request if there is no key."""
+        if call.prefix_ids or call.draft_ids:
+            name = "prefix_ids" if call.prefix_ids else "draft_ids"
+            raise InvalidCallError(
+                f"{name} are token ids, and model {self._model!r} takes text; leave them "
+                "out, or name a model of token ids"
+            )
+        if not text.strip():
+            return {code: blank(text, call, code) for code in call.codes}
+        if call.supersede is None:
+            shared = _Shared(lambda: self._translations(text, call.codes, call, None))
+            return {code: shared.one(i) for i, code in enumerate(call.codes)}
+        return {code: self._alone(text, code, call, call.supersede) for code in call.codes}
+
+    async def _alone(self, text: str, code: str | None, call: Call, prefix: str) -> Translation:
+        [translation] = await self._translations(text, (code,), call, row_key(prefix, code))
+        return translation
+
+    async def _translations(
+        self, text: str, codes: Sequence[str | None], call: Call, key: str | None
+    ) -> list[Translation]:
+        from ct2_triton.client.text_requests import build_text_request, read_text_response
+
+        source = code_of(call.source)
+
+        def build(model: TextModel, left_s: float | None) -> service_pb2.ModelInferRequest:
+            return build_text_request(model, text, source, codes, call.options, left_s, key)
+
+        response = await self._ask(build, call, text, key)
+        return [
+            Translation(text, source, code, answer, version=response.model_version)
+            for code, answer in zip(codes, read_text_response(response, len(codes)), strict=True)
+        ]
+
+
+class _Shared:
+    """One request that several coroutines wait for; the last that is cancelled cancels it."""
+
+    def __init__(self, send: Callable[[], Coroutine[Any, Any, list[Translation]]]) -> None:
+        self._send = send
+        self._task: asyncio.Task[list[Translation]] | None = None
+        self._waiting = 0
+
+    async def one(self, position: int) -> Translation:
+        if self._task is None or self._task.cancelled():
+            self._task = asyncio.create_task(self._send())
+        task = self._task
+        self._waiting += 1
+        try:
+            return (await asyncio.shield(task))[position]
+        finally:
+            self._waiting -= 1
+            if self._waiting == 0 and not task.done():
+                await cancel_all([task])
+
+
+async def blank(text: str, call: Call, code: str | None) -> Translation:
+    """Gives the result for a text without a visible character."""
+    return empty_translation(text, code_of(call.source), code)
+
+
+def code_of(language: Language | None) -> str | None:
+    """Gives a language's code; None for None."""
+    return None if language is None else language.code

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model as its server knows it: which tensors each version has, and how to send it a request."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ct2_triton.client.versions import VersionSplit, first_served
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tritonclient.grpc import service_pb2
+
+    from ct2_triton.client.calls import Build, Call
+    from ct2_triton.client.connection import Deadline
+    from ct2_triton.client.link import Link
+    from ct2_triton.client.requests import ModelTensors
+    from ct2_triton.client.text_requests import TextModel
+
+
+class ServedModel:
+    """One model, whose requests are split between versions."""
+
+    def __init__(self, name: str, split: VersionSplit, connect: Callable[[], Link]) -> None:
+        """Keeps how to reach the model.
+
+        Args:
+            name: The model's name.
+            split: Which versions are asked.
+            connect: Gives the connection of the event loop that runs.
+        """
+        self._name = name
+        self._split = split
+        self._connect = connect
+        self._tensors: dict[str, ModelTensors | TextModel] = {}  # by version
+
+    def version(self, session: str) -> str:
+        """Gives the version of a session; "" where the server chooses."""
+        return self._split.order(session)[0]
+
+    async def look(self, deadline: Deadline) -> ModelTensors | TextModel:
+        """Asks the server what the model takes.
+
+        Raises:
+            ClientError: The server cannot be reached, or has no such model.
+        """
+        ask = partial(self._ask_for_tensors, deadline=deadline)
+        return await first_served(self._split.order(""), ask)
+
+    async def send(
+        self, build: Build, call: Call, text: str, key: str | None
+    ) -> service_pb2.ModelInferResponse:
+        """Sends a request, again after an outage if it has no key.
+
+        Args:
+            build: Makes the request to a version.
+            call: The call that it belongs to: its clock, and its session.
+            text: The session where the call has none.
+            key: What a newer request may end it by, or None.
+
+        Raises:
+            ClientError: It was not answered, or refused.
+        """
+
+        async def attempt(deadline: Deadline) -> service_pb2.ModelInferResponse:
+            async def ask(version: str) -> service_pb2.ModelInferResponse:
+                tensors = self._tensors.get(version)
+                tensors = tensors or await self._ask_for_tensors(version, deadline)
+                return await link.connection.infer(build(tensors, deadline.remaining_s()), deadline)
+
+            return await first_served(versions, ask)
+
+        versions = self._split.order(call.session or text)
+        link = self._connect()
+        if key is None:
+            return await link.outage.outlast(attempt, call.start_clock)
+        return await attempt(call.start_clock())  # sent again, it might end a newer one
+
+    async def _ask_for_tensors(self, version: str, deadline: Deadline) -> ModelTensors | TextModel:
+        from ct2_triton.client.requests import ModelTensors
+        from ct2_triton.client.text_requests import TextModel
+
+        metadata = await self._connect().connection.model_metadata(self._name, version, deadline)
+        text_model = TextModel.from_metadata(metadata, version)
+        tensors = text_model or ModelTensors.from_metadata(metadata, version)
+        self._tensors[version] = tensors
+        return tensors

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text to a request for a model that takes text, and its response back to translations.
+
+One text with all its target languages is one request: the server encodes it once (docs/text.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from tritonclient.grpc import InferResult, service_pb2
+from tritonclient.utils import serialize_byte_tensor
+
+from ct2_triton.client.requests import set_parameters
+from ct2_triton.client.results import Hypothesis
+from ct2_triton.errors import InvalidCallError, UnexpectedResponseError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ct2_triton.client.requests import OptionValue
+
+TEXT_INPUT, TEXT_OUTPUT = "text_input", "text_output"
+SOURCE_LANGUAGE, TARGET_LANGUAGES = "source_language", "target_languages"
+SCORE, FINISH_REASON = "score", "finish_reason"
+TARGET_INDEX = "target_index"  # of streams
+HYPOTHESES, HYPOTHESIS_SCORES = "hypotheses", "hypothesis_scores"
+
+
+@dataclass(frozen=True)
+class TextModel:
+    """What a loaded model that takes text declares, as far as the client uses it.
+
+    Attributes:
+        model: Name on the server.
+        version: Version to ask for; "" leaves it to the server.
+        inputs: Names of the inputs.
+        outputs: Names of the outputs.
+        batched: Whether shapes start with the number of texts (`max_batch_size` above 0).
+    """
+
+    takes_text: ClassVar[bool] = True
+
+    model: str
+    version: str
+    inputs: frozenset[str]
+    outputs: frozenset[str]
+    batched: bool
+
+    @classmethod
+    def from_metadata(
+        cls, metadata: service_pb2.ModelMetadataResponse, version: str
+    ) -> TextModel | None:
+        """Reads a ModelMetadataResponse.
+
+        Returns:
+            The model; None where it does not take text and give text.
+
+        Raises:
+            UnexpectedResponseError: The model sends streams.
+        """
+        shapes = {tensor.name: tensor.shape for tensor in metadata.inputs}
+        outputs = frozenset(tensor.name for tensor in metadata.outputs)
+        if TEXT_INPUT not in shapes or TEXT_OUTPUT not in outputs:
+            return None
+        if TARGET_INDEX in outputs:
+            raise UnexpectedResponseError(
+                f"model {metadata.name!r} sends translations while they grow, which this client "
+                "does not read; name a model of text or of token ids"
+            )
+        batched = len(shapes[TEXT_INPUT]) == 2
+        return cls(metadata.name, version, frozenset(shapes), outputs, batched)
+
+
+def build_text_request(
+    model: TextModel,
+    text: str,
+    source: str | None,
+    targets: Sequence[str | None],
+    options: Mapping[str, OptionValue],
+    timeout_s: float | None = None,
+    supersede_key: str | None = None,
+) -> service_pb2.ModelInferRequest:
+    """Builds the ModelInferRequest of one text.
+
+    Args:
+        model: What the model declares.
+        text: The text.
+        source: Its language; None for the model's default, or a model of one pair.
+        targets: Languages wanted; `(None,)` for a model of one pair.
+        options: Request parameters by name, such as decoding options and `split`.
+        timeout_s: Time the caller has, told to Triton's scheduler as well; None for no limit.
+        supersede_key: Ends the older requests of this model with the same key; None for none.
+
+    Returns:
+        The protobuf message.
+
+    Raises:
+        InvalidCallError: Something cannot be sent, or the model cannot give what is asked for.
+    """
+    request = service_pb2.ModelInferRequest(model_name=model.model, model_version=model.version)
+    _add_strings(request, model, TEXT_INPUT, [text])
+    if source is not None:
+        _add_strings(request, model, SOURCE_LANGUAGE, [source])
+    named = [target for target in targets if target is not None]
+    if named:
+        _add_strings(request, model, TARGET_LANGUAGES, named)
+    for name in _wanted_outputs(model, options):
+        request.outputs.add(name=name)
+    set_parameters(request, options, timeout_s, supersede_key)
+    return request
+
+
+def read_text_response(
+    response: service_pb2.ModelInferResponse, targets: int
+) -> list[tuple[Hypothesis, ...]]:
+    """Reads the answer to a request of one text.
+
+    Args:
+        response: The ModelInferResponse.
+        targets: How many languages were asked for.
+
+    Returns:
+        For each language its hypotheses, best first. The finish reason is that of the best.
+
+    Raises:
+        UnexpectedResponseError: A tensor is missing or does not have the shape it should have.
+    """
+    result = InferResult(response)
+    texts = _rows(result, HYPOTHESES, targets)  # there where there are several
+    if texts is None:
+        texts, scores = _rows(result, TEXT_OUTPUT, targets), _rows(result, SCORE, targets)
+    else:
+        scores = _rows(result, HYPOTHESIS_SCORES, targets)
+    if texts is None:
+        raise UnexpectedResponseError(f"the answer holds no {TEXT_OUTPUT}")
+    reasons = _rows(result, FINISH_REASON, targets)
+    return [
+        tuple(
+            Hypothesis(
+                text.decode(),
+                score=None if scores is None else float(scores[i][rank]),
+                finish_reason=None if reasons is None or rank else reasons[i][0].decode(),
+            )
+            for rank, text in enumerate(row)
+        )
+        for i, row in enumerate(texts)
+    ]
+
+
+def _add_strings(
+    request: service_pb2.ModelInferRequest, model: TextModel, name: str, values: Sequence[str]
+) -> None:
+    """Adds one tensor of strings as [1, n], or [n] for a model without a batch dimension."""
+    if name not in model.inputs:
+        raise InvalidCallError(
+            f"model {model.model!r} declares no {name}, so {', '.join(values)!r} cannot be chosen; "
+            "leave it out, or declare the input in config.pbtxt"
+        )
+    shape = [1, len(values)] if model.batched else [len(values)]
+    try:
+        data = np.array([value.encode() for value in values], dtype=np.object_)
+    except UnicodeEncodeError as error:
+        raise InvalidCallError(f"{name} is not valid Unicode: {error}") from error
+    request.inputs.add(name=name, datatype="BYTES", shape=shape)
+    request.raw_input_contents.append(serialize_byte_tensor(data).item())
+
+
+def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> list[str]:
+    """Chooses the outputs, so that nothing is computed or sent that nobody reads."""
+    several = options.get("num_hypotheses", 1) != 1
+    wanted = [TEXT_OUTPUT, HYPOTHESES] if several else [TEXT_OUTPUT]
+    if options.get("return_scores"):
+        wanted += [SCORE, HYPOTHESIS_SCORES] if several else [SCORE]
+    missing = [name for name in wanted if name not in model.outputs]
+    if missing:
+        raise InvalidCallError(
+            f"model {model.model!r} does not declare {', '.join(missing)}; without it, "
+            "num_hypotheses and return_scores have nothing to come back in: declare it in "
+            "config.pbtxt, or leave the option out"
+        )
+    return wanted + ([FINISH_REASON] if FINISH_REASON in model.outputs else [])
+
+
+def _rows(result: InferResult, name: str, count: int) -> list[list[Any]] | None:
+    """Returns the values of each language; None where the output was not sent."""
+    tensor = result.as_numpy(name)
+    if tensor is None:
+        return None
+    if tensor.size == 0 or tensor.size % count:
+        raise UnexpectedResponseError(f"{name} has {tensor.size} values for {count} languages")
+    rows: list[list[Any]] = tensor.reshape(count, -1).tolist()
+    return rows
