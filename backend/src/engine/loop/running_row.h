@@ -14,6 +14,7 @@
 #include "engine/loop/decoder_step.h"
 #include "engine/loop/greedy.h"
 #include "engine/loop/loop_engine.h"
+#include "engine/loop/prefix_bias.h"
 #include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
 #include "engine/loop/wide_search.h"
@@ -60,7 +61,7 @@ class RunningRow {
   using Search = std::variant<GreedySearch, std::unique_ptr<WideSearch>>;
 
   WideSearch* beams() const;
-  void MakeSearch(const Outputs& forced, size_t limit);
+  void MakeSearch(const Outputs& forced, size_t limit, const std::optional<PrefixBias>& bias);
   void EndForced(const Outputs& forced);
   void ChooseGreedily(const Choice& choice);
   RowResult ResultOf(const std::vector<WideSearch::Hypothesis>& hypotheses, size_t steps) const;
