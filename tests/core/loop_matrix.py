@@ -56,6 +56,11 @@ class Case:
     options: dict[str, Any]
 
     @property
+    def is_greedy(self) -> bool:
+        """Whether CTranslate2 searches without beams."""
+        return self.options["beam_size"] == 1 and not self.options.get("prefix_bias_beta")
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The options as the backend takes them: lists are JSON texts."""
         return {
@@ -194,12 +199,14 @@ _OPTIONS: dict[str, Callable[[random.Random, MatrixModel], Any]] = {
 
 def _beams(rng: random.Random) -> dict[str, Any]:
     """Options of a beam search; scores and all hypotheses are compared."""
-    beam_size = rng.choice([2, 2, 3, 4, 4, 5, 8])
+    bias = rng.choice([0.05, 0.5, 0.9]) if rng.random() < 0.15 else 0.0
+    beam_size = rng.choice([2, 2, 3, 4, 4, 5, 8, *[1] * (bias > 0)])
     patience = rng.choice([1, 1, 1, 0.5, 1.7, 2.5])
     # As CTranslate2 rounds: half away from zero.
     finished = int(beam_size * patience + 0.5)
     return {
         "beam_size": beam_size,
+        "prefix_bias_beta": bias,
         "patience": patience,
         "num_hypotheses": rng.choice([1, rng.randint(1, finished), finished]),
         "return_scores": True,
@@ -308,7 +315,7 @@ def compare(model: MatrixModel, cases: list[Case], answers: list[dict[str, Any]]
         truth = model.truth(case)
         tally.rows += 1
         tally.tokens += len(truth["ids"])
-        grown = answer["ids"] if case.options["beam_size"] == 1 else []
+        grown = answer["ids"] if case.is_greedy else []
         found = _all_ids(answer)
         scores = [hypothesis["score"] for hypothesis in answer["hypotheses"]]
         if answer["grown"] != grown:
@@ -332,7 +339,7 @@ def _score_error(scores: list[float], expected: list[float]) -> float:
 def _is_tie(
     model: MatrixModel, case: Case, truth: dict[str, Any], found: list[Row], scores: list[float]
 ) -> bool:
-    if case.options["beam_size"] == 1:
+    if case.is_greedy:
         return _tie(model, case, truth["ids"], found[0])
     # Beams that are as good as each other: the scores are the same, the hypotheses are not.
     return len(scores) == len(truth["scores"]) and _score_error(scores, truth["scores"]) < TIE

@@ -77,6 +77,14 @@ RULES: list[dict[str, Any]] = [
     {"no_repeat_ngram_size": 2},
     {"suppress_sequences": [[5], [6], [7, 8], [END]]},
     {"disable_unk": True, "repetition_penalty": 0.8},
+    # A bias towards the prefix; the flags of beams that diverged stay with their ranks.
+    {"prefix_bias_beta": 0.2},
+    {"prefix_bias_beta": 0.9, "length_penalty": 0, "end_token": MANY_ENDS},
+    {"prefix_bias_beta": 0.99, "beam_size": 8, "num_hypotheses": 8, "end_token": MANY_ENDS},
+    {"prefix_bias_beta": 0.5, "beam_size": 1, "num_hypotheses": 1},
+    {"prefix_bias_beta": 0.7, "beam_size": 1, "patience": 3, "num_hypotheses": 3},
+    {"prefix_bias_beta": 0.6, "min_decoding_length": 5, "repetition_penalty": 1.5},
+    {"prefix_bias_beta": 0.6, "suppress_sequences": [[5], [6, 7]], "max_decoding_length": 2},
     # All beams end at the limit, ended or not.
     {"max_decoding_length": 1},
     {"max_decoding_length": 2, "end_token": MANY_ENDS},
@@ -122,16 +130,24 @@ def test_ties_come_in_the_order_of_ctranslate2(loop: Any, truth: EngineTruth, ke
 
 @pytest.mark.parametrize("beyond", [-1, 0, 1, 7])
 @pytest.mark.parametrize("ends", [False, True])
-@pytest.mark.parametrize("length_penalty", [0, 1])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"length_penalty": 0},
+        {"length_penalty": 1},
+        {"prefix_bias_beta": 0.9},
+    ],
+    ids=str,
+)
 def test_a_prefix_at_the_limit_is_cut_there(
-    loop: Any, truth: EngineTruth, beyond: int, ends: bool, length_penalty: float
+    loop: Any, truth: EngineTruth, beyond: int, ends: bool, kind: dict[str, Any]
 ) -> None:
     """Every beam is that prefix then; all but one have a score of -1e10."""
     limit = 6
     prefix = list(range(10, 10 + limit + beyond))
     if ends:
         prefix[-1] = END
-    options = {**BEAMS, "max_decoding_length": limit, "length_penalty": length_penalty}
+    options = {**BEAMS, "max_decoding_length": limit, **kind}
     source = [20, 21, 22, END]
     assert found(loop, source, prefix, options) == expected(truth, source, prefix, options)
 

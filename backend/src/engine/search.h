@@ -37,7 +37,9 @@ class Search {
   int64_t Tokens(int64_t limit_tokens) const;
 
   // CTranslate2's beam search runs: for beams, and for a bias towards the prefix at one beam.
-  bool BeamSearches() const { return options_.beam_size > 1 || options_.prefix_bias_beta > 0; }
+  bool BeamSearches() const { return options_.beam_size > 1 || Biased(); }
+  // A prefix is not forced.
+  bool Biased() const { return options_.prefix_bias_beta > 0; }
   // True where a row can be ended alone, by CTranslate2's step callback: greedy searches and
   // sampling with one hypothesis.
   bool EndsRowsAlone() const;

@@ -10,10 +10,14 @@
 namespace ct2triton {
 namespace {
 
-// A call would answer, but with other draws.
-const Error no_seed_in_calls(ErrorCode::kInternal,
-                             "CTranslate2 failed in a decode loop, and calls take no "
-                             "sampling_seed; send the request again");
+// A call would draw otherwise: than the seed says, or than what was reported of the answer.
+bool IsDrawnForGood(const Job& job) {
+  return job.row.seeded || (!job.row.repeatable && job.grown > 0);
+}
+
+const Error cannot_draw_again(ErrorCode::kInternal,
+                              "CTranslate2 failed in a decode loop, and a call would sample "
+                              "other tokens; send the request again");
 
 }  // namespace
 
@@ -131,8 +135,8 @@ void LoopWork::RunAlone(Lane* lane, std::vector<Job> jobs) noexcept {
     return;
   }
   const auto seeded = std::stable_partition(jobs.begin(), jobs.end(),
-                                            [](const Job& job) { return !job.row.seeded; });
-  std::for_each(seeded, jobs.end(), [](Job& job) { FailJob(&job, no_seed_in_calls); });
+                                            [](const Job& job) { return !IsDrawnForGood(job); });
+  std::for_each(seeded, jobs.end(), [](Job& job) { FailJob(&job, cannot_draw_again); });
   jobs.erase(seeded, jobs.end());
   ct2triton::RunAlone(lane->calls.get(), &queue_, std::move(jobs));
 }

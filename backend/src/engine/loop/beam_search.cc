@@ -26,10 +26,13 @@ BeamSettings BeamSettings::Of(const Search& search) {
 }
 
 BeamSearch::BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSettings& settings,
-                       const Outputs& forced, size_t limit, const std::optional<Sampler>& sampler)
+                       const Outputs& forced, size_t limit, const std::optional<Sampler>& sampler,
+                       const std::optional<PrefixBias>& bias)
     : rules_(std::move(rules)),
       settings_(settings),
       sampler_(sampler),
+      bias_(bias),
+      diverged_(settings.beams, 0),
       forced_(forced.size()),
       limit_(limit),
       beams_{{forced, {}, 0}} {}
@@ -59,6 +62,7 @@ void BeamSearch::Choose(const std::vector<float*>& logits, size_t outputs,
   for (size_t i = 0; i < beams_.size(); ++i) {
     rules_->Apply(beams_[i].outputs, logits[i]);
     log_softmax.Apply(logits[i], outputs);
+    if (bias_ && diverged_[i] == 0) bias_->Apply(length(), logits[i], outputs);
   }
   auto candidates = CandidatesOf(ScoresOf(logits), outputs);
   if (IsFirstChoice()) {
@@ -70,6 +74,7 @@ void BeamSearch::Choose(const std::vector<float*>& logits, size_t outputs,
     }
   }
   Next next;
+  if (bias_) next.diverged = bias_->After(length(), diverged_, candidates);
   const std::vector<size_t> active = Finish(candidates, &next);
   if (!next.ends) {
     std::vector<Candidate> chosen;
@@ -155,6 +160,7 @@ std::vector<BeamSearch::Hypothesis> BeamSearch::ResultsOfForced(const SearchRule
 void BeamSearch::Accept() noexcept {
   for (Hypothesis& hypothesis : next_.finished) finished_.push_back(std::move(hypothesis));
   top_ended_ = next_.top_ended;
+  diverged_ = std::move(next_.diverged);
   beams_ = std::move(next_.beams);
   next_ = Next();
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/loop/prefix_bias.h"
 #include "engine/loop/sampler.h"
 #include "engine/loop/search_rules.h"
 #include "engine/loop/top_candidates.h"
@@ -36,6 +37,7 @@ struct BeamSettings {
 //   there are as many hypotheses as wanted.
 // - A score is divided at the end, by the length with forced and end tokens. A sort that keeps no
 //   order among equals puts the best first.
+// - With a bias nothing is forced (prefix_bias.h).
 // - With sampling the candidates are drawn, and the order is that of the draws.
 //
 // A slot that no beam has any more is taken for a new token.
@@ -44,7 +46,8 @@ class BeamSearch final : public WideSearch {
   // `forced`: outputs that the row begins with, fewer than `limit`.
   BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSettings& settings,
              const Outputs& forced, size_t limit,
-             const std::optional<Sampler>& sampler = std::nullopt);
+             const std::optional<Sampler>& sampler = std::nullopt,
+             const std::optional<PrefixBias>& bias = std::nullopt);
 
   size_t beams() const override { return beams_.size(); }
   size_t length() const override { return beams_.front().outputs.size(); }
@@ -70,6 +73,7 @@ class BeamSearch final : public WideSearch {
   struct Next {
     std::vector<Beam> beams;
     std::vector<Hypothesis> finished;
+    PrefixBias::Diverged diverged;
     bool top_ended = false;
     bool ends = false;
   };
@@ -84,6 +88,8 @@ class BeamSearch final : public WideSearch {
   std::shared_ptr<const SearchRules> rules_;
   BeamSettings settings_;
   std::optional<Sampler> sampler_;
+  std::optional<PrefixBias> bias_;
+  PrefixBias::Diverged diverged_;
   size_t forced_;
   size_t limit_;
   std::vector<Beam> beams_;

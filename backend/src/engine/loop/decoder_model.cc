@@ -134,7 +134,8 @@ size_t DecoderModel::EncodedTokens(const CheckedRow& row) const {
 }
 
 size_t DecoderModel::CacheTokens(const CheckedRow& row) const {
-  const size_t forced = row.prefix.size() - (weights_->NeedsPrefix() ? 1 : 0);
+  size_t forced = row.prefix.size() - (weights_->NeedsPrefix() ? 1 : 0);
+  if (row.search->Biased()) forced = 0;
   return SlotsFor(static_cast<size_t>(row.search->Copies()), forced,
                   static_cast<size_t>(row.limit_tokens));
 }

@@ -13,6 +13,7 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
   options.num_hypotheses = defaults.num_hypotheses;
   options.patience = defaults.patience;
   options.length_penalty = defaults.length_penalty;
+  options.prefix_bias_beta = defaults.prefix_bias_beta;
   options.repetition_penalty = defaults.repetition_penalty;
   options.no_repeat_ngram_size = defaults.no_repeat_ngram_size;
   options.disable_unk = defaults.disable_unk;
@@ -39,7 +40,6 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
 std::optional<std::string> WhyNotLoop(const Search& search, const Weights& weights) {
   const DecodingOptions& options = search.options();
   if (options.return_alternatives) return "return_alternatives is on";
-  if (options.prefix_bias_beta != 0) return "prefix_bias_beta is not 0";
   if (options.coverage_penalty != 0) return "coverage_penalty is not 0";
   if (options.replace_unknowns) return "replace_unknowns is on";
   if (search.UsesMap() && !weights.vocabulary_map()->fixed()) {

@@ -51,10 +51,15 @@ RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& 
       model_(model),
       rules_(rules),
       search_(DraftedSearch({rules, {}, 0}, {})) {
-  const Ids first_ids = FirstIds(row, model.weights());
+  Ids first_ids = FirstIds(row, model.weights());
   const auto limit = static_cast<size_t>(row.limit_tokens);
-  const Outputs forced = Forced(first_ids, *rules, limit);
-  MakeSearch(forced, limit);
+  Outputs forced = Forced(first_ids, *rules, limit);
+  std::optional<PrefixBias> bias;
+  if (row.search->Biased()) {
+    bias.emplace(std::exchange(forced, {}), row.search->options().prefix_bias_beta);
+    first_ids.resize(1);
+  }
+  MakeSearch(forced, limit, bias);
   if (greedy() != nullptr) {
     answer_.reserve(limit);
     answer_.assign(first_ids.begin() + 1,
@@ -70,11 +75,12 @@ RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& 
   cache_ = pool->Take(capacity_ * model.TokenFloats());
 }
 
-void RunningRow::MakeSearch(const Outputs& forced, size_t limit) {
+void RunningRow::MakeSearch(const Outputs& forced, size_t limit,
+                            const std::optional<PrefixBias>& bias) {
   const auto sampler = Sampler::Of(row_);
   const auto settings = BeamSettings::Of(*row_.search);
-  if (settings.beams > 1) {
-    search_ = std::make_unique<BeamSearch>(rules_, settings, forced, limit, sampler);
+  if (row_.search->BeamSearches()) {
+    search_ = std::make_unique<BeamSearch>(rules_, settings, forced, limit, sampler, bias);
   } else if (settings.hypotheses > 1) {
     search_ = std::make_unique<SeveralDraws>(rules_, settings.hypotheses, forced, limit, sampler,
                                              model_.kernels());

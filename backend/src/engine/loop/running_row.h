@@ -14,6 +14,7 @@
 #include "engine/loop/decoder_step.h"
 #include "engine/loop/drafted_search.h"
 #include "engine/loop/loop_engine.h"
+#include "engine/loop/prefix_bias.h"
 #include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
 #include "engine/loop/wide_search.h"
@@ -63,7 +64,7 @@ class RunningRow {
 
   DraftedSearch* greedy() { return std::get_if<DraftedSearch>(&search_); }
   WideSearch* beams() const;
-  void MakeSearch(const Outputs& forced, size_t limit);
+  void MakeSearch(const Outputs& forced, size_t limit, const std::optional<PrefixBias>& bias);
   void EndForced(const Outputs& forced);
   size_t AddDraft();
   void ChooseGreedily(const Chooser::Found* found);
