@@ -11,10 +11,13 @@ _TESTS = Path(__file__).resolve().parents[1]
 # real times, or start servers and commands of their own. All the rest counts as everyday work.
 SLOW = (
     "bench",
+    "core/test_combinations.py",
     "core/test_library.py",
     "core/test_loop_matrix.py",
     "core/test_loop_trial.py",
     "core/test_loop_work.py",
+    "core/test_packed_layers.py",
+    "core/test_tokenizer.py",
     "core/test_tokenizer_proof.py",
     "deploy",
     "docs/test_demo.py",
@@ -39,6 +42,7 @@ SLOW = (
     "python/prepare/test_families.py",
     "python/prepare/test_generation.py",
     "python/prepare/test_hub.py",
+    "python/prepare/test_languages.py",
     "python/prepare/test_memory.py",
     "python/prepare/test_refusals.py",
     "python/prepare/test_shortlist.py",
@@ -69,7 +73,10 @@ SLOW = (
     "server/test_prepared_repository.py",
     "server/test_request_memory.py",
     "server/test_rollout.py",
+    "server/test_shortlist.py",
     "server/test_supersede.py",
+    "server/test_text.py",
+    "server/test_text_stream.py",
     "tiny",
     "tools",
 )
