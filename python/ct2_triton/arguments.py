@@ -8,7 +8,7 @@ import math
 
 
 def count(text: str) -> int:
-    """Reads a whole number of 1 or more.
+    """Read a whole number of 1 or more.
 
     Raises:
         ArgumentTypeError: The text is none.
@@ -23,7 +23,7 @@ def count(text: str) -> int:
 
 
 def duration(text: str) -> float:
-    """Reads a finite number above 0, of seconds or minutes.
+    """Read a finite number above 0, of seconds or minutes.
 
     Raises:
         ArgumentTypeError: The text is none.

@@ -22,7 +22,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """Hashes every file of a prepared model but the manifest itself.
+    """Hash every file of a prepared model but the manifest itself.
 
     Args:
         folder: The model's folder.
@@ -34,7 +34,7 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def verify(folder: Path) -> list[str]:
-    """Holds the files of a prepared model against its manifest.
+    """Hold the files of a prepared model against its manifest.
 
     A version with a record of its own is held against that one. Version 1 may have been removed
     where there is another. `config.pbtxt` is meant to be edited, and a folder may have files of its
@@ -58,7 +58,7 @@ def verify(folder: Path) -> list[str]:
 
 
 def verify_version(folder: Path, version: int) -> None:
-    """Holds the files of one version against its record; does nothing where it has none.
+    """Hold the files of one version against its record; do nothing where it has none.
 
     Args:
         folder: The model's folder.
@@ -77,7 +77,7 @@ def verify_version(folder: Path, version: int) -> None:
 def _verify(
     folder: Path, apart: Collection[str] = (), *, first_may_miss: bool = False
 ) -> list[str]:
-    """Holds the files of one record against it; those of the folders `apart` have their own."""
+    """Hold the files of one record against it; those of the folders `apart` have their own."""
     listed = read_json(folder / MANIFEST_NAME).get("files")
     if not isinstance(listed, dict) or not listed:
         raise PreparedModelError(

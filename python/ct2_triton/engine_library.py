@@ -49,7 +49,7 @@ class EngineLibrary:
     dependencies: tuple[Path, ...]
 
     def links(self) -> dict[str, Path]:
-        """The files under the names by which they are looked for, side by side in one folder."""
+        """Give the files by the names under which they are looked for, all in one folder."""
         return {ENGINE_NAME: self.library, **{path.name: path for path in self.dependencies}}
 
 

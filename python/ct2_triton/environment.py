@@ -52,7 +52,7 @@ def _add_variables(
 def _value(
     parser: argparse.ArgumentParser, action: argparse.Action, name: str, text: str
 ) -> object:
-    """Reads a variable as argparse reads the flag."""
+    """Read a variable as argparse reads the flag."""
     if action.nargs == 0:
         if text.lower() not in _TRUTH:
             parser.error(f"{name} is {text!r}; it must be one of {', '.join(_TRUTH)}")
@@ -77,5 +77,5 @@ class _Replaceable(list[Any]):
     """Values of a variable for a flag that may be repeated: the flag's own take their place."""
 
     def __copy__(self) -> list[Any]:
-        """Gives argparse, which copies before it appends, nothing to append to."""
+        """Give argparse, which copies before it appends, nothing to append to."""
         return []

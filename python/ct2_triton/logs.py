@@ -66,7 +66,7 @@ def set_up(
 
 
 class _Formatter(logging.Formatter):
-    """Writes `command: text`, and says where a warning or a detail is none of the command's own."""
+    """Write `command: text`, and say where a warning or a detail is none of the command's own."""
 
     def __init__(self, program: str) -> None:
         super().__init__()

@@ -28,7 +28,7 @@ FIRST = 1
 
 
 def versions_in(model: Path) -> tuple[int, ...]:
-    """Lists the versions of a model.
+    """List the versions of a model.
 
     Args:
         model: The model's folder.
@@ -41,12 +41,12 @@ def versions_in(model: Path) -> tuple[int, ...]:
 
 
 def has_own_record(model: Path, version: int) -> bool:
-    """Says whether a version was prepared for itself, with `ct2-prepare --as-version`."""
+    """Say whether a version was prepared for itself, with `ct2-prepare --as-version`."""
     return (model / str(version) / MANIFEST_NAME).is_file()
 
 
 def record_of(model: Path, version: int) -> dict[str, Any]:
-    """Reads what ct2-prepare wrote of one version.
+    """Read what ct2-prepare wrote of one version.
 
     Args:
         model: The model's folder.
@@ -66,7 +66,7 @@ def record_of(model: Path, version: int) -> dict[str, Any]:
 
 
 def read_history(model: Path) -> list[dict[str, Any]]:
-    """Reads what was promoted and rolled back.
+    """Read what was promoted and rolled back.
 
     Args:
         model: The model's folder.

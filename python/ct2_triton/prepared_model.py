@@ -152,7 +152,7 @@ class TokenRules:
 
     @classmethod
     def read(cls, tokenizer_folder: Path) -> TokenRules:
-        """Reads `languages.json` of a prepared model's `tokenizer/` folder.
+        """Read `languages.json` of a prepared model's `tokenizer/` folder.
 
         Args:
             tokenizer_folder: The folder, wherever it was copied to.
@@ -179,7 +179,7 @@ class TokenRules:
             ) from error
 
     def write(self, tokenizer_folder: Path) -> None:
-        """Writes `languages.json`.
+        """Write `languages.json`.
 
         Args:
             tokenizer_folder: An existing folder.
@@ -187,11 +187,11 @@ class TokenRules:
         write_json(tokenizer_folder / LANGUAGES_NAME, self.content())
 
     def content(self) -> dict[str, Any]:
-        """Gives the content of `languages.json`."""
+        """Give the content of `languages.json`."""
         return {"format": FORMAT, **asdict(self)}
 
     def source_language(self, name: str | None) -> Language | None:
-        """Finds the language of a text.
+        """Find the language of a text.
 
         A model that does not tell its source languages apart (OPUS-MT from a group of languages)
         lists none: any name will do then, and nothing is found.
@@ -212,13 +212,13 @@ class TokenRules:
         return self._find(name, "source", self.source_required)
 
     def target_language(self, name: str | None) -> Language | None:
-        """Finds the language to translate into; like `source_language`."""
+        """Find the language to translate into; like `source_language`."""
         return self._find(name, "target", self.target_required)
 
     def input_ids(
         self, pieces: Sequence[int], source: Language | None, target: Language | None
     ) -> list[int]:
-        """Puts one row of INPUT_IDS together.
+        """Put one row of INPUT_IDS together.
 
         Args:
             pieces: Ids of the text, without special tokens.
@@ -234,16 +234,16 @@ class TokenRules:
         return [*rest, *first] if self.source_last else [*first, *rest]
 
     def target_prefix(self, target: Language | None) -> list[int]:
-        """Gives one row of TARGET_PREFIX; empty where the model takes none."""
+        """Give one row of TARGET_PREFIX; empty where the model takes none."""
         return list(target.target_prefix_ids) if target else []
 
     def prefix_length(self, target: Language | None) -> int:
-        """Counts the ids of a target's prefix that its rows of OUTPUT_IDS start with."""
+        """Count the ids of a target's prefix that its rows of OUTPUT_IDS start with."""
         length = len(self.target_prefix(target))
         return length - 1 if self.prefix_starts and length else length
 
     def without_prefix(self, output_ids: Sequence[int], target: Language | None) -> list[int]:
-        """Takes the echoed prefix and the ids without text off one row of OUTPUT_IDS.
+        """Take the echoed prefix and the ids without text off one row of OUTPUT_IDS.
 
         Args:
             output_ids: The row, without its padding.
@@ -337,7 +337,7 @@ class PreparedModel:
 
     @classmethod
     def read(cls, directory: Path) -> PreparedModel:
-        """Reads a prepared model.
+        """Read a prepared model.
 
         Args:
             directory: The model's folder in a model repository.
@@ -377,7 +377,7 @@ class PreparedModel:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Writes readable JSON, UTF-8, with a newline at the end.
+    """Write readable JSON, UTF-8, with a newline at the end.
 
     Args:
         path: The file; replaced when it exists.
@@ -387,7 +387,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Reads one of our JSON files and checks its format number.
+    """Read one of our JSON files and check its format number.
 
     Args:
         path: The file.
@@ -432,5 +432,5 @@ def _fold(name: str) -> str:
 
 
 def _without_region(name: str) -> str:
-    """Takes the region off a BCP 47 tag: two letters or three digits at its end."""
+    """Take the region off a BCP 47 tag: two letters or three digits at its end."""
     return re.sub(r"(?<=.)-([a-z]{2}|[0-9]{3})$", "", _fold(name))

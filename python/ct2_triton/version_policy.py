@@ -19,7 +19,7 @@ _MARK = "# Which versions are served: written by ct2-models, which replaces all 
 
 
 def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
-    """Says which versions a server loads.
+    """Say which versions a server loads.
 
     Args:
         model: The model's folder.
@@ -41,12 +41,12 @@ def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
 
 
 def has_policy(model: Path) -> bool:
-    """Says whether config.pbtxt names versions, or leaves the choice to the server's default."""
+    """Say whether config.pbtxt names versions, or leaves the choice to the server's default."""
     return bool(_parse(model, _read(model)).HasField("version_policy"))
 
 
 def serve_versions(model: Path, versions: Sequence[int]) -> None:
-    """Has config.pbtxt name the versions to serve; its other lines stay, the change is atomic.
+    """Have config.pbtxt name the versions to serve; its other lines stay, the change is atomic.
 
     Args:
         model: The model's folder.
@@ -77,7 +77,7 @@ def serve_versions(model: Path, versions: Sequence[int]) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replaces a file, so that a reader sees the old text or the new one.
+    """Replace a file, so that a reader sees the old text or the new one.
 
     Args:
         path: The file.

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def poisson(rate_per_s: float, count: int, seed: int) -> list[float]:
-    """Draws the times of a Poisson process.
+    """Draw the times of a Poisson process.
 
     Args:
         rate_per_s: Mean arrivals a second.

@@ -130,7 +130,7 @@ class _ScenarioRun:
         self._answers: dict[tuple[str, int], Answers] = {}
 
     async def run(self) -> ScenarioRecord:
-        """Warms up, then takes the rounds, each beginning with another contender."""
+        """Warm up, then take the rounds, each beginning with another contender."""
         rates = {}
         for contender in self._contenders:
             self._report(f"{self._scenario.name}: warming up {contender.name}", 1)
@@ -167,7 +167,7 @@ class _ScenarioRun:
         return None if outcome is None else min(count, len(self._sentences)) / outcome.wall_s
 
     def _count(self, lowest_rate: float) -> int:
-        """How many sentences the slowest contender can do in its time, equal for all."""
+        """Tell how many sentences the slowest contender can do in its time, equal for all."""
         fewest = max(_FEWEST_SENTENCES, 2 * self._scenario.in_flight)
         return min(len(self._sentences), max(fewest, int(lowest_rate * self._plan.turn_s)))
 
@@ -186,6 +186,6 @@ class _ScenarioRun:
 
 
 def _references(contenders: Sequence[Contender]) -> dict[str, str]:
-    """By precision: the engine without a server if it takes part, else the first contender."""
+    """Name, by precision, the engine without a server if it is there, else the first contender."""
     ranked = sorted(contenders, key=lambda contender: not isinstance(contender, ListContender))
     return {contender.precision: contender.name for contender in reversed(ranked)}

@@ -151,7 +151,7 @@ async def _measure(
 
 
 class _Speaker:
-    """Sends the updates of texts, several texts at a time."""
+    """Send the updates of texts, several texts at a time."""
 
     def __init__(self, connection: Connection, tensors: ModelTensors, prefix: Ids) -> None:
         self._connection, self._tensors, self._prefix = connection, tensors, prefix

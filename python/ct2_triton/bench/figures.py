@@ -94,7 +94,7 @@ def over_rounds(rounds: Sequence[Round]) -> dict[str, Spread]:
 
 
 def ratios(scenario: ScenarioRecord, contender: str, baseline: str, figure: str) -> Spread | None:
-    """Divides a figure by that of the baseline, round by round.
+    """Divide a figure by that of the baseline, round by round.
 
     Args:
         scenario: The rounds.
@@ -112,7 +112,7 @@ def ratios(scenario: ScenarioRecord, contender: str, baseline: str, figure: str)
 
 
 def _latencies(samples: Sequence[Sample]) -> dict[str, float]:
-    """Latencies in milliseconds; none where rows were not timed one by one."""
+    """Give latencies in milliseconds; none where rows were not timed one by one."""
     values: dict[str, float] = {}
     if rows := latencies_s(samples):
         values |= {f"p{p} ms": 1000 * percentile(rows, p / 100) for p in (50, 95, 99)}

@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> list[Table]:
-    """Replays the event with each policy.
+    """Replay the event with each policy.
 
     Args:
         args: What `add_arguments` declares.
@@ -116,7 +116,7 @@ async def _replay_all(
     url: str,
     repository: Path,
 ) -> tuple[list[Replay], dict[tuple[str, str | None], str]]:
-    """Replays with each policy in turn, then translates the final texts offline."""
+    """Replay with each policy in turn, then translate the final texts offline."""
     languages = {"source": "en", "targets": args.to.split(",")}
     options = LiveOptions(
         min_words=args.min_words,

@@ -70,24 +70,24 @@ class Line:
         return _time(self.updates[-1]) - _time(self.updates[0])
 
     def said(self) -> list[float]:
-        """For each caption, the source words that had been said when it was there."""
+        """Give, for each caption, the source words that had been said when it was there."""
         times = [_time(update) for update in self.updates]
         counts = [0, *(len(_words(update.text)) for update in self.updates)]
         return [float(counts[bisect_right(times, seen.at_s)]) for seen in self.seen]
 
     def since_start(self) -> list[float]:
-        """For each caption, the seconds since the segment's first update."""
+        """Give, for each caption, the seconds since the segment's first update."""
         return [seen.at_s - _time(self.updates[0]) for seen in self.seen]
 
     def lag(self, delays: Sequence[float]) -> float:
-        """LAAL, in source words."""
+        """Compute LAAL, in source words."""
         return metrics.length_adaptive_lagging(
             delays, self.source_words, len(_words(self.reference))
         )
 
 
 def lines_of(replay: Replay, offline: Mapping[tuple[str, str | None], str]) -> list[Line]:
-    """Sorts the captions of an event by segment and language.
+    """Sort the captions of an event by segment and language.
 
     Args:
         replay: The event.

@@ -70,7 +70,7 @@ async def replay(
     languages: Mapping[str, str | Sequence[str]],
     options: LiveOptions,
 ) -> Replay:
-    """Replays an event in real time.
+    """Replay an event in real time.
 
     Args:
         client: Connected to the server.

@@ -59,7 +59,7 @@ def find_binary(given: Path | None) -> Path:
 async def second_opinion(
     contender: TritonContender, scenario: Scenario, sentences: Sequence[Sentence], binary: Path
 ) -> Table:
-    """Has our load generator and perf_analyzer send the same rows, one after the other.
+    """Have our load generator and perf_analyzer send the same rows, one after the other.
 
     Args:
         contender: A running server.
@@ -123,7 +123,7 @@ def _tensors(row: Row) -> dict[str, object]:
 
 
 def _library_path() -> dict[str, str]:
-    """Offers the wheel's libraries under the names the tool looks for, after those it finds."""
+    """Offer the wheel's libraries under the names the tool looks for, after those it finds."""
     spec = importlib.util.find_spec("pytriton")
     if spec is None or spec.origin is None:
         return {}

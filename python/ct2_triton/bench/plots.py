@@ -24,7 +24,7 @@ _LINES = ("-", "--", ":")
 
 
 def write_plots(run: Run, folder: Path) -> list[str]:
-    """Draws a picture for each kind of scenario.
+    """Draw a picture for each kind of scenario.
 
     Args:
         run: What was measured.

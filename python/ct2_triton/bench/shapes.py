@@ -139,7 +139,7 @@ def _copying_model(shape: Shape, config: Any, seed: int) -> Any:  # noqa: ANN401
 
 
 def _positional_numbers(shape: Shape) -> torch.Tensor:
-    """Which numbers of the residual stream are the position's alone: as many as a head has.
+    """Tell which numbers of the residual stream are the position's alone: as many as a head has.
 
     They are sines and cosines of the highest frequencies (M2M100 has all sines first), which tell
     neighbouring positions apart.
@@ -152,7 +152,7 @@ def _positional_numbers(shape: Shape) -> torch.Tensor:
 
 
 def _zero(shape: Shape) -> int:
-    """Which number is 0 at all positions, nearly: the sine of the lowest frequency.
+    """Tell which number is 0 at all positions, nearly: the sine of the lowest frequency.
 
     What layer norm subtracts from all numbers can be read there.
     """
@@ -170,7 +170,7 @@ def _set_tokens(table: torch.Tensor, positional: torch.Tensor, zero: int) -> Non
 
 
 def _set_circuit(attention: Any, positional: torch.Tensor, shape: Shape) -> None:  # noqa: ANN401
-    """Lets every head find the source position of its own number, and hand on what stands there.
+    """Let every head find the source position of its own number, and hand on what stands there.
 
     The score of two positions is then the sum of the cosines of their distance at many frequencies:
     largest where the distance is 0.

@@ -44,7 +44,7 @@ class Table:
 
 
 def is_open_loop(scenario: ScenarioRecord) -> bool:
-    """Tells whether sentences were sent at their time, whatever had been answered."""
+    """Tell whether sentences were sent at their time, whatever had been answered."""
     return any(sign in scenario.name for sign in _OPEN_LOOP_SIGN)
 
 
@@ -89,7 +89,7 @@ def full_tables(run: Run, scenario: ScenarioRecord) -> list[Table]:
 
 
 def warnings(run: Run) -> list[str]:
-    """Says what a reader must know before any figure: answers that differ, a busy machine."""
+    """Say what a reader must know before any figure: answers that differ, a busy machine."""
     found = []
     for scenario in run.scenarios:
         for contender in scenario.contenders():

@@ -85,7 +85,7 @@ async def measure(
 
 
 def _cpu_times(contender: Contender) -> tuple[float, float, float]:
-    """CPU seconds of the contender, of this process, of the machine."""
+    """Give the CPU seconds of the contender, of this process, of the machine."""
     own = process_tree.cpu_s(contender.pid)
     return own, time.process_time(), process_tree.machine_cpu_s()
 

@@ -55,7 +55,7 @@ class Workload:
     sentences: tuple[Sentence, ...]
 
     def describe(self) -> dict[str, str]:
-        """Says for the report what it is."""
+        """Say for the report what it is."""
         lengths = [len(sentence.rows[0].input_ids) for sentence in self.sentences]
         return {
             "sentences": f"{len(self.sentences)} of {self.name}, no two equal",
@@ -152,7 +152,7 @@ def _rows(
     source: Language | None,
     targets: Sequence[Language | None],
 ) -> tuple[Row, ...]:
-    """One row for each language, or for each model where there are more of those."""
+    """Make one row for each language, or for each model where there are more of those."""
     width = max(len(targets), len(setup.models))
     return tuple(
         Row(

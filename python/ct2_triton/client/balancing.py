@@ -43,7 +43,7 @@ class Address(NamedTuple):
 
 
 def split(url: str) -> tuple[str, int]:
-    """Splits `host:port`; an address of IPv6 stands in brackets.
+    """Split `host:port`; an address of IPv6 stands in brackets.
 
     Raises:
         InvalidCallError: It is something else.
@@ -55,7 +55,7 @@ def split(url: str) -> tuple[str, int]:
 
 
 async def look_up(url: str) -> list[Address]:
-    """Finds the addresses of a name.
+    """Find the addresses of a name.
 
     Returns:
         One for each server.
@@ -84,7 +84,7 @@ class RoundRobin:
         budget_s: float,
         find: Callable[[str], Awaitable[list[Address]]] = look_up,
     ) -> None:
-        """Looks nothing up and opens nothing yet.
+        """Look nothing up and open nothing yet.
 
         Args:
             urls: Each `host:port`, of one server or of several.
@@ -105,7 +105,7 @@ class RoundRobin:
     async def infer(
         self, request: service_pb2.ModelInferRequest, deadline: Deadline
     ) -> service_pb2.ModelInferResponse:
-        """Sends a request to the next server; see `Connection.infer`.
+        """Send a request to the next server; see `Connection.infer`.
 
         Those with one key go to one server, which alone can end the older for the newer.
         """
@@ -114,7 +114,7 @@ class RoundRobin:
     async def stream(
         self, request: service_pb2.ModelInferRequest, deadline: Deadline
     ) -> AsyncGenerator[service_pb2.ModelStreamInferResponse, None]:
-        """Sends a request to the next server, or that of its key; see `Connection.stream`."""
+        """Send a request to the next server, or that of its key; see `Connection.stream`."""
         connection = await self._choose(deadline, _key_of(request))
         async for response in connection.stream(request, deadline):
             yield response
@@ -122,18 +122,18 @@ class RoundRobin:
     async def model_metadata(
         self, model: str, version: str, deadline: Deadline
     ) -> service_pb2.ModelMetadataResponse:
-        """Asks the next server; see `Connection.model_metadata`."""
+        """Ask the next server; see `Connection.model_metadata`."""
         return await (await self._choose(deadline)).model_metadata(model, version, deadline)
 
     async def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         if self._looking is not None:
             self._looking.cancel()
         for connection in (*(one for _, one in self._ring), *self._retired):
             await connection.close()
 
     async def _choose(self, deadline: Deadline, key: str | None = None) -> Connection:
-        """Gives the next connection that stands, or that of the key; waits while there is none."""
+        """Give the next connection that stands, or that of the key; wait while there is none."""
         left_s = deadline.remaining_s()
         end = time.monotonic() + (self._budget_s if left_s is None else min(self._budget_s, left_s))
         self._look()
@@ -151,7 +151,7 @@ class RoundRobin:
         return connection
 
     def _next_ready(self) -> Connection | None:
-        """Turns the ring to the next connection that stands; those that do not, try to."""
+        """Turn the ring to the next connection that stands; those that do not, try to."""
         for _ in range(len(self._ring)):
             _, connection = self._ring[0]
             self._ring.rotate(-1)
@@ -160,14 +160,14 @@ class RoundRobin:
         return None
 
     def _ready_for(self, key: str) -> Connection | None:
-        """Gives a key the same connection as long as that stands, whatever others do."""
+        """Give a key the same connection as long as that stands, whatever others do."""
         ready = [(address, one) for address, one in self._ring if one.is_ready()]
         if not ready:
             return None
         return max(ready, key=lambda item: zlib.crc32(f"{key} {item[0].target}".encode()))[1]
 
     async def _any_reachable(self, deadline: Deadline) -> Connection:
-        """Tries each server once more, or says why none can be reached."""
+        """Try each server once more, or say why none can be reached."""
         reason = self._problem
         for _, connection in list(self._ring):
             try:
@@ -181,7 +181,7 @@ class RoundRobin:
         )
 
     def _look(self) -> asyncio.Task[None]:
-        """Looks all names up, in a task of its own, where it is time to."""
+        """Look all names up, in a task of its own, where it is time to."""
         if self._looking is None or (self._looking.done() and time.monotonic() >= self._next_look):
             self._looking = asyncio.create_task(self._look_up_all())
         return self._looking
@@ -206,7 +206,7 @@ class RoundRobin:
         self._next_look = time.monotonic() + pause_s
 
     async def _close_retired(self) -> None:
-        """Closes those that have answered all their calls."""
+        """Close those that have answered all their calls."""
         idle = [one for one in self._retired if one.calls == 0]
         self._retired = [one for one in self._retired if one.calls > 0]
         for connection in idle:

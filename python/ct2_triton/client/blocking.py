@@ -17,7 +17,7 @@ _CHUNK_BYTES = 65536
 
 
 async def iterate_in_thread(items: Iterable[Item]) -> AsyncIterator[Item]:
-    """Iterates over a blocking iterable in a thread, so that waiting for it holds up nothing.
+    """Iterate over a blocking iterable in a thread, so that waiting for it holds up nothing.
 
     The thread is a daemon: one that waits for input that never comes does not keep the process
     alive. It reads at most two items ahead.
@@ -55,7 +55,7 @@ async def iterate_in_thread(items: Iterable[Item]) -> AsyncIterator[Item]:
 
 
 def _feed(items: Iterable[Any], put: Callable[..., bool]) -> None:
-    """Puts items, then their end or their failure, until nobody wants them."""
+    """Put items, then their end or their failure, until nobody wants them."""
     try:
         for item in items:
             if not put(item):
@@ -66,9 +66,9 @@ def _feed(items: Iterable[Any], put: Callable[..., bool]) -> None:
 
 
 def read_lines(descriptor: int) -> Iterator[str]:
-    """Reads lines from a file descriptor, each as soon as it is complete.
+    """Read lines from a file descriptor, each as soon as it is complete.
 
-    Reads the descriptor itself: a buffered reader that a thread waits in cannot be closed when the
+    Read the descriptor itself: a buffered reader that a thread waits in cannot be closed when the
     interpreter ends.
 
     Args:

@@ -61,12 +61,12 @@ class IdRows:
     """Sentences for a model of token ids; one request for each language."""
 
     def __init__(self, tokenizer: Tokenizer, ask: Ask) -> None:
-        """Remembers the model's tokenizer, and how to ask the server."""
+        """Remember the model's tokenizer, and how to ask the server."""
         self._tokenizer = tokenizer
         self._ask = ask
 
     def start(self, text: str, call: Call) -> Rows:
-        """Splits a sentence once and makes a coroutine for each language."""
+        """Split a sentence once and make a coroutine for each language."""
         encoded = self._tokenizer.encode(text)
         return {
             code_of(target): self._translation(text, encoded, target, call)
@@ -110,12 +110,12 @@ class TextRows:
     """Texts for a model that takes text."""
 
     def __init__(self, model: str, ask: Ask) -> None:
-        """Remembers the model's name, and how to ask the server."""
+        """Remember the model's name, and how to ask the server."""
         self._model = model
         self._ask = ask
 
     def start(self, text: str, call: Call) -> Rows:
-        """Makes a coroutine for each language; all wait for one request if there is no key."""
+        """Make a coroutine for each language; all wait for one request if there is no key."""
         if call.prefix_ids or call.draft_ids:
             name = "prefix_ids" if call.prefix_ids else "draft_ids"
             raise InvalidCallError(
@@ -172,10 +172,10 @@ class _Shared:
 
 
 async def blank(text: str, call: Call, code: str | None) -> Translation:
-    """Gives the result for a text without a visible character."""
+    """Give the result for a text without a visible character."""
     return empty_translation(text, code_of(call.source), code)
 
 
 def code_of(language: Language | None) -> str | None:
-    """Gives a language's code; None for None."""
+    """Give a language's code; None for None."""
     return None if language is None else language.code

@@ -62,7 +62,7 @@ _LINE_ERRORS = (RequestRejectedError, DeadlineExceededError, ConnectionLostError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
+    """Declare the command's arguments."""
     _add_text_arguments(parser)
     parser.add_argument("--model", required=True, help="name of the model on the server")
     parser.add_argument("--from", dest="source", metavar="LANGUAGE", help="language of the text")
@@ -101,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares what is read and what is written."""
+    """Declare what is read and what is written."""
     parser.add_argument("files", nargs="*", type=Path, help="read these files (default: stdin)")
     parser.add_argument(
         "-i",
@@ -136,7 +136,7 @@ def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Translates all lines.
+    """Translate all lines.
 
     Args:
         args: What `add_arguments` declares.
@@ -157,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _translate(args: argparse.Namespace) -> int:
-    """Streams lines through the client and prints each when all its languages are there."""
+    """Stream lines through the client and print each when all its languages are there."""
     options = dict(args.option)
     if args.beam_size is not None:
         options["beam_size"] = args.beam_size
@@ -224,7 +224,7 @@ def _client(args: argparse.Namespace) -> TranslationClient:
 async def _translate_file(
     stream: Callable[..., AsyncGenerator[StreamItem, None]], job: Job, settings: dict[str, Any]
 ) -> int:
-    """Translates what is not translated yet; returns how many lines failed."""
+    """Translate what is not translated yet; return how many lines failed."""
     if job.is_done():
         _LOG.info("%s is there: kept", job.output)
         return 0
@@ -247,12 +247,12 @@ def _check_subtitles(jobs: list[Job], *, as_json: bool) -> None:
 
 
 def _count(source: Path) -> int:
-    """Counts what gets a line each."""
+    """Count what gets a line each."""
     return len(read_subtitles(source)) if is_subtitles(source) else count_lines(source)
 
 
 def _as_subtitles(job: Job, lines: Path, output: Path) -> None:
-    """Gives the translated lines the times of their subtitles."""
+    """Give the translated lines the times of their subtitles."""
     texts = lines.read_text(encoding="utf-8").split("\n")[:-1]
     write_subtitles(job.source, texts, output, job.output.suffix)
 
@@ -262,7 +262,7 @@ async def _print_all(
     lines: Iterator[Line],
     printer: _Printer,
 ) -> int:
-    """Translates lines and prints them; returns how many failed."""
+    """Translate lines and print them; return how many failed."""
     async with aclosing(stream(iterate_in_thread(lines))) as items:
         async for item in items:
             printer.add(item)
@@ -271,7 +271,7 @@ async def _print_all(
 
 
 class _Printer:
-    """Collects the languages of a line, prints it when it is complete, and shows progress."""
+    """Collect the languages of a line, print it when it is complete, and show progress."""
 
     def __init__(
         self,
@@ -293,7 +293,7 @@ class _Printer:
         self._shows_progress = sys.stderr.isatty() and is_free and is_wanted
 
     def add(self, item: StreamItem) -> None:
-        """Takes one item; the stream keeps the order of the lines in each language."""
+        """Take one item; the stream keeps the order of the lines in each language."""
         if isinstance(item.outcome, ClientError):
             self._report(item, item.outcome)
         line = self._lines.setdefault(item.position, [])
@@ -302,7 +302,7 @@ class _Printer:
             self._print(sorted(self._lines.pop(item.position), key=self._rank))
 
     def finish(self) -> None:
-        """Ends the line of progress."""
+        """End the line of progress."""
         if self._shows_progress:
             print(file=sys.stderr)
 
@@ -378,7 +378,7 @@ def _hypothesis(one: Hypothesis) -> dict[str, Any]:
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """Reads NAME=VALUE; a value that is JSON (4, 0.5, true, ["a"]) is taken as such."""
+    """Read NAME=VALUE; a value that is JSON (4, 0.5, true, ["a"]) is taken as such."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")

@@ -59,7 +59,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class TranslationClient:
-    """Translates with one model of one server, over one connection.
+    """Translate with one model of one server, over one connection.
 
     Safe for any number of concurrent calls in one event loop, and for one loop after another
     (`asyncio.run` twice). Make one and keep it: each client opens a connection of its own.
@@ -87,7 +87,7 @@ class TranslationClient:
         version: str = "",
         versions: Mapping[str, float] | None = None,
     ) -> None:
-        """Reads the tokenizer where there is one; connects with the first call.
+        """Read the tokenizer where there is one; connect with the first call.
 
         The server says with the first call whether the model takes text or token ids. A model that
         takes text (`ct2-prepare --io text`) needs no tokenizer here.
@@ -173,7 +173,7 @@ class TranslationClient:
         return None if self._rows is None else isinstance(self._rows, TextRows)
 
     async def __aenter__(self) -> TranslationClient:
-        """Returns the client."""
+        """Return the client."""
         return self
 
     async def __aexit__(
@@ -182,11 +182,11 @@ class TranslationClient:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Closes the client."""
+        """Close the client."""
         await self.close()
 
     async def close(self) -> None:
-        """Closes the connection; calls under way end with an error. May be called again."""
+        """Close the connection; calls under way end with an error. May be called again."""
         self._closed = True
         if self._leaving:
             await asyncio.wait(self._leaving, timeout=_PATIENCE_S)
@@ -194,7 +194,7 @@ class TranslationClient:
             await self._link.connection.close()
 
     async def connect(self) -> None:
-        """Asks the server whether the model takes text, if it has not said it yet.
+        """Ask the server whether the model takes text, if it has not said it yet.
 
         The first call does it, too. Where no tokenizer is found, languages are known only then.
 
@@ -205,7 +205,7 @@ class TranslationClient:
         await self._meet(self._deadline(...))
 
     async def wait_until_ready(self, timeout_s: float | None = 300.0) -> None:
-        """Waits until the server answers and can translate with the model.
+        """Wait until the server answers and can translate with the model.
 
         Args:
             timeout_s: Seconds to wait; None for no limit.
@@ -256,7 +256,7 @@ class TranslationClient:
         draft_ids: Sequence[int] = (),
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
-        """Translates a sentence, or many, into one or more languages.
+        """Translate a sentence, or many, into one or more languages.
 
         Cancelling the awaiting task cancels what is under way on the server.
 
@@ -327,7 +327,7 @@ class TranslationClient:
         supersede: str | None = None,
         **options: OptionValue,
     ) -> AsyncGenerator[StreamItem, None]:
-        """Translates sentences as they come.
+        """Translate sentences as they come.
 
         Leaving the iteration cancels what is under way on the server; use
         `contextlib.aclosing(client.stream(...))` where it may be left early.
@@ -389,7 +389,7 @@ class TranslationClient:
         supersede: str | None = None,
         **options: OptionValue,
     ) -> AsyncGenerator[TextPart, None]:
-        """Translates one text and yields the translations while they grow.
+        """Translate one text and yield the translations while they grow.
 
         It asks a model of streams, as `ct2-prepare --io stream` writes it (docs/text.md). The parts
         of a language, joined, are the greedy translation of the text.
@@ -447,13 +447,13 @@ class TranslationClient:
         return Call(*languages, options, start_clock, supersede, session=supersede)
 
     def _sentence(self, text: str, call: Call) -> Rows:
-        """Makes a coroutine for each language of a sentence."""
+        """Make a coroutine for each language of a sentence."""
         if self._rows is None:  # nothing but blank texts: the server was not asked
             return {code: blank(text, call, code) for code in call.codes}
         return self._rows.start(text, call)
 
     async def _meet(self, deadline: Deadline) -> None:
-        """Asks the server what the model takes, until it has said it once."""
+        """Ask the server what the model takes, until it has said it once."""
         if self._rows is None:
             await self._ask_for_model(deadline)
 
@@ -466,7 +466,7 @@ class TranslationClient:
             self._rows = IdRows(self.tokenizer, self._served.send)
 
     def _connect(self) -> Link:
-        """Opens the channel at the first use in an event loop; it lives as long as that loop."""
+        """Open the channel at the first use in an event loop; it lives as long as that loop."""
         if self._closed:
             raise InvalidCallError("this client is closed; make a new one")
         loop = asyncio.get_running_loop()
@@ -480,7 +480,7 @@ class TranslationClient:
         return self._link
 
     def _deadline(self, timeout_s: float | EllipsisType | None) -> Deadline:
-        """Starts the clock of a call; left out, the client's setting counts."""
+        """Start the clock of a call; left out, the client's setting counts."""
         from ct2_triton.client.connection import Deadline
 
         return Deadline(self._timeout_s if timeout_s is ... else timeout_s)
@@ -491,7 +491,7 @@ async def _failed(error: ClientError) -> Translation:
 
 
 def _sentence_key(prefix: str, sentence: Sentence, superseded: Superseded) -> str | None:
-    """Makes the key that all versions of a sentence share; None for one that has no others."""
+    """Make the key that all versions of a sentence share; None for one that has no others."""
     if sentence.id is None or superseded == "keep":
         return None
     return row_key(prefix, sentence.id)

@@ -50,7 +50,7 @@ class Deadline:
     """A moment until which a call must be answered; None means no limit."""
 
     def __init__(self, timeout_s: float | None) -> None:
-        """Starts the clock.
+        """Start the clock.
 
         Args:
             timeout_s: Seconds from now, above 0; None or infinity for no limit.
@@ -66,11 +66,11 @@ class Deadline:
         self._end = None if timeout_s is None else time.monotonic() + timeout_s
 
     def remaining_s(self) -> float | None:
-        """Returns the seconds left, at least 0, or None."""
+        """Return the seconds left, at least 0, or None."""
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
     def expired_error(self) -> errors.DeadlineExceededError:
-        """Returns the error for a call that this deadline ended."""
+        """Return the error for a call that this deadline ended."""
         return errors.DeadlineExceededError(f"no answer within {self.timeout_s:g} s")
 
 
@@ -86,7 +86,7 @@ class Connection:
         metadata: Mapping[str, str] | None = None,
         options: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """Opens the channel; nothing is sent yet. Must be called in the event loop that uses it.
+        """Open the channel; nothing is sent yet. Must be called in the event loop that uses it.
 
         Args:
             url: Host and port of the server's gRPC endpoint, such as `localhost:8001`.
@@ -118,7 +118,7 @@ class Connection:
         self._question: grpc.aio.UnaryUnaryCall | None = None
 
     async def close(self) -> None:
-        """Closes the channel; calls under way end with InvalidCallError."""
+        """Close the channel; calls under way end with InvalidCallError."""
         self._closed = True
         self._pulse.stop()
         for task in (self._watch, self._break):
@@ -129,7 +129,7 @@ class Connection:
     async def infer(
         self, request: service_pb2.ModelInferRequest, deadline: Deadline
     ) -> service_pb2.ModelInferResponse:
-        """Sends one ModelInferRequest, once, and returns the ModelInferResponse.
+        """Send one ModelInferRequest, once, and return the ModelInferResponse.
 
         Cancelling the awaiting task cancels the call on the server.
 
@@ -141,7 +141,7 @@ class Connection:
     async def stream(
         self, request: service_pb2.ModelInferRequest, deadline: Deadline
     ) -> AsyncGenerator[service_pb2.ModelStreamInferResponse, None]:
-        """Sends one ModelInferRequest and yields every ModelStreamInferResponse.
+        """Send one ModelInferRequest and yield every ModelStreamInferResponse.
 
         Args:
             request: The message, of a decoupled model.
@@ -171,7 +171,7 @@ class Connection:
     async def model_metadata(
         self, model: str, version: str, deadline: Deadline
     ) -> service_pb2.ModelMetadataResponse:
-        """Asks for the tensors of a model and returns the ModelMetadataResponse.
+        """Ask for the tensors of a model and return the ModelMetadataResponse.
 
         Raises:
             ClientError: One of its subclasses, with gRPC's error as the cause.
@@ -196,7 +196,7 @@ class Connection:
             raise
 
     async def _reach(self, deadline: Deadline) -> None:
-        """Waits until the channel stands, as long as the policy and the deadline allow."""
+        """Wait until the channel stands, as long as the policy and the deadline allow."""
         if self.is_ready():
             return
         left_s = deadline.remaining_s()
@@ -208,11 +208,11 @@ class Connection:
         await self.prove_reachable(deadline)
 
     def is_ready(self) -> bool:
-        """Says whether the channel stands; if not, it tries to."""
+        """Say whether the channel stands; if not, it tries to."""
         return self._channel.get_state(try_to_connect=True) is _READY
 
     def watch(self) -> asyncio.Task[None]:
-        """Returns the task that ends when the channel stands; all who wait for it share it."""
+        """Return the task that ends when the channel stands; all who wait for it share it."""
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._channel.channel_ready())
         return self._watch
@@ -223,7 +223,7 @@ class Connection:
         return self._pulse.calls
 
     async def prove_reachable(self, deadline: Deadline) -> None:
-        """Makes gRPC say why the server is out of reach; returns if it has just come back.
+        """Make gRPC say why the server is out of reach; return if it has just come back.
 
         Raises:
             ServerUnreachableError: With gRPC's reason.
@@ -244,12 +244,12 @@ class Connection:
         )
 
     def _ask_for_life(self) -> None:
-        """Asks the server something, unless it still owes an answer; nobody reads what it says."""
+        """Ask the server something, unless it still owes an answer; nobody reads what it says."""
         if self._question is None or self._question.done():
             self._question = self._is_alive(keepalive.PING_AFTER_S + keepalive.PING_TIMEOUT_S)
 
     async def _is_broken(self) -> bool:
-        """Says, after an UNAVAILABLE, whether the connection broke or the server said it.
+        """Say, after an UNAVAILABLE, whether the connection broke or the server said it.
 
         gRPC ends the calls of a broken connection a little before the channel changes its state.
         """
@@ -261,7 +261,7 @@ class Connection:
         return bool(done) or self._channel.get_state() is not _READY
 
     async def _wrapped(self, error: grpc.aio.AioRpcError, deadline: Deadline) -> errors.ClientError:
-        """Chooses our error for one of gRPC's."""
+        """Choose our error for one of gRPC's."""
         status, details = error.code(), error.details()
         if status is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.timeout_s is not None:
             return deadline.expired_error()

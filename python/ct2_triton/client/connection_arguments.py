@@ -19,7 +19,7 @@ _HEADER = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*:\s*([\x20-\x7e]*?)\s*")
 
 
 def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares them, as a group of their own."""
+    """Declare them, as a group of their own."""
     group = parser.add_argument_group("server")
     group.add_argument(
         "--url",
@@ -92,7 +92,7 @@ def add_tokenizer_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
-    """Makes the credentials that `--ca`, `--cert` and `--key` name.
+    """Make the credentials that `--ca`, `--cert` and `--key` name.
 
     Args:
         args: What `add_connection_arguments` declares.
@@ -114,7 +114,7 @@ def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
 
 
 def names(text: str) -> list[str]:
-    """Reads a comma-separated list.
+    """Read a comma-separated list.
 
     Raises:
         ArgumentTypeError: It is empty.
@@ -126,7 +126,7 @@ def names(text: str) -> list[str]:
 
 
 def version_weights(text: str) -> dict[str, float]:
-    """Reads `1=0.9,2=0.1`.
+    """Read `1=0.9,2=0.1`.
 
     Raises:
         ArgumentTypeError: It is something else.
@@ -141,7 +141,7 @@ def version_weights(text: str) -> dict[str, float]:
 
 
 def header(text: str) -> tuple[str, str]:
-    """Reads `NAME: VALUE`.
+    """Read `NAME: VALUE`.
 
     Raises:
         ArgumentTypeError: It is something else, or gRPC could not send it.

@@ -37,7 +37,7 @@ class Job:
     output: Path
 
     def is_done(self) -> bool:
-        """Says whether the output is there.
+        """Say whether the output is there.
 
         Raises:
             ClientError: It is older than the text.
@@ -52,7 +52,7 @@ class Job:
 
 
 def plan(sources: Sequence[Path], output: Path) -> list[Job]:
-    """Says which file is translated into which.
+    """Say which file is translated into which.
 
     Args:
         sources: The texts.
@@ -92,7 +92,7 @@ class PartialFile:
     _descriptor: int
 
     def write(self, line: str) -> None:
-        """Adds a line, at once.
+        """Add a line, at once.
 
         Raises:
             ClientError: It cannot be written.
@@ -106,7 +106,7 @@ class PartialFile:
         self.done += 1
 
     def finish(self, convert: Callable[[Path, Path], None] | None = None) -> None:
-        """Gives the file its name.
+        """Give the file its name.
 
         Args:
             convert: Makes the output of the lines: reads the first path, writes the second.
@@ -128,7 +128,7 @@ class PartialFile:
 
 @contextlib.contextmanager
 def partial_file(job: Job, settings: Mapping[str, Any]) -> Iterator[PartialFile]:
-    """Opens an output, new or where an earlier run was interrupted.
+    """Open an output, new or where an earlier run was interrupted.
 
     Args:
         job: The file.
@@ -157,7 +157,7 @@ def partial_file(job: Job, settings: Mapping[str, Any]) -> Iterator[PartialFile]
 
 
 def count_lines(path: Path) -> int:
-    """Counts lines; the last one may have no end."""
+    """Count lines; the last one may have no end."""
     lines, last = 0, b"\n"
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -181,12 +181,12 @@ class Progress:
     _start_s: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Starts the clock."""
+        """Start the clock."""
         self._first = self.done
         self._start_s = time.monotonic()
 
     def __str__(self) -> str:
-        """Says it in a line."""
+        """Say it in a line."""
         share = 100 * self.done // self.total if self.total else 100
         text = f"{share} %, {self.done} of {self.total} lines"
         if self.done == self._first:
@@ -197,7 +197,7 @@ class Progress:
 
 
 def _check_record(output: Path, record: str) -> None:
-    """Writes what the output is made of, or compares it with what an earlier run wrote."""
+    """Write what the output is made of, or compare it with what an earlier run wrote."""
     path = _record(output)
     if not _partial(output).exists():
         aside = path.with_name(f"{path.name}.new")
@@ -211,7 +211,7 @@ def _check_record(output: Path, record: str) -> None:
 
 
 def _whole_lines(descriptor: int) -> tuple[int, int]:
-    """Counts the whole lines of a file, and their bytes."""
+    """Count the whole lines of a file, and their bytes."""
     lines = size = at = 0
     while chunk := os.read(descriptor, _CHUNK_BYTES):
         lines += chunk.count(b"\n")

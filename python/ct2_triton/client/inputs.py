@@ -83,7 +83,7 @@ def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
 
 
 def _from_json(line: Line) -> Line:
-    """Takes the sentence out of a line of JSON: a string, or an object with a text."""
+    """Take the sentence out of a line of JSON: a string, or an object with a text."""
     try:
         value = json.loads(line.text)
     except ValueError as error:

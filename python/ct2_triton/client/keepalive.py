@@ -30,7 +30,7 @@ CONNECT_TIMEOUT_S = 5.0
 
 
 def channel_options() -> list[tuple[str, int]]:
-    """Returns the options of a gRPC channel that gives a silent server up."""
+    """Return the options of a gRPC channel that gives a silent server up."""
     return [
         ("grpc.keepalive_time_ms", round(1000 * PING_AFTER_S)),
         ("grpc.keepalive_timeout_ms", round(1000 * PING_TIMEOUT_S)),
@@ -40,13 +40,13 @@ def channel_options() -> list[tuple[str, int]]:
 
 
 class Pulse:
-    """Asks a question whenever calls are under way and the server has been silent for a while.
+    """Ask a question whenever calls are under way and the server has been silent for a while.
 
     It costs nothing while answers come, and holds no task while there are no calls.
     """
 
     def __init__(self, ask: Callable[[], object], interval_s: float) -> None:
-        """Starts nothing yet.
+        """Start nothing yet.
 
         Args:
             ask: Starts a question and does not wait for it.
@@ -60,7 +60,7 @@ class Pulse:
 
     @contextmanager
     def during_call(self) -> Iterator[None]:
-        """Watches as long as the block runs; its good end is a sign of life."""
+        """Watch as long as the block runs; its good end is a sign of life."""
         self._under_way += 1
         if self._timer is None:
             self._start()
@@ -76,7 +76,7 @@ class Pulse:
         return self._under_way
 
     def stop(self) -> None:
-        """Asks no more."""
+        """Ask no more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

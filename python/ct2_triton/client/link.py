@@ -46,7 +46,7 @@ class Servers:
         *,
         has_credentials: bool,
     ) -> Servers:
-        """Reads a client's arguments.
+        """Read a client's arguments.
 
         Args:
             url: One URL or several.
@@ -103,7 +103,7 @@ def open_link(
     credentials: grpc.ChannelCredentials | None,
     metadata: Mapping[str, str] | None,
 ) -> Link:
-    """Opens the way to the servers; nothing is sent yet. Must be called in the loop.
+    """Open the way to the servers; nothing is sent yet. Must be called in the loop.
 
     Args:
         servers: Where requests go.

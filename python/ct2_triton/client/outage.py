@@ -35,7 +35,7 @@ class Outage:
     """
 
     def __init__(self, policy: RetryPolicy) -> None:
-        """Starts without an outage.
+        """Start without an outage.
 
         Args:
             policy: How long to go on.
@@ -49,7 +49,7 @@ class Outage:
         send: Callable[[Deadline], Awaitable[Result]],
         start_clock: Callable[[], Deadline],
     ) -> Result:
-        """Sends a request until the server has taken it or the policy says that it is enough.
+        """Send a request until the server has taken it or the policy says that it is enough.
 
         Args:
             send: Sends the request once.
@@ -99,7 +99,7 @@ class Outage:
         self._since = None
 
     def _check(self, error: ClientError, deadline: Deadline) -> None:
-        """Raises the error where the time for this outage, or for this call, is over."""
+        """Raise the error where the time for this outage, or for this call, is over."""
         now = time.monotonic()
         if self._since is None:
             self._since = now

@@ -51,17 +51,17 @@ class Pieces(Protocol):
     """Ids of the pieces that a text can be made of."""
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of a text."""
+        """Return the ids of a text."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text of ids, without spaces around it; special tokens have none."""
+        """Return the text of ids, without spaces around it; special tokens have none."""
 
 
 class JsonPieces:
     """Pieces of a tokenizer.json, read with the `tokenizers` library."""
 
     def __init__(self, file: Path, added: Sequence[AddedToken] = (), before: str = "") -> None:
-        """Reads the file.
+        """Read the file.
 
         Args:
             file: The tokenizer.json.
@@ -84,12 +84,12 @@ class JsonPieces:
         self.text_ids = frozenset(vocabulary.values()) | {token.id for token in added}
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of a text."""
+        """Return the ids of a text."""
         ids: list[int] = self._tokenizer.encode(self._before + text, add_special_tokens=False).ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text of ids, without spaces around it; special tokens have none."""
+        """Return the text of ids, without spaces around it; special tokens have none."""
         kept = [i for i in ids if i not in self._left_out]
         text: str = self._tokenizer.decode(kept, skip_special_tokens=True)
         return text.strip()
@@ -105,7 +105,7 @@ class SentencePieces:
         number: Callable[[SentencePieceProcessor], list[int]],
         names: Callable[[SentencePieceProcessor], dict[int, str]],
     ) -> None:
-        """Reads the files.
+        """Read the files.
 
         Args:
             source: SentencePiece model that splits text.
@@ -122,11 +122,11 @@ class SentencePieces:
         self.space_id = None if self._source.is_unknown(space) else self._number[space]
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of a text."""
+        """Return the ids of a text."""
         return [self._number[i] for i in self._source.encode(text)]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text of ids, without spaces around it; special tokens have none."""
+        """Return the text of ids, without spaces around it; special tokens have none."""
         pieces = [self._names[i] for i in ids if i in self._names]
         text: str = self._target.decode_pieces(pieces)
         # A piece that only the source model has comes back as it is written.
@@ -137,18 +137,18 @@ class NativePieces:
     """Pieces read and split by the compiled core, as in the backend."""
 
     def __init__(self, pieces: Any) -> None:  # noqa: ANN401 - a class of the compiled core
-        """Takes `ct2_triton._core.Pieces`."""
+        """Take `ct2_triton._core.Pieces`."""
         self._pieces = pieces
         self.space_id: int | None = pieces.space_id
         self.text_ids = frozenset(pieces.text_ids)
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of a text."""
+        """Return the ids of a text."""
         ids: list[int] = self._pieces.encode(text)
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text of ids, without spaces around it; special tokens have none."""
+        """Return the text of ids, without spaces around it; special tokens have none."""
         text: str = self._pieces.decode(ids)
         return text
 
@@ -156,7 +156,7 @@ class NativePieces:
 def native_pieces(
     folder: Path, rules: TokenRules, *, of_targets: bool = False
 ) -> NativePieces | None:
-    """Reads the tokenizer files of a prepared model with the compiled core.
+    """Read the tokenizer files of a prepared model with the compiled core.
 
     Args:
         folder: The model's tokenizer folder.
@@ -183,7 +183,7 @@ def native_pieces(
 def read_pieces(
     folder: Path, rules: TokenRules, *, of_targets: bool = False, native: bool = True
 ) -> Pieces:
-    """Reads the tokenizer files of a prepared model.
+    """Read the tokenizer files of a prepared model.
 
     Args:
         folder: The model's tokenizer folder.
@@ -233,7 +233,7 @@ _SENTENCEPIECE_FILES = {
 
 
 def _listed_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> SentencePieces:
-    """Reads a family that numbers its pieces by a vocab.json."""
+    """Read a family that numbers its pieces by a vocab.json."""
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     special = {*rules.special_ids, rules.unk_id}
 
@@ -253,7 +253,7 @@ def _listed_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> Sentenc
 
 
 def _named_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> Pieces:
-    """Reads a converted model: pieces have the ids of its own vocabularies, one for each side."""
+    """Read a converted model: pieces have the ids of its own vocabularies, one for each side."""
     if (folder / "tokenizer.json").exists():
         return JsonPieces(folder / "tokenizer.json")
     single = folder / "sentencepiece.model"
@@ -281,7 +281,7 @@ def _named_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> Pieces:
 
 
 def text_pieces(file: Path) -> set[str]:
-    """Lists the pieces that a text can be made of.
+    """List the pieces that a text can be made of.
 
     Args:
         file: A SentencePiece model, or a tokenizer.json.
@@ -301,7 +301,7 @@ def text_pieces(file: Path) -> set[str]:
 
 
 def _shifted_pieces(file: Path, rules: TokenRules) -> SentencePieces:
-    """Reads a family that numbers its pieces as SentencePiece does, or as fairseq does.
+    """Read a family that numbers its pieces as SentencePiece does, or as fairseq does.
 
     fairseq puts `<s> <pad> </s> <unk>` before the pieces, SentencePiece `<unk> <s> </s>`.
     """

@@ -24,7 +24,7 @@ async def print_parts(
     lines: Iterator[Line],
     write: Callable[[str], None],
 ) -> int:
-    """Translates line after line and prints each part when it comes.
+    """Translate line after line and print each part when it comes.
 
     Args:
         stream: Translates a text into one language.
@@ -48,7 +48,7 @@ async def print_parts(
 
 
 def check_choices(*, targets: int, as_json: bool, has_output: bool) -> None:
-    """Refuses what a line that grows cannot be.
+    """Refuse what a line that grows cannot be.
 
     Raises:
         ClientError: There are several languages, or the output is to be more than lines.

@@ -28,7 +28,7 @@ _PASSING = (
 async def wait_until_ready(
     ask: Callable[[Deadline], Awaitable[object]], timeout_s: float | None
 ) -> None:
-    """Asks again and again until there is an answer.
+    """Ask again and again until there is an answer.
 
     Args:
         ask: Asks the server once for the model.

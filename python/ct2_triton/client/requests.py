@@ -70,7 +70,7 @@ class ModelTensors:
     def from_metadata(
         cls, metadata: service_pb2.ModelMetadataResponse, version: str
     ) -> ModelTensors:
-        """Reads a ModelMetadataResponse.
+        """Read a ModelMetadataResponse.
 
         Raises:
             UnexpectedResponseError: The model lacks a tensor that the client needs.
@@ -101,7 +101,7 @@ def build_request(
     supersede_key: str | None = None,
     draft: Sequence[int] = (),
 ) -> service_pb2.ModelInferRequest:
-    """Builds the ModelInferRequest of one row.
+    """Build the ModelInferRequest of one row.
 
     Args:
         tensors: What the model declares.
@@ -141,7 +141,7 @@ def set_parameters(
     timeout_s: float | None,
     supersede_key: str | None,
 ) -> None:
-    """Sets what a request says beside its tensors; for the arguments see `build_request`.
+    """Set what a request says beside its tensors; for the arguments see `build_request`.
 
     Raises:
         InvalidCallError: An option cannot be sent.
@@ -159,7 +159,7 @@ def read_response(
     prefix_length: int,
     decode: Callable[[Sequence[int]], str],
 ) -> tuple[Hypothesis, ...]:
-    """Reads the answer to a request of one row.
+    """Read the answer to a request of one row.
 
     Args:
         response: The ModelInferResponse.
@@ -191,7 +191,7 @@ def read_response(
 
 
 def read_draft_tokens_kept(response: service_pb2.ModelInferResponse) -> int | None:
-    """Reads how many tokens of the request's draft took no step of their own.
+    """Read how many tokens of the request's draft took no step of their own.
 
     Args:
         response: The ModelInferResponse to a request of one row.
@@ -206,7 +206,7 @@ def read_draft_tokens_kept(response: service_pb2.ModelInferResponse) -> int | No
 def _add_row(
     request: service_pb2.ModelInferRequest, tensors: ModelTensors, name: str, row: Sequence[int]
 ) -> None:
-    """Adds one id tensor as [1, n], or [n] for a model without a batch dimension."""
+    """Add one id tensor as [1, n], or [n] for a model without a batch dimension."""
     dtype = tensors.inputs[name]
     sign, bits = "U" if dtype.kind == "u" else "", 8 * dtype.itemsize
     shape = [1, len(row)] if tensors.batched else [len(row)]
@@ -215,7 +215,7 @@ def _add_row(
 
 
 def _wanted_outputs(tensors: ModelTensors, options: Mapping[str, OptionValue]) -> list[str]:
-    """Chooses the outputs, so that nothing is computed or sent that nobody reads."""
+    """Choose the outputs, so that nothing is computed or sent that nobody reads."""
     several = options.get("num_hypotheses", 1) != 1
     wanted = [HYPOTHESES, HYPOTHESIS_LENGTHS] if several else [OUTPUT_IDS]
     if options.get("return_scores"):
@@ -231,7 +231,7 @@ def _wanted_outputs(tensors: ModelTensors, options: Mapping[str, OptionValue]) -
 
 
 def set_parameter(request: service_pb2.ModelInferRequest, name: str, value: OptionValue) -> None:
-    """Sets one request parameter by the type of its value; numpy's numbers are numbers.
+    """Set one request parameter by the type of its value; numpy's numbers are numbers.
 
     Args:
         request: Gets the parameter.
@@ -263,14 +263,14 @@ def set_parameter(request: service_pb2.ModelInferRequest, name: str, value: Opti
 
 
 def _plain(value: object) -> object:
-    """Makes of a number or an array of numpy what json knows."""
+    """Make of a number or an array of numpy what json knows."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError
 
 
 def _hypothesis_rows(result: InferResult) -> list[list[int]]:
-    """Returns the ids of each hypothesis, without padding and with the prefix."""
+    """Return the ids of each hypothesis, without padding and with the prefix."""
     padded = _tensor(result, HYPOTHESES)
     if padded is None:
         best = _tensor(result, OUTPUT_IDS)
@@ -288,7 +288,7 @@ def _hypothesis_rows(result: InferResult) -> list[list[int]]:
 
 
 def _values(result: InferResult, name: str, count: int) -> list[Any]:
-    """Returns one value a hypothesis, or None for each where the output was not sent."""
+    """Return one value a hypothesis, or None for each where the output was not sent."""
     tensor = _tensor(result, name)
     if tensor is None:
         return [None] * count

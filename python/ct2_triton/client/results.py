@@ -75,5 +75,5 @@ class Translation:
 
 
 def empty_translation(source_text: str, source: str | None, target: str | None) -> Translation:
-    """Returns the result for a sentence that holds nothing to translate."""
+    """Return the result for a sentence that holds nothing to translate."""
     return Translation(source_text, source, target, (Hypothesis("", finish_reason="empty"),))

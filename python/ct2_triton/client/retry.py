@@ -40,7 +40,7 @@ class RetryPolicy:
     outage_s: float = 0.0
 
     def __post_init__(self) -> None:
-        """Checks the values.
+        """Check the values.
 
         Raises:
             InvalidCallError: A value is negative or no number, or the pauses are in the wrong
@@ -57,7 +57,7 @@ class RetryPolicy:
             )
 
     def channel_options(self) -> list[tuple[str, int]]:
-        """Returns the options of a gRPC channel that follows this policy."""
+        """Return the options of a gRPC channel that follows this policy."""
         initial_ms = max(1, round(1000 * self.initial_backoff_s))
         return [
             ("grpc.initial_reconnect_backoff_ms", initial_ms),

@@ -24,7 +24,7 @@ class ServedModel:
     """One model, whose requests are split between versions."""
 
     def __init__(self, name: str, split: VersionSplit, connect: Callable[[], Link]) -> None:
-        """Keeps how to reach the model.
+        """Keep how to reach the model.
 
         Args:
             name: The model's name.
@@ -37,11 +37,11 @@ class ServedModel:
         self._tensors: dict[str, ModelTensors | TextModel] = {}  # by version
 
     def version(self, session: str) -> str:
-        """Gives the version of a session; "" where the server chooses."""
+        """Give the version of a session; "" where the server chooses."""
         return self._split.order(session)[0]
 
     async def look(self, deadline: Deadline) -> ModelTensors | TextModel:
-        """Asks the server what the model takes.
+        """Ask the server what the model takes.
 
         Raises:
             ClientError: The server cannot be reached, or has no such model.
@@ -52,7 +52,7 @@ class ServedModel:
     async def send(
         self, build: Build, call: Call, text: str, key: str | None
     ) -> service_pb2.ModelInferResponse:
-        """Sends a request, again after an outage if it has no key.
+        """Send a request, again after an outage if it has no key.
 
         Args:
             build: Makes the request to a version.

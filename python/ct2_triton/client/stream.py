@@ -102,7 +102,7 @@ class StreamOptions:
     cancels: bool = True
 
     def __post_init__(self) -> None:
-        """Checks the values.
+        """Check the values.
 
         Raises:
             InvalidCallError: One is not allowed.
@@ -137,7 +137,7 @@ class TranslationStream:
         start: Callable[[Sentence], dict[str | None, Coroutine[Any, Any, Translation]]],
         options: StreamOptions,
     ) -> None:
-        """Prepares the run; nothing is read yet.
+        """Prepare the run; nothing is read yet.
 
         Args:
             start: Makes the coroutines that translate a sentence, one for each language.
@@ -153,7 +153,7 @@ class TranslationStream:
     async def run(
         self, sentences: AsyncIterable[str | Sentence]
     ) -> AsyncGenerator[StreamItem, None]:
-        """Reads sentences and yields translations until both are at their end.
+        """Read sentences and yield translations until both are at their end.
 
         Leaving the iteration early cancels what is under way.
 
@@ -185,7 +185,7 @@ class TranslationStream:
                 await sentences.aclose()
 
     async def _read(self, sentences: AsyncIterable[str | Sentence]) -> None:
-        """Starts sentences as they come, one beyond the bound waiting for its place.
+        """Start sentences as they come, one beyond the bound waiting for its place.
 
         The one that waits has been read so that it can supersede an older version, which may be
         what holds the place.
@@ -204,7 +204,7 @@ class TranslationStream:
             position += 1
 
     def _supersede(self, sentence_id: Hashable) -> None:
-        """Forgets older versions of a sentence, and cancels them unless the server ends them."""
+        """Forget older versions of a sentence, and cancel them unless the server ends them."""
         for held in [held for held in self._held if held.sentence.id == sentence_id]:
             for task in held.tasks.values():
                 if self._options.cancels:
@@ -215,13 +215,13 @@ class TranslationStream:
         self._notify()
 
     def _bury(self, task: asyncio.Task[Translation]) -> None:
-        """Lets go of a superseded task, whose failure, if any, interests nobody."""
+        """Let go of a superseded task, whose failure, if any, interests nobody."""
         self._dropped.discard(task)
         if not task.cancelled():
             task.exception()
 
     def _take(self) -> StreamItem | None:
-        """Returns the first item that may be yielded now, and forgets it."""
+        """Return the first item that may be yielded now, and forget it."""
         blocked: set[str | None] = set()
         for held in self._held:
             for target, task in held.tasks.items():

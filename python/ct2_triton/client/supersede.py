@@ -10,7 +10,7 @@ MAX_KEY_BYTES = 256
 
 
 def row_key(prefix: str, *parts: object) -> str:
-    """Makes the key of one row, which no other row of the same call has.
+    """Make the key of one row, which no other row of the same call has.
 
     Args:
         prefix: What the caller named.

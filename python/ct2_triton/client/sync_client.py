@@ -42,7 +42,7 @@ class SyncTranslationClient:
         model: str = "",
         **settings: Any,  # noqa: ANN401
     ) -> None:
-        """Starts the thread; connects with the first call.
+        """Start the thread; connect with the first call.
 
         Args:
             url: The server's gRPC endpoint, as for `TranslationClient`; or several of them.
@@ -58,7 +58,7 @@ class SyncTranslationClient:
         self._leaving: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> SyncTranslationClient:
-        """Returns the client."""
+        """Return the client."""
         return self
 
     def __exit__(
@@ -67,11 +67,11 @@ class SyncTranslationClient:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Closes the client."""
+        """Close the client."""
         self.close()
 
     def close(self) -> None:
-        """Closes the connection and ends the thread. May be called again.
+        """Close the connection and end the thread. May be called again.
 
         Calls of other threads end with an error.
         """
@@ -88,11 +88,11 @@ class SyncTranslationClient:
         return self._client.takes_text
 
     def connect(self) -> None:
-        """Asks the server as `TranslationClient.connect` does."""
+        """Ask the server as `TranslationClient.connect` does."""
         self._run(self._client.connect())
 
     def wait_until_ready(self, timeout_s: float | None = 300.0) -> None:
-        """Waits as `TranslationClient.wait_until_ready` does."""
+        """Wait as `TranslationClient.wait_until_ready` does."""
         self._run(self._client.wait_until_ready(timeout_s))
 
     @overload
@@ -135,7 +135,7 @@ class SyncTranslationClient:
         draft_ids: Sequence[int] = (),
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
-        """Translates as `TranslationClient.translate` does, with the same arguments.
+        """Translate as `TranslationClient.translate` does, with the same arguments.
 
         An interrupt (Ctrl-C) cancels what is under way on the server.
         """
@@ -156,7 +156,7 @@ class SyncTranslationClient:
         sentences: Iterable[str | Sentence],
         **arguments: Any,  # noqa: ANN401
     ) -> Iterator[StreamItem]:
-        """Translates as `TranslationClient.stream` does, with the same arguments.
+        """Translate as `TranslationClient.stream` does, with the same arguments.
 
         Args:
             sentences: Read in a thread of their own, so an iterator that waits holds up nothing.
@@ -172,7 +172,7 @@ class SyncTranslationClient:
         text: str,
         **arguments: Any,  # noqa: ANN401
     ) -> Iterator[TextPart]:
-        """Translates as `TranslationClient.stream_text` does, with the same arguments.
+        """Translate as `TranslationClient.stream_text` does, with the same arguments.
 
         Args:
             text: One or many sentences.
@@ -186,7 +186,7 @@ class SyncTranslationClient:
     def iterate(
         self, start: Callable[[TranslationClient], AsyncGenerator[Result, None]]
     ) -> Iterator[Result]:
-        """Iterates over what an asynchronous generator of this client yields.
+        """Iterate over what an asynchronous generator of this client yields.
 
         Args:
             start: Makes the generator; it is given the asynchronous client and runs in its loop.
@@ -202,14 +202,14 @@ class SyncTranslationClient:
             self._leave(items)
 
     async def _shut_down(self) -> None:
-        """Closes the client and lets every call learn of it, before the loop stops."""
+        """Close the client and let every call learn of it, before the loop stops."""
         await self._client.close()
         await cancel_all(
             [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         )
 
     def _leave(self, items: AsyncGenerator[Any, None]) -> None:
-        """Ends a stream; waits for its end unless that would be for ever.
+        """End a stream; wait for its end unless that would be for ever.
 
         The garbage collector ends a generator on any thread, the client's own included, and also
         when the interpreter ends and that thread runs no more.
@@ -224,7 +224,7 @@ class SyncTranslationClient:
             self._run(items.aclose())
 
     def _run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Runs a coroutine in the client's loop and waits for it."""
+        """Run a coroutine in the client's loop and wait for it."""
         if self._loop.is_closed():
             coroutine.close()
             raise InvalidCallError("this client is closed; make a new one")

@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 async def run_all(
     coroutines: Iterable[Coroutine[Any, Any, Result]], *, cancels: bool = True
 ) -> list[Result]:
-    """Runs coroutines at the same time.
+    """Run coroutines at the same time.
 
     Unlike `asyncio.gather`, the first failure, or a cancellation from outside, ends the others
     before it is raised. (`asyncio.TaskGroup` needs Python 3.11.)
@@ -43,7 +43,7 @@ async def run_all(
 
 
 async def cancel_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    """Cancels tasks and waits until they have ended; what they raise is dropped."""
+    """Cancel tasks and wait until they have ended; what they raise is dropped."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -52,7 +52,7 @@ async def cancel_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
 async def map_bounded(
     function: Callable[[Item], Awaitable[Result]], items: Sequence[Item], limit: int
 ) -> list[Result]:
-    """Applies an asynchronous function to every item, at most `limit` at a time.
+    """Apply an asynchronous function to every item, at most `limit` at a time.
 
     Args:
         function: What to apply.

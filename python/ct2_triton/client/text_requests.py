@@ -53,7 +53,7 @@ class TextModel:
     def from_metadata(
         cls, metadata: service_pb2.ModelMetadataResponse, version: str
     ) -> TextModel | None:
-        """Reads a ModelMetadataResponse.
+        """Read a ModelMetadataResponse.
 
         Returns:
             The model; None where it does not take text and give text.
@@ -83,7 +83,7 @@ def build_text_request(
     timeout_s: float | None = None,
     supersede_key: str | None = None,
 ) -> service_pb2.ModelInferRequest:
-    """Builds the ModelInferRequest of one text.
+    """Build the ModelInferRequest of one text.
 
     Args:
         model: What the model declares.
@@ -116,7 +116,7 @@ def build_text_request(
 def read_text_response(
     response: service_pb2.ModelInferResponse, targets: int
 ) -> list[tuple[Hypothesis, ...]]:
-    """Reads the answer to a request of one text.
+    """Read the answer to a request of one text.
 
     Args:
         response: The ModelInferResponse.
@@ -153,7 +153,7 @@ def read_text_response(
 def _add_strings(
     request: service_pb2.ModelInferRequest, model: TextModel, name: str, values: Sequence[str]
 ) -> None:
-    """Adds one tensor of strings as [1, n], or [n] for a model without a batch dimension."""
+    """Add one tensor of strings as [1, n], or [n] for a model without a batch dimension."""
     if name not in model.inputs:
         raise InvalidCallError(
             f"model {model.model!r} declares no {name}, so {', '.join(values)!r} cannot be chosen; "
@@ -169,7 +169,7 @@ def _add_strings(
 
 
 def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> list[str]:
-    """Chooses the outputs, so that nothing is computed or sent that nobody reads."""
+    """Choose the outputs, so that nothing is computed or sent that nobody reads."""
     several = options.get("num_hypotheses", 1) != 1
     wanted = [TEXT_OUTPUT, HYPOTHESES] if several else [TEXT_OUTPUT]
     if options.get("return_scores"):
@@ -185,7 +185,7 @@ def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> lis
 
 
 def _rows(result: InferResult, name: str, count: int) -> list[list[Any]] | None:
-    """Returns the values of each language; None where the output was not sent."""
+    """Return the values of each language; None where the output was not sent."""
     tensor = result.as_numpy(name)
     if tensor is None:
         return None

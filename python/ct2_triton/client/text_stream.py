@@ -69,7 +69,7 @@ class TextCall:
     key: str
 
     def request(self, text: str) -> service_pb2.ModelInferRequest:
-        """Builds the ModelInferRequest for a text."""
+        """Build the ModelInferRequest for a text."""
         from tritonclient.grpc import service_pb2
 
         from ct2_triton.client.requests import set_parameter
@@ -95,7 +95,7 @@ async def stream_parts(
     deadline: Deadline,
     leaving: set[asyncio.Task[None]],
 ) -> AsyncGenerator[TextPart, None]:
-    """Sends a text and yields the parts of its translations as they come.
+    """Send a text and yield the parts of its translations as they come.
 
     Leaving the iteration ends the stream on the server by a newer request of no text, not by a
     cancellation, which can stop Triton 2.51 where it meets the end of a stream.
@@ -133,7 +133,7 @@ async def _read(
     deadline: Deadline,
     arrived: asyncio.Queue[Any],
 ) -> None:
-    """Hands on all responses, then None, or the error. To stop reading would be a cancellation."""
+    """Hand on all responses, then None, or the error. To stop reading would be a cancellation."""
     try:
         async for response in connection.stream(request, deadline):
             arrived.put_nowait(response)
@@ -156,7 +156,7 @@ async def _end(
     deadline: Deadline,
     reader: asyncio.Task[None],
 ) -> None:
-    """Takes the place of a stream that nobody reads any more; waits for its end."""
+    """Take the place of a stream that nobody reads any more; wait for its end."""
     await _read(connection, call.request(""), type(deadline)(None), asyncio.Queue())
     await reader
 

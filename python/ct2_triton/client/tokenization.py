@@ -39,14 +39,14 @@ class EncodedText:
 
 
 class Tokenizer:
-    """Makes rows of ids and reads them. Immutable: safe to share between tasks and threads.
+    """Make rows of ids and read them. Immutable: safe to share between tasks and threads.
 
     Rows are put together from the language's ids and the text's (`TokenRules`), never by setting
     the language on a shared tokenizer.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, native: bool = True) -> None:
-        """Reads a tokenizer folder. Nothing is downloaded.
+        """Read a tokenizer folder. Nothing is downloaded.
 
         Args:
             folder: A prepared model's `tokenizer` folder, wherever it was copied to, or the
@@ -73,7 +73,7 @@ class Tokenizer:
         self._blank = {self._pieces.space_id} - {None}
 
     def encode(self, text: str) -> EncodedText:
-        """Splits a sentence.
+        """Split a sentence.
 
         Args:
             text: Any text; special tokens spelled out in it are text as well.
@@ -94,7 +94,7 @@ class Tokenizer:
         return EncodedText(ids, ids.count(unknown), self._blank.issuperset(ids))
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Joins the pieces of an answer.
+        """Join the pieces of an answer.
 
         Args:
             ids: Output ids without the target prefix; what carries no text is skipped.
@@ -106,7 +106,7 @@ class Tokenizer:
         return self._pieces.decode([i for i in ids if 0 <= i < size])
 
     def source(self, name: str | None) -> Language | None:
-        """Finds the language of a text, by code or alias.
+        """Find the language of a text, by code or alias.
 
         Raises:
             UnknownLanguageError: It is not one of the model's; the message names the nearest.
@@ -114,7 +114,7 @@ class Tokenizer:
         return self.rules.source_language(name)
 
     def targets(self, names: str | Sequence[str] | None) -> tuple[Language | None, ...]:
-        """Finds the languages to translate into.
+        """Find the languages to translate into.
 
         Args:
             names: One or several codes or aliases; None for a model without target languages.
@@ -133,11 +133,11 @@ class NamedLanguages:
     """Languages as they are named, for a model that takes text: its server knows the aliases."""
 
     def source(self, name: str | None) -> Language | None:
-        """Gives a language of that name; None for None."""
+        """Give a language of that name; None for None."""
         return None if name is None else Language(name)
 
     def targets(self, names: str | Sequence[str] | None) -> tuple[Language | None, ...]:
-        """Gives languages of those names, `(None,)` for None; raises as `Tokenizer.targets`."""
+        """Give languages of those names, `(None,)` for None; raise as `Tokenizer.targets`."""
         return _find_all(self.source, names)
 
 
@@ -155,7 +155,7 @@ def _find_all(
 
 
 def has_tokenizer(model: str, repository: str | os.PathLike[str] | None = None) -> bool:
-    """Says whether the repository has one for a model that needs one: not if it takes text."""
+    """Say whether the repository has one for a model that needs one: not if it takes text."""
     folder = _folder(model, repository)
     config = folder.parent / CONFIG_NAME
     takes_text = config.is_file() and '"text_input"' in config.read_text(encoding="utf-8")
@@ -168,7 +168,7 @@ def find_tokenizer(
     repository: str | os.PathLike[str] | None = None,
     tokenizer: str | os.PathLike[str] | None = None,
 ) -> Tokenizer:
-    """Finds and reads the tokenizer of a model.
+    """Find and read the tokenizer of a model.
 
     Args:
         model: Name of the model on the server.

@@ -30,7 +30,7 @@ class ServerUrl:
 
 
 def parse_url(url: str) -> ServerUrl:
-    """Reads a URL.
+    """Read a URL.
 
     Args:
         url: `grpc://host:port`, `grpcs://host:port`, `host:port`, or each without a port; or a

@@ -27,7 +27,7 @@ class VersionSplit:
     """Which version a session goes to, and which to if the server does not have that one."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        """Keeps weights that are checked.
+        """Keep weights that are checked.
 
         Args:
             weights: Weight of each version; "" is the server's choice.
@@ -36,7 +36,7 @@ class VersionSplit:
 
     @classmethod
     def of(cls, weights: Mapping[str, float]) -> VersionSplit:
-        """Checks weights that a caller gave.
+        """Check weights that a caller gave.
 
         Args:
             weights: Weight of each version, such as `{"1": 0.9, "2": 0.1}`; only their ratios
@@ -55,7 +55,7 @@ class VersionSplit:
         return cls(weights)
 
     def order(self, session: str) -> tuple[str, ...]:
-        """Gives the versions for a session: its own first.
+        """Give the versions for a session: its own first.
 
         Args:
             session: What tells it from other sessions.
@@ -70,7 +70,7 @@ class VersionSplit:
 
 
 async def first_served(versions: Sequence[str], ask: Callable[[str], Awaitable[Result]]) -> Result:
-    """Asks one version after the other until the server has one of them.
+    """Ask one version after the other until the server has one of them.
 
     A request for a version that the server does not have is refused before it runs, so it may be
     sent to another.

@@ -56,7 +56,7 @@ _HELP = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
+    """Declare the command's arguments."""
     add = parser.add_argument
     add("--model", required=True, help="name of the model on the server")
     add("--from", dest="source", metavar="LANGUAGE", help="language that is spoken")
@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs until the input ends (--stdio), or until an interrupt or SIGTERM.
+    """Run until the input ends (--stdio), or until an interrupt or SIGTERM.
 
     Returns:
         0, or 1 when an update of standard input could not be used.
@@ -117,7 +117,7 @@ def _translator(args: argparse.Namespace, client: TranslationClient) -> LiveTran
 
 
 async def _stdio(args: argparse.Namespace) -> int:
-    """Updates from stdin, captions to stdout; a line that cannot be used is answered there too."""
+    """Turn updates on stdin into captions on stdout; answer there, too, what cannot be used."""
     hub, refused, start = Hub(), 0, time.monotonic()
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_client(args))
@@ -149,7 +149,7 @@ async def _stdio(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace) -> int:
-    """Serves until a signal; then what is open is ended and translated."""
+    """Serve until a signal; then what is open is ended and translated."""
     try:
         from aiohttp import web
 
@@ -189,7 +189,7 @@ async def _listen(site: object, runner: object) -> int:
 
 
 async def _signal() -> None:
-    """Waits for an interrupt or SIGTERM."""
+    """Wait for an interrupt or SIGTERM."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -198,7 +198,7 @@ async def _signal() -> None:
 
 
 def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, str]:
-    """Each name by which a viewer may ask for a language, as given, and its code."""
+    """Give the code of each name, as given, by which a viewer may ask for a language."""
     found = client.languages.targets(targets)
     codes = [ONLY_LANGUAGE if language is None else language.code for language in found]
     return dict(zip(targets or codes, codes, strict=True))

@@ -29,10 +29,10 @@ _MOST_LOST = 3
 
 
 class Finals:
-    """Sends finals of one live translation, each until it is answered."""
+    """Send finals of one live translation, each until it is answered."""
 
     def __init__(self, outage_s: float) -> None:
-        """Starts.
+        """Start.
 
         Args:
             outage_s: Seconds for which a final is sent again.
@@ -41,7 +41,7 @@ class Finals:
         self._suspects = asyncio.Lock()
 
     async def settle(self, send: Callable[[], Awaitable[Translation]]) -> Translation:
-        """Sends a final until it is answered.
+        """Send a final until it is answered.
 
         One under which a connection broke may be the reason; from then on it is sent only while no
         other such final is under way. After the third time it is given up.

@@ -45,7 +45,7 @@ class Hub:
     """The captions of one event."""
 
     def __init__(self, max_entries: int = 20_000) -> None:
-        """Starts an event.
+        """Start an event.
 
         Args:
             max_entries: Captions that are kept, one for each segment and language; beyond them the
@@ -59,7 +59,7 @@ class Hub:
         self._ended = False
 
     def put(self, caption: Caption, time_s: float) -> None:
-        """Adds a caption in place of the one before it.
+        """Add a caption in place of the one before it.
 
         Args:
             caption: The caption.
@@ -75,12 +75,12 @@ class Hub:
         self._wake()
 
     def end(self) -> None:
-        """Says that the event is over."""
+        """Say that the event is over."""
         self._ended = True
         self._wake()
 
     def since(self, number: int, languages: Collection[str]) -> list[Entry]:
-        """Gives what has changed since a position, oldest change first.
+        """Give what has changed since a position, oldest change first.
 
         Args:
             number: The position; 0 for all.
@@ -95,14 +95,14 @@ class Hub:
         return found[::-1]
 
     def finals(self, language: str) -> list[Entry]:
-        """Gives the finals of a language, by the time at which their segments began."""
+        """Give the finals of a language, by the time at which their segments began."""
         all_of_it = self.since(0, [language])
         return sorted((e for e in all_of_it if e.caption.final), key=lambda entry: entry.start_s)
 
     async def follow(
         self, position: str | None, languages: Collection[str], idle_s: float
     ) -> AsyncGenerator[str, None]:
-        """Yields messages to a viewer: JSON objects with an `id` to go on from.
+        """Yield messages to a viewer: JSON objects with an `id` to go on from.
 
         Args:
             position: The `id` of the last message that the viewer has; of another event, or None:
@@ -128,25 +128,25 @@ class Hub:
                 yield ""
 
     def position(self, text: str | None) -> int:
-        """Reads a message's id; 0 where it is none of this event."""
+        """Read a message's id; 0 where it is none of this event."""
         name, _, number = (text or "").rpartition("-")
         ours = name == self.name and number.isascii() and number.isdigit() and len(number) < 20
         return int(number) if ours else 0
 
     def message(self, entry: Entry) -> str:
-        """Writes the message of an entry."""
+        """Write the message of an entry."""
         members = {k: v for k, v in asdict(entry.caption).items() if v is not None}
         members |= {"type": "caption", "id": f"{self.name}-{entry.number}", "event": self.name}
         members |= {"start_s": round(entry.start_s, 3), "end_s": round(entry.end_s, 3)}
         return json.dumps(members, ensure_ascii=False)
 
     def _start_of(self, caption: Caption, time_s: float) -> float:
-        """When the segment began: its source comes first."""
+        """Tell when the segment began: its source comes first."""
         source = self._entries.get((caption.segment, SOURCE))
         return source.start_s if source else time_s
 
     def _forget(self) -> None:
-        """Forgets the oldest final, which all viewers but the slowest have; else the oldest."""
+        """Forget the oldest final, which all viewers but the slowest have; else the oldest."""
         oldest = next(
             (key for key, entry in self._entries.items() if entry.caption.final),
             next(iter(self._entries)),
@@ -159,7 +159,7 @@ class Hub:
         self._changed = None
 
     async def _changes_within(self, seconds: float) -> bool:
-        """Waits for the next change; all who wait share one future."""
+        """Wait for the next change; all who wait share one future."""
         if self._changed is None:
             self._changed = asyncio.get_running_loop().create_future()
         done, _ = await asyncio.wait([self._changed], timeout=seconds)

@@ -22,7 +22,7 @@ Words = list[str]
 
 
 def erased_words(shown: Sequence[Words]) -> int:
-    """Counts the words that were taken back.
+    """Count the words that were taken back.
 
     Args:
         shown: What was shown, one after the other, as words.
@@ -36,7 +36,7 @@ def erased_words(shown: Sequence[Words]) -> int:
 
 
 def normalized_erasure(shown: Sequence[Words]) -> float:
-    """Divides the words that were taken back by the words of the last text (NE).
+    """Divide the words that were taken back by the words of the last text (NE).
 
     Args:
         shown: What was shown, one after the other, as words.
@@ -45,7 +45,7 @@ def normalized_erasure(shown: Sequence[Words]) -> float:
 
 
 def settled_delays(shown: Sequence[Words], delays: Sequence[float]) -> list[float]:
-    """Gives, for each word of the last text, the delay of the first text since which it stands.
+    """Give, for each word of the last text, the delay of the first text since which it stands.
 
     Args:
         shown: What was shown, one after the other, as words.
@@ -62,7 +62,7 @@ def settled_delays(shown: Sequence[Words], delays: Sequence[float]) -> list[floa
 
 
 def first_delays(shown: Sequence[Words], delays: Sequence[float]) -> list[float]:
-    """Gives, for each position of the last text, the delay of the first text that reached it.
+    """Give, for each position of the last text, the delay of the first text that reached it.
 
     Args:
         shown: What was shown, one after the other, as words.
@@ -75,7 +75,7 @@ def first_delays(shown: Sequence[Words], delays: Sequence[float]) -> list[float]
 
 
 def average_lagging(delays: Sequence[float], source: float, reference_words: int) -> float:
-    """Computes AL: how far an ideal interpreter, who speaks evenly, is ahead on average.
+    """Compute AL: how far an ideal interpreter, who speaks evenly, is ahead on average.
 
     Args:
         delays: Delay of each word of the translation, in the unit of `source`.
@@ -96,7 +96,7 @@ def average_lagging(delays: Sequence[float], source: float, reference_words: int
 
 
 def length_adaptive_lagging(delays: Sequence[float], source: float, reference_words: int) -> float:
-    """Computes LAAL: AL that does not reward a translation longer than the reference.
+    """Compute LAAL: AL that does not reward a translation longer than the reference.
 
     Args:
         delays: As for `average_lagging`.

@@ -57,7 +57,7 @@ class LiveOptions:
     policy: Callable[[Decode], Policy] | None = None
 
     def __post_init__(self) -> None:
-        """Checks the values.
+        """Check the values.
 
         Raises:
             InvalidCallError: One is not allowed.
@@ -81,5 +81,5 @@ class LiveOptions:
                 )
 
     def make_policy(self, decode: Decode) -> Policy:
-        """Makes the policy of one segment and language."""
+        """Make the policy of one segment and language."""
         return (self.policy or MODES[self.mode])(decode)

@@ -11,34 +11,34 @@ if TYPE_CHECKING:
 
 
 class Outbox:
-    """Holds at most one caption of each segment and language: the newest.
+    """Hold at most one caption of each segment and language: the newest.
 
     A slow reader so skips captions that newer ones replaced, and never a final, which nothing
     replaces. Captions come in the order in which their segment and language had to wait.
     """
 
     def __init__(self) -> None:
-        """Starts empty."""
+        """Start empty."""
         self._captions: dict[tuple[str, str | None], Caption] = {}
         self._changed = asyncio.Event()
         self._ended = False
 
     def __len__(self) -> int:
-        """Counts the captions that wait."""
+        """Count the captions that wait."""
         return len(self._captions)
 
     def put(self, caption: Caption) -> None:
-        """Adds a caption, in place of an older one of its segment and language."""
+        """Add a caption, in place of an older one of its segment and language."""
         self._captions[caption.segment, caption.target] = caption
         self._changed.set()
 
     def end(self) -> None:
-        """Says that no more captions come."""
+        """Say that no more captions come."""
         self._ended = True
         self._changed.set()
 
     async def get(self) -> Caption | None:
-        """Waits for a caption and takes it; None at the end."""
+        """Wait for a caption and take it; give None at the end."""
         while not self._captions:
             if self._ended:
                 return None

@@ -64,15 +64,15 @@ class Policy(Protocol):
     guesses: bool
 
     def draft(self) -> Draft:
-        """Says what the next guess starts from."""
+        """Say what the next guess starts from."""
         ...
 
     def take(self, guess: Guess) -> Shown:
-        """Takes the next guess and says what to show."""
+        """Take the next guess and say what to show."""
         ...
 
     def completion(self) -> Draft | None:
-        """Says what the final's caption starts from where the final does not begin with it.
+        """Say what the final's caption starts from where the final does not begin with it.
 
         None: the final takes the place of all that was shown.
         """
@@ -85,24 +85,24 @@ class FinalOnly:
     guesses = False
 
     def draft(self) -> Draft:
-        """Starts from nothing."""
+        """Start from nothing."""
         return Draft()
 
     def take(self, guess: Guess) -> Shown:
-        """Shows nothing."""
+        """Show nothing."""
         return Shown()
 
     def completion(self) -> None:
-        """Lets the final take the place of all that was shown."""
+        """Let the final take the place of all that was shown."""
 
 
 class Retranslation:
-    """Shows every guess, and settles nothing: what other policies are measured against."""
+    """Show every guess, and settle nothing: what other policies are measured against."""
 
     guesses = True
 
     def __init__(self, *, mask: int = 0, bias: float = 0.0) -> None:
-        """Starts a segment.
+        """Start a segment.
 
         Args:
             mask: Words at the end of a guess that are not shown (mask-k).
@@ -113,21 +113,21 @@ class Retranslation:
         self._last = Guess("")
 
     def draft(self) -> Draft:
-        """Starts from nothing, or leans towards the last guess."""
+        """Start from nothing, or lean towards the last guess."""
         return _lean(self._last, self._bias)
 
     def take(self, guess: Guess) -> Shown:
-        """Shows the guess, less what is masked."""
+        """Show the guess, less what is masked."""
         self._last = guess
         words = split_words(guess.text)
         return Shown("", join_words(words[: max(0, len(words) - self._mask)]))
 
     def completion(self) -> None:
-        """Lets the final take the place of all that was shown."""
+        """Let the final take the place of all that was shown."""
 
 
 class Agreement:
-    """Commits the words that the last guesses agree on; each guess is free.
+    """Commit the words that the last guesses agree on; each guess is free.
 
     (Local agreement; the words of a segment's end often change place, so most of it settles late.)
     """
@@ -142,7 +142,7 @@ class Agreement:
         tail_mask: int | None = None,
         bias: float = 0.0,
     ) -> None:
-        """Starts a segment.
+        """Start a segment.
 
         Args:
             guesses_that_agree: How many guesses in a row must agree on a word.
@@ -159,11 +159,11 @@ class Agreement:
         self._committed: list[str] = []
 
     def draft(self) -> Draft:
-        """Starts from nothing, or leans towards the last guess."""
+        """Start from nothing, or lean towards the last guess."""
         return _lean(self._last, self._bias)
 
     def take(self, guess: Guess) -> Shown:
-        """Commits what the guesses agree on, and shows what may be shown of the rest."""
+        """Commit what the guesses agree on, and show what may be shown of the rest."""
         words = split_words(guess.text)
         self._last = guess
         self._guesses = [*self._guesses, words][-self._agree :]
@@ -172,7 +172,7 @@ class Agreement:
         return Shown(committed, self._tail(words, committed))
 
     def completion(self) -> None:
-        """Lets the final take the place of all that was shown."""
+        """Let the final take the place of all that was shown."""
 
     def _commit(self, words: list[str]) -> None:
         if len(self._guesses) < self._agree:
@@ -208,7 +208,7 @@ class Append:
         hold: int = 4,
         forces: bool = False,
     ) -> None:
-        """Starts a segment.
+        """Start a segment.
 
         Args:
             decode: Makes text of token ids.
@@ -224,11 +224,11 @@ class Append:
         self._committed = ""
 
     def draft(self) -> Draft:
-        """Starts from nothing, or from what is committed."""
+        """Start from nothing, or from what is committed."""
         return Draft(self._ids if self._forces else ())
 
     def take(self, guess: Guess) -> Shown:
-        """Commits what guesses agree on; nothing else is shown."""
+        """Commit what guesses agree on; nothing else is shown."""
         shown = self._agreement.take(guess)
         if shown.committed != self._committed:
             ids = ids_of_start(guess.ids, shown.committed, self._decode)
@@ -238,19 +238,19 @@ class Append:
         return Shown(self._committed)
 
     def completion(self) -> Draft:
-        """Starts from what is committed."""
+        """Start from what is committed."""
         return Draft(self._ids)
 
 
 def _lean(last: Guess, bias: float) -> Draft:
-    """Leans towards a guess; the search takes a bias of 0 for a start that is forced."""
+    """Lean towards a guess; the search takes a bias of 0 for a start that is forced."""
     if bias <= 0 or not last.ids:
         return Draft()
     return Draft(last.ids, {"prefix_bias_beta": bias})
 
 
 def ids_of_start(ids: Sequence[int], start: str, decode: Decode) -> tuple[int, ...] | None:
-    """Finds the ids that make the start of a text.
+    """Find the ids that make the start of a text.
 
     Args:
         ids: Ids of the text.

@@ -75,7 +75,7 @@ class CaptionServer:
     def __init__(
         self, hub: Hub, speakers: Speakers, languages: Mapping[str, str], access: Access
     ) -> None:
-        """Prepares the server.
+        """Prepare the server.
 
         Args:
             hub: The captions.
@@ -92,7 +92,7 @@ class CaptionServer:
         self._sockets: WeakSet[web.WebSocketResponse] = WeakSet()
 
     def application(self) -> web.Application:
-        """Makes the application."""
+        """Make the application."""
         app = web.Application()
         app.on_shutdown.append(self._close_speakers)
         get = app.router.add_get
@@ -162,14 +162,14 @@ class CaptionServer:
     async def _send_all(
         self, last: str | None, languages: list[str], send: Callable[[str], Awaitable[None]]
     ) -> None:
-        """Sends messages one after the other: a viewer that reads slowly holds up nobody else."""
+        """Send messages one after the other: a viewer that reads slowly holds up nobody else."""
         async with aclosing(self._hub.follow(last, languages, _HEARTBEAT_S)) as messages:
             async for message in messages:
                 await send(message)
 
     @contextmanager
     def _viewer(self) -> Iterator[None]:
-        """Counts a viewer while it is connected."""
+        """Count a viewer while it is connected."""
         if self._viewers >= self._access.max_viewers:
             raise web.HTTPServiceUnavailable(
                 text=f"{self._access.max_viewers} viewers are connected, which is the most"
@@ -190,7 +190,7 @@ class CaptionServer:
         return web.Response(text=text, content_type=content_type)
 
     def _wanted(self, request: web.Request) -> list[str]:
-        """Reads the languages that a viewer asks for."""
+        """Read the languages that a viewer asks for."""
         self._admit(request, self._access.viewer_key)
         names = [name for name in request.query.get("to", "").split(",") if name]
         unknown = [name for name in names if name not in self._languages]
@@ -202,7 +202,7 @@ class CaptionServer:
         return [self._languages[name] for name in names]
 
     def _admit(self, request: web.Request, key: str | None) -> None:
-        """Lets a request in that has the key: `Authorization: Bearer KEY` or `key=KEY`."""
+        """Let a request in that has the key: `Authorization: Bearer KEY` or `key=KEY`."""
         if key is None:
             return
         header = request.headers.get(_KEY_HEADER, "").removeprefix("Bearer ")
@@ -212,7 +212,7 @@ class CaptionServer:
 
 
 def _page(name: str) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """Makes a handler that gives a file of the pages."""
+    """Make a handler that gives a file of the pages."""
     content_type = _TYPES[name.rpartition(".")[2]]
     text = (files(__package__) / "pages" / name).read_text(encoding="utf-8")
 
@@ -227,7 +227,7 @@ async def _health(_: web.Request) -> web.Response:
 
 
 async def _say(speaker: Speaker, data: str | bytes) -> str:
-    """Gives an update to a speaker, and says what became of it."""
+    """Give an update to a speaker, and say what became of it."""
     if len(data) > _MAX_UPDATE:
         return _refused(f"the update has a length of {len(data)}; {_MAX_UPDATE} is allowed")
     try:
@@ -243,7 +243,7 @@ def _refused(error: str) -> str:
 
 
 def _if_any(send: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable[None]]:
-    """Leaves out empty messages: a WebSocket has pings of its own."""
+    """Leave out empty messages: a WebSocket has pings of its own."""
 
     async def send_some(message: str) -> None:
         if message:

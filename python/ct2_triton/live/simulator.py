@@ -34,7 +34,7 @@ class RecognizerSimulator:
         says_stable: bool = False,
         lower_case: bool = False,
     ) -> None:
-        """Starts a speaker at a random time within the first two seconds.
+        """Start a speaker at a random time within the first two seconds.
 
         Args:
             speaker: Start of the segments' names.
@@ -55,7 +55,7 @@ class RecognizerSimulator:
         self._time = self._rng.uniform(0, 2)
 
     def updates(self, sentences: Sequence[str], seconds: float) -> Iterator[SegmentUpdate]:
-        """Speaks sentences, none of which begins after so many seconds.
+        """Speak sentences, none of which begins after so many seconds.
 
         Args:
             sentences: What to say.

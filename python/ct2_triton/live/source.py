@@ -19,7 +19,7 @@ class StableSource:
     """
 
     def __init__(self, *, agreement: bool = True) -> None:
-        """Starts a segment.
+        """Start a segment.
 
         Args:
             agreement: Whether two updates must agree; if not, the newest text counts as it is.
@@ -28,7 +28,7 @@ class StableSource:
         self._previous: list[str] | None = None
 
     def take(self, update: SegmentUpdate) -> str:
-        """Takes the next update.
+        """Take the next update.
 
         Args:
             update: It is not final; of a final one all text counts.
@@ -46,7 +46,7 @@ class StableSource:
 
 
 def _whole_words(text: str, length: int) -> str:
-    """Cuts a text at a length, and a word that the cut would split with it."""
+    """Cut a text at a length, and a word that the cut would split with it."""
     words, kept = split_words(text), 0
     end = len(text) - len("".join(words))
     for word in words:

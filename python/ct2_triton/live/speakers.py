@@ -29,7 +29,7 @@ class Speaker:
     """One speaker, who may leave and come back under the same name."""
 
     def __init__(self, name: str, hub: Hub, live: LiveTranslator, started: float) -> None:
-        """Starts to pass captions on.
+        """Start to pass captions on.
 
         Args:
             name: Stands before the names of the segments, so that speakers do not meet.
@@ -45,7 +45,7 @@ class Speaker:
         self._task = asyncio.create_task(self._pass_on())
 
     async def say(self, update: SegmentUpdate) -> None:
-        """Takes an update; the source is shown at once.
+        """Take an update; the source is shown at once.
 
         Args:
             update: Without a time, it gets that of now.
@@ -60,17 +60,17 @@ class Speaker:
         self._hub.put(self._source(update), update.time or 0.0)
 
     async def end(self) -> None:
-        """Ends what is open, and waits until all is translated."""
+        """End what is open, and wait until all is translated."""
         await self._live.finish()
         await self._task
 
     async def close(self) -> None:
-        """Ends at once."""
+        """End at once."""
         await self._live.close()
         await cancel_all([self._task])
 
     def _source(self, update: SegmentUpdate) -> Caption:
-        """What was said, as a caption."""
+        """Make a caption of what was said."""
         name, stable = update.segment, len(update.text) if update.final else update.stable_chars
         revision = self._revisions.pop(name, 0) + 1
         if not update.final:
@@ -101,7 +101,7 @@ class Speakers:
     """All speakers of an event."""
 
     def __init__(self, hub: Hub, make: Callable[[], LiveTranslator], most: int) -> None:
-        """Starts the event's clock.
+        """Start the event's clock.
 
         Args:
             hub: Where captions go.
@@ -115,7 +115,7 @@ class Speakers:
         self._speakers: dict[str, Speaker] = {}
 
     def get(self, name: str) -> Speaker:
-        """Gives the speaker of a name; the first time, adds one.
+        """Give the speaker of a name; the first time, add one.
 
         Raises:
             LiveInputError: The name cannot be, or there are too many.
@@ -134,11 +134,11 @@ class Speakers:
         return self._speakers[name]
 
     async def end(self) -> None:
-        """Ends the event when all is translated."""
+        """End the event when all is translated."""
         await asyncio.gather(*(speaker.end() for speaker in self._speakers.values()))
         self._hub.end()
 
     async def close(self) -> None:
-        """Ends at once."""
+        """End at once."""
         await asyncio.gather(*(speaker.close() for speaker in self._speakers.values()))
         self._hub.end()

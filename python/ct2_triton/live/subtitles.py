@@ -19,7 +19,7 @@ _LINE_LETTERS = 42  # the width that broadcasters use
 
 
 def write_subtitles(finals: Iterable[Entry], kind: Format) -> str:
-    """Writes the finals of a language as subtitles; each is shown for a second at least.
+    """Write the finals of a language as subtitles; each is shown for a second at least.
 
     Args:
         finals: In the order of their times.

@@ -28,7 +28,7 @@ class SyncLiveTranslator:
     """
 
     def __init__(self, client: SyncTranslationClient, **settings: Any) -> None:  # noqa: ANN401
-        """Keeps the settings.
+        """Keep the settings.
 
         Args:
             client: Sends the requests; stays open.
@@ -43,7 +43,7 @@ class SyncLiveTranslator:
         *,
         on_refused: Callable[[SegmentUpdate, LiveInputError], None] | None = None,
     ) -> Iterator[Caption]:
-        """Translates updates as `LiveTranslator.run` does.
+        """Translate updates as `LiveTranslator.run` does.
 
         Args:
             updates: Read in a thread of their own, so an iterator that waits holds up nothing.

@@ -63,7 +63,7 @@ class Said:
 
 
 class Track:
-    """Makes the captions of one segment and language."""
+    """Make the captions of one segment and language."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Track:
         deliver: Callable[[Caption], None],
         counts: LiveCounts,
     ) -> None:
-        """Prepares the track; `run` works.
+        """Prepare the track; `run` works.
 
         Args:
             segment: The segment.
@@ -107,7 +107,7 @@ class Track:
         self._left: set[asyncio.Task[Translation | None]] = set()
 
     def offer(self, said: Said) -> None:
-        """Takes a newer text; it replaces one that waits."""
+        """Take a newer text; it replaces one that waits."""
         if not self._policy.guesses:
             return
         words = split_words(said.text)
@@ -116,12 +116,12 @@ class Track:
             self._woken.set()
 
     def finish(self, said: Said) -> None:
-        """Takes the final text, which supersedes what is under way."""
+        """Take the final text, which supersedes what is under way."""
         self._final, self._next = said, None
         self._woken.set()
 
     async def run(self) -> None:
-        """Makes captions up to the final one, which is delivered in any case."""
+        """Make captions up to the final one, which is delivered in any case."""
         while (said := await self._wait()) is not None:
             guess = asyncio.create_task(self._guess(said))
             while not guess.done() and not self._is_outdated():
@@ -135,7 +135,7 @@ class Track:
         self._deliver(await self._last_caption(self._final))
 
     def _is_outdated(self) -> bool:
-        """Whether what runs is worth nothing: there is the final, or its text was revised.
+        """Tell whether what runs is worth nothing: there is the final, or its text was revised.
 
         A second one in a row is waited for all the same, so that something is shown.
         """
@@ -145,7 +145,7 @@ class Track:
         return revised and time.monotonic() >= self._due
 
     async def _wait(self) -> Said | None:
-        """Waits for the next text and for its time; None for the final."""
+        """Wait for the next text and for its time; None for the final."""
         while self._final is None:
             left_s = self._due - time.monotonic()
             if self._next is not None and left_s <= 0:
@@ -160,7 +160,7 @@ class Track:
         return None
 
     async def _wait_for(self, guess: asyncio.Task[Translation | None]) -> None:
-        """Waits for the end of a guess, or for the next text."""
+        """Wait for the end of a guess, or for the next text."""
         self._woken.clear()
         woken = asyncio.create_task(self._woken.wait())
         try:

@@ -50,7 +50,7 @@ class _Segment:
 
 
 class LiveTranslator:
-    """Translates segments while a recognizer still changes them.
+    """Translate segments while a recognizer still changes them.
 
     In each segment and language one request is under way. Newer text replaces text that waits, and
     follows what runs. The final, or a revision of what was said, supersedes what runs, by key. So a
@@ -74,7 +74,7 @@ class LiveTranslator:
         key: str | None = None,
         **decoding: OptionValue,
     ) -> None:
-        """Prepares the translation; nothing is sent yet.
+        """Prepare the translation; nothing is sent yet.
 
         Args:
             client: Sends the requests; stays open.
@@ -115,7 +115,7 @@ class LiveTranslator:
         self._closed = False
 
     async def __aenter__(self) -> LiveTranslator:
-        """Returns the translator."""
+        """Return the translator."""
         return self
 
     async def __aexit__(
@@ -124,11 +124,11 @@ class LiveTranslator:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Closes the translator."""
+        """Close the translator."""
         await self.close()
 
     async def push(self, update: SegmentUpdate) -> None:
-        """Takes an update. Waits, with a final, while too many finals wait.
+        """Take an update. Wait, with a final, while too many finals wait.
 
         Args:
             update: The update; the first one of a segment opens it.
@@ -160,7 +160,7 @@ class LiveTranslator:
                 track.offer(Said(text, update.time))
 
     async def captions(self) -> AsyncGenerator[Caption, None]:
-        """Yields captions as they come, until `finish` or `close`.
+        """Yield captions as they come, until `finish` or `close`.
 
         A slow reader skips captions that newer ones have replaced, never a final.
         """
@@ -172,7 +172,7 @@ class LiveTranslator:
             raise self._failure
 
     async def finish(self) -> None:
-        """Ends all open segments with the text they have, and waits until all finals are taken."""
+        """End all open segments with the text they have, and wait until all finals are taken."""
         for segment in list(self._segments.values()):
             if segment.newest is not None and not segment.is_final:
                 await self.push(replace(segment.newest, final=True))
@@ -182,9 +182,9 @@ class LiveTranslator:
         self._outbox.end()
 
     async def close(self) -> None:
-        """Ends everything; what is not translated is given up. May be called again.
+        """End everything; what is not translated is given up. May be called again.
 
-        Waits some seconds for requests under way: cancelling them could harm the server.
+        Wait some seconds for requests under way: cancelling them could harm the server.
         """
         if self._closed:
             return
@@ -203,7 +203,7 @@ class LiveTranslator:
         *,
         on_refused: Callable[[SegmentUpdate, LiveInputError], None] | None = None,
     ) -> AsyncGenerator[Caption, None]:
-        """Translates updates up to their end, which is the end of all open segments too.
+        """Translate updates up to their end, which is the end of all open segments too.
 
         Args:
             updates: The updates.
@@ -284,13 +284,13 @@ class LiveTranslator:
         return segment
 
     def _note_failure(self, task: asyncio.Task[None]) -> None:
-        """Ends the captions with what no caption can say: a mistake in a policy, or ours."""
+        """End the captions with what no caption can say: a mistake in a policy, or ours."""
         if not task.cancelled() and (failure := task.exception()):
             self._failure = failure
             self._outbox.end()
 
     def _taken(self, name: str) -> None:
-        """Forgets a segment when the final of its last language is taken."""
+        """Forget a segment when the final of its last language is taken."""
         segment = self._segments[name]
         segment.open_languages -= 1
         if segment.open_languages == 0:
@@ -314,7 +314,7 @@ class LiveTranslator:
         return self._client.tokenizer.decode(ids)
 
     def _check_ids(self) -> None:
-        """Ends what needs token ids, and has a model that gives none.
+        """End what needs token ids, and has a model that gives none.
 
         Raises:
             InvalidCallError: The mode appends, and the model takes text.
@@ -362,7 +362,7 @@ class LiveTranslator:
 def _expected(
     latest: tuple[int, ...], forced: Sequence[int], options: Mapping[str, object]
 ) -> tuple[int, ...]:
-    """Gives what the last answer had behind the forced ids, for a search that takes a draft."""
+    """Give what the last answer had behind the forced ids, for a search that takes a draft."""
     if options.get("beam_size") != 1 or not _NOT_GREEDY.isdisjoint(options):
         return ()
     return latest[len(forced) :] if latest[: len(forced)] == tuple(forced) else ()

@@ -38,7 +38,7 @@ class SegmentUpdate:
     time: float | None = None
 
     def __post_init__(self) -> None:
-        """Checks the values.
+        """Check the values.
 
         Raises:
             LiveInputError: One of them cannot be.
@@ -60,7 +60,7 @@ class SegmentUpdate:
 
     @classmethod
     def from_json(cls, line: str | bytes) -> SegmentUpdate:
-        """Reads an update from a JSON object.
+        """Read an update from a JSON object.
 
         Args:
             line: The object, as text or as UTF-8.
@@ -128,7 +128,7 @@ class Caption:
         return self.committed + self.tail
 
     def to_json(self) -> str:
-        """Gives the caption as one line of JSON; members that are None are left out."""
+        """Give the caption as one line of JSON; members that are None are left out."""
         members = {name: value for name, value in asdict(self).items() if value is not None}
         return json.dumps(members, ensure_ascii=False)
 

@@ -18,7 +18,7 @@ _WORD = re.compile(rf"(?:[{_UNSPACED}]|[^\s{_UNSPACED}]+)\s*")
 
 
 def split_words(text: str) -> list[str]:
-    """Splits a text into words; joined, they give the text again, less white space in front.
+    """Split a text into words; joined, they give the text again, less white space in front.
 
     Args:
         text: Any text.
@@ -30,12 +30,12 @@ def split_words(text: str) -> list[str]:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Joins words that `split_words` made, without white space at the end."""
+    """Join words that `split_words` made, without white space at the end."""
     return "".join(words).rstrip()
 
 
 def common_words(first: Sequence[str], second: Sequence[str]) -> int:
-    """Counts the words that two texts have in common at their start.
+    """Count the words that two texts have in common at their start.
 
     Args:
         first: Words of one text; white space behind a word does not count.

@@ -52,7 +52,7 @@ class CatalogEntry:
         return any(self.records.values())
 
     def facts(self) -> dict[str, Any]:
-        """What is known of it, without the checksum of each file.
+        """Give what is known of it, without the checksum of each file.
 
         Returns:
             Name, folder and versions, what was promoted when and, of a prepared model, the record
@@ -77,7 +77,7 @@ class CatalogEntry:
 
 
 def read_catalog(repository: Path, states: Sequence[ModelState] = ()) -> list[CatalogEntry]:
-    """Reads all models of a repository.
+    """Read all models of a repository.
 
     Args:
         repository: The folder.
@@ -96,7 +96,7 @@ def read_catalog(repository: Path, states: Sequence[ModelState] = ()) -> list[Ca
 
 
 def find(catalog: Sequence[CatalogEntry], names: Sequence[str]) -> list[CatalogEntry]:
-    """Finds models by name.
+    """Find models by name.
 
     Args:
         catalog: Where to look.
@@ -139,7 +139,7 @@ def _served(folder: Path, versions: Sequence[int]) -> tuple[int, ...] | None:
 
 
 def _counted(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record with the number of its files instead of their checksums."""
+    """Give a record with the number of its files instead of their checksums."""
     kept = {key: value for key, value in record.items() if key not in _SAID_ALREADY}
     if "files" in kept:
         kept["files"] = len(kept["files"])

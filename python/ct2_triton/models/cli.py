@@ -39,7 +39,7 @@ _COMMIT_SHOWN = 12
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
+    """Declare the command's arguments."""
     parser.add_argument("action", choices=("list", "show", "verify", *_CHANGES), help="what to do")
     parser.add_argument(
         "models",
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints what is asked for.
+    """Print what is asked for.
 
     Args:
         args: What `add_arguments` declares.
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _change(args: argparse.Namespace) -> int:
-    """Promotes or rolls back, and says what is served since."""
+    """Promote or roll back, and say what is served since."""
     from ct2_triton.models.rollout import promote, rollback
 
     name, versions = _named(args.action, args.models)
@@ -120,7 +120,7 @@ def _change(args: argparse.Namespace) -> int:
 
 
 def _named(action: str, words: list[str]) -> tuple[str, list[int]]:
-    """The model and the versions on the command line."""
+    """Find the model and the versions on the command line."""
     name, *versions = words or [""]
     numbers = [int(word) for word in versions if word.isascii() and word.isdigit()]
     is_right = bool(numbers) if action == "promote" else not versions
@@ -163,7 +163,7 @@ def _verify(entry: CatalogEntry, *, as_json: bool) -> bool:
 
 
 def _lines(facts: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """Facts as readable text; what is empty is left out."""
+    """Write facts as readable text; what is empty is left out."""
     for key, value in facts.items():
         if value in (None, "", [], {}):
             continue

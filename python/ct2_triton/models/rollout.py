@@ -27,7 +27,7 @@ Versions = tuple[int, ...]
 
 
 def promote(model: Path, versions: Sequence[int], take: Callable[[], None]) -> Versions:
-    """Has exactly these versions served from now on.
+    """Have exactly these versions served from now on.
 
     Args:
         model: The model's folder.
@@ -53,7 +53,7 @@ def promote(model: Path, versions: Sequence[int], take: Callable[[], None]) -> V
 
 
 def rollback(model: Path, take: Callable[[], None]) -> tuple[Versions, Versions]:
-    """Goes back to what was served before the newest promotion that was not rolled back.
+    """Go back to what was served before the newest promotion that was not rolled back.
 
     Args:
         model: The model's folder.
@@ -76,7 +76,7 @@ def rollback(model: Path, take: Callable[[], None]) -> tuple[Versions, Versions]
 
 
 def _previous(model: Path, served: Versions) -> Versions:
-    """Walks the record: a promotion adds what was served before it, a rollback takes it away."""
+    """Walk the record: a promotion adds what was served before it, a rollback takes it away."""
     stack: list[tuple[Versions, Versions]] = []
     for entry in _carried_out(read_history(model), served):
         if entry["action"] == "promote":
@@ -95,7 +95,7 @@ def _previous(model: Path, served: Versions) -> Versions:
 
 
 def _carried_out(history: list[dict[str, Any]], served: Versions) -> list[dict[str, Any]]:
-    """Leaves out a last entry behind which the process ended before the config was changed."""
+    """Leave out a last entry behind which the process ended before the config was changed."""
     if history and tuple(history[-1]["after"]) != served == tuple(history[-1]["before"]):
         return history[:-1]
     return history
@@ -112,7 +112,7 @@ def _check(model: Path, versions: Versions) -> None:
 def _change(
     model: Path, action: str, before: Versions, after: Versions, take: Callable[[], None]
 ) -> None:
-    """Writes the record, then the config: an entry is believed where the config agrees with it."""
+    """Write the record, then the config: an entry is believed where the config agrees with it."""
     history = _carried_out(read_history(model), before)
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     entry = {"at": now, "action": action, "before": before, "after": after}

@@ -18,7 +18,7 @@ SUFFIXES = (PACKAGE_SUFFIX, ".zip")
 
 
 def unpack(archive: Path, output: Path) -> None:
-    """Unpacks the files that a preparation reads, and no others.
+    """Unpack the files that a preparation reads, and no others.
 
     Args:
         archive: The zip file.
@@ -45,7 +45,7 @@ def unpack(archive: Path, output: Path) -> None:
 
 
 def _members(content: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """Lists the files by name, without the one folder that all of them may lie in."""
+    """List the files by name, without the one folder that all of them may lie in."""
     entries = {entry.filename: entry for entry in content.infolist() if not entry.is_dir()}
     for name in entries:
         path = PurePosixPath(name)

@@ -47,7 +47,7 @@ _WEIGHT_FORMATS = (
 
 
 def needed_files(available: Collection[str]) -> list[str]:
-    """Chooses what a preparation reads: configs, tokenizer, and the weights in one format.
+    """Choose what a preparation reads: configs, tokenizer, and the weights in one format.
 
     Args:
         available: Names of all files of the checkpoint, relative to its root.
@@ -73,7 +73,7 @@ def needed_files(available: Collection[str]) -> list[str]:
 
 
 def weight_files(available: Collection[str]) -> set[str]:
-    """Chooses the files of the weights in one format.
+    """Choose the files of the weights in one format.
 
     Args:
         available: Names of all files of the checkpoint, relative to its root.
@@ -134,11 +134,11 @@ class Checkpoint:
         return layout_of(files_in(self.folder))
 
     def has(self, name: str) -> bool:
-        """Tells whether a file is there."""
+        """Tell whether a file is there."""
         return (self.folder / name).is_file()
 
     def missing_shards(self) -> list[str]:
-        """Names the weight files that an index lists and the folder lacks."""
+        """Name the weight files that an index lists and the folder lacks."""
         listed = {
             str(shard)
             for single, index, *_ in _WEIGHT_FORMATS

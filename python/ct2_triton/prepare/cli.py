@@ -45,7 +45,7 @@ _ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if ha
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments."""
+    """Declare the command's arguments."""
     task = parser.add_mutually_exclusive_group(required=True)
     task.add_argument(
         "source",
@@ -151,7 +151,7 @@ def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prepares one model and says on stdout where it is, or verifies one.
+    """Prepare one model and say on stdout where it is, or verify one.
 
     Args:
         args: What `add_arguments` declares.
@@ -199,7 +199,7 @@ def _verify(folder: Path) -> int:
 
 @contextlib.contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Makes an exception of the signals that would end the process, so that it cleans up."""
+    """Make an exception of the signals that would end the process, so that it cleans up."""
 
     def leave(number: int, _frame: FrameType | None) -> NoReturn:
         sys.exit(128 + number)

@@ -36,7 +36,7 @@ _OF_FILES = ("model_path", "use_vmap", "vmap_prefix_ids", "vmap_source_ids")
 
 
 def check_compatible(model: Path, candidate: Path) -> None:
-    """Compares a model that was just prepared with the model whose version it is to be.
+    """Compare a model that was just prepared with the model whose version it is to be.
 
     Args:
         model: Folder of the model that is there.
@@ -54,7 +54,7 @@ def check_compatible(model: Path, candidate: Path) -> None:
 
 
 def _rules(model: Path, candidate: Path) -> Iterator[str]:
-    """Compares how ids are put together, and the languages."""
+    """Compare how ids are put together, and the languages."""
     old = TokenRules.read(model / TOKENIZER_NAME)
     new = TokenRules.read(candidate / TOKENIZER_NAME)
     for name in (entry.name for entry in fields(TokenRules)):
@@ -71,7 +71,7 @@ def _rules(model: Path, candidate: Path) -> Iterator[str]:
 
 
 def _files(model: Path, candidate: Path) -> Iterator[str]:
-    """Compares the files that make ids of texts, and the vocabularies of the weights."""
+    """Compare the files that make ids of texts, and the vocabularies of the weights."""
     old, new = _contents(model), _contents(candidate)
     for name in sorted(old.keys() | new.keys()):
         if name not in old:
@@ -94,7 +94,7 @@ def _contents(model: Path) -> dict[str, Path]:
 
 
 def _config(model: Path, candidate: Path) -> Iterator[str]:
-    """Compares tensors, and the parameters that the new version asks for."""
+    """Compare tensors, and the parameters that the new version asks for."""
     old, new = _read_config(model), _read_config(candidate)
     for kind in ("input", "output"):
         there, here = (

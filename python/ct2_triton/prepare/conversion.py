@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def convert(
     checkpoint: Path, output: Path, quantization: str, vocabulary: ExpectedVocabulary
 ) -> None:
-    """Runs CTranslate2's converter for transformers.
+    """Run CTranslate2's converter for transformers.
 
     Args:
         checkpoint: Folder of the checkpoint.
@@ -52,7 +52,7 @@ def convert(
 def complete_special_tokens(
     model: Path, tokenizer: PreTrainedTokenizerBase, *, prefix_starts: bool
 ) -> list[str]:
-    """Fills in special tokens that the converter wrote as null, which CTranslate2 does not load.
+    """Fill in special tokens that the converter wrote as null, which CTranslate2 does not load.
 
     The tokenizer of mBART-50 names no `bos_token`, and the converter takes a checkpoint whose
     config names no tokenizer for mBART-25, which has no decoder start token.
@@ -88,7 +88,7 @@ def copy_tokenizer(
     *,
     has_added: bool = False,
 ) -> None:
-    """Copies the tokenizer files, and the config by which `AutoTokenizer` finds the class.
+    """Copy the tokenizer files, and the config by which `AutoTokenizer` finds the class.
 
     Clients that read `tokenizer.json` get that of the tokenizer as it was loaded: a checkpoint may
     have none, one that lacks tokens which its other files add, or one that does not normalize.

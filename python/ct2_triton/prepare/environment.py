@@ -44,7 +44,7 @@ _NEEDED_FOR_SHORTLISTS = ("langcodes", "regex", "sentencepiece")
 
 
 def check_environment() -> dict[str, str]:
-    """Looks up the packages that every preparation needs, without importing them.
+    """Look up the packages that every preparation needs, without importing them.
 
     Returns:
         Version of each package.
@@ -56,7 +56,7 @@ def check_environment() -> dict[str, str]:
 
 
 def check_conversion(kind: Kind) -> dict[str, str]:
-    """Looks up what the conversion of a kind of model needs beyond that, without importing it.
+    """Look up what the conversion of a kind of model needs beyond that, without importing it.
 
     Args:
         kind: The kind of model.
@@ -88,7 +88,7 @@ def _check_transformers(found: str) -> None:
 
 
 def check_pair(family: str, title: str, versions: Mapping[str, str]) -> None:
-    """Checks that the converter of the installed CTranslate2 knows the installed transformers.
+    """Check that the converter of the installed CTranslate2 knows the installed transformers.
 
     Args:
         family: Name of the model's family.
@@ -108,13 +108,13 @@ def check_pair(family: str, title: str, versions: Mapping[str, str]) -> None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Gives the leading numbers of a version: `5.0.0rc1` is (5, 0)."""
+    """Give the leading numbers of a version: `5.0.0rc1` is (5, 0)."""
     parts = itertools.takewhile(str.isdigit, version.split("."))
     return tuple(map(int, parts))
 
 
 def check_writing() -> None:
-    """Looks up what writing the Triton configuration of the shipped model needs.
+    """Look up what writing the Triton configuration of the shipped model needs.
 
     Raises:
         MissingPackageError: A package is missing.
@@ -123,7 +123,7 @@ def check_writing() -> None:
 
 
 def check_shortlist() -> None:
-    """Looks up what a vocabulary shortlist of the shipped model needs beyond that.
+    """Look up what a vocabulary shortlist of the shipped model needs beyond that.
 
     Raises:
         MissingPackageError: A package is missing.

@@ -133,7 +133,7 @@ class LeftOut:
     reason: str
 
     def __str__(self) -> str:
-        """Says it for a report."""
+        """Say it for a report."""
         shown = json.dumps(self.value)
         return f"generation config, left out: {self.name} {shown[:60]}: {self.reason}"
 
@@ -153,13 +153,13 @@ class OwnSearch:
     left_out: tuple[LeftOut, ...]
 
     def value(self, name: str, default: float) -> float:
-        """Gives a number among the parameters."""
+        """Give a number among the parameters."""
         values = {entry.name: entry.value for entry in self.parameters}
         return float(values.get(name, default))
 
     @property
     def record(self) -> dict[str, Any]:
-        """Gives what ct2_model.json says of it."""
+        """What ct2_model.json says of it."""
         return {
             "carried_over": {entry.name: entry.value for entry in self.parameters},
             "always_here": list(self.always_here),
@@ -171,7 +171,7 @@ class OwnSearch:
 
 
 def own_search(checkpoint: Checkpoint, rules: TokenRules) -> OwnSearch:
-    """Carries a generation config over to the backend.
+    """Carry a generation config over to the backend.
 
     Args:
         checkpoint: The checkpoint.
@@ -197,7 +197,7 @@ def own_search(checkpoint: Checkpoint, rules: TokenRules) -> OwnSearch:
 
 
 def _meaningful(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Takes out what changes no answer; of a whole config.json, what is not about generation."""
+    """Take out what changes no answer; of a whole config.json, what is not about generation."""
     is_model_config = "model_type" in config
     silent = set(_NEUTRAL)
     if not config.get("do_sample"):
@@ -223,7 +223,7 @@ def _beam_size(rest: dict[str, Any]) -> Parameter:
 
 
 def _longest(rest: dict[str, Any], rules: TokenRules) -> Parameter:
-    """`max_length` counts the token that starts the decoder, `max_new_tokens` does not."""
+    """Give the limit; `max_length` counts the decoder's start token, `max_new_tokens` does not."""
     of_length = rest.pop("max_length", _MAX_DECODING_TOKENS + 1) - 1
     wanted = rest.pop("max_new_tokens", of_length)
     limit = rules.max_target_tokens or _DECODING_LENGTH_LIMIT
@@ -249,7 +249,7 @@ def _numbers(rest: dict[str, Any]) -> list[Parameter]:
 
 
 def _suppressed(rest: dict[str, Any], rules: TokenRules) -> list[Parameter]:
-    """Ids that the converted model does not have, such as Marian's `<pad>`, cannot come anyway."""
+    """Leave out ids that the converted model lacks, such as Marian's `<pad>`: they cannot come."""
     sequences = [list(ids) for ids in rest.pop("bad_words_ids", ())]
     sequences += [[token] for token in rest.pop("suppress_tokens", ())]
     possible = [

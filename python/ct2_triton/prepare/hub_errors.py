@@ -19,7 +19,7 @@ from huggingface_hub.errors import (
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
-    """Of huggingface_hub before 1, OSErrors alone; then those of httpx, and later of httpx2."""
+    """List OSErrors, alone for huggingface_hub before 1; then those of httpx, later of httpx2."""
     found: list[type[Exception]] = [OSError, OfflineModeIsEnabled]
     for library in ("httpx", "httpx2"):
         try:
@@ -34,7 +34,7 @@ TRANSPORT_ERRORS = _transport_errors()
 
 
 def is_unreachable(error: Exception) -> bool:
-    """Tells whether the hub gave no answer, none that counts, or broke off within one.
+    """Tell whether the hub gave no answer, none that counts, or broke off within one.
 
     Args:
         error: What `huggingface_hub` raised.
@@ -50,7 +50,7 @@ def is_unreachable(error: Exception) -> bool:
 
 
 def describe(error: Exception, hub_id: str, revision: str | None) -> str:
-    """Puts a failure into words.
+    """Put a failure into words.
 
     Args:
         error: What `huggingface_hub` raised.
@@ -98,7 +98,7 @@ def _status(error: HfHubHTTPError) -> int:
 
 
 def one_line(error: Exception) -> str:
-    """Writes what an exception says in one line.
+    """Write what an exception says in one line.
 
     Args:
         error: The exception.

@@ -48,7 +48,7 @@ _EXACT, _VARIETY, _MEMBER = 0, 1, 2
 
 
 def with_aliases(languages: Sequence[Language], tags: Mapping[str, str]) -> tuple[Language, ...]:
-    """Adds aliases that are unique among the languages.
+    """Add aliases that are unique among the languages.
 
     Args:
         languages: The languages of one model.
@@ -74,7 +74,7 @@ def with_aliases(languages: Sequence[Language], tags: Mapping[str, str]) -> tupl
 def names_of_other_scripts(
     languages: Sequence[Language], tags: Mapping[str, str]
 ) -> dict[str, str]:
-    """Lists the names whose region chooses a script that the model does not have.
+    """List the names whose region chooses a script that the model does not have.
 
     Args:
         languages: The languages of one model, with their aliases.
@@ -106,7 +106,7 @@ def _is_well_formed(tag: str) -> bool:
 
 
 def _candidates(code: str, tag: str) -> dict[str, int]:
-    """Names of one language, with how close each is."""
+    """List names of one language, with how close each is."""
     import langcodes
 
     parsed = langcodes.Language.get(tag, normalize=False)
@@ -134,7 +134,7 @@ def _subtag_of(tag: str) -> str:
 
 
 def _subtags(subtag: str) -> dict[str, int]:
-    """Subtags that name a language: its ISO 639 codes, then those of its macrolanguage."""
+    """List subtags that name a language: its ISO 639 codes, then those of its macrolanguage."""
     import langcodes
     from langcodes.data_dicts import MACROLANGUAGES
 
@@ -154,7 +154,7 @@ def _subtags(subtag: str) -> dict[str, int]:
 
 @cache
 def _scripts_by_region(subtag: str) -> dict[str, str]:
-    """Regions in which a language is usually written in another script than elsewhere."""
+    """List regions in which a language is usually written in another script than elsewhere."""
     import langcodes
     from langcodes.data_dicts import LIKELY_SUBTAGS
 
@@ -179,7 +179,7 @@ def _alpha3(subtag: str) -> str:
 
 
 def _script_distance(alias: str, tag: str) -> int:
-    """0 where the alias is usually written in the script of the tag, else 1."""
+    """Give 0 where the alias is usually written in the script of the tag, else 1."""
     import langcodes
 
     wanted = langcodes.Language.get(tag).maximize().script
@@ -188,7 +188,7 @@ def _script_distance(alias: str, tag: str) -> int:
 
 
 def _winner(claims: Iterable[tuple[int, int, str]]) -> str | None:
-    """Gives the code of the one closest claim; None where two are equally close."""
+    """Give the code of the one closest claim; None where two are equally close."""
     ordered = sorted(claims)
     if len(ordered) > 1 and ordered[0][:2] == ordered[1][:2]:
         return None

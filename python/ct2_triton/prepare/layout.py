@@ -60,7 +60,7 @@ class Layout:
 
 
 def layout_of(available: Collection[str]) -> Layout:
-    """Recognises a model by its files.
+    """Recognise a model by its files.
 
     Args:
         available: Names of all files, relative to the model's root, with `/`.
@@ -90,7 +90,7 @@ def layout_of(available: Collection[str]) -> Layout:
 
 
 def files_in(folder: Path) -> set[str]:
-    """Lists the files of a local model: in its folder, and in the `model/` of an Argos package.
+    """List the files of a local model: in its folder, and in the `model/` of an Argos package.
 
     Args:
         folder: The folder.
@@ -105,7 +105,7 @@ def files_in(folder: Path) -> set[str]:
 
 
 def _weights(available: Collection[str]) -> list[tuple[str, Kind]]:
-    """Lists the files that are a model each."""
+    """List the files that are a model each."""
     found = []
     for name in sorted(available):
         if PurePosixPath(name).name == MODEL_FILE:
@@ -122,7 +122,7 @@ def _weights(available: Collection[str]) -> list[tuple[str, Kind]]:
 
 
 def _files(weights: str, available: Collection[str]) -> set[str]:
-    """Chooses the weights, what lies beside them, and the tokenizer files at the root."""
+    """Choose the weights, what lies beside them, and the tokenizer files at the root."""
     root = str(PurePosixPath(weights).parent)
     beside = {name for name in available if str(PurePosixPath(name).parent) == root}
     plain = {CARD_FILE, CONFIG_FILE, DECODER_FILE, METADATA_FILE, "generation_config.json"}

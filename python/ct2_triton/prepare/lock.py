@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def exclusive(path: Path, subject: str) -> Iterator[None]:
-    """Holds a lock while the block runs, and removes its file afterwards.
+    """Hold a lock while the block runs, and remove its file afterwards.
 
     Args:
         path: The lock file; made where it is missing.

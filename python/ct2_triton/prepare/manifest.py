@@ -26,7 +26,7 @@ def write_manifest(
     versions: Mapping[str, str],
     results: Mapping[str, Any],
 ) -> None:
-    """Writes the manifest of a folder that is otherwise complete.
+    """Write the manifest of a folder that is otherwise complete.
 
     Args:
         folder: The model's folder; its name is the model's.

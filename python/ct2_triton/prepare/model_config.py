@@ -38,7 +38,7 @@ def build_config(
     search: OwnSearch,
     shortlist: Shortlist | None = None,
 ) -> TritonConfig:
-    """Builds the configuration, and has the backend's own code check it where that is installed.
+    """Build the configuration, and have the backend's own code check it where that is installed.
 
     Args:
         options: The caller's choices.
@@ -93,7 +93,7 @@ def _parameters(
     of_search: tuple[Parameter, ...],
     of_shortlist: tuple[Parameter, ...],
 ) -> tuple[Parameter, ...]:
-    """The defaults, with the caller's settings in their place or after them."""
+    """Give the defaults, with the caller's settings in their place or after them."""
     defaults = (
         Parameter("pad_id", str(rules.pad_id), "The tokenizer's <pad>."),
         Parameter(
@@ -120,7 +120,7 @@ def _parameters(
 
 
 def _check(config: TritonConfig) -> None:
-    """Reads the configuration with the code that will load it, if it is installed here."""
+    """Read the configuration with the code that will load it, if it is installed here."""
     from ct2_triton.engine_library import load_core
 
     try:

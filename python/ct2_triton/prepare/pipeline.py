@@ -37,7 +37,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 def prepare(
     options: PrepareOptions, report: Callable[[str], None] = lambda line: None
 ) -> PreparedModel:
-    """Prepares a model.
+    """Prepare a model.
 
     Args:
         options: What to prepare, and where.
@@ -70,7 +70,7 @@ def prepare(
 def _prepared(
     options: PrepareOptions, output: Path, report: Callable[[str], None]
 ) -> Iterator[Path]:
-    """Lends the folder with all files of the model; it is put in place when the block ends."""
+    """Lend the folder with all files of the model; it is put in place when the block ends."""
     from ct2_triton.prepare import shipped
     from ct2_triton.prepare.converted.pipeline import fill_converted
     from ct2_triton.prepare.environment import (
@@ -105,7 +105,7 @@ def _prepared(
 
 
 def model_name(options: PrepareOptions) -> str:
-    """Gives the model's name in Triton: as chosen, or the last part of the source.
+    """Give the model's name in Triton: as chosen, or the last part of the source.
 
     Args:
         options: The caller's choices.
@@ -133,7 +133,7 @@ def model_name(options: PrepareOptions) -> str:
 
 
 def _added_tokens(rules: TokenRules) -> Iterator[str]:
-    """Tells what the tokenizer has beyond its family, and what of it no answer shows."""
+    """Tell what the tokenizer has beyond its family, and what of it no answer shows."""
     for meaning, special in (("", False), (" that answers leave out, being special", True)):
         names = [token.content for token in rules.added_tokens if token.special == special]
         if names:
@@ -173,7 +173,7 @@ def _fill(
     versions: dict[str, str],
     report: Callable[[str], None],
 ) -> None:
-    """Writes all files of the model; the manifest, with its checksums, last."""
+    """Write all files of the model; the manifest, with its checksums, last."""
     from ct2_triton.prepare import conversion
     from ct2_triton.prepare.environment import check_pair
     from ct2_triton.prepare.families import recognise

@@ -24,7 +24,7 @@ def build_rules(
     tokenizer: PreTrainedTokenizerBase,
     vocabulary: ExpectedVocabulary,
 ) -> TokenRules:
-    """Builds the rules of one model.
+    """Build the rules of one model.
 
     Args:
         family: Its family.
@@ -74,7 +74,7 @@ def build_rules(
 
 
 def duplicate_ids(tokens: tuple[str, ...]) -> Mapping[int, int]:
-    """Maps each later id of a repeated token to its first.
+    """Map each later id of a repeated token to its first.
 
     Args:
         tokens: Token of each id.

@@ -38,7 +38,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "demo_model"
 
 
 def checkpoint(revision: str | None = None) -> Checkpoint:
-    """Gives the shipped checkpoint.
+    """Give the shipped checkpoint.
 
     Args:
         revision: Must be None: there is but one.
@@ -52,14 +52,14 @@ def checkpoint(revision: str | None = None) -> Checkpoint:
 
 
 def is_ready(options: PrepareOptions) -> bool:
-    """Tells whether the package holds the very conversion that is asked for."""
+    """Tell whether the package holds the very conversion that is asked for."""
     if options.source != NAME:
         return False
     return bool(options.quantization == _record()["conversion"]["quantization"])
 
 
 def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -> None:
-    """Writes all files of the model from the package; the manifest, with its checksums, last.
+    """Write all files of the model from the package; the manifest, with its checksums, last.
 
     Args:
         folder: The model's folder, empty.

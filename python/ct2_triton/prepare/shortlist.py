@@ -49,11 +49,11 @@ class Shortlist:
     parameters: tuple[Parameter, ...]
 
     def write(self, model: Path) -> None:
-        """Writes vmap.txt into a folder of CTranslate2 files."""
+        """Write vmap.txt into a folder of CTranslate2 files."""
         (model / MAP_NAME).write_text("\t" + " ".join(self.tokens) + "\n", encoding="utf-8")
 
     def check_search(self, parameters: Iterable[Parameter]) -> None:
-        """Says early what the backend would refuse at load.
+        """Say early what the backend would refuse at load.
 
         Args:
             parameters: All parameters of the configuration.
@@ -101,7 +101,7 @@ def build_shortlist(
     tokenizer_folder: Path,
     report: Callable[[str], None],
 ) -> Shortlist:
-    """Builds the union of the lists of all languages that are named.
+    """Build the union of the lists of all languages that are named.
 
     Args:
         options: What is asked for.
@@ -194,7 +194,7 @@ def _hint(name: str, *, one_target: bool) -> str:
 
 
 def _writable(vocabulary: Sequence[str]) -> set[int]:
-    """Ids that a line of vmap.txt can name: by the first id of their string."""
+    """List ids that a line of vmap.txt can name: by the first id of their string."""
     first: dict[str, int] = {}
     for token_id, token in enumerate(vocabulary):
         if token and not any(space in token for space in _UNWRITABLE):
@@ -203,7 +203,7 @@ def _writable(vocabulary: Sequence[str]) -> set[int]:
 
 
 def _kept_always(rules: TokenRules, vocabulary: Sequence[str], pieces: Pieces) -> set[int]:
-    """Special tokens, and what spells any text: characters, bytes, digits, punctuation, symbols."""
+    """List special tokens and what spells text: characters, bytes, digits, punctuation, symbols."""
     languages = {
         token_id
         for entry in rules.languages
@@ -222,7 +222,7 @@ def _kept_always(rules: TokenRules, vocabulary: Sequence[str], pieces: Pieces) -
 
 
 def _named_ids(entries: Iterable[_Entry]) -> set[int]:
-    """Ids that a target prefix starts with: only those of the named languages."""
+    """List ids that a target prefix starts with: only those of the named languages."""
     return {i for entry in entries if entry.language for i in entry.language.target_prefix_ids}
 
 
@@ -233,7 +233,7 @@ def _chosen(
     vocabulary: Sequence[str],
     size: int | None,
 ) -> list[int]:
-    """Lists pieces: those of the text, the most frequent first, then those of the script.
+    """List pieces: those of the text, the most frequent first, then those of the script.
 
     Tokenizers number their pieces about by frequency. A text is filled up only to a given size.
     """
@@ -250,7 +250,7 @@ def _chosen(
 def _language_record(
     entry: _Entry, text: CountedText | None, tokens: int, ids: set[int]
 ) -> dict[str, Any]:
-    """Says what one entry gave; `tokens` are its own, beside those kept always."""
+    """Say what one entry gave; `tokens` are its own, beside those kept always."""
     record: dict[str, Any] = {
         "code": entry.code,
         "script": entry.script,

@@ -27,7 +27,7 @@ _PARTS = {
 
 
 def script_of(language: Language, family: str) -> str | None:
-    """Finds the script that a language of a model is written in.
+    """Find the script that a language of a model is written in.
 
     Args:
         language: The language.
@@ -52,7 +52,7 @@ def script_of(language: Language, family: str) -> str | None:
 
 
 def belongs(piece: str, script: str | None) -> bool:
-    """Tells whether each letter, mark and digit of a piece is of a script or of all scripts.
+    """Tell whether each letter, mark and digit of a piece is of a script or of all scripts.
 
     Args:
         piece: A piece as SentencePiece writes it.
@@ -62,7 +62,7 @@ def belongs(piece: str, script: str | None) -> bool:
 
 
 def spells(piece: str) -> bool:
-    """Tells whether a piece is a single character, with a space before it or not, or a byte.
+    """Tell whether a piece is a single character, with a space before it or not, or a byte.
 
     With these any text can be spelled that the model could write at all.
     """
@@ -70,7 +70,7 @@ def spells(piece: str) -> bool:
 
 
 def letters(text: str, script: str) -> tuple[int, int]:
-    """Counts letters.
+    """Count letters.
 
     Args:
         text: Any text.

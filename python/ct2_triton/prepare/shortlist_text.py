@@ -58,14 +58,14 @@ class CountedText:
     held_out: list[array[int]] = field(default_factory=list)
 
     def coverage(self, ids: Container[int]) -> Coverage:
-        """Measures a list of tokens on the held-out lines."""
+        """Measure a list of tokens on the held-out lines."""
         missing = [sum(token not in ids for token in line) for line in self.held_out]
         tokens = sum(map(len, self.held_out))
         return Coverage(1 - sum(missing) / tokens, missing.count(0) / len(missing))
 
 
 def check_readable(options: ShortlistOptions) -> None:
-    """Says what can be said of a shortlist's options before a model is looked for.
+    """Say what can be said of a shortlist's options before a model is looked for.
 
     Args:
         options: What is asked for.
@@ -85,7 +85,7 @@ def check_readable(options: ShortlistOptions) -> None:
 
 
 def count_text(path: Path, pieces: Pieces, script: str | None, language: str) -> CountedText:
-    """Reads a text of one sentence a line.
+    """Read a text of one sentence a line.
 
     Args:
         path: The file, UTF-8.
@@ -136,7 +136,7 @@ def _unreadable(path: Path, error: OSError) -> SettingError:
 
 
 def _lines(text: CountedText) -> Iterator[str]:
-    """Yields the lines without white space around them, and fills in what is told of the file."""
+    """Yield the lines without white space around them, and fill in what is told of the file."""
     digest = hashlib.sha256()
     try:
         with text.path.open("rb") as file:

@@ -32,7 +32,7 @@ _NO_NETWORK = (
 
 
 def find_checkpoint(source: str, revision: str | None, scratch: Path) -> Checkpoint:
-    """Finds a model, downloading what is missing of it.
+    """Find a model, downloading what is missing of it.
 
     `demo` is the model in the package. A path that exists is a local directory or an archive;
     anything else is a hub id. A download that was cut is resumed. Without network, a snapshot that
@@ -105,7 +105,7 @@ def _local(folder: Path, source: ModelSource) -> Checkpoint:
 
 
 def _from_hub(hub_id: str, revision: str | None) -> Checkpoint:
-    """Asks the hub what the repository holds, then downloads what is needed at that commit."""
+    """Ask the hub what the repository holds, then download what is needed at that commit."""
     import huggingface_hub
     from huggingface_hub.errors import HFValidationError
 
@@ -143,7 +143,7 @@ def _download(hub_id: str, revision: str | None, info: ModelInfo) -> Checkpoint:
 
 
 def _download_with_retries(hub_id: str, revision: str | None, names: Sequence[str]) -> Path:
-    """Downloads into the cache; what came before a connection broke is kept and gone on with."""
+    """Download into the cache; what came before a connection broke is kept and gone on with."""
     import huggingface_hub
 
     from ct2_triton.prepare.hub_errors import TRANSPORT_ERRORS, describe, is_unreachable
@@ -164,7 +164,7 @@ def _download_with_retries(hub_id: str, revision: str | None, names: Sequence[st
 
 
 def _from_cache(hub_id: str, revision: str | None, cause: Exception) -> Checkpoint:
-    """Looks for a complete snapshot that an earlier run left in the hub's cache."""
+    """Look for a complete snapshot that an earlier run left in the hub's cache."""
     import huggingface_hub
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -189,7 +189,7 @@ def _from_cache(hub_id: str, revision: str | None, cause: Exception) -> Checkpoi
 
 
 def _license_of_card(folder: Path) -> str | None:
-    """Reads the licence from the front matter of a model card."""
+    """Read the licence from the front matter of a model card."""
     from huggingface_hub.repocard import metadata_load
 
     card = folder / CARD_FILE

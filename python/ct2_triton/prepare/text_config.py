@@ -63,7 +63,7 @@ STREAM_OUTPUTS = (
 
 
 def check_tokenizer(folder: Path) -> None:
-    """Has the backend's own code read a tokenizer, where that is installed.
+    """Have the backend's own code read a tokenizer, where that is installed.
 
     Args:
         folder: The tokenizer's folder of a prepared model.
@@ -86,7 +86,7 @@ def check_tokenizer(folder: Path) -> None:
 
 
 def check_text_outputs(model: Path, io: str, *, force: bool) -> None:
-    """Says early what would make `write_text_models` fail.
+    """Say early what would make `write_text_models` fail.
 
     Args:
         model: Folder of the model of ids.
@@ -101,7 +101,7 @@ def check_text_outputs(model: Path, io: str, *, force: bool) -> None:
 
 
 def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:
-    """Writes models of text beside a model of ids, on the same weights, tokenizer and parameters.
+    """Write models of text beside a model of ids, on the same weights, tokenizer and parameters.
 
     Args:
         model: Folder of the prepared model of ids.

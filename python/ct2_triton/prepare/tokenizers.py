@@ -27,7 +27,7 @@ _SENTENCEPIECE_FILES = ("sentencepiece.bpe.model", "spiece.model")
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    """Loads a tokenizer from files alone.
+    """Load a tokenizer from files alone.
 
     Args:
         folder: A checkpoint, or a prepared model's tokenizer folder.
@@ -58,12 +58,12 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def backend_of(tokenizer: PreTrainedTokenizerBase) -> Any:  # noqa: ANN401 - untyped library
-    """Gives the `tokenizers.Tokenizer` that splits the texts; None where another library does."""
+    """Give the `tokenizers.Tokenizer` that splits the texts; None where another library does."""
     return getattr(tokenizer, "backend_tokenizer", None)
 
 
 def sentencepiece_file(folder: Path) -> Path | None:
-    """Finds the SentencePiece model beside which a `tokenizer.json` may lie.
+    """Find the SentencePiece model beside which a `tokenizer.json` may lie.
 
     Args:
         folder: A checkpoint or a tokenizer folder.
@@ -76,7 +76,7 @@ def sentencepiece_file(folder: Path) -> Path | None:
 
 
 def missing_normalization(folder: Path) -> str:
-    """Says what is lost of a tokenizer that is there as `tokenizer.json` alone.
+    """Say what is lost of a tokenizer that is there as `tokenizer.json` alone.
 
     Args:
         folder: A checkpoint.
@@ -98,7 +98,7 @@ def missing_normalization(folder: Path) -> str:
 
 
 def _restore_normalizer(backend: Any, folder: Path) -> None:  # noqa: ANN401 - untyped library
-    """Puts SentencePiece's normalizer in the place of what transformers left of it."""
+    """Put SentencePiece's normalizer in the place of what transformers left of it."""
     from tokenizers import Regex, normalizers
 
     file = sentencepiece_file(folder)
@@ -113,7 +113,7 @@ def _restore_normalizer(backend: Any, folder: Path) -> None:  # noqa: ANN401 - u
 
 
 def _steps_of(file: Path) -> list[Any]:
-    """Reads how a SentencePiece model normalizes characters."""
+    """Read how a SentencePiece model normalizes characters."""
     from sentencepiece import sentencepiece_model_pb2
     from tokenizers import normalizers
 
@@ -124,7 +124,7 @@ def _steps_of(file: Path) -> list[Any]:
 
 
 def _hint_of_version(folder: Path) -> str:
-    """Says so when another version of transformers saved the folder than the one that reads it."""
+    """Say so when another version of transformers saved the folder than the one that reads it."""
     import transformers
 
     try:

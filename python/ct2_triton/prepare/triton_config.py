@@ -71,20 +71,20 @@ class TritonConfig:
     decoupled: bool = False
 
     def to_message(self) -> ModelConfig:
-        """Builds the protobuf message."""
+        """Build the protobuf message."""
         message = self._message_without_parameters()
         for parameter in self.parameters:
             message.parameters[parameter.name].string_value = parameter.value
         return message
 
     def to_json(self) -> str:
-        """Writes what Triton hands to a backend."""
+        """Write what Triton hands to a backend."""
         from google.protobuf import json_format
 
         return str(json_format.MessageToJson(self.to_message(), preserving_proto_field_name=True))
 
     def to_text(self) -> str:
-        """Writes `config.pbtxt`, with a comment above each parameter that has a reason."""
+        """Write `config.pbtxt`, with a comment above each parameter that has a reason."""
         from google.protobuf import text_format
         from tritonclient.grpc.model_config_pb2 import ModelConfig
 

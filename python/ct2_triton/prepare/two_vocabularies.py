@@ -22,7 +22,7 @@ class TwoVocabularies(Converter):  # type: ignore[misc] # ctranslate2 has no typ
     """CTranslate2's converter for Marian, with the tokens of both sides."""
 
     def __init__(self, checkpoint: Path, source: Sequence[str], target: Sequence[str]) -> None:
-        """Takes what is to be converted.
+        """Take what is to be converted.
 
         Args:
             checkpoint: Folder of the checkpoint.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_place(output: Path, options: PrepareOptions) -> None:
-    """Says early what would make the writing fail at the end.
+    """Say early what would make the writing fail at the end.
 
     Args:
         output: The model's folder.
@@ -38,7 +38,7 @@ def check_place(output: Path, options: PrepareOptions) -> None:
 
 
 def written(output: Path, options: PrepareOptions) -> AbstractContextManager[Path]:
-    """Lends a temporary folder for a whole model, and puts it in place when the block ends.
+    """Lend a temporary folder for a whole model, and put it in place when the block ends.
 
     Args:
         output: The model's folder.
@@ -88,13 +88,13 @@ def _check_version(model: Path, version: int) -> None:
 
 
 def _keep_serving(model: Path) -> None:
-    """Names the versions that are served, where the server would take the newest by itself."""
+    """Name the versions that are served, where the server would take the newest by itself."""
     if not has_policy(model):
         serve_versions(model, served_versions(model, versions_in(model)))
 
 
 def _write_record(folder: Path, version: int) -> None:
-    """Moves the record of the whole model into the folder of its only version."""
+    """Move the record of the whole model into the folder of its only version."""
     record = read_json(folder / MANIFEST_NAME)
     start = f"{FIRST}/"
     files = {

@@ -23,7 +23,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def check_output(output: Path, *, force: bool) -> None:
-    """Says early what would make the writing fail at the end.
+    """Say early what would make the writing fail at the end.
 
     Args:
         output: The folder to write.
@@ -40,7 +40,7 @@ def check_output(output: Path, *, force: bool) -> None:
 
 @contextmanager
 def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
-    """Lends a temporary folder that becomes `output` when the block ends without an exception.
+    """Lend a temporary folder that becomes `output` when the block ends without an exception.
 
     It lies beside the parent of `output` rather than beside `output` itself where that is possible:
     a running Triton takes every folder of its model repository for a model, hidden ones too. One
@@ -65,7 +65,7 @@ def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
 
 @contextmanager
 def staged(output: Path) -> Iterator[Path]:
-    """Lends a temporary folder of the name of `output`, on its file system; it is gone afterwards.
+    """Lend a temporary folder of the name of `output`, on its file system; it is gone afterwards.
 
     Args:
         output: What is to be written, or written to.
@@ -93,7 +93,7 @@ def staged(output: Path) -> Iterator[Path]:
 
 @contextmanager
 def _staging_folder(output: Path) -> Iterator[Path]:
-    """Lends a temporary folder under a lock; both are gone afterwards."""
+    """Lend a temporary folder under a lock; both are gone afterwards."""
     with ExitStack() as cleanup:
         try:
             made_parent = not output.parent.exists()
@@ -113,7 +113,7 @@ def _staging_folder(output: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(output: Path) -> Iterator[None]:
-    """Keeps other processes from writing a model while the block runs.
+    """Keep other processes from writing a model while the block runs.
 
     Args:
         output: The model's folder.
@@ -130,7 +130,7 @@ def locked(output: Path) -> Iterator[None]:
 
 
 def _staging_place(output: Path) -> Path:
-    """Finds a folder on the file system of `output`, outside its parent if possible."""
+    """Find a folder on the file system of `output`, outside its parent if possible."""
     repository = output.parent.resolve()
     outside = repository.parent
     same_device = outside.stat().st_dev == repository.stat().st_dev
@@ -142,7 +142,7 @@ def _prefix(output: Path) -> str:
 
 
 def _sweep(place: Path, prefix: str) -> None:
-    """Removes what killed preparations of the same model left. The lock says that none runs."""
+    """Remove what killed preparations of the same model left. The lock says that none runs."""
     of_mkdtemp = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}\.tmp")
     for entry in place.iterdir():
         if of_mkdtemp.fullmatch(entry.name):
@@ -155,7 +155,7 @@ def _remove_if_empty(folder: Path) -> None:
 
 
 def _put_in_place(folder: Path, output: Path, replaced: Path, *, force: bool) -> None:
-    """Renames; what was there is put back when the second rename fails."""
+    """Rename; what was there is put back when the second rename fails."""
     check_output(output, force=force)  # it may have appeared meanwhile
     try:
         try:

@@ -10,7 +10,7 @@ _LISTEN_TO_CONNECT = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recog
 
 
 def connect_address(host: str) -> str:
-    """Address at which this machine reaches a server.
+    """Give the address at which this machine reaches a server.
 
     Args:
         host: Address that the server listens on.
@@ -22,7 +22,7 @@ def connect_address(host: str) -> str:
 
 
 def in_url(host: str) -> str:
-    """The address at which this machine reaches a server, as it stands in a URL.
+    """Give the address at which this machine reaches a server, as it stands in a URL.
 
     Args:
         host: Address that the server listens on.
@@ -35,7 +35,7 @@ def in_url(host: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine only.
+    """Tell whether an address can be reached from this machine only.
 
     Args:
         host: Address to listen on, or its name.

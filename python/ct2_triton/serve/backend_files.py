@@ -35,7 +35,7 @@ class BackendFiles:
     engine: EngineLibrary
 
     def by_name(self) -> dict[str, Path]:
-        """The files of the backend's folder.
+        """List the files of the backend's folder.
 
         Returns:
             File name in the folder, to the file it stands for.

@@ -66,7 +66,7 @@ def assemble(
 
 
 def _wanted_links(installation: ServerInstallation, files: BackendFiles) -> dict[str, Path]:
-    """Relative path in the folder, to the absolute file or folder it points to."""
+    """Map each relative path in the folder to the absolute file or folder it points to."""
     links = {}
     if installation.backends.is_dir():
         for backend in sorted(installation.backends.iterdir()):
@@ -82,7 +82,7 @@ def _wanted_links(installation: ServerInstallation, files: BackendFiles) -> dict
 
 
 def _python_backend_links(installation: ServerInstallation) -> dict[str, Path]:
-    """Links for a server that keeps the Python stubs apart from the Python backend."""
+    """List links for a server that keeps the Python stubs apart from the Python backend."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     stub = installation.python_stubs / version / _STUB_NAME
     backend = installation.backends / "python"

@@ -70,7 +70,7 @@ def repository_of(models: Sequence[Path]) -> Path:
 
 
 def _existing(source: str, repositories: Sequence[Path]) -> Path | None:
-    """Finds a model that is there already; None for one that must be prepared."""
+    """Find a model that is there already; None for one that must be prepared."""
     folder = Path(source).expanduser()
     if (folder / CONFIG_NAME).is_file():
         return folder.resolve()  # its name also where it is given as "."
@@ -87,7 +87,7 @@ def _existing(source: str, repositories: Sequence[Path]) -> Path | None:
 
 
 def _check_origin(model: Path, hub_id: str) -> None:
-    """Refuses a model of the same name that was made of something else."""
+    """Refuse a model of the same name that was made of something else."""
     origin = PreparedModel.read(model).source.id if (model / MANIFEST_NAME).is_file() else None
     if origin != hub_id:
         raise ModelRepositoryError(

@@ -178,7 +178,7 @@ def _options(
 
 
 def _check(args: argparse.Namespace) -> int:
-    """Prints what was found; 1 if anything is wrong."""
+    """Print what was found; give 1 if anything is wrong, else 0."""
     options = _options(args, args.model_repository or [default_repository()])
     wrong = 0
     for finding in doctor.examine(options, args.models, args.start_timeout):
@@ -219,7 +219,7 @@ def _check_server_arguments(arguments: list[str]) -> None:
 
 
 def _repositories(args: argparse.Namespace) -> list[Path]:
-    """Gives what the server is to load: whole repositories, or the models named of them."""
+    """Give what the server is to load: whole repositories, or the models named of them."""
     repositories = args.model_repository or [default_repository()]
     if args.models:
         return [repository_of(choose_models(args.models, repositories, _LOG.info))]
@@ -232,7 +232,7 @@ def _repositories(args: argparse.Namespace) -> list[Path]:
 
 
 def _is_empty(repository: Path) -> bool:
-    """Whether no folder in it looks like a model: one has a config, or a folder of a version."""
+    """Tell whether no folder in it looks like a model, which has a config or a version's folder."""
     if not repository.is_dir() or (repository / CONFIG_NAME).exists():
         return False  # said better by whoever reads the configs
     entries = [

@@ -79,7 +79,7 @@ def examine(options: ServerOptions, models: Sequence[str], timeout_s: float) -> 
 
 
 def _guarded(what: str, check: Callable[[], Iterator[str]]) -> Iterator[Finding]:
-    """Runs a check; what it raises is what is wrong."""
+    """Run a check; what it raises is what is wrong."""
     try:
         for text in check():
             yield Finding(what, text)
@@ -122,7 +122,7 @@ def _ports(options: ServerOptions) -> Iterator[str]:
 
 
 def _chosen(options: ServerOptions, names: Sequence[str]) -> list[Path]:
-    """Finds the models that would be served; nothing is prepared."""
+    """Find the models that would be served; nothing is prepared."""
     found = {
         path.parent.name: path.parent.resolve()
         for repository in reversed(options.model_repositories)
@@ -161,7 +161,7 @@ def _describe(folders: Sequence[Path]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _only(folders: Sequence[Path]) -> Iterator[Path]:
-    """Makes a repository of these models alone."""
+    """Make a repository of these models alone."""
     with tempfile.TemporaryDirectory() as scratch:
         for folder in folders:
             (Path(scratch) / folder.name).symlink_to(folder)
@@ -171,7 +171,7 @@ def _only(folders: Sequence[Path]) -> Iterator[Path]:
 def _translations(
     options: ServerOptions, folders: Sequence[Path], timeout_s: float
 ) -> Iterator[str]:
-    """Starts a server for this machine alone, on free ports, and asks every model."""
+    """Start a server for this machine alone, on free ports, and ask every model."""
     with _only(folders) as repository:
         server = TritonServer(
             replace(

@@ -41,7 +41,7 @@ def cublas_wheel_folder() -> Path | None:
 
 
 def has_cublas() -> bool:
-    """Whether a server started here finds cuBLAS 12, through the loader or in a wheel.
+    """Tell whether a server started here finds cuBLAS 12, through the loader or in a wheel.
 
     Returns:
         True if it does.

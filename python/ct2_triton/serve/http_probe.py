@@ -33,7 +33,7 @@ class ModelState:
 
 @dataclass(frozen=True)
 class HttpProbe:
-    """Asks one server.
+    """Ask one server.
 
     Attributes:
         host: Address to connect to.
@@ -44,7 +44,7 @@ class HttpProbe:
     port: int
 
     def answers(self) -> bool:
-        """Whether anything listens at the port.
+        """Tell whether anything listens at the port.
 
         Returns:
             True if a connection is taken.
@@ -56,7 +56,7 @@ class HttpProbe:
             return False
 
     def server_id(self) -> str | None:
-        """The name that the server was given with --id.
+        """Ask for the name that the server was given with --id.
 
         Returns:
             The name, or None while nothing answers.
@@ -65,7 +65,7 @@ class HttpProbe:
         return None if answer is None else str(answer.get("name"))
 
     def server_version(self) -> str:
-        """The version of tritonserver.
+        """Ask for the version of tritonserver.
 
         Returns:
             Numbers with dots; empty while nothing answers.
@@ -74,7 +74,7 @@ class HttpProbe:
         return "" if answer is None else str(answer.get("version"))
 
     def is_ready(self) -> bool:
-        """Whether the server and, unless it was told otherwise, all its models are ready.
+        """Tell whether the server and, unless it was told otherwise, all its models are ready.
 
         Returns:
             True if it says so.
@@ -82,7 +82,7 @@ class HttpProbe:
         return self._ask("GET", "/v2/health/ready") is not None
 
     def model_states(self) -> list[ModelState]:
-        """The index of the models.
+        """Ask for the index of the models.
 
         Returns:
             One entry per model version; empty while nothing answers.
@@ -94,7 +94,7 @@ class HttpProbe:
         ]
 
     def load_model(self, name: str, timeout_s: float = _LOAD_TIMEOUT_S) -> str:
-        """Has a server under explicit model control load a model, or load it again.
+        """Have a server under explicit model control load a model, or load it again.
 
         Args:
             name: The model.

@@ -21,7 +21,7 @@ _CHUNK_BYTES = 65536
 
 
 class LogReader:
-    """Keeps the newest lines of a pipe, and passes all of them on."""
+    """Keep the newest lines of a pipe, and pass all of them on."""
 
     def __init__(self, pipe: IO[bytes], sink: TextIO | None) -> None:
         """Take the pipe over; nothing is read yet.
@@ -54,7 +54,7 @@ class LogReader:
             self._pipe.close()
 
     def lines(self) -> list[str]:
-        """All that was written before this call, as far as it is kept.
+        """Give all that was written before this call, as far as it is kept.
 
         Returns:
             At most 5000 lines, with their ends.

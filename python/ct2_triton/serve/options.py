@@ -56,7 +56,7 @@ class ServerOptions:
         return all(is_loopback(host) for host in self.hosts.values())
 
     def has_argument(self, flag: str) -> bool:
-        """Whether the further arguments have a flag.
+        """Tell whether the further arguments have a flag.
 
         Args:
             flag: The flag with its dashes.

@@ -70,7 +70,7 @@ class LoggedProcess:
         return self._child.returncode
 
     def log_lines(self) -> list[str]:
-        """All it has written to its log before this call, as far as it is kept.
+        """Give all it has written to its log before this call, as far as it is kept.
 
         Returns:
             At most 5000 lines, with their ends.
@@ -118,7 +118,7 @@ class LoggedProcess:
         return exit_code
 
     def _reap(self) -> None:
-        """Ends what the ended child leaves behind, then lets the system forget the child.
+        """End what the ended child leaves behind, then let the system forget the child.
 
         Until then its id is its own: later it may be that of a stranger.
         """
@@ -159,7 +159,7 @@ class LoggedProcess:
 
 
 def _has_ended(pid: int, flags: int = 0) -> bool:
-    """Waits for the end of a child, without reaping it.
+    """Wait for the end of a child, without reaping it.
 
     Args:
         pid: The child's process id.

@@ -46,7 +46,7 @@ class TritonServer:
     """
 
     def __init__(self, options: ServerOptions) -> None:
-        """Find the server and our backend, and assemble the backend folder. Starts nothing.
+        """Find the server and our backend, and assemble the backend folder. Start nothing.
 
         Args:
             options: What to start it with.
@@ -123,7 +123,7 @@ class TritonServer:
         return self._process
 
     def was_started(self) -> bool:
-        """Whether there is a process, running or ended.
+        """Tell whether there is a process, running or ended.
 
         Returns:
             False before the first start.
@@ -131,7 +131,7 @@ class TritonServer:
         return self._process is not None
 
     def is_alive(self) -> bool:
-        """Whether the process runs.
+        """Tell whether the process runs.
 
         Returns:
             False before the start and after the end.
@@ -139,7 +139,7 @@ class TritonServer:
         return self._process is not None and self._process.exit_code is None
 
     def is_ready(self) -> bool:
-        """Whether the server says that it and its models are ready.
+        """Tell whether the server says that it and its models are ready.
 
         Returns:
             False also when it does not run.
@@ -147,7 +147,7 @@ class TritonServer:
         return self.is_alive() and self._probe().is_ready()
 
     def log_text(self) -> str:
-        """The newest lines of the server's log.
+        """Give the newest lines of the server's log.
 
         Returns:
             At most 5000 lines.
@@ -211,7 +211,7 @@ class TritonServer:
             return
 
     def stop(self, timeout_s: float = 60.0) -> int | None:
-        """Ask the server to end, then make it. Does nothing if it has ended.
+        """Ask the server to end, then make it. Do nothing if it has ended.
 
         Args:
             timeout_s: Seconds it gets to finish what is in flight.
@@ -250,7 +250,7 @@ class TritonServer:
         )
 
     def _wait_for_metrics(self) -> None:
-        """Waits for the port that tritonserver opens last, unless it was told about metrics."""
+        """Wait for the port that tritonserver opens last, unless it was told about metrics."""
         if self.options.has_argument("--allow-metrics"):
             return
         probe = HttpProbe(connect_address(self.options.hosts["metrics"]), self._ports.metrics)

@@ -43,7 +43,7 @@ class BackendContender(TritonContender):
             (folder / prepared.config_file.name).write_text(named + more, encoding="utf-8")
 
     def settings(self) -> Mapping[str, str]:
-        """Says what was set."""
+        """Say what was set."""
         more = ", ".join(f"{key} {value}" for key, value in self.parameters.items())
         return {
             "server": "tritonserver, this package's backend",

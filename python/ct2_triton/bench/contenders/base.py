@@ -109,7 +109,7 @@ class Contender(ABC):
 
     @abstractmethod
     def settings(self) -> Mapping[str, str]:
-        """Says for the report how it is set up: threads, batching, versions, what it leaves out."""
+        """Say for the report how it is set up: threads, batching, versions, what it leaves out."""
 
     @abstractmethod
     async def translate(self, row: Row) -> Ids:

@@ -85,7 +85,7 @@ class FastApiContender(Contender):
         return self._process.pid
 
     def settings(self) -> Mapping[str, str]:
-        """Says how many processes and threads there are."""
+        """Say how many processes and threads there are."""
         packages = ("fastapi", "uvicorn", "transformers", "torch")
         return {
             "server": ", ".join(f"{package} {version(package)}" for package in packages),
@@ -97,7 +97,7 @@ class FastApiContender(Contender):
         }
 
     async def translate(self, row: Row) -> Ids:
-        """Asks the worker that has the fewest requests."""
+        """Ask the worker that has the fewest requests."""
         assert self._session is not None, "not started"  # noqa: S101
         port = min(self._in_flight, key=self._in_flight.__getitem__)
         self._in_flight[port] += 1
@@ -162,7 +162,7 @@ class TunedFastApiContender(FastApiContender):
 
 
 def _check_packages() -> None:
-    """Says what to install, before anything is started."""
+    """Say what to install, before anything is started."""
     for package in _PACKAGES:
         try:
             version(package)

@@ -125,7 +125,7 @@ class EngineContender(InProcessContender):
         )
 
     def settings(self) -> Mapping[str, str]:
-        """Says how the list is cut."""
+        """Say how the list is cut."""
         return {
             "server": f"none: ctranslate2 {version('ctranslate2')} on the whole list",
             "workers": f"{self._workers} of one thread",
@@ -169,7 +169,7 @@ class TransformersContender(InProcessContender):
         )
 
     def settings(self) -> Mapping[str, str]:
-        """Says how the list is cut."""
+        """Say how the list is cut."""
         settings = self.translator_settings()
         return {
             "server": f"none: transformers {version('transformers')} on torch {version('torch')}, "

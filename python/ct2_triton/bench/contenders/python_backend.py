@@ -43,7 +43,7 @@ class _PythonBackendContender(TritonContender):
             )
 
     def settings(self) -> Mapping[str, str]:
-        """Says how the batches are made."""
+        """Say how the batches are made."""
         settings = self.translator_settings()
         return {
             "server": f"tritonserver, Python backend, {self._library()}",
@@ -80,7 +80,7 @@ class _PythonBackendContender(TritonContender):
 
     @abstractmethod
     def _library(self) -> str:
-        """Names what translates, with its version."""
+        """Name what translates, with its version."""
 
 
 class PythonTransformersContender(_PythonBackendContender):

@@ -50,7 +50,7 @@ class EngineTranslator:
         self._target_ids = {token: last - i for i, token in numbered}
 
     def check(self, row: Row) -> None:
-        """Refuses ids outside the vocabulary."""
+        """Refuse ids outside the vocabulary."""
         for ids, tokens in (
             (row.input_ids, self._source_tokens),
             (row.target_prefix, self._target_tokens),

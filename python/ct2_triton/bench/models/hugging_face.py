@@ -67,7 +67,7 @@ class HuggingFaceTranslator:
         )
 
     def check(self, row: Row) -> None:
-        """Refuses ids outside the vocabulary and sources longer than the model's positions."""
+        """Refuse ids outside the vocabulary and sources longer than the model's positions."""
         vocabulary = self._model.config.vocab_size
         outside = [i for i in (*row.input_ids, *row.target_prefix) if not 0 <= i < vocabulary]
         if outside:

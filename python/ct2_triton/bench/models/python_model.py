@@ -38,7 +38,7 @@ class _BatchedModel(ABC):
         self._translator = self._load(Settings.read(folder / SETTINGS_NAME))
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
-        """Answers requests together; a malformed one fails alone.
+        """Answer requests together; a malformed one fails alone.
 
         Args:
             requests: What the dynamic batcher has put together.

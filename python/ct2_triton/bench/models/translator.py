@@ -69,7 +69,7 @@ class Translator(Protocol):
     """A loaded model."""
 
     def check(self, row: Row) -> None:
-        """Refuses a row that would fail, and with it every row of its call.
+        """Refuse a row that would fail, and with it every row of its call.
 
         Raises:
             ValueError: The row cannot be translated; the text says why.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def port_file(folder: Path, worker: int) -> Path:
-    """Names the file that holds the port of a worker.
+    """Name the file that holds the port of a worker.
 
     Args:
         folder: The service's folder.

@@ -56,11 +56,11 @@ class Checks:
     not_proved: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the checks for the manifest."""
+        """Give the checks for the manifest."""
         return {"proved": False, **asdict(self)}
 
     def lines(self) -> list[str]:
-        """Says it for a report."""
+        """Say it for a report."""
         text, answer = self.example
         return [
             f"checked: {self.source_tokens} and {self.target_tokens} tokens of both vocabularies, "
@@ -72,7 +72,7 @@ class Checks:
 
 
 def check_rows(header: ModelHeader, vocabularies: Vocabularies) -> None:
-    """Holds the vocabularies against the rows of the embedding tables.
+    """Hold the vocabularies against the rows of the embedding tables.
 
     Args:
         header: What model.bin says.
@@ -91,7 +91,7 @@ def check_rows(header: ModelHeader, vocabularies: Vocabularies) -> None:
 
 
 def known_percent(file: Path, vocabularies: Vocabularies) -> float:
-    """Tells how much of a tokenizer the model knows.
+    """Tell how much of a tokenizer the model knows.
 
     Args:
         file: What splits texts, a SentencePiece model or a tokenizer.json.
@@ -121,7 +121,7 @@ def known_percent(file: Path, vocabularies: Vocabularies) -> float:
 def check_round_trips(
     folder: Path, rules: TokenRules, vocabularies: Vocabularies
 ) -> tuple[int, int]:
-    """Splits and joins sentences as a client reads answers.
+    """Split and join sentences as a client reads answers.
 
     Args:
         folder: The tokenizer folder that clients get.
@@ -152,7 +152,7 @@ def check_round_trips(
 def translate_probes(
     model: Path, folder: Path, rules: TokenRules, vocabularies: Vocabularies
 ) -> list[tuple[str, str]]:
-    """Translates the probes with CTranslate2, greedy, as stored.
+    """Translate the probes with CTranslate2, greedy, as stored.
 
     Args:
         model: Folder of the CTranslate2 model.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def convert_opus_mt(folder: Path, output: Path, quantization: str) -> None:
-    """Converts the weights of an OPUS-MT archive (Marian, `.npz`).
+    """Convert the weights of an OPUS-MT archive (Marian, `.npz`).
 
     Args:
         folder: The unpacked archive.
@@ -54,7 +54,7 @@ def _check_decoder(folder: Path) -> None:
 
 
 def convert_opennmt_py(file: Path, output: Path, quantization: str) -> None:
-    """Converts a checkpoint of OpenNMT-py, which needs PyTorch.
+    """Convert a checkpoint of OpenNMT-py, which needs PyTorch.
 
     Only tensors, plain values and `argparse.Namespace` are read of the file: it is a pickle, which
     could hold code otherwise.

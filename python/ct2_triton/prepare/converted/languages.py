@@ -74,7 +74,7 @@ _STYLES = (
 
 
 def find_languages(folder: Path, vocabularies: Vocabularies, told: str | None) -> Languages:
-    """Finds the languages.
+    """Find the languages.
 
     Args:
         folder: The model's root, which may have an Argos package's metadata.
@@ -143,7 +143,7 @@ def _of_package(file: Path, vocabularies: Vocabularies) -> Languages:
 
 
 def _of_tokenizer(file: Path) -> Languages | None:
-    """Reads the pair of an OPUS-MT model; names of groups, such as `mul`, are no languages."""
+    """Read the pair of an OPUS-MT model; names of groups, such as `mul`, are no languages."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         source, target = content["source_lang"], content["target_lang"]

@@ -32,7 +32,7 @@ class ModelHeader:
     weights: dict[str, tuple[tuple[int, ...], str]]
 
     def rows(self, name: str) -> int | None:
-        """Gives the first dimension of a weight; None where there is no such weight."""
+        """Give the first dimension of a weight; None where there is no such weight."""
         dimensions, _ = self.weights.get(name, ((), ""))
         return dimensions[0] if dimensions else None
 
@@ -44,7 +44,7 @@ class ModelHeader:
 
 
 def read_header(path: Path) -> ModelHeader:
-    """Reads the header of a translation model.
+    """Read the header of a translation model.
 
     Args:
         path: The model.bin.

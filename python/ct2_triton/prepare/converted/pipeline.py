@@ -44,7 +44,7 @@ def fill_converted(
     versions: dict[str, str],
     report: Callable[[str], None],
 ) -> None:
-    """Writes all files of the model; the manifest, with its checksums, last.
+    """Write all files of the model; the manifest, with its checksums, last.
 
     Args:
         folder: The model's folder, empty.
@@ -118,7 +118,7 @@ def _write_model(
     options: PrepareOptions,
     report: Callable[[str], None],
 ) -> Vocabularies:
-    """Writes the CTranslate2 model: a copy, or what its converter makes."""
+    """Write the CTranslate2 model: a copy, or what its converter makes."""
     layout = checkpoint.layout
     if layout.kind in _CONVERTED_ALREADY:
         root = checkpoint.folder / layout.root
@@ -168,7 +168,7 @@ def _check(
 
 
 def _not_proved(kind: Kind, config: Mapping[str, object], known: Languages) -> tuple[str, ...]:
-    """Says what only the program that trained the model could show."""
+    """Say what only the program that trained the model could show."""
     end = "end" if ends_source(config, known) or config.get("add_source_eos") else "do not end"
     lines = [
         "that the weights answer as the model they come from: there is nothing to compare with",

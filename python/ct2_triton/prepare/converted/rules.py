@@ -29,7 +29,7 @@ def build_rules(
     header: ModelHeader,
     known: Languages,
 ) -> TokenRules:
-    """Builds the rules of one model.
+    """Build the rules of one model.
 
     Args:
         tokenizer: Name of the file that splits texts.
@@ -73,7 +73,7 @@ def build_rules(
 
 
 def ends_source(config: Mapping[str, object], known: Languages) -> bool:
-    """Tells whether a client ends a source with the end token.
+    """Tell whether a client ends a source with the end token.
 
     CTranslate2 may add it by itself (`add_source_eos`); models of OpenNMT have none, which the
     token that starts their answers shows.

@@ -23,7 +23,7 @@ _SHOWN = 3
 
 
 def find_tokenizer_files(folder: Path) -> tuple[Path, Path]:
-    """Finds the files that split texts and join answers.
+    """Find the files that split texts and join answers.
 
     Args:
         folder: The model's root.
@@ -62,7 +62,7 @@ def find_tokenizer_files(folder: Path) -> tuple[Path, Path]:
 
 
 def write_tokenizer(files: tuple[Path, Path], vocabularies: Vocabularies, output: Path) -> None:
-    """Writes the tokenizer folder that clients read, but for languages.json.
+    """Write the tokenizer folder that clients read, but for languages.json.
 
     Args:
         files: Of `find_tokenizer_files`.
@@ -81,7 +81,7 @@ def write_tokenizer(files: tuple[Path, Path], vocabularies: Vocabularies, output
 
 
 def check_ids(folder: Path, vocabularies: Vocabularies) -> list[str]:
-    """Holds the numbers of the tokenizer's own files against the model's vocabulary.
+    """Hold the numbers of the tokenizer's own files against the model's vocabulary.
 
     Args:
         folder: The model's root.
@@ -122,7 +122,7 @@ def _numbered(file: Path) -> dict[str, int]:
 
 
 def read_config(model: Path) -> dict[str, object]:
-    """Reads the config.json of a CTranslate2 model; older models have none.
+    """Read the config.json of a CTranslate2 model; older models have none.
 
     Args:
         model: Folder of the model.

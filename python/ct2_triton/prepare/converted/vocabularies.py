@@ -33,7 +33,7 @@ class Vocabularies:
         return self.source == self.target
 
     def write(self, folder: Path) -> None:
-        """Writes the files as CTranslate2 4 names and reads them.
+        """Write the files as CTranslate2 4 names and reads them.
 
         Args:
             folder: An existing folder.
@@ -45,7 +45,7 @@ class Vocabularies:
 
 
 def read_vocabularies(folder: Path) -> Vocabularies:
-    """Reads the vocabularies, JSON or, as older versions wrote them, one token a line.
+    """Read the vocabularies, JSON or, as older versions wrote them, one token a line.
 
     Args:
         folder: Folder of a CTranslate2 model.

@@ -27,7 +27,7 @@ _IN_THE_WAY = {
 
 
 def recognise(checkpoint: Checkpoint) -> Family:
-    """Finds the family of a checkpoint from its configs.
+    """Find the family of a checkpoint from its configs.
 
     Args:
         checkpoint: The checkpoint.

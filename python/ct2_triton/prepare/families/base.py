@@ -57,13 +57,13 @@ class Family(ABC):
 
     @abstractmethod
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Tells from the configs whether a checkpoint belongs to the family."""
+        """Tell from the configs whether a checkpoint belongs to the family."""
 
     @abstractmethod
     def vocabulary(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> ExpectedVocabulary:
-        """Says what the converted vocabulary must be.
+        """Say what the converted vocabulary must be.
 
         This is the one place where the additions and removals of the converter are listed.
 
@@ -79,11 +79,11 @@ class Family(ABC):
     def languages(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> list[Language]:
-        """Lists the languages with their ids, without aliases."""
+        """List the languages with their ids, without aliases."""
 
     @abstractmethod
     def language_tag(self, code: str) -> str | None:
-        """Gives the BCP 47 tag of a language code; None for a code that is no language."""
+        """Give the BCP 47 tag of a language code; None for a code that is no language."""
 
     @abstractmethod
     def reference_ids(
@@ -94,7 +94,7 @@ class Family(ABC):
         source: Language | None,
         target: Language | None,
     ) -> list[int]:
-        """Encodes a text the way the documentation of `transformers` says for this family.
+        """Encode a text the way the documentation of `transformers` says for this family.
 
         It is independent of `TokenRules`, which must come to the same ids.
 
@@ -112,7 +112,7 @@ class Family(ABC):
     def special_ids(
         self, tokenizer: PreTrainedTokenizerBase, languages: Sequence[Language]
     ) -> tuple[int, ...]:
-        """Lists the ids that carry no text of their own: a row of only these has no translation."""
+        """List the ids that carry no text of their own: a row of only these has no translation."""
         fixed = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
         ids = {token for token in fixed if token is not None}
         for entry in languages:
@@ -122,7 +122,7 @@ class Family(ABC):
     def added_tokens(
         self, tokenizer: PreTrainedTokenizerBase, languages: Sequence[Language] = ()
     ) -> tuple[AddedToken, ...]:
-        """Lists the tokens that somebody added to the family's own, by id."""
+        """List the tokens that somebody added to the family's own, by id."""
         own = {tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.cls_token_id}
         own |= {tokenizer.sep_token_id, *self.special_ids(tokenizer, languages)}
         return tuple(
@@ -132,29 +132,29 @@ class Family(ABC):
         )
 
     def source_required(self, languages: Sequence[Language]) -> bool:
-        """Tells whether a source language must be named: where its ids go into the source."""
+        """Tell whether a source language must be named: where its ids go into the source."""
         return any(entry.source_ids for entry in languages)
 
     def source_last(self, tokenizer: PreTrainedTokenizerBase) -> bool:
-        """Tells whether the source language's ids go behind the end token, not first."""
+        """Tell whether the source language's ids go behind the end token, not first."""
         return False
 
     def prefix_starts(self) -> bool:
-        """Tells whether the target's prefix starts the decoder, in place of a token of its own."""
+        """Tell whether the target's prefix starts the decoder, in place of a token of its own."""
         return False
 
     def target_required(self, languages: Sequence[Language]) -> bool:
-        """Tells whether a target language must be named: where one is asked for by ids."""
+        """Tell whether a target language must be named: where one is asked for by ids."""
         return any(entry.target_prefix_ids or entry.target_source_ids for entry in languages)
 
     def position_limit(self, config: Mapping[str, Any]) -> int | None:
-        """Gives the longest row in tokens that the model has positions for; None: no limit."""
+        """Give the longest row in tokens that the model has positions for; None: no limit."""
         limit = config.get("max_position_embeddings")
         return None if limit is None else int(limit)
 
 
 def tokens_by_id(tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """Lists the tokens of a tokenizer.
+    """List the tokens of a tokenizer.
 
     Args:
         tokenizer: The tokenizer.
@@ -166,7 +166,7 @@ def tokens_by_id(tokenizer: PreTrainedTokenizerBase) -> list[str]:
 
 
 def padded(tokens: Sequence[str], rows: int, surplus: str, meaning: str) -> ExpectedVocabulary:
-    """Fits the tokens of a tokenizer to the rows of an embedding table.
+    """Fit the tokens of a tokenizer to the rows of an embedding table.
 
     Args:
         tokens: Token of each id.
@@ -189,7 +189,7 @@ def padded(tokens: Sequence[str], rows: int, surplus: str, meaning: str) -> Expe
 
 
 def refuse_added(tokens: Sequence[AddedToken], reason: str) -> None:
-    """Refuses a model by the tokens that were added to it, if there are any.
+    """Refuse a model by the tokens that were added to it, if there are any.
 
     Args:
         tokens: The added tokens.

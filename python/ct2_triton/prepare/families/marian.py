@@ -43,13 +43,13 @@ class Marian(Family):
     own_tokens = _TARGET_TOKEN
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Takes the architecture."""
+        """Take the architecture."""
         return checkpoint.config.get("model_type") == "marian"
 
     def vocabulary(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> ExpectedVocabulary:
-        """Leaves out a last `<pad>`: Marian starts from a zero embedding, not from a token."""
+        """Leave out a last `<pad>`: Marian starts from a zero embedding, not from a token."""
         refuse_added(
             self.added_tokens(tokenizer),
             "CTranslate2's converter takes the last row of a Marian model for <pad>; add words to "
@@ -69,7 +69,7 @@ class Marian(Family):
         tokenizer: PreTrainedTokenizerBase,
         config: Mapping[str, Any],
     ) -> list[Language]:
-        """Takes `>>xxx<<` tokens as targets; the rest from the tokenizer's language pair."""
+        """Take `>>xxx<<` tokens as targets; the rest from the tokenizer's language pair."""
         vocabulary = tokenizer.get_vocab()
         targets: dict[str, tuple[int, ...]] = {
             match[1]: (int(token_id),)
@@ -89,7 +89,7 @@ class Marian(Family):
         return found
 
     def language_tag(self, code: str) -> str | None:
-        """Writes the code with hyphens; groups of languages (`roa`, `ROMANCE`) have no tag."""
+        """Write the code with hyphens; groups of languages (`roa`, `ROMANCE`) have no tag."""
         return _tag(code)
 
     def reference_ids(
@@ -100,14 +100,14 @@ class Marian(Family):
         source: Language | None,
         target: Language | None,
     ) -> list[int]:
-        """Writes the target token before the text, as model cards say."""
+        """Write the target token before the text, as model cards say."""
         named = bool(target and target.target_source_ids)
         marked = f">>{target.code}<< {text}" if target and named else text
         return list(map(int, tokenizer(marked).input_ids))
 
 
 def _two_vocabularies(tokenizer: Any) -> ExpectedVocabulary:  # noqa: ANN401 - of Marian alone
-    """Reads the tokens of both sides; each has a last `<pad>` that is left out."""
+    """Read the tokens of both sides; each has a last `<pad>` that is left out."""
     sides = [sorted(ids, key=ids.get) for ids in (tokenizer.encoder, tokenizer.target_encoder)]
     notes = tuple(
         f"removed: <pad> (id {len(tokens) - 1} of the {side} vocabulary), which must not be "
@@ -120,7 +120,7 @@ def _two_vocabularies(tokenizer: Any) -> ExpectedVocabulary:  # noqa: ANN401 - o
 
 
 def _tag(code: str | None) -> str | None:
-    """Gives the BCP 47 tag of a code that stands for one language."""
+    """Give the BCP 47 tag of a code that stands for one language."""
     if not code or not _LANGUAGE.fullmatch(code):
         return None
     tag = code.replace("_", "-")
@@ -128,7 +128,7 @@ def _tag(code: str | None) -> str | None:
 
 
 def _same_language(one: str, other: str) -> bool:
-    """Tells whether two codes (`en`, `eng`) are one language."""
+    """Tell whether two codes (`en`, `eng`) are one language."""
     import langcodes
 
     tags = [_tag(code) for code in (one, other)]

@@ -36,14 +36,14 @@ class _Prefixed(Family):
     def vocabulary(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> ExpectedVocabulary:
-        """Names the rows past the tokenizer as the converter does."""
+        """Name the rows past the tokenizer as the converter does."""
         tokens = tokens_by_id(tokenizer)
         return padded(tokens, int(config["vocab_size"]), "madeupword%d", "rows without text")
 
     def languages(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> list[Language]:
-        """Takes the language tokens from the tokenizer; ids never follow from their order."""
+        """Take the language tokens from the tokenizer; ids never follow from their order."""
         rows = int(config["vocab_size"])
         found = []
         for token, token_id in sorted(
@@ -61,7 +61,7 @@ class _Prefixed(Family):
         return found
 
     def language_tag(self, code: str) -> str | None:
-        """Writes the code with hyphens."""
+        """Write the code with hyphens."""
         return code.replace("_", "-")
 
     def reference_ids(
@@ -72,7 +72,7 @@ class _Prefixed(Family):
         source: Language | None,
         target: Language | None,
     ) -> list[int]:
-        """Sets `src_lang`, which changes the tokenizer, and encodes."""
+        """Set `src_lang`, which changes the tokenizer, and encode."""
         if source:
             tokenizer.src_lang = source.code
         return list(map(int, tokenizer(text).input_ids))
@@ -86,7 +86,7 @@ class NLLB(_Prefixed):
     own_tokens = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})")
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Tells it from M2M100, whose architecture it has, by the tokenizer."""
+        """Tell it from M2M100, whose architecture it has, by the tokenizer."""
         if checkpoint.config.get("model_type") != "m2m_100":
             return False
         if checkpoint.tokenizer_class:
@@ -94,7 +94,7 @@ class NLLB(_Prefixed):
         return not checkpoint.has("vocab.json")
 
     def source_last(self, tokenizer: PreTrainedTokenizerBase) -> bool:
-        """Follows the tokenizer: `pieces </s> [language]` where its files ask for it."""
+        """Follow the tokenizer: `pieces </s> [language]` where its files ask for it."""
         return bool(getattr(tokenizer, "legacy_behaviour", False))
 
 
@@ -108,7 +108,7 @@ class M2M100(_Prefixed):
     def vocabulary(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> ExpectedVocabulary:
-        """Has eight spare rows behind the tokens, however many tokens there are."""
+        """Name eight spare rows behind the tokens, however many tokens there are."""
         refuse_added(
             self.added_tokens(tokenizer),
             "CTranslate2's converter counts the rows of an M2M100 model without them; train "
@@ -117,7 +117,7 @@ class M2M100(_Prefixed):
         return super().vocabulary(tokenizer, config)
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Takes the architecture with its own tokenizer."""
+        """Take the architecture with its own tokenizer."""
         return (
             checkpoint.config.get("model_type") == "m2m_100"
             and checkpoint.tokenizer_class in ("M2M100Tokenizer", "")
@@ -133,12 +133,12 @@ class MBart50(_Prefixed):
     own_tokens = re.compile(r"([a-z]{2}_[A-Z]{2})")
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Takes the architecture with the tokenizer of mBART-50."""
+        """Take the architecture with the tokenizer of mBART-50."""
         is_mbart = checkpoint.config.get("model_type") == "mbart"
         return is_mbart and checkpoint.tokenizer_class == "MBart50Tokenizer"
 
     def language_tag(self, code: str) -> str | None:
-        """Leaves out the region XX, which means none."""
+        """Leave out the region XX, which means none."""
         return code.removesuffix("_XX").replace("_", "-")
 
 
@@ -149,14 +149,14 @@ class MBart25(MBart50):
     title = "mBART-25"
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Takes the architecture with the tokenizer of mBART-25."""
+        """Take the architecture with the tokenizer of mBART-25."""
         is_mbart = checkpoint.config.get("model_type") == "mbart"
         return is_mbart and checkpoint.tokenizer_class == "MBartTokenizer"
 
     def source_last(self, tokenizer: PreTrainedTokenizerBase) -> bool:
-        """Is always so."""
+        """Say yes: it is always so."""
         return True
 
     def prefix_starts(self) -> bool:
-        """Is always so."""
+        """Say yes: it is always so."""
         return True

@@ -30,13 +30,13 @@ class T5(Family):
     own_tokens = re.compile(r"<extra_id_\d+>|<2[a-z]{2,3}(?:_[A-Za-z]{2,4})?>")
 
     def recognises(self, checkpoint: Checkpoint) -> bool:
-        """Takes the architectures."""
+        """Take the architectures."""
         return checkpoint.config.get("model_type") in ("t5", "mt5", "umt5")
 
     def vocabulary(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> ExpectedVocabulary:
-        """Names the rows past the tokenizer as the converter does: T5's repeat its sentinels."""
+        """Name the rows past the tokenizer as the converter does: T5's repeat its sentinels."""
         rows = int(config["vocab_size"])
         surplus = "<unused_%d>" if config.get("model_type") == "umt5" else "<extra_id_%d>"
         return padded(tokens_by_id(tokenizer), rows, surplus, "rows past the tokenizer")
@@ -44,7 +44,7 @@ class T5(Family):
     def languages(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> list[Language]:
-        """Takes MADLAD's tokens, or the translation tasks that the config of a T5 lists."""
+        """Take MADLAD's tokens, or the translation tasks that the config of a T5 lists."""
         tokens = [
             Language(match[1], source=True, target_source_ids=(int(token_id),))
             for token, token_id in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
@@ -53,7 +53,7 @@ class T5(Family):
         return tokens or _TaskTexts.of(config).languages(tokenizer)
 
     def language_tag(self, code: str) -> str | None:
-        """Writes the code with hyphens."""
+        """Write the code with hyphens."""
         return code.replace("_", "-")
 
     def reference_ids(
@@ -64,7 +64,7 @@ class T5(Family):
         source: Language | None,
         target: Language | None,
     ) -> list[int]:
-        """Writes the task before the text."""
+        """Write the task before the text."""
         tasks = _TaskTexts.of(config)
         first = tasks.sources.get(source.code, "") if source else ""
         then = tasks.targets.get(target.code, f"<2{target.code}>") if target else ""
@@ -73,12 +73,12 @@ class T5(Family):
     def special_ids(
         self, tokenizer: PreTrainedTokenizerBase, languages: Sequence[Language]
     ) -> tuple[int, ...]:
-        """Counts MADLAD's tokens, but not the words of a task, which may be words of a text."""
+        """Count MADLAD's tokens, but not the words of a task, which may be words of a text."""
         named_by_words = self.source_required(languages)
         return super().special_ids(tokenizer, () if named_by_words else languages)
 
     def position_limit(self, config: Mapping[str, Any]) -> int | None:
-        """Has relative positions only."""
+        """Give None: positions are relative only."""
         return None
 
 
@@ -99,7 +99,7 @@ class _TaskTexts:
         return cls(sources, targets)
 
     def languages(self, tokenizer: PreTrainedTokenizerBase) -> list[Language]:
-        """Lists the languages with the ids of their halves.
+        """List the languages with the ids of their halves.
 
         Pieces never span a space, so the ids of two halves are those of the whole.
         """

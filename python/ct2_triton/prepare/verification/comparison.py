@@ -48,7 +48,7 @@ class ConvertedModel:
     """A CTranslate2 model that takes and gives ids, greedily."""
 
     def __init__(self, folder: Path, compute_type: str) -> None:
-        """Loads the model on the CPU.
+        """Load the model on the CPU.
 
         Args:
             folder: The CTranslate2 directory.
@@ -69,11 +69,11 @@ class ConvertedModel:
         self._first_ids = later
 
     def same_token(self, one: int, other: int) -> bool:
-        """Tells whether two ids are the same token: CTranslate2 answers in strings."""
+        """Tell whether two ids are the same token: CTranslate2 answers in strings."""
         return self._first_ids.get(one, one) == self._first_ids.get(other, other)
 
     def continue_row(self, row: Row, so_far: Sequence[int], max_tokens: int) -> list[int]:
-        """Translates a row, its first tokens given.
+        """Translate a row, its first tokens given.
 
         Args:
             row: The row.
@@ -97,7 +97,7 @@ class ConvertedModel:
         ]
 
     def search(self, row: Row, options: Mapping[str, Any]) -> list[int]:
-        """Translates a row with a search of the caller's.
+        """Translate a row with a search of the caller's.
 
         Args:
             row: The row.
@@ -125,7 +125,7 @@ class ConvertedModel:
 
 
 def compare(model: ConvertedModel, answer: Answer, max_tokens: int) -> list[NearTie]:
-    """Compares one answer to its last token, going on after each near tie.
+    """Compare one answer to its last token, going on after each near tie.
 
     Args:
         model: The converted model, in float32.
@@ -154,7 +154,7 @@ def compare(model: ConvertedModel, answer: Answer, max_tokens: int) -> list[Near
 def first_difference(
     model: ConvertedModel, wanted: Sequence[int], found: Sequence[int]
 ) -> int | None:
-    """Finds the first place where two outputs differ.
+    """Find the first place where two outputs differ.
 
     Args:
         model: Knows which ids are one token.
@@ -171,7 +171,7 @@ def first_difference(
 
 
 def _judge(answer: Answer, position: int, found: Sequence[int]) -> NearTie:
-    """Excuses a difference at a near tie; any other ends the preparation."""
+    """Excuse a difference at a near tie; any other ends the preparation."""
     wanted = answer.ids[position]
     gap = answer.gap(position, found[0]) if found else float("inf")
     excused = excused_gap(answer, position)
@@ -185,7 +185,7 @@ def _judge(answer: Answer, position: int, found: Sequence[int]) -> NearTie:
 
 
 def excused_gap(answer: Answer, position: int) -> float:
-    """Tells how far apart two tokens may be where either may win.
+    """Tell how far apart two tokens may be where either may win.
 
     Args:
         answer: What the checkpoint gives.

@@ -52,7 +52,7 @@ class OwnSearchProof:
     not_compared: str = ""
 
     def lines(self) -> Iterator[str]:
-        """Says it for a report."""
+        """Say it for a report."""
         search = ", ".join(f"{name} {json.dumps(value)}" for name, value in self.search.items())
         if self.not_compared:
             yield f"the model's own search ({search}) was not compared: {self.not_compared}"
@@ -68,7 +68,7 @@ class OwnSearchProof:
 def reference_answers(
     reference: ReferenceModel, search: OwnSearch, rows: Sequence[Row]
 ) -> list[Answer] | str:
-    """Translates the probes with the checkpoint's own search.
+    """Translate the probes with the checkpoint's own search.
 
     Args:
         reference: The checkpoint.
@@ -89,7 +89,7 @@ def reference_answers(
 def compare_own_search(
     model: ConvertedModel, search: OwnSearch, answers: Sequence[Answer] | str
 ) -> OwnSearchProof:
-    """Translates the probes with the converted model, with what was carried over of the search.
+    """Translate the probes with the converted model, with what was carried over of the search.
 
     Args:
         model: The converted model, in float32.
@@ -164,7 +164,7 @@ def _reasons(search: OwnSearch, options: dict[str, Any], *, has_prefix: bool) ->
 
 
 def _is_near_tie(answer: Answer, position: int, found: Sequence[int]) -> bool:
-    """Tells whether the checkpoint held both tokens for equally good."""
+    """Tell whether the checkpoint held both tokens for equally good."""
     if position >= min(len(found), len(answer.candidates)):
         return False
     return abs(answer.gap(position, found[position])) <= excused_gap(answer, position)

@@ -49,13 +49,13 @@ class Probe:
     target: Language | None
 
     def __str__(self) -> str:
-        """Shows text and languages for a message."""
+        """Show text and languages for a message."""
         codes = [entry.code if entry else "-" for entry in (self.source, self.target)]
         return f"{self.text!r} ({codes[0]} to {codes[1]})"
 
 
 def choose_probes(rules: TokenRules) -> list[Probe]:
-    """Pairs each text with languages of the model, going through several of them.
+    """Pair each text with languages of the model, going through several of them.
 
     Args:
         rules: The model's rules.
@@ -75,7 +75,7 @@ def choose_probes(rules: TokenRules) -> list[Probe]:
 
 
 def added_token_texts(rules: TokenRules) -> list[str]:
-    """Writes texts that hold the added tokens: each alone, and within a sentence.
+    """Write texts that hold the added tokens: each alone, and within a sentence.
 
     Args:
         rules: The model's rules.
@@ -88,7 +88,7 @@ def added_token_texts(rules: TokenRules) -> list[str]:
 
 
 def _some_languages(rules: TokenRules, side: str) -> Sequence[Language]:
-    """Gives well-known languages of the model first, and its first and last one."""
+    """Give well-known languages of the model first, and its first and last one."""
     find = rules.source_language if side == "source" else rules.target_language
     found = []
     for name in _PREFERRED:

@@ -57,12 +57,12 @@ class Proof:
     stored_rows_equal: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the proof for the manifest."""
+        """Give the proof for the manifest."""
         return asdict(self)
 
 
 def prove(subject: Subject) -> Proof:
-    """Compares a converted model with its checkpoint.
+    """Compare a converted model with its checkpoint.
 
     The outputs are compared in float32, with a second conversion when the model is stored in
     another type; the checkpoint and the conversion are never in memory at the same time.
@@ -111,7 +111,7 @@ def prove(subject: Subject) -> Proof:
 
 @contextmanager
 def _exact_model(subject: Subject) -> Iterator[Path]:
-    """Lends a float32 conversion: the model itself, or a temporary one."""
+    """Lend a float32 conversion: the model itself, or a temporary one."""
     if subject.stored.quantization == _EXACT:
         yield subject.stored.model
         return
@@ -126,7 +126,7 @@ def _exact_model(subject: Subject) -> Iterator[Path]:
 
 
 def _stored_rows_equal(subject: Subject, answers: Sequence[Answer]) -> int:
-    """Counts the rows that the stored model answers like the checkpoint; it must answer all."""
+    """Count the rows that the stored model answers like the checkpoint; it must answer all."""
     try:
         stored = ConvertedModel(subject.stored.model, "default")
         found = [stored.continue_row(answer.row, (), _MAX_OUTPUT_TOKENS) for answer in answers]

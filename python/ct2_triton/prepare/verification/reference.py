@@ -57,7 +57,7 @@ class Answer:
     candidates: Sequence[dict[int, float]]
 
     def gap(self, position: int, token_id: int) -> float:
-        """Tells how far a token was from being chosen.
+        """Tell how far a token was from being chosen.
 
         Args:
             position: Index into `ids`.
@@ -76,7 +76,7 @@ class ReferenceModel:
     """The checkpoint in float32, as `transformers` runs it. Not for concurrent use."""
 
     def __init__(self, checkpoint: Path, forbidden_ids: Sequence[int]) -> None:
-        """Loads the checkpoint.
+        """Load the checkpoint.
 
         Args:
             checkpoint: Its folder.
@@ -96,7 +96,7 @@ class ReferenceModel:
         self._forbidden = list(forbidden_ids)
 
     def greedy(self, row: Row, max_tokens: int, end_ids: Sequence[int]) -> Answer:
-        """Translates a row with greedy search and nothing else.
+        """Translate a row with greedy search and nothing else.
 
         Args:
             row: What to translate.
@@ -122,7 +122,7 @@ class ReferenceModel:
         return self._answer(row, result.sequences[0, len(first) :].tolist(), result.logits or ())
 
     def own_search(self, row: Row, max_tokens: int) -> Answer:
-        """Translates a row with the checkpoint's own generation config, within a limit.
+        """Translate a row with the checkpoint's own generation config, within a limit.
 
         The target language is forced as the documentation of `transformers` says.
 

@@ -28,7 +28,7 @@ def add_shortlist(
     tokenizer_folder: Path,
     report: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Writes vmap.txt, and translates each probe into one of its languages with and without it.
+    """Write vmap.txt, and translate each probe into one of its languages with and without it.
 
     Args:
         shortlist: The shortlist.

@@ -25,7 +25,7 @@ class TextProof:
     """Both tokenizers of one prepared model."""
 
     def __init__(self, subject: Subject) -> None:
-        """Reads both from the files that clients get.
+        """Read both from the files that clients get.
 
         Args:
             subject: Of it, the family, the rules and the tokenizer folder are used.
@@ -43,7 +43,7 @@ class TextProof:
         self.decoded_rows = 0
 
     def probe_rows(self) -> list[Row]:
-        """Builds the ids of the probes as a client does.
+        """Build the ids of the probes as a client does.
 
         Returns:
             A row for each probe that the model has positions for.
@@ -56,7 +56,7 @@ class TextProof:
         return [row for row in rows if limit is None or len(row.input_ids) <= limit]
 
     def check_added_tokens(self) -> None:
-        """Sends every added token both ways, alone and within a sentence.
+        """Send every added token both ways, alone and within a sentence.
 
         Raises:
             VerificationError: A client would send other ids, or read other text.
@@ -66,7 +66,7 @@ class TextProof:
             self._row(Probe(text, some.source, some.target))
 
     def check_decoding(self, ids: Sequence[int]) -> None:
-        """Reads ids as text in both ways.
+        """Read ids as text in both ways.
 
         Args:
             ids: An answer without its prefix, or the pieces of a text.
@@ -105,7 +105,7 @@ class TextProof:
 
 
 def _with_characters(text: str) -> str:
-    """Reads the bytes that spell a character: some tokenizer.json leave them as `<0xE2><0x98>`."""
+    """Read the bytes that spell a character: some tokenizer.json leave them as `<0xE2><0x98>`."""
 
     def characters(match: re.Match[str]) -> str:
         return bytes.fromhex(re.sub("[<>]|0x", "", match[0])).decode(errors="replace")

@@ -18,7 +18,7 @@ _SHOWN = 3
 
 
 def check_vocabulary(model: Path, expected: ExpectedVocabulary) -> None:
-    """Holds each vocabulary of a model against the expected one.
+    """Hold each vocabulary of a model against the expected one.
 
     Args:
         model: Folder of the converted model.
@@ -33,7 +33,7 @@ def check_vocabulary(model: Path, expected: ExpectedVocabulary) -> None:
 
 
 def vocabulary_files(model: Path) -> list[Path]:
-    """Finds the vocabulary files of a converted model: one shared, or one for each side.
+    """Find the vocabulary files of a converted model: one shared, or one for each side.
 
     Args:
         model: Folder of the converted model.
