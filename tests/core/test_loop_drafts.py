@@ -47,6 +47,17 @@ def test_a_right_draft_takes_a_step_for_17_tokens(loop: Any, truth: EngineTruth)
         assert counts["draft_tokens"] == counts["draft_tokens_kept"]
 
 
+def test_a_step_tries_64_tokens_of_all_drafts(loop: Any) -> None:
+    """A limit of memory and of other rows' time, which changes no answer."""
+    before = loop.counters["draft_tokens"]
+    plain, _ = _decode(loop, ROW, [])
+    names = loop.admit([ROW] * 6, [plain["ids"]] * 6)
+    loop.step()
+    assert loop.counters["draft_tokens"] - before == 64
+    answers = run_to_end(loop)
+    assert [answers[name]["ids"] for name in names] == [plain["ids"]] * 6
+
+
 def test_a_wrong_draft_takes_the_steps_of_none(loop: Any) -> None:
     plain, without = _decode(loop, ROW, [])
     wrong = [token for token in range(900, 1000) if token not in plain["ids"]]

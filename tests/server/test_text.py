@@ -192,6 +192,8 @@ def test_hypotheses_are_joined_by_rank(
     assert got["hypotheses"] == [[wanted]]
     assert got["text_output"] == [[wanted[0]]]
     assert got["hypothesis_scores"][0][0][0] == got["score"][0][0]
+    alone = answer(send_text(connection, GOOD, ["de"], outputs=["hypothesis_scores"], **options))
+    assert max(alone["hypothesis_scores"][0][0]) < 0
     one = answer(send_text(connection, GOOD, ["de"], outputs=["text_output", "hypotheses"]))
     assert one == {"text_output": [[GOOD_GERMAN]]}
 
@@ -274,6 +276,7 @@ def test_a_text_that_is_no_utf8_is_refused(connection: Connection, text: bytes, 
         ("x" * 1001, ["de"], "its 1001 bytes are more than the model's max_text_bytes 1000"),
         ("A one. A two. A three. A four.", ["de"], "more sentences than the model's max_text_sen"),
         ("A one. A two. A three.", ["de", "fr", "es"], "more sentences times target languages"),
+        ("\u200b\n\u200b\n\u200b", ["de", "fr", "es"], "more sentences times target languages"),
         (GOOD, SIX, "6 languages are more than the model's max_targets 3"),
     ],
 )
@@ -282,6 +285,14 @@ def test_bounds_of_a_request(
 ) -> None:
     assert said in refusal(connection, text, targets, model="tight-text")
     assert translated(connection, GOOD, ["de"], model="tight-text") == [[GOOD_GERMAN]]
+
+
+def test_an_answer_has_bounds_too(connection: Connection) -> None:
+    """What is not translated would be copied into each hypothesis."""
+    options = {"beam_size": 50, "num_hypotheses": 50, "outputs": ["hypotheses"]}
+    said = refusal(connection, GOOD + "\n" * 1_000_000, SIX, **options)
+    assert f"{len(GOOD) + 1_000_000} bytes of text into 6 languages with 50 hypotheses" in said
+    assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
 
 
 @pytest.mark.parametrize(

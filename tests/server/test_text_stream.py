@@ -162,10 +162,12 @@ def test_parts_come_while_rows_run_and_a_newer_request_ends_them(
         ("sampling_topk", 5),
         ("prefix_bias_beta", 0.5),
         ("return_alternatives", True),
+        ("num_hypotheses", 2),
     ],
 )
 def test_other_searches_are_refused(streams: Streams, name: str, value: float) -> None:
-    message = streams.refusal(GOOD, ["de"], **{name: value})
+    drawn = {"sampling_topk": 5, "sampling_temperature": 0.0} if name == "num_hypotheses" else {}
+    message = streams.refusal(GOOD, ["de"], **{**drawn, name: value})
     assert name in message
     assert "is not for streams" in message
     assert joined(streams.parts(GOOD, ["de"]), 1) == [GOOD_GERMAN]

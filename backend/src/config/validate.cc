@@ -139,6 +139,8 @@ void ValidateStream(const DecodingOptions& decoding) {
     why = "a sampling_topk other than 1";
   } else if (decoding.return_alternatives) {
     why = "return_alternatives";
+  } else if (decoding.num_hypotheses > 1) {
+    why = "num_hypotheses above 1";
   }
   if (why == nullptr) return;
   Refuse(std::string(why) +

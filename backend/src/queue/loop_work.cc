@@ -10,11 +10,6 @@
 namespace ct2triton {
 namespace {
 
-// A call would draw otherwise: than the seed says, or than what was reported of the answer.
-bool IsDrawnForGood(const Job& job) {
-  return job.row.seeded || (!job.row.repeatable && job.grown > 0);
-}
-
 const Error cannot_draw_again(ErrorCode::kInternal,
                               "CTranslate2 failed in a decode loop, and a call would sample "
                               "other tokens; send the request again");
@@ -134,8 +129,9 @@ void LoopWork::RunAlone(Lane* lane, std::vector<Job> jobs) noexcept {
     for (Job& job : jobs) FailJob(&job, CurrentError());
     return;
   }
+  // Without a seed a call may draw anew: streams refuse draws, so nobody has seen a token.
   const auto seeded = std::stable_partition(jobs.begin(), jobs.end(),
-                                            [](const Job& job) { return !IsDrawnForGood(job); });
+                                            [](const Job& job) { return !job.row.seeded; });
   std::for_each(seeded, jobs.end(), [](Job& job) { FailJob(&job, cannot_draw_again); });
   jobs.erase(seeded, jobs.end());
   ct2triton::RunAlone(lane->calls.get(), &queue_, std::move(jobs));

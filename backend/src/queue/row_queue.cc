@@ -23,7 +23,8 @@ size_t HashIds(const Ids& ids) {
 }
 
 size_t HashRow(const CheckedRow& row) {
-  return HashIds(row.source) * 31 + HashIds(row.prefix) * 7 + static_cast<size_t>(row.limit_tokens);
+  return HashIds(row.source) * 31 + HashIds(row.prefix) * 7 + HashIds(row.draft) * 3 +
+         static_cast<size_t>(row.limit_tokens);
 }
 
 // The turns of the rows of one request lie so far apart, while each row that is taken moves the

@@ -46,13 +46,16 @@ WorkerPool::WorkerPool(const LoadedModel& model, const PoolSettings& settings,
 void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
                      const std::shared_ptr<RowListener>& listener, const QueueShare& share,
                      bool further) {
-  if (gpu_) return gpu_->queue().Add(std::move(rows), positions, listener, share, further);
+  if (gpu_) {
+    for (CheckedRow& row : rows) row.draft.clear();  // a call has no use for it
+    return gpu_->queue().Add(std::move(rows), positions, listener, share, further);
+  }
   // The rows of a request have the same options, but for the vocabulary map.
   std::vector<CheckedRow> of_calls, of_loops;
   std::vector<size_t> call_positions, loop_positions;
   for (size_t i = 0; i < rows.size(); ++i) {
     const bool in_loop = loops_ != nullptr && rows[i].in_loop;
-    if (!in_loop) rows[i].draft.clear();  // a call has no use for it
+    if (!in_loop) rows[i].draft.clear();
     (in_loop ? loop_positions : call_positions).push_back(positions[i]);
     (in_loop ? of_loops : of_calls).push_back(std::move(rows[i]));
   }

@@ -32,8 +32,9 @@ struct RequestContext {
   std::shared_ptr<InFlight> in_flight;
 };
 
-// One request from the moment it is ours until it is answered and given back. It answers exactly
-// once and releases exactly once on every path, at the latest in its destructor. What its tensors
+// One request from the moment it is ours until it is answered and given back. It ends its
+// answer, of one part or of many, exactly once and releases exactly once on every path, at the
+// latest in its destructor. What its tensors
 // mean, the front knows.
 class PendingRequest : public RowListener,
                        public Supersedable,

@@ -124,6 +124,7 @@ class RowMaker : public RowNames {
   std::vector<const std::vector<int>*> prefixes_;  // of each target of the text
   std::deque<std::vector<int>> kept_prefixes_;
   std::deque<MadeRow> rows_;
+  size_t planned_ = 0;  // rows, with those that have nothing to translate
 };
 
 TextPlan RowMaker::Plan(size_t index, std::string text, const std::string& source,
@@ -182,7 +183,8 @@ void RowMaker::AddRows(PlannedPiece piece, Sources sources, TextPlan* plan) {
     RefuseText("it has more sentences than the model's max_text_sentences " +
                std::to_string(engine_.max_text_sentences));
   }
-  if (rows_.size() + sources.size() > static_cast<size_t>(engine_.max_request_rows)) {
+  planned_ += sources.size();
+  if (planned_ > static_cast<size_t>(engine_.max_request_rows)) {
     RefuseText(
         "up to here the request has more sentences times target languages than the model's "
         "max_request_rows " +
@@ -222,6 +224,18 @@ std::vector<std::string> TargetsOf(const TextTensors& tensors, size_t text, size
   return {begin, begin + static_cast<std::ptrdiff_t>(targets)};
 }
 
+// What is not translated is copied into every answer.
+void CheckAnswerBytes(const TextTensors& tensors, size_t targets, int64_t hypotheses) {
+  constexpr double kMost = 256.0 * 1024 * 1024;
+  double bytes = 0;
+  for (const std::string& text : tensors.texts.values) bytes += static_cast<double>(text.size());
+  const double copied = bytes * static_cast<double>(targets) * static_cast<double>(hypotheses);
+  if (copied <= kMost) return;
+  Refuse(std::string(tensor::kTextInput) + ": " + std::to_string(static_cast<int64_t>(bytes)) +
+         " bytes of text into " + std::to_string(targets) + " languages with " +
+         std::to_string(hypotheses) + " hypotheses may give more than 256 MiB; send fewer at once");
+}
+
 std::string SourceOf(const TextTensors& tensors, size_t text, const EngineOptions& engine) {
   if (!tensors.sources || tensors.sources->values[text].empty()) return engine.source_language;
   return tensors.sources->values[text];
@@ -231,13 +245,17 @@ std::string SourceOf(const TextTensors& tensors, size_t text, const EngineOption
 
 DecodedRequest TextFront::Decode(const RequestHandle& request) const {
   auto wanted = request.WantedOutputs();
-  const bool scores = std::find(wanted.begin(), wanted.end(), tensor::kScore) != wanted.end();
+  const bool scores = std::any_of(wanted.begin(), wanted.end(), [](const std::string& name) {
+    return name == tensor::kScore || name == tensor::kHypothesisScores;
+  });
   TextTensors tensors = ReadTensors(request, config_);
   const size_t targets = TargetsOfEach(tensors, config_.engine);
   DecodedRequest decoded;
   const auto options = ReadOptions(request, scores, config_, &decoded.options);
   const DecodingOptions& in_force = options ? *options : config_.decoding;
   if (config_.streams) ValidateStream(in_force);
+  const bool all = std::find(wanted.begin(), wanted.end(), tensor::kTextHypotheses) != wanted.end();
+  CheckAnswerBytes(tensors, targets, all ? in_force.num_hypotheses : 1);
   const auto longest =
       in_force.truncate_input ? std::string::npos : static_cast<size_t>(model_.longest_source());
   RowMaker maker(tokenizer_, config_.engine, SplitOf(decoded.options.split), longest);

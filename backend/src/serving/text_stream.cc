@@ -43,9 +43,13 @@ void TextStream::Begin() {
 
 void TextStream::RowGrew(size_t row, int64_t id) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  rows_[row].ids.push_back(static_cast<int>(id));
+  // Each part takes the whole row through the tokenizer: a long row sends fewer.
+  constexpr size_t kIdsOfLongRow = 256;
+  std::vector<int>& ids = rows_[row].ids;
+  ids.push_back(static_cast<int>(id));
   const size_t target = row % targets_.size();
-  if (targets_[target].text.next_row() == row) Advance(target);
+  const bool due = ids.size() % (1 + ids.size() / kIdsOfLongRow) == 0;
+  if (due && targets_[target].text.next_row() == row) Advance(target);
 }
 
 void TextStream::RowDone(size_t row, const RowResult& result) {
@@ -123,8 +127,10 @@ void TextStream::Write(size_t target, const std::string& part, bool last,
       WriteTensor(*spec, number(target), response);
     } else if (name == tensor::kNumInputTokens) {
       WriteTensor(*spec, number(last ? done.input_tokens : 0), response);
-    } else {
+    } else if (name == tensor::kNumOutputTokens) {
       WriteTensor(*spec, number(last ? done.output_tokens : 0), response);
+    } else {
+      throw Error(ErrorCode::kInternal, "output " + name + " is declared but not known");
     }
   }
 }

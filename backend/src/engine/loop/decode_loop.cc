@@ -12,6 +12,10 @@
 namespace ct2triton {
 namespace {
 
+// Of all drafts together; what a step tries in vain holds the other rows up. A draft that is cut
+// short changes no answer.
+constexpr size_t kDraftTokensOfStep = 64;
+
 // What the library throws, as an Error that says so.
 template <typename Action>
 auto OfLibrary(const Action& action) {
@@ -92,12 +96,13 @@ std::vector<StepRow> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) {
   const std::vector<bool> takes_part = budget_.Choose(costs);
   std::vector<StepRow> feed;
   feed.reserve(rows_.size());
+  size_t draft_tokens = kDraftTokensOfStep;
   size_t first = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const auto& row = rows_[i];
     row->Skip();
     if (row->ended() || !takes_part[i]) continue;
-    const size_t count = row->AddTo(&feed);
+    const size_t count = row->AddTo(&feed, &draft_tokens);
     if (count > 0) choosing->push_back({row.get(), first, count});
     first += count;
   }

@@ -42,7 +42,7 @@ struct LoopCounters {
   uint64_t step_rows = 0;    // sum over the steps of the rows that took part; each beam counts
   uint64_t step_tokens = 0;  // tokens fed, forced ones included
   uint64_t step_ns = 0;
-  uint64_t draft_tokens = 0;       // of these, tokens of drafts
+  uint64_t draft_tokens = 0;       // of step_tokens, those of drafts
   uint64_t draft_tokens_kept = 0;  // that took no step of their own
   uint64_t joined_rows = 0;        // that were admitted while others ran
 
@@ -51,7 +51,8 @@ struct LoopCounters {
 };
 
 // The running rows of one model. Rows of any age and any options decode together: they join
-// between two steps, each step gives every row one token, and each row leaves alone.
+// between two steps, each step gives every row a token, or several of its draft, and each row
+// leaves alone.
 //
 // One thread at a time uses a loop. A row's answer is the one it has alone, whoever is in the loop.
 class LoopEngine {
@@ -65,7 +66,7 @@ class LoopEngine {
   // fails: no row was admitted then.
   virtual std::vector<LoopRow> Admit(const std::vector<const CheckedRow*>& rows) = 0;
 
-  // Gives running rows their next token: every light one, while heavy ones take turns
+  // Gives running rows their next tokens: every light one, while heavy ones take turns
   // (step_budget.h). A row with many forced tokens may need some steps before. Throws as Admit
   // does: every row is then as it was before the step, and nothing was reported. The caller may
   // step again, or remove rows and admit them again.

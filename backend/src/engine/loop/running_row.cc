@@ -36,6 +36,15 @@ Outputs Forced(const Ids& first_ids, const SearchRules& rules, size_t limit) {
   return forced;
 }
 
+// How much longer a step of the row takes because it draws: its candidates are sorted.
+double DrawCost(const CheckedRow& row, const Weights& weights) {
+  constexpr double kCandidatesPerRow = 2000;
+  if (!row.search->Draws()) return 1;
+  const auto wanted = row.search->options().sampling_topk;
+  const auto candidates = wanted > 0 ? static_cast<size_t>(wanted) : weights.target().size();
+  return 1 + static_cast<double>(candidates) / kCandidatesPerRow;
+}
+
 Draft DraftOf(const CheckedRow& row, const SearchRules& rules, const Weights& weights) {
   Outputs outputs;
   for (const int64_t id : row.draft) outputs.push_back(rules.Output(ByName(id, weights.target())));
@@ -50,6 +59,7 @@ RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& 
       row_(row),
       model_(model),
       rules_(rules),
+      draw_cost_(DrawCost(row, model.weights())),
       search_(DraftedSearch({rules, {}, 0}, {})) {
   Ids first_ids = FirstIds(row, model.weights());
   const auto limit = static_cast<size_t>(row.limit_tokens);
@@ -107,10 +117,10 @@ WideSearch* RunningRow::beams() const {
 double RunningRow::StepCost() const {
   constexpr double kTokensPerRow = 100;
   const auto strands = static_cast<double>(beams() == nullptr ? 1 : beams()->beams());
-  return strands * (1 + static_cast<double>(position_) / kTokensPerRow);
+  return strands * (draw_cost_ + static_cast<double>(position_) / kTokensPerRow);
 }
 
-size_t RunningRow::AddTo(std::vector<StepRow>* feed) {
+size_t RunningRow::AddTo(std::vector<StepRow>* feed, size_t* draft_tokens) {
   if (has_chosen_ && greedy() == nullptr) {
     feeding_ = 1;
     for (size_t i = 0; i < feed_.size(); ++i) {
@@ -124,16 +134,20 @@ size_t RunningRow::AddTo(std::vector<StepRow>* feed) {
   const auto next = feed_.begin() + static_cast<std::ptrdiff_t>(fed_);
   tokens_.assign(next, next + static_cast<std::ptrdiff_t>(feeding_));
   size_t outputs = 0;
-  if (feeding_ == left) outputs = 1 + AddDraft();
+  if (feeding_ == left) {
+    const size_t tried = AddDraft(*draft_tokens);
+    *draft_tokens -= tried;
+    outputs = 1 + tried;
+  }
   feed->push_back({tokens_.data(), tokens_.size(), position_, cache_.data(), capacity_,
                    encoding_.get(), outputs});
   return outputs;
 }
 
 // Returns how many tokens of it.
-size_t RunningRow::AddDraft() {
+size_t RunningRow::AddDraft(size_t most) {
   if (greedy() == nullptr) return 0;
-  const Outputs& tried = greedy()->Try(capacity_ - position_ - feeding_);
+  const Outputs& tried = greedy()->Try(std::min(most, capacity_ - position_ - feeding_));
   for (const int32_t output : tried) tokens_.push_back(static_cast<int32_t>(rules_->Id(output)));
   return tried.size();
 }

@@ -42,14 +42,15 @@ class RunningRow {
   void set_encoding(std::shared_ptr<const Encoding> encoding) { encoding_ = std::move(encoding); }
 
   // What the row adds to the time of a step, in rows of one token: its beams, each with the tokens
-  // that it has to look at. Measured: a token of the past costs about 1/100 of a row.
+  // that it has to look at and the candidates that it draws from. Measured: a token of the past
+  // costs about 1/100 of a row. A draft is left out: all drafts of a step are bounded.
   double StepCost() const;
   // It takes no part in this step.
   void Skip() noexcept { feeding_ = 0; }
   // Adds the tokens that it brings into the next step. Returns how many of what the step gives it
   // will choose from: one of a greedy row and of each token of its draft, one of each beam, none
-  // while forced tokens follow.
-  size_t AddTo(std::vector<StepRow>* feed);
+  // while forced tokens follow. `draft_tokens`: how many more of drafts may run in this step.
+  size_t AddTo(std::vector<StepRow>* feed, size_t* draft_tokens);
   // Adds the search of each of these; null: beams choose by themselves.
   void AddSearches(std::vector<const GreedySearch*>* searches) const;
   bool mapped() const { return rules_->map() != nullptr; }
@@ -66,7 +67,7 @@ class RunningRow {
   WideSearch* beams() const;
   void MakeSearch(const Outputs& forced, size_t limit, const std::optional<PrefixBias>& bias);
   void EndForced(const Outputs& forced);
-  size_t AddDraft();
+  size_t AddDraft(size_t most);
   void ChooseGreedily(const Chooser::Found* found);
   RowResult ResultOf(const std::vector<WideSearch::Hypothesis>& hypotheses, size_t steps) const;
   int64_t AnswerId(int32_t output) const;
@@ -78,6 +79,7 @@ class RunningRow {
   const CheckedRow& row_;
   const DecoderModel& model_;
   const std::shared_ptr<const SearchRules> rules_;
+  const double draw_cost_;
   Search search_;
   int64_t kept_ = 0;           // tokens of the draft, so far
   Ids answer_;                 // of a greedy row, so far; has room for all that may come
