@@ -18,7 +18,7 @@ from ct2_triton.client.readiness import wait_until_ready
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.served_model import ServedModel
 from ct2_triton.client.stream import Sentence, StreamItem, StreamOptions, TranslationStream
-from ct2_triton.client.supersede import row_key
+from ct2_triton.client.supersede import row_key, sentence_key
 from ct2_triton.client.tasks import map_bounded, run_all
 from ct2_triton.client.tokenization import (
     NamedLanguages,
@@ -225,6 +225,7 @@ class TranslationClient:
         targets: str | Sequence[str] | None = ...,
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
+        session: str | None = ...,
         prefix_ids: Sequence[int] = ...,
         draft_ids: Sequence[int] = ...,
         **options: OptionValue,
@@ -239,6 +240,7 @@ class TranslationClient:
         targets: str | Sequence[str] | None = ...,
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
+        session: str | None = ...,
         prefix_ids: Sequence[int] = ...,
         draft_ids: Sequence[int] = ...,
         **options: OptionValue,
@@ -252,6 +254,7 @@ class TranslationClient:
         targets: str | Sequence[str] | None = None,
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = None,
+        session: str | None = None,
         prefix_ids: Sequence[int] = (),
         draft_ids: Sequence[int] = (),
         **options: OptionValue,
@@ -272,6 +275,8 @@ class TranslationClient:
                 same key and language ends this one on the server at its next step, of whichever
                 client it is. Choose keys that no other client has. With a key nothing is sent
                 again (`RetryPolicy.outage_s`).
+            session: What calls have in common that are to go to one version, where the client
+                has several (`versions`); None: `supersede`, or the text itself.
             prefix_ids: Ids of an answer's start, such as the first of `Translation.ids` of an
                 earlier call, for one sentence in one language. The answer goes on from them; with
                 the option `prefix_bias_beta` it only leans towards them. It contains them. Models
@@ -296,6 +301,7 @@ class TranslationClient:
         if self._tokenizer is None:
             await self._meet(deadline)
         call = self._call(source, targets, options, lambda: deadline, supersede)
+        call = replace(call, session=session or supersede)
         if len(prefix_ids) or len(draft_ids):
             if not isinstance(text, str) or len(call.targets) > 1:
                 name = "prefix_ids" if len(prefix_ids) else "draft_ids"
@@ -369,7 +375,7 @@ class TranslationClient:
                 if sentence.source is not None:
                     own = replace(call, source=self.languages.source(sentence.source))
                 if supersede is not None:
-                    own = replace(own, supersede=_sentence_key(supersede, sentence, superseded))
+                    own = replace(own, supersede=sentence_key(supersede, sentence, superseded))
                 return self._sentence(sentence.text, own)
             except ClientError as error:
                 return {code_of(target): _failed(error) for target in call.targets}
@@ -444,7 +450,7 @@ class TranslationClient:
         languages = self.languages.source(source), self.languages.targets(targets)
         if supersede is not None:
             row_key(supersede)  # checked before anything is sent
-        return Call(*languages, options, start_clock, supersede, session=supersede)
+        return Call(*languages, options, start_clock, supersede)
 
     def _sentence(self, text: str, call: Call) -> Rows:
         """Make a coroutine for each language of a sentence."""
@@ -488,10 +494,3 @@ class TranslationClient:
 
 async def _failed(error: ClientError) -> Translation:
     raise error
-
-
-def _sentence_key(prefix: str, sentence: Sentence, superseded: Superseded) -> str | None:
-    """Make the key that all versions of a sentence share; None for one that has no others."""
-    if sentence.id is None or superseded == "keep":
-        return None
-    return row_key(prefix, sentence.id)

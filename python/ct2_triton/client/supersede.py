@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ct2_triton.errors import InvalidCallError
+
+if TYPE_CHECKING:
+    from ct2_triton.client.stream import Sentence, Superseded
 
 SUPERSEDE_KEY = "supersede_key"  # the request's parameter
 MAX_KEY_BYTES = 256
@@ -32,3 +37,10 @@ def row_key(prefix: str, *parts: object) -> str:
             f"{MAX_KEY_BYTES} are allowed"
         )
     return key
+
+
+def sentence_key(prefix: str, sentence: Sentence, superseded: Superseded) -> str | None:
+    """Make the key that all versions of a sentence share; None for one that has no others."""
+    if sentence.id is None or superseded == "keep":
+        return None
+    return row_key(prefix, sentence.id)

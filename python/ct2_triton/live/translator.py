@@ -343,6 +343,7 @@ class LiveTranslator:
                 source=self._source,
                 targets=target,
                 supersede=key,
+                session=self._key,  # a talk stays with one version
                 prefix_ids=draft.ids,
                 **options,
             )

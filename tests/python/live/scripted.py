@@ -47,7 +47,13 @@ class ScriptedClient:
         self.failures = iter(failures)
 
     async def translate(
-        self, text: str, *, targets: str, prefix_ids: Any = (), **options: Any
+        self,
+        text: str,
+        *,
+        targets: str,
+        session: str,
+        prefix_ids: Any = (),
+        **options: Any,
     ) -> list[Translation]:
         self.calls.append((text, targets, {**options, "prefix_ids": prefix_ids}))
         self.arrived.set()

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which calls go to one version of a model; the server notes what is asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from ct2_triton.client import Tokenizer, TranslationClient
+from ct2_triton.live import LiveOptions, LiveTranslator, SegmentUpdate
+from python.client.conftest import TokenizerFolder
+from support.fault_server import FaultServer, echo, serving
+
+HALVES = {"1": 0.5, "2": 0.5}
+
+
+class Recorder(FaultServer):
+    """Keeps the version that each request asks for."""
+
+    def __init__(self) -> None:
+        super().__init__(self.keep)
+        self.versions: list[str] = []
+
+    async def keep(self, server: FaultServer, request: Any, context: Any) -> Any:
+        self.versions.append(request.model_version)
+        return await echo(server, request, context)
+
+
+@pytest.fixture
+def tokenizer(tokenizer_folder: TokenizerFolder) -> Tokenizer:
+    return Tokenizer(tokenizer_folder("nllb"))
+
+
+async def _segments(count: int) -> AsyncIterator[SegmentUpdate]:
+    for number in range(count):
+        yield SegmentUpdate(f"segment-{number}", f"Sentence {number}.", final=True)
+        await asyncio.sleep(0)
+
+
+async def test_all_segments_of_a_talk_go_to_one_version(tokenizer: Tokenizer) -> None:
+    chosen = set()
+    for talk in range(12):
+        server = Recorder()
+        async with (
+            serving(server) as url,
+            TranslationClient(url, "m", tokenizer=tokenizer, versions=HALVES) as client,
+            LiveTranslator(
+                client, source="en", targets="de", options=LiveOptions(), key=f"talk-{talk}"
+            ) as live,
+        ):
+            assert len([caption async for caption in live.run(_segments(8))]) >= 8
+        assert len(server.versions) >= 8
+        assert len(set(server.versions)) == 1
+        chosen.update(server.versions)
+    assert chosen == {"1", "2"}
+
+
+async def test_a_session_is_apart_from_the_key(tokenizer: Tokenizer) -> None:
+    server = Recorder()
+    async with (
+        serving(server) as url,
+        TranslationClient(url, "m", tokenizer=tokenizer, versions=HALVES) as client,
+    ):
+        for number in range(8):
+            text, key = f"Sentence {number}.", f"talk/{number}"
+            call = {"source": "en", "targets": "de", "supersede": key}
+            await client.translate(text, session="talk", **call)
+    assert len(server.versions) == 8
+    assert len(set(server.versions)) == 1
