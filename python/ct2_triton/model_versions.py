@@ -84,4 +84,23 @@ def read_history(model: Path) -> list[dict[str, Any]]:
     entries = read_json(path).get("history")
     if not isinstance(entries, list):
         raise PreparedModelError(f"{path} is damaged: it has no history; remove it to start anew")
+    for number, entry in enumerate(entries, 1):
+        if not _is_entry(entry):
+            raise PreparedModelError(
+                f"{path} is damaged: entry {number} of its history is no promotion and no rollback "
+                "of versions; remove it to start anew"
+            )
     return entries
+
+
+def _is_entry(entry: object) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("at"), str)
+        and entry.get("action") in ("promote", "rollback")
+        and all(_are_versions(entry.get(key)) for key in ("before", "after"))
+    )
+
+
+def _are_versions(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(version, int) for version in value)

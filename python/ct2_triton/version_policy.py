@@ -18,6 +18,21 @@ if TYPE_CHECKING:
 _MARK = "# Which versions are served: written by ct2-models, which replaces all below.\n"
 
 
+def read_config(model: Path) -> ModelConfig:
+    """Read a model's config.pbtxt; fields that only a newer Triton knows are passed over.
+
+    Args:
+        model: The model's folder.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        VersionError: It cannot be read.
+    """
+    return _parse(model, _read(model))
+
+
 def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
     """Say which versions a server loads.
 
@@ -31,7 +46,7 @@ def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
     Raises:
         VersionError: config.pbtxt cannot be read.
     """
-    policy = _parse(model, _read(model)).version_policy
+    policy = read_config(model).version_policy
     if policy.HasField("all"):
         return tuple(there)
     if policy.HasField("specific"):
@@ -42,7 +57,7 @@ def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
 
 def has_policy(model: Path) -> bool:
     """Say whether config.pbtxt names versions, or leaves the choice to the server's default."""
-    return bool(_parse(model, _read(model)).HasField("version_policy"))
+    return bool(read_config(model).HasField("version_policy"))
 
 
 def serve_versions(model: Path, versions: Sequence[int]) -> None:

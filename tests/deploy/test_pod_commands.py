@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,8 +51,12 @@ def _environment(container: Container, folder: Path, **further: str) -> dict[str
     return {**os.environ, "PATH": programs, **own, **further}
 
 
-def _prepare(folder: Path) -> subprocess.CompletedProcess[str]:
-    (container,) = _pod()["initContainers"]
+def _prepare(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """What the init container does; with other arguments than the chart's where some are given."""
+    entry = {"name": "demo", "source": "demo", "arguments": arguments}
+    values = {"modelRepository": {"prepare": [entry]}} if arguments else None
+    deployment = of_kind(rendered(values), "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["initContainers"]
     return subprocess.run(
         [*container["command"], *container["args"]],
         env=_environment(container, folder),
@@ -115,6 +120,34 @@ def test_a_model_that_is_there_is_not_prepared_again(folder: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     assert config.stat() == before
     assert (folder / "models" / "demo-text" / "config.pbtxt").is_file()
+
+
+def _configs(folder: Path) -> dict[str, int]:
+    return {path.parent.name: path.stat().st_ino for path in folder.glob("models/*/config.pbtxt")}
+
+
+def test_a_preparation_that_was_killed_half_way_or_had_other_arguments_is_done_again(
+    tmp_path: Path,
+) -> None:
+    for name in ("models", "tmp"):
+        (tmp_path / name).mkdir()
+    assert _prepare(tmp_path, "--io", "ids").returncode == 0
+    assert set(_configs(tmp_path)) == {"demo"}
+    # As a kill between the two models of --io both leaves it: no stamp of these arguments.
+    result = _prepare(tmp_path, "--io", "both")
+    assert result.returncode == 0, result.stderr
+    both = _configs(tmp_path)
+    assert set(both) == {"demo", "demo-text"}
+    assert _prepare(tmp_path, "--io", "both").returncode == 0
+    assert _configs(tmp_path) == both
+    (tmp_path / "models" / ".demo.prepared").unlink()
+    shutil.rmtree(tmp_path / "models" / "demo-text")
+    assert _prepare(tmp_path, "--io", "both").returncode == 0
+    assert set(_configs(tmp_path)) == {"demo", "demo-text"}
+    assert _prepare(tmp_path, "--io", "both", "--set", "nothing=1").returncode != 0
+    assert not (tmp_path / "models" / ".demo.prepared").exists()
+    assert _prepare(tmp_path, "--io", "both", "--set", "beam_size=2").returncode == 0
+    assert '"2"' in (tmp_path / "models" / "demo" / "config.pbtxt").read_text()
 
 
 @pytest.mark.parametrize("of", ["chart", "kserve"])

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import os
 import re
 import shutil
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +23,7 @@ import tritonclient.grpc as grpc_client
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "deploy" / "haproxy" / "haproxy.cfg"
@@ -27,11 +31,17 @@ _UNPACKED = ROOT / ".venvs" / "haproxy"
 KEY = {"x-api-key": "secret-of-the-newsroom"}
 READY = ("GET", "/v2/health/ready")
 MOST_BYTES = 20_000
+_NUMBERS = itertools.count(1)
 
 
 def _binary() -> str | None:
     unpacked = _UNPACKED / "usr" / "sbin" / "haproxy"
     return str(unpacked) if unpacked.exists() else shutil.which("haproxy")
+
+
+def _has_http2() -> bool:
+    curl = shutil.which("curl")
+    return curl is not None and "HTTP2" in subprocess.check_output([curl, "-V"], text=True)
 
 
 pytestmark = [
@@ -182,6 +192,50 @@ def test_bodies_over_http_are_bounded(proxy: Proxy) -> None:
         assert proxy.http("POST", path, {**KEY, **head})[0] == status
     status, text = proxy.http("POST", path, KEY, good)
     assert (status, "OUTPUT_IDS" in text) == (200, True), text
+
+
+def _over_http2(
+    proxy: Proxy, folder: Path, method: str, size: int = 0, head: str = "", pause_s: float = 0.0
+) -> int:
+    """Send a request over HTTP/2, its body without content-length; give the status in the log.
+
+    Where a body is refused before it is sent, curl may not show the answer.
+    """
+    number = next(_NUMBERS)
+    command = [
+        "curl", "-sS", "--http2", "--max-time", "20", "--cacert", proxy.certificate,
+        "-X", method, "-H", f"x-api-key: {KEY['x-api-key']}", "-H", head or "accept: */*",
+        *(["-T", "-"] if size else []),
+        f"https://localhost:{proxy.port}/v2/health/ready?number={number}",
+    ]  # fmt: skip
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdin is not None
+        time.sleep(pause_s)
+        with suppress(BrokenPipeError):
+            process.communicate(bytes(size))
+    line = re.compile(rf" (\d+) \d+ - - .*{method} \S*\?number={number} HTTP/2")
+    wait_until(lambda: line.search((folder / "log").read_text()) is not None)
+    found = line.search((folder / "log").read_text())
+    assert found is not None
+    return int(found[1])
+
+
+@pytest.mark.skipif(not _has_http2(), reason="no curl that speaks HTTP/2")
+def test_over_http2_no_method_takes_a_body_past_the_limit(proxy: Proxy, folder: Path) -> None:
+    assert _over_http2(proxy, folder, "GET") == 200
+    for size in (1, MOST_BYTES + 1):
+        assert _over_http2(proxy, folder, "GET", size) == 400
+        assert _over_http2(proxy, folder, "POST", size) == 411
+    for method in ("PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FETCH"):
+        assert _over_http2(proxy, folder, method) == 405
+        assert _over_http2(proxy, folder, method, MOST_BYTES + 1) == 405
+    for method in ("GET", "POST"):
+        head = f"content-length: {MOST_BYTES + 1}"
+        assert _over_http2(proxy, folder, method, MOST_BYTES + 1, head) in (400, 413)
+    # A body that comes later than the proxy waits for it.
+    assert _over_http2(proxy, folder, "GET", 1, pause_s=3.0) == 408
 
 
 @pytest.mark.parametrize("proxy", [3], indirect=True)

@@ -211,6 +211,9 @@ def test_a_server_that_refuses_leaves_all_as_it_was(
     _models(tmp_path, "promote", "demo", "2", "1")
     assert "serves 1, 2 already" in _models(tmp_path, "promote", "demo", "1", "2", code=1)
     _models(tmp_path, "promote", "demo", "2")
+    # A server is asked to load what the folder says already.
+    text = _models(tmp_path, "promote", "demo", "2", "--server", address, code=1)
+    assert "does not take it, so nothing is changed: " in text
     assert _models(tmp_path, "rollback", "demo") == "demo: serves 1, 2, before 2\n"
     assert _models(tmp_path, "rollback", "demo") == "demo: serves 1, before 1, 2\n"
 

@@ -158,7 +158,7 @@ def has_tokenizer(model: str, repository: str | os.PathLike[str] | None = None) 
     """Say whether the repository has one for a model that needs one: not if it takes text."""
     folder = _folder(model, repository)
     config = folder.parent / CONFIG_NAME
-    takes_text = config.is_file() and '"text_input"' in config.read_text(encoding="utf-8")
+    takes_text = config.is_file() and b'"text_input"' in config.read_bytes()
     return (folder / LANGUAGES_NAME).exists() and not takes_text
 
 

@@ -19,12 +19,18 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.checksums import verify
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
-from ct2_triton.errors import PreparedModelError, ServerUnreachableError, VersionError
+from ct2_triton.errors import (
+    ConnectionLostError,
+    PreparedModelError,
+    ServerUnreachableError,
+    VersionError,
+)
 from ct2_triton.models.catalog import CatalogEntry, find, read_catalog
 
 if TYPE_CHECKING:
@@ -102,10 +108,7 @@ def _change(args: argparse.Namespace) -> int:
     (entry,) = find(read_catalog(args.model_repository), [name])
     probe = _probe(args.server) if args.server else None
 
-    def take() -> None:
-        if probe is not None and (failure := probe.load_model(name)):
-            raise VersionError(f"{args.server} does not take it, so nothing is changed: {failure}")
-
+    take = None if probe is None else partial(_take, probe, args.server, name)
     if args.action == "promote":
         before, after = promote(entry.folder, versions, take), tuple(sorted(set(versions)))
     else:
@@ -117,6 +120,23 @@ def _change(args: argparse.Namespace) -> int:
     if probe is None:
         _LOG.info("a server takes it at its next start, or now with --server HOST:PORT")
     return 0
+
+
+def _take(probe: HttpProbe, server: str, name: str) -> None:
+    """Have the server load what the folder says now; raise where it did not, or may not have."""
+    doubt = (
+        f"the folder is as before, but {server} may still be loading; look with ct2-models list "
+        f"--server {server}"
+    )
+    try:
+        failure = probe.load_model(name)
+    except ConnectionLostError as error:
+        raise VersionError(f"no answer to the load ({error}): {doubt}") from error
+    except KeyboardInterrupt:
+        _LOG.warning("interrupted: %s", doubt)
+        raise
+    if failure:
+        raise VersionError(f"{server} does not take it, so nothing is changed: {failure}")
 
 
 def _named(action: str, words: list[str]) -> tuple[str, list[int]]:

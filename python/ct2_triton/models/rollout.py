@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.checksums import verify_version
-from ct2_triton.errors import VersionError
+from ct2_triton.errors import PreparedModelError, VersionError
 from ct2_triton.model_versions import HISTORY_NAME, read_history, versions_in
 from ct2_triton.prepare.writing import locked
 from ct2_triton.prepared_model import CONFIG_NAME, FORMAT
@@ -26,19 +26,22 @@ if TYPE_CHECKING:
 Versions = tuple[int, ...]
 
 
-def promote(model: Path, versions: Sequence[int], take: Callable[[], None]) -> Versions:
+def promote(model: Path, versions: Sequence[int], take: Callable[[], None] | None) -> Versions:
     """Have exactly these versions served from now on.
 
     Args:
         model: The model's folder.
         versions: The versions; several are for a canary.
-        take: Has running servers take the change; what it raises undoes the change.
+        take: Has running servers take the change; what it raises undoes the change. None: there is
+            no such server.
 
     Returns:
-        The versions that were served before.
+        The versions that were served before. Where they are the same, nothing is written, and the
+        servers take what is written.
 
     Raises:
-        VersionError: There is no such version, or the config cannot be changed.
+        VersionError: There is no such version, the config cannot be changed, or it says the same
+            and there is no server.
         PreparedModelError: A version is damaged.
         OutputError: Another process changes the model.
     """
@@ -46,13 +49,16 @@ def promote(model: Path, versions: Sequence[int], take: Callable[[], None]) -> V
     with locked(model):
         _check(model, after)
         before = served_versions(model, versions_in(model))
-        if before == after:
+        if before != after:
+            _change(model, "promote", before, after, take)
+        elif take is None:
             raise VersionError(f"{model} serves {_list(after)} already")
-        _change(model, "promote", before, after, take)
+        else:
+            take()
     return before
 
 
-def rollback(model: Path, take: Callable[[], None]) -> tuple[Versions, Versions]:
+def rollback(model: Path, take: Callable[[], None] | None) -> tuple[Versions, Versions]:
     """Go back to what was served before the newest promotion that was not rolled back.
 
     Args:
@@ -81,8 +87,13 @@ def _previous(model: Path, served: Versions) -> Versions:
     for entry in _carried_out(read_history(model), served):
         if entry["action"] == "promote":
             stack.append((tuple(entry["before"]), tuple(entry["after"])))
-        else:
+        elif stack:
             stack.pop()
+        else:
+            raise PreparedModelError(
+                f"{model / HISTORY_NAME} is damaged: it has a rollback of no promotion; remove it "
+                "to start anew"
+            )
     if not stack:
         raise VersionError(f"{model / HISTORY_NAME} has no promotion to roll back")
     before, after = stack[-1]
@@ -110,7 +121,7 @@ def _check(model: Path, versions: Versions) -> None:
 
 
 def _change(
-    model: Path, action: str, before: Versions, after: Versions, take: Callable[[], None]
+    model: Path, action: str, before: Versions, after: Versions, take: Callable[[], None] | None
 ) -> None:
     """Write the record, then the config: an entry is believed where the config agrees with it."""
     history = _carried_out(read_history(model), before)
@@ -119,7 +130,8 @@ def _change(
     with _undone_on_failure(model):
         _write_history(model, [*history, entry])
         serve_versions(model, after)
-        take()
+        if take is not None:
+            take()
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from ct2_triton.prepared_model import (
     TOKENIZER_NAME,
     TokenRules,
 )
+from ct2_triton.version_policy import read_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -95,7 +96,7 @@ def _contents(model: Path) -> dict[str, Path]:
 
 def _config(model: Path, candidate: Path) -> Iterator[str]:
     """Compare tensors, and the parameters that the new version asks for."""
-    old, new = _read_config(model), _read_config(candidate)
+    old, new = read_config(model), read_config(candidate)
     for kind in ("input", "output"):
         there, here = (
             [(tensor.name, tensor.data_type) for tensor in getattr(config, kind)]
@@ -116,17 +117,6 @@ def _config(model: Path, candidate: Path) -> Iterator[str]:
 
 def _parameters(config: ModelConfig) -> Mapping[str, str]:
     return {name: value.string_value for name, value in config.parameters.items()}
-
-
-def _read_config(model: Path) -> ModelConfig:
-    from google.protobuf import text_format
-    from tritonclient.grpc.model_config_pb2 import ModelConfig
-
-    path = model / CONFIG_NAME
-    try:
-        return text_format.Parse(path.read_text(encoding="utf-8"), ModelConfig())
-    except (OSError, text_format.ParseError) as error:
-        raise VersionError(f"cannot read {path}: {error}") from error
 
 
 def _short(value: object) -> str:

@@ -162,8 +162,10 @@ def _check_version(options: PrepareOptions, version: int) -> None:
         raise SettingError(f"version {version} is none: versions are 1, 2, 3 and so on")
     if options.force:
         raise SettingError("--force replaces a whole model; --as-version replaces nothing")
-    if options.io == "both":
-        raise SettingError("--io both writes two models; --as-version adds to one: say --io ids")
+    if options.io in ("both", "stream"):
+        raise SettingError(
+            f"--io {options.io} writes several models; --as-version adds to one: say --io ids"
+        )
 
 
 def _fill(

@@ -10,8 +10,8 @@ from ct2_triton.errors import OutputError, VersionError
 from ct2_triton.model_versions import FIRST, versions_in
 from ct2_triton.prepare.compatibility import check_compatible
 from ct2_triton.prepare.writing import check_output, staged, written_at_once
-from ct2_triton.prepared_model import MANIFEST_NAME, read_json, write_json
-from ct2_triton.version_policy import has_policy, serve_versions, served_versions
+from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, read_json, write_json
+from ct2_triton.version_policy import has_policy, read_config, serve_versions, served_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ def check_place(output: Path, options: PrepareOptions) -> None:
 
     Raises:
         OutputError: A new model is there already.
-        VersionError: The model to add to is not there, or has this version.
+        VersionError: The model to add to is not there, has this version, or would serve it at once.
     """
     if options.as_version is None:
         check_output(output, force=options.force)
@@ -84,6 +84,13 @@ def _check_version(model: Path, version: int) -> None:
         raise VersionError(
             f"{model} has a version {version} already, and no version is replaced; the next is "
             f"{there[-1] + 1}"
+        )
+    read_config(model)  # what cannot be read is told before the conversion
+    if has_policy(model) and version in served_versions(model, sorted((*there, version))):
+        raise VersionError(
+            f"the version_policy in {model / CONFIG_NAME} would have version {version} served at "
+            f"once: have it name the versions to serve, "
+            f"version_policy {{ specific {{ versions: {list(served_versions(model, there))} }} }}"
         )
 
 

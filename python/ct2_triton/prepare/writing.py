@@ -122,10 +122,14 @@ def locked(output: Path) -> Iterator[None]:
         Nothing.
 
     Raises:
-        OutputError: Another process is writing it.
-        OSError: There can be no lock file.
+        OutputError: Another process is writing it, or there can be no lock file.
     """
-    with exclusive(_staging_place(output) / f"{_prefix(output)}lock", str(output)):
+    with ExitStack() as held:
+        try:
+            lock = _staging_place(output) / f"{_prefix(output)}lock"
+            held.enter_context(exclusive(lock, str(output)))
+        except OSError as error:
+            raise OutputError(f"cannot write to {output.parent}: {error.strerror}") from error
         yield
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from ct2_triton.errors import ConnectionLostError
+
 _TIMEOUT_S = 5.0
 _LOAD_TIMEOUT_S = 600.0
 
@@ -102,14 +104,21 @@ class HttpProbe:
 
         Returns:
             Why it failed, in the server's words; empty if the model is loaded.
+
+        Raises:
+            ConnectionLostError: The server was asked and gave no answer; it may still be loading.
         """
         connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
+        try:
+            connection.connect()
+        except OSError as error:
+            return f"{type(error).__name__}: {error}"
         try:
             connection.request("POST", f"/v2/repository/models/{quote(name, safe='')}/load")
             response = connection.getresponse()
             body = response.read().decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
-            return f"{type(error).__name__}: {error}"
+            raise ConnectionLostError(f"{type(error).__name__}: {error}") from error
         else:
             return "" if response.status == http.client.OK else body
         finally:

@@ -106,3 +106,12 @@ def test_the_client_reads_a_tokenizer_for_a_model_of_ids_alone(
     prepare(PrepareOptions("demo", tmp_path, io=io))
     client = TranslationClient("localhost:1", name, repository=tmp_path)
     assert isinstance(client.languages, Tokenizer) == needed
+
+
+def test_a_comment_that_is_not_utf8_does_not_keep_the_client_from_its_tokenizer(
+    tmp_path: Path,
+) -> None:
+    with prepare(PrepareOptions("demo", tmp_path)).config_file.open("ab") as file:
+        file.write("# Bahnhöfe\n".encode("latin-1"))
+    client = TranslationClient("localhost:1", "demo", repository=tmp_path)
+    assert isinstance(client.languages, Tokenizer)

@@ -13,6 +13,7 @@ from ct2_triton.checksums import verify
 from ct2_triton.errors import Ct2TritonError, PreparedModelError, SettingError, VersionError
 from ct2_triton.model_versions import record_of
 from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare.versions import check_place
 from ct2_triton.version_policy import serve_versions, served_versions
 from support.prepared import prepare_tiny
 
@@ -68,12 +69,43 @@ def test_damage_is_found_in_each_version(demo: Path) -> None:
 def test_a_policy_of_the_owner_is_kept(demo: Path) -> None:
     config = demo / "config.pbtxt"
     with config.open("a") as file:
-        file.write("version_policy { all {} }\n")
+        file.write("version_policy { specific { versions: [1] } }\n")
     before = config.read_bytes()
     _add(demo.parent)
     assert config.read_bytes() == before
     with pytest.raises(VersionError, match="has a version_policy by another hand"):
         serve_versions(demo, [2])
+
+
+@pytest.mark.parametrize(
+    "policy", ["all {}", "latest {num_versions: 2}", "specific {versions: [1, 2]}"]
+)
+def test_a_policy_that_would_serve_the_new_version_at_once_is_refused(
+    demo: Path, policy: str
+) -> None:
+    config = demo / "config.pbtxt"
+    prepared = config.read_text()
+    config.write_text(f"{prepared}version_policy {{ {policy} }}\n")
+    options = PrepareOptions("demo", demo.parent, as_version=2)
+    with pytest.raises(VersionError, match="would have version 2 served at once: .* versions: .1."):
+        check_place(demo, options)  # before the conversion
+    with pytest.raises(VersionError, match="would have version 2 served at once"):
+        prepare(options)
+    config.write_text(f"{prepared}version_policy {{ specific {{ versions: [1] }} }}\n")
+    prepare(options)
+    assert served_versions(demo, (1, 2)) == (1,)
+
+
+def test_a_config_that_cannot_be_read_is_told_before_the_conversion(demo: Path) -> None:
+    options = PrepareOptions("demo", demo.parent, as_version=2)
+    config = demo / "config.pbtxt"
+    prepared = config.read_bytes()
+    config.write_bytes(prepared + b"of_a_newer_triton: 1\n")
+    check_place(demo, options)
+    for damage, text in ((b"# \xff\n", "cannot read"), (b"input [\n", "no model configuration")):
+        config.write_bytes(prepared + damage)
+        with pytest.raises(VersionError, match=text):
+            check_place(demo, options)
 
 
 def test_lines_behind_the_written_policy_are_not_lost(demo: Path) -> None:
@@ -94,6 +126,7 @@ def test_lines_behind_the_written_policy_are_not_lost(demo: Path) -> None:
         ({"version": 0}, SettingError, "version 0 is none"),
         ({"force": True}, SettingError, "--as-version replaces nothing"),
         ({"io": "both"}, SettingError, "say --io ids"),
+        ({"io": "stream"}, SettingError, "--io stream writes several models; .* say --io ids"),
         ({"io": "text"}, VersionError, "the input tensors are INPUT_IDS, .*DRAFT_IDS there"),
         ({"settings": {"beam_size": "3"}}, VersionError, "beam_size is '1' in .* and '3' here"),
     ],

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ct2-models promote | rollback` where something is wrong; a real server: tests/server."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.cli import models
+from ct2_triton.errors import OutputError, PreparedModelError, VersionError
+from ct2_triton.models.rollout import promote, rollback
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.serve.http_probe import HttpProbe
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Path:
+    """The demo in two versions; the first is served."""
+    prepare(PrepareOptions("demo", tmp_path / "repository"))
+    return prepare(PrepareOptions("demo", tmp_path / "repository", as_version=2)).directory
+
+
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    """A server that takes a load and hangs up without an answer, as one that is ended does."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"name": "silent", "version": "2"}')
+
+        def do_POST(self) -> None:
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def _files(demo: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in demo.iterdir() if path.is_file()}
+
+
+def test_what_is_served_already_is_taken_by_a_server_and_nothing_is_written(demo: Path) -> None:
+    promote(demo, [2], None)
+    before, asked = _files(demo), []
+    with pytest.raises(VersionError, match="serves 2 already"):
+        promote(demo, [2], None)
+    assert promote(demo, [2], lambda: asked.append("load")) == (2,)
+    assert asked == ["load"]
+    assert _files(demo) == before
+
+
+def test_a_load_without_an_answer_is_said_to_go_on_perhaps(
+    demo: Path, silent_server: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (demo / "config.pbtxt").read_bytes()
+    repository = ["--model-repository", str(demo.parent)]
+    assert models(["promote", "demo", "2", "--server", silent_server, *repository]) == 1
+    said = capsys.readouterr().err
+    assert f"may still be loading; look with ct2-models list --server {silent_server}" in said
+    assert "nothing is changed" not in said
+    assert (demo / "config.pbtxt").read_bytes() == before
+
+
+def test_an_interrupted_load_is_said_to_go_on_perhaps(
+    demo: Path,
+    silent_server: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HttpProbe, "load_model", interrupted)
+    repository = ["--model-repository", str(demo.parent)]
+    assert models(["promote", "demo", "2", "--server", silent_server, *repository]) == 130
+    assert "may still be loading; look with ct2-models list" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("change", [lambda model: promote(model, [2], None),
+                                    lambda model: rollback(model, None)])  # fmt: skip
+def test_where_no_lock_can_be_made_a_sentence_says_so(
+    demo: Path, change: Callable[[Path], object]
+) -> None:
+    # Who runs the tests may be root, whom no permission stops; a folder in its place does.
+    (demo.parent.parent / ".repository.demo.lock").mkdir()
+    with pytest.raises(OutputError, match=f"cannot write to {demo.parent}: "):
+        change(demo)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [{}],
+        ["promote"],
+        [{"at": "", "action": "promote", "before": 1, "after": [2]}],
+        [{"at": "", "action": "remove", "before": [1], "after": [2]}],
+        [{"at": "", "action": "rollback", "before": [2], "after": [1]}],
+    ],
+)
+def test_a_damaged_record_is_named(demo: Path, entries: list[object]) -> None:
+    record = demo / "ct2_versions.json"
+    record.write_text(json.dumps({"format": 1, "history": entries}))
+    with pytest.raises(PreparedModelError, match=r"ct2_versions\.json is damaged: "):
+        rollback(demo, None)
