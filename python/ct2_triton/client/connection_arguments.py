@@ -129,15 +129,18 @@ def version_weights(text: str) -> dict[str, float]:
     """Read `1=0.9,2=0.1`.
 
     Raises:
-        ArgumentTypeError: It is something else.
+        ArgumentTypeError: It is something else, or names a version twice.
     """
     pairs = [pair.partition("=") for pair in names(text)]
     try:
-        return {version.strip(): float(weight) for version, _, weight in pairs}
+        weights = {version.strip(): float(weight) for version, _, weight in pairs}
     except ValueError as error:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not of the form VERSION=WEIGHT,VERSION=WEIGHT, as in 1=0.9,2=0.1"
         ) from error
+    if len(weights) < len(pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} names a version twice; give each one weight")
+    return weights
 
 
 def header(text: str) -> tuple[str, str]:

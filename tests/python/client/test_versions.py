@@ -86,3 +86,5 @@ def test_the_flag() -> None:
     for wrong in ("1", "1=x"):
         with pytest.raises(argparse.ArgumentTypeError, match="VERSION=WEIGHT"):
             version_weights(wrong)
+    with pytest.raises(argparse.ArgumentTypeError, match="twice"):
+        version_weights("1=0.9, 1=0.1")
