@@ -32,6 +32,12 @@ CONFIG_NAME = "config.pbtxt"
 TOKENIZER_NAME = "tokenizer"
 LANGUAGES_NAME = "languages.json"
 
+TEXT_SUFFIX = "-text"
+"""What the name of a text model has behind the name of the model of ids on whose files it is."""
+
+STREAM_SUFFIX = "-stream"
+"""The same of a model that sends its translations while they grow."""
+
 NAMED_PIECES = "pieces"
 """Family of a model whose pieces are looked up by name in its own vocabularies."""
 

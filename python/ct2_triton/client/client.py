@@ -29,6 +29,7 @@ from ct2_triton.client.tokenization import (
 from ct2_triton.client.urls import DEFAULT_URL
 from ct2_triton.client.versions import VersionSplit
 from ct2_triton.errors import ClientError, InvalidCallError
+from ct2_triton.prepared_model import STREAM_SUFFIX, TEXT_SUFFIX
 
 if TYPE_CHECKING:
     import os
@@ -420,14 +421,14 @@ class TranslationClient:
             SupersededError: A newer call had the same key.
             ClientError: Another of its subclasses. What was yielded before is no answer.
         """
-        from ct2_triton.client.text_stream import STREAM_SUFFIX, TextCall, stream_parts
+        from ct2_triton.client.text_stream import TextCall, stream_parts
 
         deadline = self._deadline(timeout_s)
         languages = self._call(source, targets, options, lambda: deadline, supersede)
         codes = [language.code for language in languages.targets if language is not None]
         key = supersede or f"stream/{uuid.uuid4()}"
         call = TextCall(
-            model or self.model.removesuffix("-text") + STREAM_SUFFIX,
+            model or self.model.removesuffix(TEXT_SUFFIX) + STREAM_SUFFIX,
             self._served.version(key),
             code_of(languages.source),
             codes or None,

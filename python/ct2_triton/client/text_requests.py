@@ -101,12 +101,12 @@ def build_text_request(
         InvalidCallError: Something cannot be sent, or the model cannot give what is asked for.
     """
     request = service_pb2.ModelInferRequest(model_name=model.model, model_version=model.version)
-    _add_strings(request, model, TEXT_INPUT, [text])
+    _add_declared(request, model, TEXT_INPUT, [text])
     if source is not None:
-        _add_strings(request, model, SOURCE_LANGUAGE, [source])
+        _add_declared(request, model, SOURCE_LANGUAGE, [source])
     named = [target for target in targets if target is not None]
     if named:
-        _add_strings(request, model, TARGET_LANGUAGES, named)
+        _add_declared(request, model, TARGET_LANGUAGES, named)
     for name in _wanted_outputs(model, options):
         request.outputs.add(name=name)
     set_parameters(request, options, timeout_s, supersede_key)
@@ -150,16 +150,27 @@ def read_text_response(
     ]
 
 
-def _add_strings(
+def _add_declared(
     request: service_pb2.ModelInferRequest, model: TextModel, name: str, values: Sequence[str]
 ) -> None:
-    """Add one tensor of strings as [1, n], or [n] for a model without a batch dimension."""
+    """Add strings as [1, n], or [n] for a model without a batch dimension."""
     if name not in model.inputs:
         raise InvalidCallError(
             f"model {model.model!r} declares no {name}, so {', '.join(values)!r} cannot be chosen; "
             "leave it out, or declare the input in config.pbtxt"
         )
     shape = [1, len(values)] if model.batched else [len(values)]
+    add_strings(request, name, shape, values)
+
+
+def add_strings(
+    request: service_pb2.ModelInferRequest, name: str, shape: list[int], values: Sequence[str]
+) -> None:
+    """Add one tensor of strings.
+
+    Raises:
+        InvalidCallError: One of them cannot be sent.
+    """
     try:
         data = np.array([value.encode() for value in values], dtype=np.object_)
     except UnicodeEncodeError as error:

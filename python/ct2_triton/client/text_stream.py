@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.supersede import SUPERSEDE_KEY
+from ct2_triton.client.versions import UNKNOWN_MODEL
 from ct2_triton.errors import (
     ClientError,
     ModelNotFoundError,
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.connection import Connection, Deadline
     from ct2_triton.client.requests import OptionValue
 
-STREAM_SUFFIX = "-stream"
 _SUPERSEDED = "superseded"  # how the backend begins such an answer
-_UNKNOWN_MODEL = "Request for unknown model"  # likewise Triton
 
 
 @dataclass(frozen=True)
@@ -73,13 +72,14 @@ class TextCall:
         from tritonclient.grpc import service_pb2
 
         from ct2_triton.client.requests import set_parameter
+        from ct2_triton.client.text_requests import add_strings
 
         request = service_pb2.ModelInferRequest(model_name=self.model, model_version=self.version)
-        _add_strings(request, "text_input", [text])
+        add_strings(request, "text_input", [1], [text])
         if self.source is not None:
-            _add_strings(request, "source_language", [self.source])
+            add_strings(request, "source_language", [1], [self.source])
         if self.targets is not None:
-            _add_strings(request, "target_languages", self.targets)
+            add_strings(request, "target_languages", [len(self.targets)], self.targets)
         for name in ("text_output", "target_index", "target_language", "finish_reason"):
             request.outputs.add(name=name)
         for name, value in self.options.items():
@@ -161,11 +161,6 @@ async def _end(
     await reader
 
 
-def _add_strings(request: service_pb2.ModelInferRequest, name: str, values: Sequence[str]) -> None:
-    tensor = request.inputs.add(name=name, datatype="BYTES", shape=[len(values)])
-    tensor.contents.bytes_contents.extend(value.encode(errors="replace") for value in values)
-
-
 def _part_of(response: service_pb2.ModelStreamInferResponse) -> TextPart:
     from tritonclient.grpc import InferResult
 
@@ -173,7 +168,7 @@ def _part_of(response: service_pb2.ModelStreamInferResponse) -> TextPart:
     if message.startswith(_SUPERSEDED):
         raise SupersededError(message)
     if message:  # the stream has no status codes
-        kind = ModelNotFoundError if message.startswith(_UNKNOWN_MODEL) else RequestRejectedError
+        kind = ModelNotFoundError if message.startswith(UNKNOWN_MODEL) else RequestRejectedError
         raise kind(message)
     result = InferResult(response.infer_response)
     names = ("text_output", "target_index", "target_language", "finish_reason")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 _DRAWN_BYTES = 8
-# How Triton begins when it has a model without this version; UNAVAILABLE once it was unloaded.
-_UNKNOWN = "Request for unknown model"
+UNKNOWN_MODEL = "Request for unknown model"
+"""How Triton begins where it has no such model, or version; UNAVAILABLE once it was unloaded."""
 
 
 class VersionSplit:
@@ -95,7 +95,7 @@ async def first_served(versions: Sequence[str], ask: Callable[[str], Awaitable[R
 
 
 def _is_not_served(error: ClientError) -> bool:
-    return isinstance(error, ModelNotFoundError) or str(error).startswith(_UNKNOWN)
+    return isinstance(error, ModelNotFoundError) or str(error).startswith(UNKNOWN_MODEL)
 
 
 def _score(session: str, version: str, weight: float) -> float:

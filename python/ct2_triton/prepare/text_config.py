@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from ct2_triton.errors import SettingError, UnsupportedModelError
 from ct2_triton.prepare.triton_config import Parameter, Tensor
 from ct2_triton.prepare.writing import check_output, written_at_once
-from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME
+from ct2_triton.prepared_model import (
+    CONFIG_NAME,
+    STREAM_SUFFIX,
+    TEXT_SUFFIX,
+    TOKENIZER_NAME,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-SUFFIX = "-text"
-"""What the name of a text model has behind the name of the model of ids on whose files it is."""
-
-STREAM_SUFFIX = "-stream"
-"""The same of a model that sends its translations while they grow."""
 
 # pad_id is for tensors of ids; the files belong to the model of ids, which verifies them.
 _OF_IDS_ALONE = ("pad_id", "verify_files")
@@ -128,7 +127,7 @@ def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:
 
 
 def _suffixes(io: str) -> tuple[str, ...]:
-    return {"both": (SUFFIX,), "stream": (SUFFIX, STREAM_SUFFIX)}.get(io, ())
+    return {"both": (TEXT_SUFFIX,), "stream": (TEXT_SUFFIX, STREAM_SUFFIX)}.get(io, ())
 
 
 def _text_config(config: str, name: str, suffix: str) -> str:

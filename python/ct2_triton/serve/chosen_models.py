@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.linked_folder import linked_folder, user_cache
-from ct2_triton.prepare.text_config import STREAM_SUFFIX, SUFFIX
-from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, PreparedModel
+from ct2_triton.prepared_model import (
+    CONFIG_NAME,
+    MANIFEST_NAME,
+    STREAM_SUFFIX,
+    TEXT_SUFFIX,
+    PreparedModel,
+)
 from ct2_triton.serve.errors import ModelRepositoryError
 
 if TYPE_CHECKING:
@@ -43,7 +48,7 @@ def choose_models(
                 "can have one of them"
             )
     for folder in tuple(chosen.values()):
-        for suffix in (SUFFIX, STREAM_SUFFIX):
+        for suffix in (TEXT_SUFFIX, STREAM_SUFFIX):
             text = folder.with_name(folder.name + suffix)
             if (text / CONFIG_NAME).is_file():
                 chosen.setdefault(text.name, text)
