@@ -16,6 +16,7 @@ from tritonclient.utils import serialize_byte_tensor
 from ct2_triton.client.requests import set_parameters
 from ct2_triton.client.results import Hypothesis
 from ct2_triton.errors import InvalidCallError, UnexpectedResponseError
+from ct2_triton.prepared_model import STREAM_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,8 +68,8 @@ class TextModel:
             return None
         if TARGET_INDEX in outputs:
             raise UnexpectedResponseError(
-                f"model {metadata.name!r} sends translations while they grow, which this client "
-                "does not read; name a model of text or of token ids"
+                f"model {metadata.name!r} sends translations while they grow: use "
+                f"{_way_to_stream(metadata.name)}"
             )
         batched = len(shapes[TEXT_INPUT]) == 2
         return cls(metadata.name, version, frozenset(shapes), outputs, batched)
@@ -148,6 +149,13 @@ def read_text_response(
         )
         for i, row in enumerate(texts)
     ]
+
+
+def _way_to_stream(model: str) -> str:
+    name = model.removesuffix(STREAM_SUFFIX)
+    if name == model:  # named by somebody else than ct2-prepare
+        return f"stream_text(model={model!r})"
+    return f"stream_text of the model {name!r}, or ct2-translate --stream --model {name}"
 
 
 def _add_declared(

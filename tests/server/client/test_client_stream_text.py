@@ -20,6 +20,7 @@ from ct2_triton.errors import (
     ModelNotFoundError,
     RequestRejectedError,
     SupersededError,
+    UnexpectedResponseError,
     UnknownLanguageError,
 )
 from ct2_triton.prepare import PrepareOptions, prepare
@@ -130,6 +131,12 @@ async def test_a_newer_stream_ends_the_older_one(endless: TranslationClient) -> 
     with pytest.raises(SupersededError):
         async for _ in older:
             pass
+
+
+async def test_a_call_of_a_model_of_streams_names_the_way(server: TritonServer) -> None:
+    async with TranslationClient(server.grpc_url, "demo-stream") as client:
+        with pytest.raises(UnexpectedResponseError, match="--stream --model demo$"):
+            await client.translate("Good morning.", source="en", targets="de")
 
 
 async def test_what_is_refused_and_a_good_one_after(client: TranslationClient) -> None:
