@@ -29,7 +29,6 @@ from ct2_triton.client.tokenization import (
 from ct2_triton.client.urls import DEFAULT_URL
 from ct2_triton.client.versions import VersionSplit
 from ct2_triton.errors import ClientError, InvalidCallError
-from ct2_triton.prepared_model import STREAM_SUFFIX, TEXT_SUFFIX
 
 if TYPE_CHECKING:
     import os
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
     from ct2_triton.client.text_stream import TextPart
 
 DEFAULT_TIMEOUT_S = 60.0
-_PATIENCE_S = 5.0  # with streams that were left, when the client is closed
 _LOG = logging.getLogger(__name__)
 
 
@@ -150,7 +148,6 @@ class TranslationClient:
         self._link: Link | None = None
         self._rows: IdRows | TextRows | None = None
         self._closed = False
-        self._leaving: set[asyncio.Task[None]] = set()  # they end streams that were left
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -187,12 +184,13 @@ class TranslationClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection; calls under way end with an error. May be called again."""
+        """Close the connection; calls under way end with an error. May be called again.
+
+        Streams of text are ended on the server; it waits some seconds for that.
+        """
         self._closed = True
-        if self._leaving:
-            await asyncio.wait(self._leaving, timeout=_PATIENCE_S)
         if self._link is not None and self._link.loop is asyncio.get_running_loop():
-            await self._link.connection.close()
+            await self._link.close()
 
     async def connect(self) -> None:
         """Ask the server whether the model takes text, if it has not said it yet.
@@ -421,22 +419,21 @@ class TranslationClient:
             SupersededError: A newer call had the same key.
             ClientError: Another of its subclasses. What was yielded before is no answer.
         """
-        from ct2_triton.client.text_stream import TextCall, stream_parts
+        from ct2_triton.client.text_stream import TextCall, stream_model
 
         deadline = self._deadline(timeout_s)
         languages = self._call(source, targets, options, lambda: deadline, supersede)
         codes = [language.code for language in languages.targets if language is not None]
-        key = supersede or f"stream/{uuid.uuid4()}"
         call = TextCall(
-            model or self.model.removesuffix(TEXT_SUFFIX) + STREAM_SUFFIX,
-            self._served.version(key),
+            model or stream_model(self.model),
             code_of(languages.source),
             codes or None,
             options,
-            key,
+            supersede or f"stream/{uuid.uuid4()}",
         )
-        parts = stream_parts(self._connect().connection, call, text, deadline, self._leaving)
-        async with aclosing(parts):
+        versions = self._served.versions(supersede or text)
+        streams = self._connect().streams
+        async with aclosing(streams.parts(call, versions, text, deadline)) as parts:
             async for part in parts:
                 yield part
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ct2_triton.client.balancing import RoundRobin, split
 from ct2_triton.client.outage import Outage
+from ct2_triton.client.text_stream import TextStreams
 from ct2_triton.client.urls import parse_url
 from ct2_triton.errors import InvalidCallError
 
@@ -89,11 +90,25 @@ class Link:
         loop: The event loop in which it was opened, and in which alone it works.
         connection: Sends requests.
         outage: Sends them again.
+        streams: The streams of text under way.
     """
 
     loop: asyncio.AbstractEventLoop
     connection: Connection | RoundRobin
     outage: Outage
+    streams: TextStreams
+
+    @classmethod
+    def of(
+        cls, loop: asyncio.AbstractEventLoop, connection: Connection | RoundRobin, outage: Outage
+    ) -> Link:
+        """Make one with nothing under way."""
+        return cls(loop, connection, outage, TextStreams(connection))
+
+    async def close(self) -> None:
+        """End the streams, then close the connection: other calls under way end with an error."""
+        await self.streams.close()
+        await self.connection.close()
 
 
 def open_link(
@@ -131,6 +146,6 @@ def open_link(
         )
 
     if servers.is_balanced:
-        return Link(loop, RoundRobin(servers.urls, connect, retry.budget_s), Outage(retry))
+        return Link.of(loop, RoundRobin(servers.urls, connect, retry.budget_s), Outage(retry))
     connection = Connection(servers.urls[0], retry, credentials=credentials, metadata=metadata)
-    return Link(loop, connection, Outage(retry))
+    return Link.of(loop, connection, Outage(retry))

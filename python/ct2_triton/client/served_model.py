@@ -36,9 +36,9 @@ class ServedModel:
         self._connect = connect
         self._tensors: dict[str, ModelTensors | TextModel] = {}  # by version
 
-    def version(self, session: str) -> str:
-        """Give the version of a session; "" where the server chooses."""
-        return self._split.order(session)[0]
+    def versions(self, session: str) -> tuple[str, ...]:
+        """Give the versions to ask for a session, in their order; "" where the server chooses."""
+        return self._split.order(session)
 
     async def look(self, deadline: Deadline) -> ModelTensors | TextModel:
         """Ask the server what the model takes.
@@ -47,7 +47,7 @@ class ServedModel:
             ClientError: The server cannot be reached, or has no such model.
         """
         ask = partial(self._ask_for_tensors, deadline=deadline)
-        return await first_served(self._split.order(""), ask)
+        return await first_served(self.versions(""), ask)
 
     async def send(
         self, build: Build, call: Call, text: str, key: str | None
@@ -72,7 +72,7 @@ class ServedModel:
 
             return await first_served(versions, ask)
 
-        versions = self._split.order(call.session or text)
+        versions = self.versions(call.session or text)
         link = self._connect()
         if key is None:
             return await link.outage.outlast(attempt, call.start_clock)

@@ -4,18 +4,23 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.supersede import SUPERSEDE_KEY
-from ct2_triton.client.versions import UNKNOWN_MODEL
+from ct2_triton.client.versions import UNKNOWN_MODEL, first_served
 from ct2_triton.errors import (
     ClientError,
+    InvalidCallError,
     ModelNotFoundError,
     RequestRejectedError,
+    ServerBusyError,
+    ServerFailedError,
     SupersededError,
     UnexpectedResponseError,
 )
+from ct2_triton.prepared_model import STREAM_SUFFIX, TEXT_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -26,7 +31,24 @@ if TYPE_CHECKING:
     from ct2_triton.client.connection import Connection, Deadline
     from ct2_triton.client.requests import OptionValue
 
-_SUPERSEDED = "superseded"  # how the backend begins such an answer
+_PATIENCE_S = 5.0  # with streams that end, when the client is closed
+
+# A stream has no status codes: how the backend and Triton begin what another class says than
+# RequestRejectedError. The classes are those of the status in `Connection`.
+_ERROR_OF_WORDING: tuple[tuple[re.Pattern[str], type[ClientError]], ...] = tuple(
+    (re.compile(rf"(\[request id: [^\]]*\] )?{wording}"), kind)
+    for wording, kind in (
+        ("superseded", SupersededError),
+        (f"{UNKNOWN_MODEL}.* (is not at ready state|has no available versions)", ServerBusyError),
+        (UNKNOWN_MODEL, ModelNotFoundError),
+        ("Exceeds maximum queue size", ServerBusyError),
+        ("Request timeout expired", ServerBusyError),
+        ("Server is stopping", ServerBusyError),
+        ("GRPC server is shutting down", ServerBusyError),
+        ("CTranslate2 failed", ServerFailedError),
+        ("the server ran out of memory", ServerFailedError),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +75,6 @@ class TextCall:
 
     Attributes:
         model: Name of the model of streams.
-        version: Version to ask for; "" leaves it to the server.
         source: Code of the text's language; None: the model's default, or none.
         targets: Codes of the languages wanted; None for a model that has none.
         options: Decoding options by name.
@@ -61,20 +82,23 @@ class TextCall:
     """
 
     model: str
-    version: str
     source: str | None
     targets: Sequence[str] | None
     options: Mapping[str, OptionValue]
     key: str
 
-    def request(self, text: str) -> service_pb2.ModelInferRequest:
-        """Build the ModelInferRequest for a text."""
+    def request(self, version: str, text: str) -> service_pb2.ModelInferRequest:
+        """Build the ModelInferRequest for a text, to a version.
+
+        Raises:
+            InvalidCallError: Something cannot be sent.
+        """
         from tritonclient.grpc import service_pb2
 
         from ct2_triton.client.requests import set_parameter
         from ct2_triton.client.text_requests import add_strings
 
-        request = service_pb2.ModelInferRequest(model_name=self.model, model_version=self.version)
+        request = service_pb2.ModelInferRequest(model_name=self.model, model_version=version)
         add_strings(request, "text_input", [1], [text])
         if self.source is not None:
             add_strings(request, "source_language", [1], [self.source])
@@ -88,88 +112,170 @@ class TextCall:
         return request
 
 
-async def stream_parts(
-    connection: Connection | RoundRobin,
-    call: TextCall,
-    text: str,
-    deadline: Deadline,
-    leaving: set[asyncio.Task[None]],
-) -> AsyncGenerator[TextPart, None]:
-    """Send a text and yield the parts of its translations as they come.
+def stream_model(model: str) -> str:
+    """Give the name of the model of streams that belongs to a model, which may be one itself."""
+    if model.endswith(STREAM_SUFFIX):
+        return model
+    return model.removesuffix(TEXT_SUFFIX) + STREAM_SUFFIX
 
-    Leaving the iteration ends the stream on the server by a newer request of no text, not by a
-    cancellation, which can stop Triton 2.51 where it meets the end of a stream.
 
-    Args:
-        connection: Sends the request.
-        call: What to ask for.
-        text: The text.
-        deadline: When the last part must be there.
-        leaving: Keeps the task that ends a stream that was left.
+class TextStreams:
+    """The streams that one connection has under way.
 
-    Yields:
-        Each part.
-
-    Raises:
-        ClientError: One of its subclasses; what was yielded before is no answer.
+    A stream that is left is ended on the server by a newer request of no text with its key, not by
+    a cancellation, which can stop Triton 2.51 where it meets the end of a stream.
     """
-    arrived: asyncio.Queue[Any] = asyncio.Queue()
-    reader = asyncio.create_task(_read(connection, call.request(text), deadline, arrived))
-    try:
-        while (item := await _next(arrived, deadline)) is not None:
-            if isinstance(item, ClientError):
-                raise item
-            yield _part_of(item)
-    finally:
-        if not reader.done():
-            task = asyncio.create_task(_end(connection, call, deadline, reader))
-            leaving.add(task)
-            task.add_done_callback(leaving.discard)
+
+    def __init__(self, connection: Connection | RoundRobin) -> None:
+        """Keep what sends the requests."""
+        self._connection = connection
+        self._running: dict[_Stream, None] = {}  # in the order in which they were sent
+        self._ending: dict[asyncio.Task[None], TextCall] = {}
+        self._closed = False
+
+    async def parts(
+        self, call: TextCall, versions: Sequence[str], text: str, deadline: Deadline
+    ) -> AsyncGenerator[TextPart, None]:
+        """Send a text and yield the parts of its translations as they come.
+
+        Leaving the iteration ends the stream on the server.
+
+        Args:
+            call: What to ask for.
+            versions: Versions in the order to ask, until the server has one.
+            text: The text.
+            deadline: When the last part must be there.
+
+        Yields:
+            Each part.
+
+        Raises:
+            ClientError: One of its subclasses; what was yielded before is no answer.
+        """
+
+        async def ask(version: str) -> tuple[_Stream, TextPart | None]:
+            stream = await self._start(call, version, text, deadline)
+            try:
+                return stream, await stream.next()
+            except BaseException:
+                self._leave(stream)
+                raise
+
+        stream, part = await first_served(versions, ask)
+        try:
+            while part is not None:
+                yield part
+                part = await stream.next()
+        finally:
+            self._leave(stream)
+
+    async def close(self) -> None:
+        """End all streams; their readers get an error. Wait some seconds for their ends."""
+        self._closed = True
+        for stream in list(self._running):
+            stream.give_up(_closed_error())
+            self._leave(stream)
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=_PATIENCE_S)
+
+    async def _start(self, call: TextCall, version: str, text: str, deadline: Deadline) -> _Stream:
+        """Send a text, behind the end of streams with its key that were left."""
+        ending = [task for task, left in self._ending.items() if _same_place(left, call)]
+        if ending:
+            await asyncio.wait(ending, timeout=deadline.remaining_s())
+        if self._closed:
+            raise _closed_error()
+        stream = _Stream(self._connection, call, version, text, deadline)
+        self._running[stream] = None
+        return stream
+
+    def _leave(self, stream: _Stream) -> None:
+        """Forget a stream; end it on the server, too, where it runs and none has replaced it."""
+        if stream not in self._running:
+            return
+        sent = list(self._running)
+        newer = sent[sent.index(stream) + 1 :]
+        del self._running[stream]
+        if not stream.is_over and not any(_same_place(one.call, stream.call) for one in newer):
+            task = asyncio.create_task(stream.end())
+            self._ending[task] = stream.call
+            task.add_done_callback(self._ending.pop)
 
 
-async def _read(
-    connection: Connection | RoundRobin,
-    request: service_pb2.ModelInferRequest,
-    deadline: Deadline,
-    arrived: asyncio.Queue[Any],
-) -> None:
-    """Hand on all responses, then None, or the error. To stop reading would be a cancellation."""
-    try:
-        async for response in connection.stream(request, deadline):
-            arrived.put_nowait(response)
-    except ClientError as error:
-        arrived.put_nowait(error)
-    else:
-        arrived.put_nowait(None)
+class _Stream:
+    """A request of a stream, and the responses that nobody has read yet."""
+
+    def __init__(
+        self,
+        connection: Connection | RoundRobin,
+        call: TextCall,
+        version: str,
+        text: str,
+        deadline: Deadline,
+    ) -> None:
+        self.call = call
+        self.is_over = False  # on the server: it has said its last, or an error
+        self._connection = connection
+        self._version = version
+        self._deadline = deadline
+        self._arrived: asyncio.Queue[Any] = asyncio.Queue()
+        self._reader = asyncio.create_task(self._read(call.request(version, text)))
+
+    async def next(self) -> TextPart | None:
+        """Wait for the next part; None is the end."""
+        try:
+            item = await asyncio.wait_for(self._arrived.get(), self._deadline.remaining_s())
+        except asyncio.TimeoutError:  # another class than TimeoutError before Python 3.11
+            raise self._deadline.expired_error() from None
+        if isinstance(item, Exception):
+            raise item
+        return None if item is None else _part_of(item)
+
+    def give_up(self, error: ClientError) -> None:
+        """Let the reader find an error behind what has arrived."""
+        self._arrived.put_nowait(error)
+
+    async def end(self) -> None:
+        """Take its place by a request of no text; wait for the end of both."""
+        no_limit = type(self._deadline)(None)
+        empty = _Stream(self._connection, self.call, self._version, "", no_limit)
+        await asyncio.wait({self._reader, empty._reader})
+
+    async def _read(self, request: service_pb2.ModelInferRequest) -> None:
+        """Keep all responses, then None, or the error. To stop reading would be a cancellation."""
+        end: Exception | None = None
+        try:
+            async for response in self._connection.stream(request, self._deadline):
+                if response.error_message:
+                    self.is_over = True
+                    self._arrived.put_nowait(_error_of(response.error_message))
+                else:
+                    self._arrived.put_nowait(response)
+        except Exception as error:  # raised again where it is read
+            end = error
+        self.is_over = True
+        self._arrived.put_nowait(end)
 
 
-async def _next(arrived: asyncio.Queue[Any], deadline: Deadline) -> Any:  # noqa: ANN401
-    try:
-        return await asyncio.wait_for(arrived.get(), deadline.remaining_s())
-    except TimeoutError:
-        raise deadline.expired_error() from None
+def _same_place(one: TextCall, other: TextCall) -> bool:
+    """Say whether the newer of two calls ends the older."""
+    return (one.model, one.key) == (other.model, other.key)
 
 
-async def _end(
-    connection: Connection | RoundRobin,
-    call: TextCall,
-    deadline: Deadline,
-    reader: asyncio.Task[None],
-) -> None:
-    """Take the place of a stream that nobody reads any more; wait for its end."""
-    await _read(connection, call.request(""), type(deadline)(None), asyncio.Queue())
-    await reader
+def _closed_error() -> InvalidCallError:
+    return InvalidCallError("the client was closed during the call")
+
+
+def _error_of(message: str) -> ClientError:
+    for wording, kind in _ERROR_OF_WORDING:
+        if wording.match(message):
+            return kind(message)
+    return RequestRejectedError(message)
 
 
 def _part_of(response: service_pb2.ModelStreamInferResponse) -> TextPart:
     from tritonclient.grpc import InferResult
 
-    message = response.error_message
-    if message.startswith(_SUPERSEDED):
-        raise SupersededError(message)
-    if message:  # the stream has no status codes
-        kind = ModelNotFoundError if message.startswith(UNKNOWN_MODEL) else RequestRejectedError
-        raise kind(message)
     result = InferResult(response.infer_response)
     names = ("text_output", "target_index", "target_language", "finish_reason")
     tensors = [result.as_numpy(name) for name in names]

@@ -28,7 +28,7 @@ from ct2_triton.serve import TritonServer
 from server.helpers import Connection
 from server.test_text_stream import ENDLESS_CONFIG
 from support.endless import ENDLESS, ROOMY, endless_model
-from support.metrics import scrape
+from support.metrics import fresh, scrape
 from support.repository import write_model
 from support.servers import ServerStack
 from support.tiny import tiny_checkpoint
@@ -40,6 +40,7 @@ pytestmark = pytest.mark.server
 TEXT = "The ticket office opens at 5:45.\nGate C19 closes in 6 minutes!"
 LANGUAGES: dict[str, Any] = {"source": "en", "targets": ["de", "fr"]}
 ENDLESS_CALL: dict[str, Any] = {"source": "eng_Latn", "targets": "deu_Latn", **ENDLESS}
+LONG = ENDLESS_CALL | {"min_decoding_length": 1500, "max_decoding_length": 1500}
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,12 @@ async def endless(server: TritonServer, repository: Path) -> AsyncIterator[Trans
     tokenizer = repository / "endless-stream" / "tokenizer"
     async with TranslationClient(server.grpc_url, "endless", tokenizer=tokenizer) as opened:
         yield opened
+
+
+def _ended(server: TritonServer) -> tuple[float, float]:
+    """How many streams were superseded, and how many cancelled."""
+    ends = fresh(server, "endless-stream").by("ct2_requests_total")
+    return ends.get("superseded", 0), ends.get("cancelled", 0)
 
 
 def _nothing_runs(server: TritonServer, model: str) -> bool:
@@ -131,6 +138,85 @@ async def test_a_newer_stream_ends_the_older_one(endless: TranslationClient) -> 
     with pytest.raises(SupersededError):
         async for _ in older:
             pass
+
+
+async def test_an_older_stream_that_is_read_on_leaves_the_newer_alone(
+    endless: TranslationClient,
+) -> None:
+    """The error of the older one is its end: nothing more is to be ended by their key."""
+    begun = asyncio.Event()
+
+    async def read_older() -> None:
+        async for _ in endless.stream_text("a river", supersede="both", **ENDLESS_CALL):
+            begun.set()
+
+    older = asyncio.create_task(read_older())
+    await begun.wait()
+    newer = [part async for part in endless.stream_text("a river", supersede="both", **LONG)]
+    assert newer[-1].finish_reason == "length"
+    with pytest.raises(SupersededError):
+        await older
+
+
+async def test_leaving_an_older_stream_leaves_the_newer_alone(endless: TranslationClient) -> None:
+    async with aclosing(endless.stream_text("a river", supersede="left", **ENDLESS_CALL)) as older:
+        assert (await anext(older)).text
+        newer = endless.stream_text("a river", supersede="left", **LONG)
+        assert (await anext(newer)).text
+    assert [part async for part in newer][-1].finish_reason == "length"
+
+
+async def test_a_stream_follows_one_with_its_key_that_was_just_left(
+    endless: TranslationClient,
+) -> None:
+    for _ in range(3):
+        async with aclosing(endless.stream_text("a river", supersede="b", **ENDLESS_CALL)) as parts:
+            assert (await anext(parts)).text
+    newer = [part async for part in endless.stream_text("a river", supersede="b", **LONG)]
+    assert newer[-1].finish_reason == "length"
+
+
+async def test_closing_the_client_ends_streams_by_their_key(
+    server: TritonServer, repository: Path
+) -> None:
+    """The server ends the row as superseded; a cancellation could harm it."""
+    before = await asyncio.to_thread(_ended, server)
+    tokenizer = repository / "endless-stream" / "tokenizer"
+    client = TranslationClient(server.grpc_url, "endless", tokenizer=tokenizer)
+    begun = asyncio.Event()
+
+    async def read() -> None:
+        async for _ in client.stream_text("a river", **ENDLESS_CALL):
+            begun.set()
+
+    reader = asyncio.create_task(read())
+    await begun.wait()
+    await client.close()
+    with pytest.raises(InvalidCallError, match="closed"):
+        await reader
+    superseded, cancelled = await asyncio.to_thread(_ended, server)
+    assert (superseded, cancelled) == (before[0] + 1, before[1])
+
+
+async def test_a_version_that_is_not_there_is_passed_over(
+    server: TritonServer, repository: Path
+) -> None:
+    versions = {"7": 1.0, "1": 0.0}
+    call = {"source": "en", "targets": "de", "model": "demo-stream"}
+    async with TranslationClient(
+        server.grpc_url, "demo", repository=repository, versions=versions
+    ) as client:
+        parts = [part async for part in client.stream_text("Good morning.", **call)]
+        assert "".join(part.text for part in parts).startswith("Guten Morgen")
+        with pytest.raises(ModelNotFoundError, match="unknown model"):
+            await anext(client.stream_text("Good morning.", **call | {"model": "nowhere"}))
+
+
+@pytest.mark.parametrize("model", ["demo-text", "demo-stream"])
+async def test_the_model_of_streams_may_be_named_itself(server: TritonServer, model: str) -> None:
+    async with TranslationClient(server.grpc_url, model) as client:
+        parts = [part async for part in client.stream_text(TEXT, source="en", targets="de")]
+    assert "".join(part.text for part in parts).startswith("Der Fahrkartenschalter")
 
 
 async def test_a_call_of_a_model_of_streams_names_the_way(server: TritonServer) -> None:
