@@ -22,7 +22,7 @@ import json
 import logging
 import os
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -39,16 +39,12 @@ from ct2_triton.client.connection_arguments import (
 )
 from ct2_triton.client.files import Job, Progress, count_lines, partial_file, plan
 from ct2_triton.client.inputs import Line, read_inputs
-from ct2_triton.client.print_parts import check_choices, print_parts
+from ct2_triton.client.print_parts import LINE_ERRORS, check_choices, print_parts
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.subtitles import is_subtitles, read_subtitles, write_subtitles
+from ct2_triton.client.text_stream import stream_model
 from ct2_triton.client.tokenization import NamedLanguages
-from ct2_triton.errors import (
-    ClientError,
-    ConnectionLostError,
-    DeadlineExceededError,
-    RequestRejectedError,
-)
+from ct2_triton.errors import ClientError, UnexpectedResponseError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
@@ -57,8 +53,6 @@ if TYPE_CHECKING:
     from ct2_triton.client.stream import StreamItem
 
 _LOG = logging.getLogger(__name__)
-# What concerns one line alone; anything else ends the command.
-_LINE_ERRORS = (RequestRejectedError, DeadlineExceededError, ConnectionLostError)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -161,7 +155,7 @@ async def _translate(args: argparse.Namespace) -> int:
     options = dict(args.option)
     if args.beam_size is not None:
         options["beam_size"] = args.beam_size
-    client = _client(args)
+    client = _client(args, args.model)
     files = [*args.files, *args.input]
     jobs = [] if args.output is None else plan(files, args.output)
     if jobs and len(client.languages.targets(args.targets)) > 1 and not args.json:
@@ -179,10 +173,7 @@ async def _translate(args: argparse.Namespace) -> int:
         **options,
     )
     async with client:
-        if args.retry_for > 0:
-            await client.wait_until_ready(max(args.retry_for, 1.0))
-        elif isinstance(client.languages, NamedLanguages):
-            await client.connect()
+        await _prepare(client, args)
         targets = client.languages.targets(args.targets)
         if args.stream:
             grow = partial(client.stream_text, source=args.source, targets=args.targets, **options)
@@ -206,10 +197,23 @@ async def _translate(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _client(args: argparse.Namespace) -> TranslationClient:
+async def _prepare(client: TranslationClient, args: argparse.Namespace) -> None:
+    """Wait for the model where that is wanted; else find out what it takes where that counts."""
+    patience_s = max(args.retry_for, 1.0)
+    if args.stream and args.retry_for > 0:
+        async with _client(args, stream_model(args.model)) as streams:
+            with suppress(UnexpectedResponseError):  # it is there: no other call is to use it
+                await streams.wait_until_ready(patience_s)
+    elif args.retry_for > 0:
+        await client.wait_until_ready(patience_s)
+    elif isinstance(client.languages, NamedLanguages) and not args.stream:
+        await client.connect()
+
+
+def _client(args: argparse.Namespace, model: str) -> TranslationClient:
     return TranslationClient(
         args.url,
-        args.model,
+        model,
         load_balancing=args.load_balancing,
         repository=args.model_repository,
         tokenizer=args.tokenizer,
@@ -310,7 +314,7 @@ class _Printer:
         return self._order.index(item.target)
 
     def _report(self, item: StreamItem, error: ClientError) -> None:
-        if not isinstance(error, _LINE_ERRORS):
+        if not isinstance(error, LINE_ERRORS):
             untranslated = f"not translated from {item.sentence} on"
             raise type(error)(f"{untranslated}: {error}") from error
         self.failed += 1

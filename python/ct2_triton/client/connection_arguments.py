@@ -62,7 +62,7 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
         default=300.0,
         metavar="SECONDS",
         help="how long an outage of the server may last once it has answered; what was lost is "
-        "sent again (default: %(default)g)",
+        "sent again, but with --stream (default: %(default)g)",
     )
     group.add_argument(
         "--model-versions",

@@ -8,7 +8,14 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from ct2_triton.client.blocking import iterate_in_thread
-from ct2_triton.errors import ClientError, DeadlineExceededError, RequestRejectedError
+from ct2_triton.errors import (
+    ClientError,
+    ConnectionLostError,
+    DeadlineExceededError,
+    RequestRejectedError,
+    ServerBusyError,
+    ServerUnreachableError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
@@ -17,6 +24,9 @@ if TYPE_CHECKING:
     from ct2_triton.client.text_stream import TextPart
 
 _LOG = logging.getLogger(__name__)
+
+LINE_ERRORS = (RequestRejectedError, DeadlineExceededError, ConnectionLostError)
+"""What concerns one line alone; anything else ends the command."""
 
 
 async def print_parts(
@@ -33,6 +43,9 @@ async def print_parts(
 
     Returns:
         How many lines failed: those are printed as far as they came.
+
+    Raises:
+        ClientError: What concerns more than one line.
     """
     failed = 0
     async for line in iterate_in_thread(lines):
@@ -40,9 +53,12 @@ async def print_parts(
             async with aclosing(stream(line.text)) as parts:
                 async for part in parts:
                     write(part.text)
-        except (RequestRejectedError, DeadlineExceededError) as error:
+        except LINE_ERRORS as error:
             failed += 1
             _LOG.error("%s: %s", line, error)
+        except (ServerBusyError, ServerUnreachableError) as error:
+            untranslated = f"not translated from {line} on, as --stream sends nothing again"
+            raise type(error)(f"{untranslated}: {error}") from error
         write("\n")
     return failed
 

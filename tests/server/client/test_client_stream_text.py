@@ -263,6 +263,19 @@ def test_the_command_prints_lines_while_they_grow(server: TritonServer, reposito
     assert printed[True].count("\n") == 3
 
 
+@pytest.mark.parametrize("wait", [[], ["--retry-for", "5"]])
+def test_the_command_may_name_the_model_of_streams(server: TritonServer, wait: list[str]) -> None:
+    """It is the only model that is asked."""
+    program = str(Path(sys.executable).with_name("ct2-translate"))
+    command = [program, "--url", server.grpc_url, "--model", "demo-stream", "--from", "en"]
+    command += ["--to", "de", "--stream", *wait]
+    done = subprocess.run(
+        command, input="Good morning.", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Guten Morgen")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [(["--to", "de,fr"], "--to names 2"), (["--to", "de", "--json"], "leave out --json")],
