@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams of text on a server that answers what a healthy tritonserver does not on command."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from tritonclient.grpc import service_pb2
+from tritonclient.utils import serialize_byte_tensor
+
+from ct2_triton import errors
+from ct2_triton.client import TranslationClient
+from ct2_triton.client.inputs import Line
+from ct2_triton.client.print_parts import print_parts
+from ct2_triton.client.text_stream import TextPart, stream_model
+from support.fault_server import FaultServer, serving
+
+
+def part(text: str) -> Any:
+    """A response of one part."""
+    response = service_pb2.ModelInferResponse()
+    values = {"text_output": text, "target_language": "de", "finish_reason": ""}
+    for name, value in values.items():
+        response.outputs.add(name=name, datatype="BYTES", shape=[1])
+        data = serialize_byte_tensor(np.array([value.encode()], dtype=np.object_)).item()
+        response.raw_output_contents.append(data)
+    response.outputs.add(name="target_index", datatype="UINT32", shape=[1])
+    response.raw_output_contents.append(bytes(4))
+    return service_pb2.ModelStreamInferResponse(infer_response=response)
+
+
+def refusal(text: str) -> Any:
+    return service_pb2.ModelStreamInferResponse(error_message=text)
+
+
+class StreamServer(FaultServer):
+    """Answers each stream with what a function gives for its request; keeps the requests."""
+
+    def __init__(self, answer: Callable[[Any], Iterable[Any]]) -> None:
+        super().__init__()
+        self.answer = answer
+        self.requests: list[Any] = []
+        self.lasting = asyncio.Event()
+
+    async def ModelStreamInfer(self, requests: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
+        async for request in requests:
+            self.requests.append(request)
+            for response in self.answer(request):
+                yield response
+        await self.lasting.wait()
+
+
+async def _read(client: TranslationClient, text: str = "a river", **arguments: Any) -> list[str]:
+    return [one.text async for one in client.stream_text(text, targets="de", **arguments)]
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("superseded by a newer request", errors.SupersededError),
+        ("Request for unknown model: 'm-stream' is not found", errors.ModelNotFoundError),
+        ("Request for unknown model: 'm' version 1 is not at ready state", errors.ServerBusyError),
+        ("Request for unknown model: 'm' has no available versions", errors.ServerBusyError),
+        ("[request id: <id_unknown>] Exceeds maximum queue size", errors.ServerBusyError),
+        ("Request timeout expired", errors.ServerBusyError),
+        ("Server is stopping, scheduler for model has stopped", errors.ServerBusyError),
+        ("CTranslate2 failed: no", errors.ServerFailedError),
+        ("text 'superseded' is too long", errors.RequestRejectedError),
+    ],
+)
+async def test_an_error_has_the_class_of_its_status(message: str, kind: type[Exception]) -> None:
+    """Nothing is sent after it: a newer request of its key is not ended."""
+    server = StreamServer(lambda _: [part("a"), refusal(message)])
+    async with serving(server) as url, TranslationClient(url, "m") as client:
+        with pytest.raises(errors.ClientError) as raised:
+            await _read(client, supersede="key")
+        assert type(raised.value) is kind
+        await asyncio.sleep(0.05)
+        server.lasting.set()
+    assert len(server.requests) == 1
+
+
+async def test_a_text_stays_with_one_version_and_the_next_is_asked() -> None:
+    def answer(request: Any) -> list[Any]:
+        lost = request.model_version == "1"
+        return [refusal("Request for unknown model: 'm' version 1 is not at ready state")] * lost
+
+    server = StreamServer(answer)
+    server.lasting.set()
+    halves = {"1": 0.5, "2": 0.5}
+    async with serving(server) as url, TranslationClient(url, "m", versions=halves) as client:
+        for number in range(8):
+            text = f"text {number}"
+            asked = []
+            for _ in range(2):
+                server.requests.clear()
+                await _read(client, text)
+                asked.append([request.model_version for request in server.requests])
+            assert asked[0] == asked[1]
+            assert asked[0] in (["2"], ["1", "2"])
+
+
+async def test_a_stream_that_is_left_after_the_end_of_its_client_leaves_no_failed_task() -> None:
+    reports: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report))
+
+    def answer(request: Any) -> list[Any]:
+        if not request.raw_input_contents[0][4:]:
+            server.lasting.set()
+            return []
+        return [part("a")]
+
+    server = StreamServer(answer)
+    async with serving(server) as url:
+        client = TranslationClient(url, "m")
+        parts = client.stream_text("a river", targets="de")
+        assert (await anext(parts)).text == "a"
+        await client.close()
+        with pytest.raises(errors.InvalidCallError, match="closed"):
+            await anext(parts)
+        await parts.aclose()
+        keys = {request.parameters["supersede_key"].string_param for request in server.requests}
+        assert (len(server.requests), len(keys)) == (2, 1)
+        del parts
+        gc.collect()
+        await asyncio.sleep(0)
+    assert reports == []
+
+
+async def test_the_time_of_a_stream_is_over() -> None:
+    server = StreamServer(lambda _: [part("a")])
+    async with serving(server) as url, TranslationClient(url, "m") as client:
+        with pytest.raises(errors.DeadlineExceededError):
+            await _read(client, timeout_s=0.3)
+        server.lasting.set()
+
+
+def test_the_name_of_the_model_of_streams() -> None:
+    for name in ("demo", "demo-text", "demo-stream"):
+        assert stream_model(name) == "demo-stream"
+
+
+@pytest.mark.parametrize(
+    ("error", "goes_on"),
+    [
+        (errors.ConnectionLostError("lost"), True),
+        (errors.RequestRejectedError("refused"), True),
+        (errors.ServerBusyError("busy"), False),
+    ],
+)
+async def test_lines_after_one_that_failed(error: errors.ClientError, goes_on: bool) -> None:
+    async def translate(text: str) -> Any:
+        if text == "bad":
+            raise error
+        yield TextPart(text.upper(), 0, None)
+
+    printed: list[str] = []
+    lines = iter([Line("bad", number=1), Line("good", number=2)])
+    if goes_on:
+        assert await print_parts(translate, lines, printed.append) == 1
+        assert "".join(printed) == "\nGOOD\n"
+    else:
+        with pytest.raises(errors.ServerBusyError, match="--stream sends nothing again: busy"):
+            await print_parts(translate, lines, printed.append)
