@@ -50,6 +50,7 @@ TWICE = "float32-twice"
 
 Answers = list[tuple[int, ...]]
 _IN_FLIGHT = 32
+_UNLOAD_LIMIT_S = 120.0
 _MIB = 2**20
 
 
@@ -110,7 +111,11 @@ class Server:
         self.client.load_model(outcome.name)
         outcome.taken_bytes = self.used_bytes() - before
         self.client.unload_model(outcome.name)
-        while self._state(outcome.name) != "UNAVAILABLE":
+        deadline = time.monotonic() + _UNLOAD_LIMIT_S
+        while (state := self._state(outcome.name)) != "UNAVAILABLE":
+            if time.monotonic() > deadline:
+                said = f"{outcome.name} is {state} {_UNLOAD_LIMIT_S:g} s after its unload"
+                raise TimeoutError(said)
             time.sleep(0.05)
         outcome.kept_bytes = self.used_bytes() - before
 

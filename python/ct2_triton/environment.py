@@ -3,6 +3,7 @@
 
 `--grpc-port` of `ct2-serve` has the variable `CT2_SERVE_GRPC_PORT`. What a variable says becomes
 the default of the flag, so that the flag itself counts more. An empty variable counts as not set.
+Variables of a subcommand carry its name as well: `CT2_BENCH_TEXT_CLIENTS`.
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ def _add_variables(
 ) -> None:
     for action in parser._actions:  # argparse has no public list of them
         if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                _add_variables(command, program, environment)
+            for name, command in action.choices.items():
+                _add_variables(command, f"{program}-{name}", environment)
         flag = next((name for name in action.option_strings if name.startswith("--")), None)
         if flag is None or action.default is argparse.SUPPRESS:  # as of --help and --version
             continue
-        name = _SHARED.get(flag) or f"{program}{flag[1:]}".upper().replace("-", "_")
-        action.help = f"{action.help or ''} [${name}]".lstrip()
-        if text := environment.get(name):
-            action.default = _value(parser, action, name, text)
+        variable = _SHARED.get(flag) or f"{program}{flag[1:]}".upper().replace("-", "_")
+        action.help = f"{action.help or ''} [${variable}]".lstrip()
+        if text := environment.get(variable):
+            action.default = _value(parser, action, variable, text)
             action.required = False
 
 

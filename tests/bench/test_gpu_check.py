@@ -72,6 +72,22 @@ def test_without_a_gpu_it_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     assert ended.value.code == 2
 
 
+def test_a_model_that_is_never_unloaded_ends_the_comparison(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class NeverUnloads:
+        def __getattr__(self, name: str) -> object:
+            return lambda *_: None
+
+    server = device_report.Server.__new__(device_report.Server)
+    server.client = NeverUnloads()  # type: ignore[assignment]
+    monkeypatch.setattr(server, "used_bytes", lambda: 0)
+    monkeypatch.setattr(server, "_state", lambda _: "UNLOADING")
+    monkeypatch.setattr(device_report, "_UNLOAD_LIMIT_S", 0.1)
+    with pytest.raises(TimeoutError, match="int8 is UNLOADING 0.1 s after its unload"):
+        server.measure_load(Outcome("int8"))
+
+
 def test_a_float32_answer_that_differs_fails_the_comparison_and_others_do_not() -> None:
     right, wrong = [(1, 2), (3,)], [(1, 2), (4,)]
     outcomes = [

@@ -55,6 +55,26 @@ def test_a_flag_counts_more_than_its_variable() -> None:
     assert given["install"] == "there"  # though a flag of its group has a variable
 
 
+def test_a_variable_of_a_subcommand_carries_its_name() -> None:
+    def parse(variables: dict[str, str]) -> dict[str, Any]:
+        parser = argparse.ArgumentParser(prog="ct2-x")
+        parser.add_argument("--rounds", type=int)
+        commands = parser.add_subparsers()
+        many = commands.add_parser("many")
+        many.add_argument("--clients", type=int, action="append")
+        many.add_argument("--rounds", type=int, default=argparse.SUPPRESS)
+        one = commands.add_parser("one-number")
+        one.add_argument("--clients", type=int, default=8)
+        add_variables(parser, variables)
+        return vars(parser.parse_args([*variables.get("COMMAND", "").split()]))
+
+    variables = {"CT2_X_MANY_CLIENTS": "1 16", "CT2_X_ONE_NUMBER_CLIENTS": "4", "CT2_X_ROUNDS": "2"}
+    assert parse(variables) == {"rounds": 2}
+    assert parse({**variables, "COMMAND": "many"}) == {"rounds": 2, "clients": [1, 16]}
+    assert parse({**variables, "COMMAND": "one-number"}) == {"rounds": 2, "clients": 4}
+    assert parse({"CT2_X_CLIENTS": "1 16"}) == {"rounds": None}
+
+
 def test_an_empty_variable_is_none_and_false_is_false(capsys: pytest.CaptureFixture[str]) -> None:
     given = _parse({"CT2_X_GRPC_PORT": "", "CT2_X_FULL": "0"}, "--model=m")
     assert (given["grpc_port"], given["full"]) == (8001, False)

@@ -104,6 +104,11 @@ _FULL = (
     "bursts:16@2",
 )
 _FULL_SHAPE = "transformer-base"
+_OF_COMPARISON = (
+    *("model", "shape", "contender", "scenario", "full", "device", "minutes", "models", "beam"),
+    *("max_tokens", "distinct", "text", "random_ids", "source"),
+)
+_IGNORED_BY = {"live": (*_OF_COMPARISON, "rounds"), "text": (*_OF_COMPARISON, "output")}
 
 _LOG = logging.getLogger(__name__)
 
@@ -115,6 +120,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="folder for the results (default: a new one)"
     )
+    ignored = {dest for names in _IGNORED_BY.values() for dest in names}
+    parser.set_defaults(without_flags={dest: parser.get_default(dest) for dest in ignored})
     names = "compare, perf-analyzer, live, drafts, text"
     commands = parser.add_subparsers(dest="command", metavar=names)
     both = commands.add_parser("compare", help="put two runs side by side")
@@ -141,6 +148,7 @@ def run(args: argparse.Namespace) -> int:
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 120
+    _refuse_ignored(args)
     if args.command == "compare":
         _show_both(Run.read(args.first), Run.read(args.second), console)
         return 0
@@ -167,6 +175,17 @@ def run(args: argparse.Namespace) -> int:
     _write(result, folder)
     print(f"report: {folder / 'report.md'}; plots and all samples (run.json) beside it")
     return 0
+
+
+def _refuse_ignored(args: argparse.Namespace) -> None:
+    """Refuse flags that say nothing to a subcommand, which would measure something else."""
+    for dest in _IGNORED_BY.get(args.command, ()):
+        if getattr(args, dest) != args.without_flags[dest]:
+            flag = "from" if dest == "source" else dest.replace("_", "-")
+            raise BenchError(
+                f"--{flag} says nothing to ct2-bench {args.command}, which serves the demo model "
+                "on processors: leave it out"
+            )
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:

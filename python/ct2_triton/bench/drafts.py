@@ -57,12 +57,23 @@ class Pass:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``ct2-bench drafts``."""
     add = parser.add_argument
-    add("--clients", type=count, default=8, metavar="N", help="(default: %(default)s)")
+    add(
+        "--clients",
+        type=count,
+        default=8,
+        metavar="N",
+        help="clients at a time, each with a text of its own (default: %(default)s)",
+    )
     add("--texts", type=count, default=48, metavar="N", help="growing texts (default: 48)")
     add("--updates", type=count, default=6, metavar="N", help="of each (default: %(default)s)")
     add("--tokens", type=count, default=18, metavar="N", help="of the first one (default: 18)")
     add("--precision", default="int8", help="of the weights (default: %(default)s)")
-    add("--seed", type=int, default=1, help="(default: %(default)s)")
+    add(
+        "--seed",
+        type=int,
+        default=1,
+        help="number that decides the texts; an equal one gives equal texts (default: %(default)s)",
+    )
 
 
 def growing_text(ids: Sequence[int], seed: int, tokens: int, updates: int) -> list[Ids]:

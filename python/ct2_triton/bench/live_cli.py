@@ -8,6 +8,7 @@ updates.jsonl (each caption with its times) and, for SimulEval's tools, instance
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import random
@@ -36,7 +37,6 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import ServerOptions, TritonServer
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
     from ct2_triton.bench.live_replay import Replay
@@ -49,7 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--policy", action="append", metavar="NAME", help=f"may be given again: {names}")
     add("--speakers", type=count, default=16, metavar="N", help="(default: %(default)s)")
-    add("--to", default="de,fr,es,it", help="languages (default: %(default)s)")
+    # Two that ct2-bench has itself: what stands before the subcommand is not overwritten.
+    add("--to", default=argparse.SUPPRESS, help="languages (default: de,fr,es,it)")
     add("--seconds", type=duration, default=30.0, help="length of the event (default: 30)")
     add("--words-per-second", type=duration, default=2.5, help="(default: %(default)s)")
     add("--error-rate", type=float, default=0.15, help="words misheard first (default: 0.15)")
@@ -63,14 +64,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--url", help="a server that runs (default: one of its own, with the demo model)")
     add("--name", default="demo", help="with --url: the model's name (default: %(default)s)")
     add("--model-repository", type=Path, help="with --url: where its tokenizer is")
-    add("--output", type=Path, metavar="DIR", help="folder for the files (default: none written)")
+    add(
+        "--output",
+        type=Path,
+        default=argparse.SUPPRESS,
+        metavar="DIR",
+        help="folder for the files (default: none written)",
+    )
 
 
 def run(args: argparse.Namespace) -> list[Table]:
     """Replay the event with each policy.
 
     Args:
-        args: What `add_arguments` declares.
+        args: What `add_arguments` and the command declare.
 
     Returns:
         The table.

@@ -8,6 +8,7 @@ the ratio of the two, and its median over the rounds.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import tempfile
@@ -27,10 +28,10 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import ServerOptions, TritonServer
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
 _IDS, _TEXT = "demo", "demo-text"
+_ROUNDS = 9
 _HEADER = ("", "ids", "text", "text/ids", "range", "answers that differ")
 
 
@@ -63,15 +64,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--to",
-        default="de,fr,es,it",
-        help="languages: the first alone, and all (default: %(default)s)",
+        default=argparse.SUPPRESS,  # so that --to before the subcommand is not overwritten
+        help="languages: the first alone, and all (default: de,fr,es,it)",
     )
     add(
         "--rounds",
         type=count,
-        default=9,
+        default=argparse.SUPPRESS,
         metavar="N",
-        help="turns of each way (default: %(default)s)",
+        help=f"turns of each way (default: {_ROUNDS})",
     )
     add(
         "--seconds",
@@ -86,12 +87,13 @@ def run(args: argparse.Namespace) -> list[Table]:
     """Measure all loads.
 
     Args:
-        args: What `add_arguments` declares.
+        args: What `add_arguments` and the command declare.
 
     Returns:
         The table: translations a second each way, and the ratio.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    rounds = args.rounds or _ROUNDS
     languages = tuple(args.to.split(","))
     targets = dict.fromkeys([languages[:1], languages])
     loads = [Load(clients, some) for some in targets for clients in args.clients or (1, 16, 48)]
@@ -99,8 +101,8 @@ def run(args: argparse.Namespace) -> list[Table]:
         repository = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct2-text-")))
         prepare(PrepareOptions("demo", repository, io="both"))
         server = stack.enter_context(TritonServer(ServerOptions([repository])))
-        rows = asyncio.run(_measure(server.grpc_url, repository, loads, args.rounds, args.seconds))
-    title = f"translations a second, medians of {args.rounds} rounds of {args.seconds:g} s turns"
+        rows = asyncio.run(_measure(server.grpc_url, repository, loads, rounds, args.seconds))
+    title = f"translations a second, medians of {rounds} rounds of {args.seconds:g} s turns"
     return [Table(f"{title}; {os.cpu_count()} cores", _HEADER, rows)]
 
 
