@@ -410,7 +410,7 @@ def drafted(model: MatrixModel, rows: int, seed: int) -> Drafted:
     plain = decode(model, cases, rng)
     drafts = [
         draft_for(answer["ids"][len(case.prefix) - model.least_prefix :], model, rng)
-        if case.options["beam_size"] == 1
+        if case.is_greedy
         else []
         for case, answer in zip(cases, plain, strict=True)
     ]

@@ -52,7 +52,8 @@ def test_every_metric_of_the_table_has_a_panel_and_no_other() -> None:
     shown = json.loads(dashboard.FILE.read_text(encoding="utf-8"))
     text = " ".join(t["expr"] for panel in shown["panels"] for t in panel.get("targets", []))
     names = {re.sub("_bucket$", "", name) for name in re.findall(r"\bct2_[a-z_]+", text)}
-    assert names == {metric["name"] for metric in _core.metrics()}
+    # That one says how old a page is: for tests.
+    assert names == {metric["name"] for metric in _core.metrics()} - {"ct2_publications_total"}
 
 
 @needs_prometheus

@@ -120,9 +120,9 @@ def test_the_help_says_what_every_flag_is_and_names_its_variable(command: str) -
 
 def test_a_command_reads_its_variables() -> None:
     binary = Path(sys.executable).with_name("ct2-translate")
-    variables = {"CT2_TRANSLATE_MODEL": "nowhere", "CT2_MODEL_REPOSITORY": "no-such-folder"}
+    variables = {"CT2_TRANSLATE_MODEL": "nowhere", "CT2_URL": "127.0.0.1:9"}
     result = subprocess.run(
         [binary], env={**os.environ, **variables}, input="", capture_output=True, text=True
     )
     assert result.returncode == 1
-    assert "no-such-folder/nowhere" in result.stderr
+    assert "no connection to 127.0.0.1:9" in result.stderr

@@ -172,7 +172,9 @@ def test_a_second_run_names_the_first_and_leaves_it_alone(tmp_path: Path) -> Non
     output = tmp_path / "repository" / "m"
     process = started_command(output.parent)
     process.send_signal(signal.SIGSTOP)
-    with pytest.raises(OutputError, match=rf"another ct2-prepare \(process {process.pid}\)"):
+    with pytest.raises(
+        OutputError, match=rf"another ct2-prepare or ct2-models \(process {process.pid}\)"
+    ):
         write_file(output, "second")
     write_file(output.with_name("other"), "a model of another name is free")
     process.send_signal(signal.SIGCONT)
