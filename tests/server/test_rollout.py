@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,12 +15,12 @@ from ct2_triton.client import SyncTranslationClient
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from support.metrics import fresh, scrape
+from support.models_command import ct2_models
 from support.servers import MakeServer, ServerStack
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
-COMMAND = Path(sys.executable).parent / "ct2-models"
 SENTENCE = "The ticket office opens at 5:45."
 
 
@@ -44,17 +42,6 @@ def served(repository: Path) -> Iterator[TritonServer]:
     with ServerStack() as stack:
         arguments = ["--model-control-mode=explicit", "--load-model=demo"]
         yield stack.start(repository, server_arguments=arguments)
-
-
-def _models(repository: Path, *arguments: str, code: int = 0) -> str:
-    result = subprocess.run(
-        [COMMAND, *arguments, "--model-repository", repository],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == code, result.stdout + result.stderr
-    return result.stdout if code == 0 else result.stderr
 
 
 def _address(server: TritonServer) -> str:
@@ -116,21 +103,21 @@ def test_promoted_and_rolled_back_under_traffic(served: TritonServer, repository
 
         expected = translate()
         with Traffic(translate) as traffic:
-            said = _models(repository, "promote", "demo", "2", "--server", address)
+            said = ct2_models(repository, "promote", "demo", "2", "--server", address)
             assert said == "demo: serves 2, before 1\n"
             wait_until(lambda: _ready(served) == {"2"})
             traffic.go_on()
             wait_until(lambda: _requests(served, "2") >= 20)
-            listed = _models(repository, "list", "--server", address).splitlines()[1:]
+            listed = ct2_models(repository, "list", "--server", address).splitlines()[1:]
             assert [line.split()[2] for line in listed] == ["no", "yes"]
             assert listed[1].endswith("READY")
-            said = _models(repository, "rollback", "demo", "--server", address, "--json")
+            said = ct2_models(repository, "rollback", "demo", "--server", address, "--json")
             assert json.loads(said) == {"name": "demo", "before": [2], "after": [1]}
             wait_until(lambda: _ready(served) == {"1"})
             traffic.go_on()
         assert set(traffic.answers) == {expected}
-    assert "no promotion to roll back" in _models(repository, "rollback", "demo", code=1)
-    history = json.loads(_models(repository, "show", "demo", "--json"))["history"]
+    assert "no promotion to roll back" in ct2_models(repository, "rollback", "demo", code=1)
+    history = json.loads(ct2_models(repository, "show", "demo", "--json"))["history"]
     assert list(history.values())[-2:] == ["promote 1 -> 2", "rollback 2 -> 1"]
     log = served.log_text().replace('\\"', '"')
     assert 'made of "owner/newer", commit "fedcba9876543210", int8' in log
@@ -140,7 +127,7 @@ def test_a_canary_is_promoted_and_rolled_back_under_traffic(
     served: TritonServer, repository: Path
 ) -> None:
     address = _address(served)
-    _models(repository, "promote", "demo", "1", "2", "--server", address)
+    ct2_models(repository, "promote", "demo", "1", "2", "--server", address)
     wait_until(lambda: _ready(served) == {"1", "2"})
     before = {
         version: fresh(served, "demo", version).by("ct2_requests_total").get("ok", 0.0)
@@ -180,12 +167,12 @@ def test_a_canary_is_promoted_and_rolled_back_under_traffic(
         for action, versions in (("promote", {"2"}), ("rollback", {"1", "2"})):
             with Traffic(translate) as traffic:
                 named = ["2"] if action == "promote" else []
-                _models(repository, action, "demo", *named, "--server", address)
+                ct2_models(repository, action, "demo", *named, "--server", address)
                 wait_until(lambda v=versions: _ready(served) == v)  # type: ignore[misc]
                 start = len(traffic.answers) + 4  # of two threads, each may have one under way
                 traffic.go_on(60)
                 assert set(traffic.answers[start:]) == versions
-    _models(repository, "rollback", "demo", "--server", address)
+    ct2_models(repository, "rollback", "demo", "--server", address)
     wait_until(lambda: _ready(served) == {"1"})
 
 
@@ -196,26 +183,28 @@ def test_a_server_that_refuses_leaves_all_as_it_was(
     prepare(PrepareOptions("demo", tmp_path, as_version=2))
     address = _address(make_server(tmp_path))
     config = (tmp_path / "demo" / "config.pbtxt").read_bytes()
-    text = _models(tmp_path, "promote", "demo", "2", "--server", address, code=1)
+    text = ct2_models(tmp_path, "promote", "demo", "2", "--server", address, code=1)
     assert "does not take it, so nothing is changed: " in text
     assert "explicit model load / unload is not allowed" in text
     assert (tmp_path / "demo" / "config.pbtxt").read_bytes() == config
-    assert "no promotion to roll back" in _models(tmp_path, "rollback", "demo", code=1)
+    assert "no promotion to roll back" in ct2_models(tmp_path, "rollback", "demo", code=1)
     weights = tmp_path / "demo" / "2" / "model" / "model.bin"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1])
-    assert "other bytes" in _models(tmp_path, "promote", "demo", "2", code=1)
+    assert "other bytes" in ct2_models(tmp_path, "promote", "demo", "2", code=1)
     weights.write_bytes(whole)
-    assert "has no version 3; there is: 1, 2" in _models(tmp_path, "promote", "demo", "3", code=1)
-    assert "say ct2-models promote MODEL" in _models(tmp_path, "promote", "demo", code=1)
-    _models(tmp_path, "promote", "demo", "2", "1")
-    assert "serves 1, 2 already" in _models(tmp_path, "promote", "demo", "1", "2", code=1)
-    _models(tmp_path, "promote", "demo", "2")
+    assert "has no version 3; there is: 1, 2" in ct2_models(
+        tmp_path, "promote", "demo", "3", code=1
+    )
+    assert "say ct2-models promote MODEL" in ct2_models(tmp_path, "promote", "demo", code=1)
+    ct2_models(tmp_path, "promote", "demo", "2", "1")
+    assert "serves 1, 2 already" in ct2_models(tmp_path, "promote", "demo", "1", "2", code=1)
+    ct2_models(tmp_path, "promote", "demo", "2")
     # A server is asked to load what the folder says already.
-    text = _models(tmp_path, "promote", "demo", "2", "--server", address, code=1)
+    text = ct2_models(tmp_path, "promote", "demo", "2", "--server", address, code=1)
     assert "does not take it, so nothing is changed: " in text
-    assert _models(tmp_path, "rollback", "demo") == "demo: serves 1, 2, before 2\n"
-    assert _models(tmp_path, "rollback", "demo") == "demo: serves 1, before 1, 2\n"
+    assert ct2_models(tmp_path, "rollback", "demo") == "demo: serves 1, 2, before 2\n"
+    assert ct2_models(tmp_path, "rollback", "demo") == "demo: serves 1, before 1, 2\n"
 
 
 def test_verify_files_holds_a_version_against_its_record(
@@ -224,7 +213,7 @@ def test_verify_files_holds_a_version_against_its_record(
     settings = {"verify_files": "true"}
     prepare(PrepareOptions("demo", tmp_path, settings=settings))
     prepare(PrepareOptions("demo", tmp_path, settings=settings, as_version=2))
-    _models(tmp_path, "promote", "demo", "2")
+    ct2_models(tmp_path, "promote", "demo", "2")
     server = make_server(tmp_path)
     assert _ready(server) == {"2"}
     server.stop()

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ct2_triton.client.text_requests import TextModel
+
     OptionValue = bool | int | float | str | Sequence[Any]
 
 INPUT_IDS, TARGET_PREFIX, DRAFT_IDS = "INPUT_IDS", "TARGET_PREFIX", "DRAFT_IDS"
@@ -220,14 +222,27 @@ def _wanted_outputs(tensors: ModelTensors, options: Mapping[str, OptionValue]) -
     wanted = [HYPOTHESES, HYPOTHESIS_LENGTHS] if several else [OUTPUT_IDS]
     if options.get("return_scores"):
         wanted.append(SCORES)
-    missing = [name for name in wanted if name not in tensors.outputs]
+    check_declared(wanted, tensors)
+    return wanted + ([FINISH_REASON] if FINISH_REASON in tensors.outputs else [])
+
+
+def check_declared(wanted: Sequence[str], model: ModelTensors | TextModel) -> None:
+    """Check that the model has the outputs that an answer comes back in.
+
+    Args:
+        wanted: Names of outputs.
+        model: What the server said of the model.
+
+    Raises:
+        InvalidCallError: One is not declared.
+    """
+    missing = [name for name in wanted if name not in model.outputs]
     if missing:
         raise InvalidCallError(
-            f"model {tensors.model!r} does not declare {', '.join(missing)}; without it, "
+            f"model {model.model!r} does not declare {', '.join(missing)}; without it, "
             "num_hypotheses and return_scores have nothing to come back in: declare it in "
             "config.pbtxt, or leave the option out"
         )
-    return wanted + ([FINISH_REASON] if FINISH_REASON in tensors.outputs else [])
 
 
 def set_parameter(request: service_pb2.ModelInferRequest, name: str, value: OptionValue) -> None:

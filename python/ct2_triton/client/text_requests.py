@@ -13,7 +13,7 @@ import numpy as np
 from tritonclient.grpc import InferResult, service_pb2
 from tritonclient.utils import serialize_byte_tensor
 
-from ct2_triton.client.requests import set_parameters
+from ct2_triton.client.requests import check_declared, set_parameters
 from ct2_triton.client.results import Hypothesis
 from ct2_triton.errors import InvalidCallError, UnexpectedResponseError
 from ct2_triton.prepared_model import STREAM_SUFFIX
@@ -193,13 +193,7 @@ def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> lis
     wanted = [TEXT_OUTPUT, HYPOTHESES] if several else [TEXT_OUTPUT]
     if options.get("return_scores"):
         wanted += [SCORE, HYPOTHESIS_SCORES] if several else [SCORE]
-    missing = [name for name in wanted if name not in model.outputs]
-    if missing:
-        raise InvalidCallError(
-            f"model {model.model!r} does not declare {', '.join(missing)}; without it, "
-            "num_hypotheses and return_scores have nothing to come back in: declare it in "
-            "config.pbtxt, or leave the option out"
-        )
+    check_declared(wanted, model)
     return wanted + ([FINISH_REASON] if FINISH_REASON in model.outputs else [])
 
 

@@ -4,29 +4,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ct2_triton.prepare import PrepareOptions, prepare
+from support.models_command import ct2_models
 from support.repository import write_model
 from support.servers import MakeServer
 from support.tiny import tiny_checkpoint
-
-COMMAND = Path(sys.executable).parent / "ct2-models"
-
-
-def _run(repository: Path, *arguments: str, code: int = 0) -> str:
-    result = subprocess.run(
-        [COMMAND, *arguments, "--model-repository", repository],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == code, result.stdout + result.stderr
-    return result.stdout if code == 0 or result.stdout else result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +28,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory, nllb_engine_model: Path
 
 
 def test_list_has_a_line_for_each_model(repository: Path) -> None:
-    header, *lines = (line.split() for line in _run(repository, "list").splitlines())
+    header, *lines = (line.split() for line in ct2_models(repository, "list").splitlines())
     assert " ".join(header) == "model version served source revision weights licence server"
     checkpoint = tiny_checkpoint("m2m100")
     assert lines == [
@@ -54,7 +40,7 @@ def test_list_has_a_line_for_each_model(repository: Path) -> None:
 
 
 def test_show_has_the_whole_record(repository: Path) -> None:
-    text = _run(repository, "show", "demo")
+    text = ct2_models(repository, "show", "demo")
     record = json.loads((repository / "demo" / "ct2_model.json").read_text())
     lines = text.splitlines()
     assert lines[:3] == ["name: demo", f"folder: {repository / 'demo'}", "model_versions: 1"]
@@ -68,25 +54,28 @@ def test_show_has_the_whole_record(repository: Path) -> None:
         f"files: {len(record['files'])}",
     ):
         assert line in lines
-    shown = json.loads(_run(repository, "show", "demo", "--json"))
+    shown = json.loads(ct2_models(repository, "show", "demo", "--json"))
     assert shown["verification"] == record["verification"]
     assert shown["versions"] == record["versions"]
 
 
 def test_an_unknown_model_is_told_with_the_nearest(repository: Path, tmp_path: Path) -> None:
-    text = _run(repository, "show", "dema", code=1)
+    text = ct2_models(repository, "show", "dema", code=1)
     assert text == "ct2-models: there is no model 'dema'; there is: demo\n"
     nowhere = tmp_path / "nowhere"
-    assert _run(nowhere, "list", code=1) == f"ct2-models: there is no model repository {nowhere}\n"
-    assert _run(tmp_path, "list").split()[0] == "model"
+    assert (
+        ct2_models(nowhere, "list", code=1)
+        == f"ct2-models: there is no model repository {nowhere}\n"
+    )
+    assert ct2_models(tmp_path, "list").split()[0] == "model"
 
 
 def test_without_an_action_only_the_action_is_missing(repository: Path) -> None:
-    assert "required: action\n" in _run(repository, code=2)
+    assert "required: action\n" in ct2_models(repository, code=2)
 
 
 def test_verify_finds_damage_and_goes_on(repository: Path, tmp_path: Path) -> None:
-    assert _run(repository, "verify").splitlines() == [
+    assert ct2_models(repository, "verify").splitlines() == [
         "by-hand: not prepared by ct2-prepare: nothing to hold it against",
         "demo: whole",
         f"{tiny_checkpoint('m2m100').name}: whole",
@@ -96,7 +85,7 @@ def test_verify_finds_damage_and_goes_on(repository: Path, tmp_path: Path) -> No
     prepare(PrepareOptions("demo", copy, name="b"))
     weights = copy / "a" / "1" / "model" / "model.bin"
     weights.write_bytes(weights.read_bytes()[:-1])
-    damaged, whole = _run(copy, "verify", code=1).splitlines()
+    damaged, whole = ct2_models(copy, "verify", code=1).splitlines()
     assert damaged.startswith("a: ")
     assert "1/model/model.bin has other bytes" in damaged
     assert whole == "b: whole"
@@ -110,13 +99,15 @@ def test_a_server_says_what_it_has_loaded(tmp_path: Path, make_server: MakeServe
         tmp_path, server_arguments=["--model-control-mode=explicit", "--load-model=served"]
     )
     address = server.http_url.removeprefix("http://")
-    lines = [line.split() for line in _run(tmp_path, "list", "--server", address).splitlines()]
+    lines = [
+        line.split() for line in ct2_models(tmp_path, "list", "--server", address).splitlines()
+    ]
     assert [line[-2:] for line in lines[1:]] == [["apache-2.0", "-"], ["apache-2.0", "READY"]]
-    shown = json.loads(_run(tmp_path, "show", "served", "--json", "--server", address))
+    shown = json.loads(ct2_models(tmp_path, "show", "served", "--json", "--server", address))
     assert shown["server"] == {"1": "READY"}
     assert "int8" in _origin(server.log_text())
     server.stop()
-    text = _run(tmp_path, "list", "--server", address, code=1)
+    text = ct2_models(tmp_path, "list", "--server", address, code=1)
     assert text == f"ct2-models: no Triton server answers at http://{address}\n"
 
 
