@@ -92,7 +92,7 @@ void DecoderStep::AttendToSelf(size_t index, const std::vector<StepRow>& rows) {
   const size_t width = model_.inner_width();
   const DecoderShape& shape = model_.shape();
   AttentionCall call{};
-  call.stride = 2 * width;
+  call.stride = width;
   call.heads = shape.heads;
   call.head_dim = model_.head_dim();
   call.scale = model_.layers()[index].self.scale;
@@ -102,16 +102,18 @@ void DecoderStep::AttendToSelf(size_t index, const std::vector<StepRow>& rows) {
   call.out = context_.data();
   const float* projected = projected_.data();  // query, key, value
   for (const StepRow& row : rows) {
-    float* cache = row.cache + index * row.capacity * 2 * width;
+    float* keys = row.cache + index * row.capacity * 2 * width;
+    float* values = keys + row.capacity * width;
     for (size_t i = 0; i < row.count; ++i) {
       const size_t position = row.position + i;
       const size_t slot =
           row.slots == nullptr ? position : static_cast<size_t>(row.slots[position]);
-      std::copy(projected + width, projected + 3 * width, cache + slot * 2 * width);
+      std::copy_n(projected + width, width, keys + slot * width);
+      std::copy_n(projected + 2 * width, width, values + slot * width);
       call.slots = row.slots;
       call.query = projected;
-      call.keys = cache;
-      call.values = cache + width;
+      call.keys = keys;
+      call.values = values;
       call.tokens = position + 1;
       model_.kernels().attend(call);
       projected += 3 * width;
@@ -123,7 +125,7 @@ void DecoderStep::AttendToSelf(size_t index, const std::vector<StepRow>& rows) {
 void DecoderStep::AttendToSource(size_t index, const std::vector<StepRow>& rows) {
   const size_t width = model_.inner_width();
   AttentionCall call{};
-  call.stride = 2 * width;
+  call.stride = width;
   call.heads = model_.shape().heads;
   call.head_dim = model_.head_dim();
   call.scale = model_.layers()[index].source.scale;
@@ -131,8 +133,8 @@ void DecoderStep::AttendToSource(size_t index, const std::vector<StepRow>& rows)
   call.query = projected_.data();
   call.out = context_.data();
   for (const StepRow& row : rows) {
-    call.keys = row.encoding->layer(index);
-    call.values = call.keys + width;
+    call.keys = row.encoding->keys(index);
+    call.values = row.encoding->values(index);
     call.tokens = row.encoding->tokens();
     for (size_t i = 0; i < row.count; ++i) {
       model_.kernels().attend(call);

@@ -16,7 +16,7 @@ struct StepRow {
   const int32_t* tokens;  // to be run now, at least one
   size_t count;
   size_t position;           // of the first of them: so many are in the cache already
-  float* cache;              // [layers, capacity, keys and values]
+  float* cache;              // [layers, keys and values apart, capacity, width]
   size_t capacity;           // tokens; at least position + count
   const Encoding* encoding;  // of its source
   size_t outputs;            // of the last tokens; 0: more forced ones follow, none is chosen yet

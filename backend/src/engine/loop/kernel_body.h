@@ -33,6 +33,27 @@ KERNEL_TARGET float Dot(const float* a, const float* b, size_t count) {
   return Lanes::Sum(sum);
 }
 
+// Heads of known models have this many numbers: code for them is unrolled.
+constexpr size_t kUsualDim = 64;
+
+// Dot of each of four neighbouring heads of the usual size. Their sums wait for nothing of each
+// other, and are added across their lanes together.
+template <typename Lanes>
+KERNEL_TARGET void FourDots(const float* a, const float* b, float* out) {
+  typename Lanes::Register sums[4];
+  for (size_t k = 0; k < 4; ++k, a += kUsualDim, b += kUsualDim) {
+    sums[k] = Lanes::Multiply(Lanes::Load(a), Lanes::Load(b));
+    auto other = Lanes::Multiply(Lanes::Load(a + Lanes::kWidth), Lanes::Load(b + Lanes::kWidth));
+    for (size_t i = 2 * Lanes::kWidth; i < kUsualDim; i += 2 * Lanes::kWidth) {
+      const size_t next = i + Lanes::kWidth;
+      sums[k] = Lanes::MultiplyAdd(Lanes::Load(a + i), Lanes::Load(b + i), sums[k]);
+      other = Lanes::MultiplyAdd(Lanes::Load(a + next), Lanes::Load(b + next), other);
+    }
+    sums[k] = Lanes::Add(sums[k], other);
+  }
+  Lanes::FourSums(sums, out);
+}
+
 // e to the power of each value, none of which is above 0: a polynomial of degree 6 on half an
 // octave, after Cephes; its error is about 1e-7 of the result.
 template <typename Lanes>
@@ -83,36 +104,45 @@ struct BySlot {
   size_t operator()(size_t token) const { return static_cast<size_t>(slots[token]); }
 };
 
-// `Blocks` registers of a head's output at once: the values of a token are read in order.
-template <typename Lanes, size_t Blocks, typename Place>
+// `Blocks` registers of the output of each of `Heads` heads at once: the values of a token are read
+// in order. weights: [Heads, tokens]; values, out: of the first head.
+template <typename Lanes, size_t Heads, size_t Blocks, typename Place>
 KERNEL_TARGET void WeighBlocks(const AttentionCall& call, Place place, const float* weights,
                                const float* values, float* out) {
-  typename Lanes::Register sums[Blocks];
-  for (auto& sum : sums) sum = Lanes::Set(0);
+  typename Lanes::Register sums[Heads][Blocks];
+  for (auto& head : sums) {
+    for (auto& sum : head) sum = Lanes::Set(0);
+  }
   for (size_t t = 0; t < call.tokens; ++t) {
     const float* value = values + place(t) * call.stride;
-    const auto weight = Lanes::Set(weights[t]);
-    for (size_t block = 0; block < Blocks; ++block) {
-      sums[block] =
-          Lanes::MultiplyAdd(weight, Lanes::Load(value + block * Lanes::kWidth), sums[block]);
+    for (size_t h = 0; h < Heads; ++h, value += call.head_dim) {
+      const auto weight = Lanes::Set(weights[h * call.tokens + t]);
+      for (size_t block = 0; block < Blocks; ++block) {
+        const auto part = Lanes::Load(value + block * Lanes::kWidth);
+        sums[h][block] = Lanes::MultiplyAdd(weight, part, sums[h][block]);
+      }
     }
   }
-  for (size_t block = 0; block < Blocks; ++block) {
-    Lanes::Store(out + block * Lanes::kWidth, sums[block]);
+  for (size_t h = 0; h < Heads; ++h, out += call.head_dim) {
+    for (size_t block = 0; block < Blocks; ++block) {
+      Lanes::Store(out + block * Lanes::kWidth, sums[h][block]);
+    }
   }
 }
+
+// How many registers of an output are summed up at once.
+constexpr size_t kBlocks = 4;
 
 // The sum of the values of one head, each times its weight.
 template <typename Lanes, typename Place>
 KERNEL_TARGET void Weigh(const AttentionCall& call, Place place, const float* weights,
                          const float* values, float* out) {
-  constexpr size_t kBlocks = 4;
   size_t i = 0;
   for (; i + kBlocks * Lanes::kWidth <= call.head_dim; i += kBlocks * Lanes::kWidth) {
-    WeighBlocks<Lanes, kBlocks>(call, place, weights, values + i, out + i);
+    WeighBlocks<Lanes, 1, kBlocks>(call, place, weights, values + i, out + i);
   }
   for (; i + Lanes::kWidth <= call.head_dim; i += Lanes::kWidth) {
-    WeighBlocks<Lanes, 1>(call, place, weights, values + i, out + i);
+    WeighBlocks<Lanes, 1, 1>(call, place, weights, values + i, out + i);
   }
   if (i == call.head_dim) return;
   const size_t rest = call.head_dim - i;
@@ -126,25 +156,74 @@ KERNEL_TARGET void Weigh(const AttentionCall& call, Place place, const float* we
   std::copy(sums, sums + rest, out + i);
 }
 
-template <typename Lanes, typename Place>
-KERNEL_TARGET void AttendAt(const AttentionCall& call, Place place) {
-  // Token by token, since the keys of all heads of a token lie together.
-  for (size_t t = 0; t < call.tokens; ++t) {
-    const float* key = call.keys + place(t) * call.stride;
-    const size_t distance = std::min(call.tokens - 1 - t, call.last_distance);
-    for (size_t h = 0; h < call.heads; ++h) {
-      const size_t offset = h * call.head_dim;
-      float score = Dot<Lanes>(call.query + offset, key + offset, call.head_dim) * call.scale;
-      if (call.bias != nullptr) score += call.bias[h * (call.last_distance + 1) + distance];
-      call.scores[h * call.tokens + t] = score;
+// The products of one token's key with the query, [heads].
+template <typename Lanes>
+KERNEL_TARGET inline void Products(const AttentionCall& call, const float* key, float* products) {
+  const size_t dim = call.head_dim;
+  size_t h = 0;
+  if (dim == kUsualDim) {
+    for (; h + 4 <= call.heads; h += 4) {
+      FourDots<Lanes>(call.query + h * dim, key + h * dim, products + h);
     }
   }
-  for (size_t h = 0; h < call.heads; ++h) {
-    float* weights = call.scores + h * call.tokens;
-    Softmax<Lanes>(weights, call.tokens);
-    Weigh<Lanes>(call, place, weights, call.values + h * call.head_dim,
-                 call.out + h * call.head_dim);
+  for (; h < call.heads; ++h) {
+    products[h] = Dot<Lanes>(call.query + h * dim, key + h * dim, dim);
   }
+}
+
+// Values are read once all scores are known. The first are asked for before; behind them the
+// processor sees by itself what comes next.
+constexpr size_t kTokensAhead = 16;
+
+inline void Prefetch(const float* values, size_t count) {
+  constexpr size_t kFloatsPerLine = 16;
+  for (size_t i = 0; i < count; i += kFloatsPerLine) __builtin_prefetch(values + i, 0, 2);
+}
+
+// The scores of all heads, token by token, since the keys of all heads of a token lie together.
+template <typename Lanes, typename Place>
+KERNEL_TARGET void Score(const AttentionCall& call, Place place) {
+  const size_t heads = call.heads;
+  const size_t tokens = call.tokens;
+  const float scale = call.scale;
+  float* products = call.out;
+  for (size_t t = 0; t < tokens; ++t) {
+    Products<Lanes>(call, call.keys + place(t) * call.stride, products);
+    if (t < kTokensAhead) {
+      Prefetch(call.values + place(t) * call.stride, heads * call.head_dim);
+    }
+    float* scores = call.scores + t;
+    for (size_t h = 0; h < heads; ++h) scores[h * tokens] = products[h] * scale;
+    if (call.bias == nullptr) continue;
+    const float* bias = call.bias + std::min(tokens - 1 - t, call.last_distance);
+    for (size_t h = 0; h < heads; ++h) scores[h * tokens] += bias[h * (call.last_distance + 1)];
+  }
+}
+
+// The values of all heads, each times its weight.
+template <typename Lanes, typename Place>
+KERNEL_TARGET void WeighHeads(const AttentionCall& call, Place place) {
+  const size_t dim = call.head_dim;
+  size_t h = 0;
+  if (Lanes::kManyRegisters && dim == kBlocks * Lanes::kWidth) {
+    for (; h + 4 <= call.heads; h += 4) {
+      WeighBlocks<Lanes, 4, kBlocks>(call, place, call.scores + h * call.tokens,
+                                     call.values + h * dim, call.out + h * dim);
+    }
+  }
+  for (; h < call.heads; ++h) {
+    Weigh<Lanes>(call, place, call.scores + h * call.tokens, call.values + h * dim,
+                 call.out + h * dim);
+  }
+}
+
+template <typename Lanes, typename Place>
+KERNEL_TARGET void AttendAt(const AttentionCall& call, Place place) {
+  Score<Lanes>(call, place);
+  for (size_t h = 0; h < call.heads; ++h) {
+    Softmax<Lanes>(call.scores + h * call.tokens, call.tokens);
+  }
+  WeighHeads<Lanes>(call, place);
 }
 
 template <typename Lanes>

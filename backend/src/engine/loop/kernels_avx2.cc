@@ -18,6 +18,7 @@ namespace {
 
 struct Avx2Lanes {
   static constexpr size_t kWidth = 8;
+  static constexpr bool kManyRegisters = false;
   using Register = __m256;
 
   KERNEL_TARGET static Register Set(float value) { return _mm256_set1_ps(value); }
@@ -48,6 +49,11 @@ struct Avx2Lanes {
     sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
     sum = _mm_add_ss(sum, _mm_movehdup_ps(sum));
     return _mm_cvtss_f32(sum);
+  }
+  KERNEL_TARGET static void FourSums(const Register* a, float* out) {
+    const Register halves = _mm256_hadd_ps(_mm256_hadd_ps(a[0], a[1]), _mm256_hadd_ps(a[2], a[3]));
+    _mm_storeu_ps(out,
+                  _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps(halves, 1)));
   }
   KERNEL_TARGET static bool AnyEqual(Register a, Register b) {
     return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ)) != 0;

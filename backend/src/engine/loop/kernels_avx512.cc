@@ -22,6 +22,7 @@ namespace {
 
 struct Avx512Lanes {
   static constexpr size_t kWidth = 16;
+  static constexpr bool kManyRegisters = true;  // 32
   using Register = __m512;
 
   KERNEL_TARGET static Register Set(float value) { return _mm512_set1_ps(value); }
@@ -43,6 +44,18 @@ struct Avx512Lanes {
     return _mm512_scalef_ps(a, power);
   }
   KERNEL_TARGET static float Sum(Register a) { return _mm512_reduce_add_ps(a); }
+  KERNEL_TARGET static void FourSums(const Register* a, float* out) {
+    // Two pairs, then all four, in each quarter of a register; then the quarters.
+    const Register first = Add(_mm512_unpacklo_ps(a[0], a[1]), _mm512_unpackhi_ps(a[0], a[1]));
+    const Register second = Add(_mm512_unpacklo_ps(a[2], a[3]), _mm512_unpackhi_ps(a[2], a[3]));
+    const Register quarters = Add(_mm512_shuffle_ps(first, second, _MM_SHUFFLE(1, 0, 1, 0)),
+                                  _mm512_shuffle_ps(first, second, _MM_SHUFFLE(3, 2, 3, 2)));
+    const __m128 low =
+        _mm_add_ps(_mm512_castps512_ps128(quarters), _mm512_extractf32x4_ps(quarters, 1));
+    const __m128 high =
+        _mm_add_ps(_mm512_extractf32x4_ps(quarters, 2), _mm512_extractf32x4_ps(quarters, 3));
+    _mm_storeu_ps(out, _mm_add_ps(low, high));
+  }
   KERNEL_TARGET static bool AnyEqual(Register a, Register b) {
     return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ) != 0;
   }

@@ -13,6 +13,7 @@ namespace {
 // Loops that a compiler turns into the instructions that every processor of the kind has.
 struct PlainLanes {
   static constexpr size_t kWidth = 4;
+  static constexpr bool kManyRegisters = false;
   struct Register {
     float lane[kWidth];
   };
@@ -54,6 +55,9 @@ struct PlainLanes {
     return Each([&](size_t i) { return std::ldexp(a.lane[i], static_cast<int>(power.lane[i])); });
   }
   static float Sum(const Register& a) { return (a.lane[0] + a.lane[2]) + (a.lane[1] + a.lane[3]); }
+  static void FourSums(const Register* a, float* out) {
+    for (size_t i = 0; i < 4; ++i) out[i] = Sum(a[i]);
+  }
   static bool AnyEqual(const Register& a, const Register& b) {
     bool equal = false;
     for (size_t i = 0; i < kWidth; ++i) equal |= a.lane[i] == b.lane[i];

@@ -79,8 +79,10 @@ class Encoding {
         layer_floats_(layer_floats) {}
 
   size_t tokens() const { return tokens_; }
-  // [tokens, keys and values]
-  float* layer(size_t layer) const { return block_.data() + layer * layer_floats_; }
+  // Of a layer, [tokens, width]: keys and values lie apart, since attention reads all of the one
+  // and then all of the other.
+  float* keys(size_t layer) const { return block_.data() + layer * layer_floats_; }
+  float* values(size_t layer) const { return keys(layer) + layer_floats_ / 2; }
 
  private:
   friend class SharedEncodings;

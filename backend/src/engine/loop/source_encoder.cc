@@ -125,19 +125,16 @@ void SourceEncoder::Project(const float* memory,
                             const std::vector<std::shared_ptr<Encoding>>& encodings) {
   size_t tokens = 0;
   for (const auto& encoding : encodings) tokens += encoding->tokens();
-  const size_t token_floats = 2 * model_.inner_width();
+  const size_t width = model_.inner_width();
   for (size_t layer = 0; layer < model_.layers().size(); ++layer) {
     const Linear& project = *model_.layers()[layer].source.keys;
-    if (encodings.size() == 1) {
-      project.Apply(memory, tokens, encodings.front()->layer(layer), nullptr);
-      continue;
-    }
-    const float* keys = keys_.Room(tokens * token_floats);
-    project.Apply(memory, tokens, keys_.data(), nullptr);
+    const float* projected = projected_.Room(tokens * 2 * width);
+    project.Apply(memory, tokens, projected_.data(), nullptr);
     for (const auto& encoding : encodings) {
-      const size_t floats = encoding->tokens() * token_floats;
-      std::copy(keys, keys + floats, encoding->layer(layer));
-      keys += floats;
+      for (size_t t = 0; t < encoding->tokens(); ++t, projected += 2 * width) {
+        std::copy_n(projected, width, encoding->keys(layer) + t * width);
+        std::copy_n(projected + width, width, encoding->values(layer) + t * width);
+      }
     }
   }
 }

@@ -57,7 +57,7 @@ class SourceEncoder {
   ctranslate2::models::EncoderDecoderReplica* const encoder_;  // the same replica
   ctranslate2::StorageView memory_;                            // what the library encoded last
   std::optional<EncoderPass> pass_;
-  FloatBuffer keys_;
+  FloatBuffer projected_;
 };
 
 }  // namespace ct2triton
