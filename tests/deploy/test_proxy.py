@@ -3,18 +3,13 @@
 
 from __future__ import annotations
 
-import http.client
 import itertools
-import os
 import re
 import shutil
-import socket
-import ssl
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,20 +18,21 @@ import tritonclient.grpc as grpc_client
 from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
+from support.haproxy import (
+    CONFIG,
+    KEY,
+    READY,
+    ROOT,
+    Proxy,
+    addresses,
+    make_folder,
+    needs_haproxy,
+    running_proxy,
+)
 from support.waiting import wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
-CONFIG = ROOT / "deploy" / "haproxy" / "haproxy.cfg"
-_UNPACKED = ROOT / ".venvs" / "haproxy"
-KEY = {"x-api-key": "secret-of-the-newsroom"}
-READY = ("GET", "/v2/health/ready")
 MOST_BYTES = 20_000
 _NUMBERS = itertools.count(1)
-
-
-def _binary() -> str | None:
-    unpacked = _UNPACKED / "usr" / "sbin" / "haproxy"
-    return str(unpacked) if unpacked.exists() else shutil.which("haproxy")
 
 
 def _has_http2() -> bool:
@@ -44,98 +40,24 @@ def _has_http2() -> bool:
     return curl is not None and "HTTP2" in subprocess.check_output([curl, "-V"], text=True)
 
 
-pytestmark = [
-    pytest.mark.server,
-    pytest.mark.skipif(
-        _binary() is None, reason="Debian's package haproxy could not be fetched by `make test`"
-    ),
-]
-
-
-@dataclass(frozen=True)
-class Proxy:
-    """A running one.
-
-    Attributes:
-        port: On localhost.
-        certificate: The file of its certificate.
-    """
-
-    port: int
-    certificate: Path
-
-    def http(
-        self, method: str, path: str, headers: dict[str, str], body: bytes | None = None
-    ) -> tuple[int, str]:
-        """Sends a request over HTTPS; gives status and text."""
-        context = ssl.create_default_context(cafile=str(self.certificate))
-        connection = http.client.HTTPSConnection("localhost", self.port, context=context)
-        try:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            return response.status, response.read().decode()
-        finally:
-            connection.close()
-
-    def grpc(self) -> grpc_client.InferenceServerClient:
-        """A gRPC client of it."""
-        return grpc_client.InferenceServerClient(
-            f"localhost:{self.port}", ssl=True, root_certificates=str(self.certificate)
-        )
+pytestmark = [pytest.mark.server, needs_haproxy]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate with its key, and the list of keys."""
-    made = tmp_path_factory.mktemp("proxy")
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names,
-         "-keyout", made / "key.pem", "-out", made / "certificate.pem"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    texts = [(made / name).read_text() for name in ("certificate.pem", "key.pem")]
-    (made / "both.pem").write_text("".join(texts))
-    (made / "keys.map").write_text(f"{KEY['x-api-key']} newsroom\n")
-    return made
+    return make_folder(tmp_path_factory.mktemp("proxy"))
 
 
 @pytest.fixture
 def proxy(server: TritonServer, folder: Path, request: pytest.FixtureRequest) -> Iterator[Proxy]:
     """One before the server of the session; a parameter says how many requests it lets through."""
-    http_address = server.http_url.removeprefix("http://")
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(64)  # who connects before HAProxy is up waits for it
-        environment = {
-            **os.environ,
-            "LD_LIBRARY_PATH": str(_UNPACKED / "usr" / "lib" / "x86_64-linux-gnu"),
-            "CT2_PROXY_ADDRESS": f"fd@{listening.fileno()}",
-            "CT2_PROXY_CERTIFICATE": str(folder / "both.pem"),
-            "CT2_PROXY_KEYS": str(folder / "keys.map"),
-            "CT2_PROXY_REQUESTS_IN_10S": str(getattr(request, "param", 1_000_000)),
-            "CT2_PROXY_BODY_BYTES": str(MOST_BYTES),
-            "CT2_PROXY_HTTP": http_address,
-            "CT2_PROXY_GRPC": server.grpc_url,
-            "CT2_PROXY_CHECK_PORT": http_address.rpartition(":")[2],
-        }
-        program = _binary()
-        assert program is not None
-        with (folder / "log").open("w") as log:
-            process = subprocess.Popen(
-                [program, "-f", CONFIG],
-                env=environment,
-                pass_fds=[listening.fileno()],
-                stderr=log,
-                stdout=log,
-            )
-        try:
-            made = Proxy(listening.getsockname()[1], folder / "certificate.pem")
-            assert made.http(*READY, KEY) == (200, ""), (folder / "log").read_text()
-            yield made
-        finally:
-            process.kill()
-            process.wait()
+    settings = {
+        "CT2_PROXY_REQUESTS_IN_10S": str(getattr(request, "param", 1_000_000)),
+        "CT2_PROXY_BODY_BYTES": str(MOST_BYTES),
+    }
+    with running_proxy(folder, [addresses(server)], settings) as running:
+        yield running
 
 
 def test_without_a_key_that_is_known_nobody_is_let_in(proxy: Proxy) -> None:
@@ -250,4 +172,4 @@ def test_the_page_sets_every_variable_of_the_configuration() -> None:
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     used = set(re.findall(r"\$\{(CT2_PROXY_\w+)\}", CONFIG.read_text(encoding="utf-8")))
     assert used == set(re.findall(r"\b(CT2_PROXY_\w+)=", page))
-    assert len(used) == 8
+    assert len(used) == 12

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ _READY = grpc.ChannelConnectivity.READY
 _STATE_LAG_S = 0.25
 _RESTRICTED = "This protocol is restricted"  # how Triton begins when a secret header is missing
 _SUPERSEDED = "superseded"  # how the backend begins the only text it sends with CANCELLED
+# How gRPC tells that a connection broke behind a proxy, whose own connection stands.
+_BROKE_BEHIND = re.compile(r"Stream removed|RST_STREAM|http2 header with status: 502")
 _LONGEST_S = 1e9  # 30 years; more does not fit into gRPC's and Triton's microseconds
 
 _ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
@@ -260,6 +263,12 @@ class Connection:
         done, _ = await asyncio.wait({self._break}, timeout=_STATE_LAG_S)
         return bool(done) or self._channel.get_state() is not _READY
 
+    async def _was_lost(self, status: grpc.StatusCode, details: str) -> bool:
+        """Say whether a request was lost with a connection: this one, or one behind a proxy."""
+        if status is grpc.StatusCode.UNAVAILABLE:
+            return _BROKE_BEHIND.search(details) is not None or await self._is_broken()
+        return status is grpc.StatusCode.UNKNOWN and _BROKE_BEHIND.search(details) is not None
+
     async def _wrapped(self, error: grpc.aio.AioRpcError, deadline: Deadline) -> errors.ClientError:
         """Choose our error for one of gRPC's."""
         status, details = error.code(), error.details()
@@ -269,7 +278,7 @@ class Connection:
             return errors.SupersededError(str(details))
         if (details or "").startswith(_RESTRICTED):  # Triton says UNAVAILABLE
             return errors.AccessDeniedError(f"{details}; give it as a header of every request")
-        if status is grpc.StatusCode.UNAVAILABLE and await self._is_broken():
+        if await self._was_lost(status, details or ""):
             return errors.ConnectionLostError(
                 f"the connection to {self._url} broke while a request was under way: {details}; "
                 "it was not repeated, because the request itself may be the reason"
