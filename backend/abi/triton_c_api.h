@@ -29,6 +29,7 @@ struct TRITONBACKEND_Output;
 struct TRITONBACKEND_Request;
 struct TRITONBACKEND_Response;
 struct TRITONSERVER_Error;
+struct TRITONSERVER_InferenceTrace;
 struct TRITONSERVER_Message;
 struct TRITONSERVER_Metric;
 struct TRITONSERVER_MetricArgs;
@@ -223,6 +224,14 @@ TRITONSERVER_Error* TRITONBACKEND_RequestOutputCount(TRITONBACKEND_Request* requ
                                                      uint32_t* count);
 TRITONSERVER_Error* TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request* request,
                                                     const uint32_t index, const char** name);
+// Null for a request that is not traced. Since 23.09; the activities since 24.08.
+TRITONSERVER_Error* TRITONBACKEND_RequestTrace(TRITONBACKEND_Request* request,
+                                               TRITONSERVER_InferenceTrace** trace)
+    __attribute__((weak));
+TRITONSERVER_Error* TRITONSERVER_InferenceTraceReportActivity(TRITONSERVER_InferenceTrace* trace,
+                                                              uint64_t timestamp,
+                                                              const char* activity_name)
+    __attribute__((weak));
 TRITONSERVER_Error* TRITONBACKEND_RequestRelease(TRITONBACKEND_Request* request, uint32_t flags);
 
 TRITONSERVER_Error* TRITONBACKEND_InputProperties(TRITONBACKEND_Input* input, const char** name,

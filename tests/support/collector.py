@@ -8,6 +8,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+from support.waiting import wait_until
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -55,6 +57,15 @@ class Collector:
     def address(self) -> str:
         """Host and port."""
         return f"127.0.0.1:{self._server.server_port}"
+
+    def trace(self, trace_id: str) -> list[dict[str, Any]]:
+        """Waits for the last span of a trace, Triton's own of the request, and gives all."""
+
+        def spans() -> list[dict[str, Any]]:
+            return [span for span in list(self.spans) if span["traceId"] == trace_id]
+
+        wait_until(lambda: "InferRequest" in [span["name"] for span in spans()])
+        return spans()
 
     def take(self, message: dict[str, Any]) -> None:
         """Keeps what one export holds."""

@@ -42,6 +42,7 @@ void LoopLane::Admit(std::vector<Job>* admitted) {
     }
     group->call->times()->compute_start_ns = SteadyNow_ns();
     names = loop_->Admit(group->call->rows());
+    group->call->times()->encoded_ns = SteadyNow_ns();
     for (size_t i = 0; i < names.size(); ++i) {
       const auto step_rows = static_cast<size_t>(group->call->rows()[i]->copies);
       places_.emplace(names[i], Place{group, i, step_rows});

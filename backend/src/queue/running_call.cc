@@ -96,7 +96,7 @@ void RunningCall::FailSuperseded(Job* job) noexcept {
     times_.compute_end_ns = times_.end_ns = SteadyNow_ns();
     if (job->waiters.size() == 1) job->running = Counted();
     const Waiter waiter = TakeCounted(job, nullptr);
-    waiter.listener->RowFailed(waiter.position, SupersededError(), times_);
+    waiter.listener->RowFailed(waiter.position, SupersededError(), TimesOf(waiter));
   }
 }
 
@@ -126,9 +126,9 @@ void RunningCall::Deliver(Job* job, RowResult result) noexcept {
     std::optional<RowResult> answer = job->waiters.size() > 1 ? Copy(result) : std::move(result);
     const Waiter waiter = TakeCounted(job, answer ? &*answer : nullptr);
     if (answer) {
-      waiter.listener->RowDone(waiter.position, std::move(*answer), times_);
+      waiter.listener->RowDone(waiter.position, std::move(*answer), TimesOf(waiter));
     } else {
-      waiter.listener->RowFailed(waiter.position, OutOfMemory(), times_);
+      waiter.listener->RowFailed(waiter.position, OutOfMemory(), TimesOf(waiter));
     }
   }
 }
@@ -143,7 +143,7 @@ void RunningCall::FailRow(size_t position, const Error& error) noexcept {
   job.running = Counted();
   while (!job.waiters.empty()) {
     const Waiter waiter = TakeCounted(&job, nullptr);
-    waiter.listener->RowFailed(waiter.position, error, times_);
+    waiter.listener->RowFailed(waiter.position, error, TimesOf(waiter));
   }
 }
 
@@ -165,6 +165,12 @@ Waiter RunningCall::TakeCounted(Job* job, const RowResult* result) noexcept {
     if (--share.unanswered == 0) Report(known->first, &share);
   }
   return TakeWaiter(job);
+}
+
+CallTimes RunningCall::TimesOf(const Waiter& waiter) const noexcept {
+  CallTimes times = times_;
+  times.queued_ns = waiter.queued_ns;
+  return times;
 }
 
 void RunningCall::ReportRow(const Job& job, const RowResult* result) const noexcept {

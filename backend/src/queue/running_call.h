@@ -46,6 +46,7 @@ class RunningCall : public CallWatcher {
   void FailSuperseded(Job* job) noexcept;
   // Takes one who waits for the job's row, with its part in the report. `result` null: it failed.
   Waiter TakeCounted(Job* job, const RowResult* result) noexcept;
+  CallTimes TimesOf(const Waiter& waiter) const noexcept;
   void ReportRow(const Job& job, const RowResult* result) const noexcept;
   void Report(CallObserver* observer, Share* share) const noexcept;
 

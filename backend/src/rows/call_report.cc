@@ -7,7 +7,7 @@ namespace ct2triton {
 
 CallTimes NoTime() noexcept {
   const uint64_t now_ns = SteadyNow_ns();
-  return CallTimes{now_ns, now_ns, now_ns, now_ns};
+  return CallTimes{now_ns, now_ns, now_ns, now_ns, 0, 0};
 }
 
 }  // namespace ct2triton

@@ -15,6 +15,9 @@ struct CallTimes {
   uint64_t compute_start_ns = 0;  // CTranslate2 was entered
   uint64_t compute_end_ns = 0;
   uint64_t end_ns = 0;  // results are ready to be handed over
+  // Of one row.
+  uint64_t queued_ns = 0;   // it came into the queue; 0: it did not run
+  uint64_t encoded_ns = 0;  // its source was encoded; 0: CTranslate2 does not say
 };
 
 // The times of what took none: all are now.

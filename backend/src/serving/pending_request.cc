@@ -39,6 +39,7 @@ PendingRequest::~PendingRequest() {
 void PendingRequest::Own(TRITONBACKEND_Request* request) noexcept {
   request_.Own(request);
   context_.in_flight->Add();
+  trace_.Begin(request_);
 }
 
 void PendingRequest::Decode() noexcept {
@@ -149,19 +150,20 @@ void PendingRequest::RowGrew(size_t row, int64_t id) noexcept {
 void PendingRequest::RowDone(size_t row, RowResult result, const CallTimes& times) noexcept {
   results_[row] = std::move(result);  // each row is answered once: no other thread is at this one
   Stream([&](AnswerStream* stream) { stream->RowDone(row, results_[row]); });
-  CountAnswered(times);
+  CountAnswered(row, times);
 }
 
-void PendingRequest::RowFailed(size_t, const Error& error, const CallTimes& times) noexcept {
+void PendingRequest::RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept {
   Fail(error);
-  CountAnswered(times);
+  CountAnswered(row, times);
 }
 
-void PendingRequest::CountAnswered(const CallTimes& times) noexcept {
+void PendingRequest::CountAnswered(size_t row, const CallTimes& times) noexcept {
   RowRange next;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     times_.Add(times);
+    trace_.Add(row, times);
     --rows_out_;
     --unanswered_;
     if (failure_) {  // nobody needs the rows that were not handed over
@@ -187,6 +189,7 @@ void PendingRequest::Finish() noexcept {
   if (!failure_) SendAnswer();
   if (failure_) SendFailure();
   context_.metrics->CountRequest(failure_ ? &*failure_ : nullptr, superseded_);
+  trace_.Report();
   ReportRequest(context_.instance, request_, !failure_, times_.Span());
   request_.Release();
   context_.in_flight->Done();

@@ -16,6 +16,7 @@
 #include "serving/model_metrics.h"
 #include "triton/in_flight.h"
 #include "triton/request.h"
+#include "triton/request_trace.h"
 #include "triton/statistics.h"
 #include "triton_c_api.h"
 
@@ -74,7 +75,7 @@ class PendingRequest : public RowListener,
   void Enter();
   void HandOver(RowRange rows) noexcept;
   RowRange NextRows() noexcept;
-  void CountAnswered(const CallTimes& times) noexcept;
+  void CountAnswered(size_t row, const CallTimes& times) noexcept;
   void Finish() noexcept;
   void SendAnswer() noexcept;
   void SendFailure() noexcept;
@@ -91,6 +92,7 @@ class PendingRequest : public RowListener,
   std::vector<RowResult> results_;
   std::optional<Error> failure_;  // the first one
   RequestTimes times_;
+  RequestTrace trace_;
   std::atomic<bool> superseded_{false};
 };
 

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triton's spans, and those of the rows inside them, at a collector of OpenTelemetry."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ct2_triton.client import SyncTranslationClient
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.serve import TritonServer
+from support.collector import Collector
+from support.servers import ServerStack
+
+pytestmark = pytest.mark.server
+
+SENTENCE = "The ticket office opens at 5:45."
+SENT = {"source": "en", "targets": "de"}
+CLIENT_SPAN = "b7ad6b7169203331"
+ROWS_TOLD = 8
+
+
+@dataclass
+class Span:
+    """A span and what is nested in it, in the order of their starts."""
+
+    name: str
+    parent: str
+    start_ns: int
+    end_ns: int
+    events: list[str]
+    children: list[Span] = field(default_factory=list)
+
+    def shape(self) -> Any:
+        """Gives its name, or its name with those inside it."""
+        return (
+            (self.name, [child.shape() for child in self.children]) if self.children else self.name
+        )
+
+    def __getitem__(self, name: str) -> Span:
+        (found,) = [child for child in self.children if child.name == name]
+        return found
+
+    def check_times(self) -> None:
+        """Holds that no child begins before it or ends after it."""
+        for child in self.children:
+            assert self.start_ns <= child.start_ns <= child.end_ns <= self.end_ns, (self, child)
+            child.check_times()
+
+
+class Traces:
+    """A server that tells a collector about the requests that ask for it."""
+
+    def __init__(self, server: TritonServer, collector: Collector, repository: Path) -> None:
+        self.server = server
+        self.collector = collector
+        self._repository = repository
+
+    def client(self, model: str, trace_id: str | None = None) -> SyncTranslationClient:
+        """Makes a client whose requests belong to a trace, or to none."""
+        metadata = {} if trace_id is None else {"traceparent": traceparent(trace_id)}
+        return SyncTranslationClient(
+            self.server.grpc_url, model, repository=self._repository, metadata=metadata
+        )
+
+    def of(self, trace_id: str) -> Span:
+        """Waits for a trace, and gives the span of its request."""
+        spans: dict[str, Span] = {}
+        for told in self.collector.trace(trace_id):
+            times = (int(told[f"{edge}TimeUnixNano"]) for edge in ("start", "end"))
+            events = [event["name"] for event in told["events"]]
+            spans[told["spanId"]] = Span(told["name"], told["parentSpanId"], *times, events)
+        for span in sorted(spans.values(), key=lambda span: span.start_ns):
+            if span.parent in spans:
+                spans[span.parent].children.append(span)
+        (root,) = [span for span in spans.values() if span.parent not in spans]
+        assert (root.name, root.parent) == ("InferRequest", CLIENT_SPAN)
+        root.check_times()
+        return root
+
+
+def traceparent(trace_id: str) -> str:
+    """Gives the header of W3C that names a trace and the client's span."""
+    return f"00-{trace_id}-{CLIENT_SPAN}-01"
+
+
+def new_trace() -> str:
+    """Gives the id of a trace that nobody has."""
+    return secrets.token_hex(16)
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traces]:
+    """The demo by ids, as text and as a stream, and one that runs in calls."""
+    repository = tmp_path_factory.mktemp("traces")
+    prepare(PrepareOptions("demo", repository, io="stream"))
+    prepare(PrepareOptions("demo", repository, "in-calls", settings={"decoding": "calls"}))
+    with Collector() as collector, ServerStack() as stack:
+        settings = (
+            "mode=opentelemetry",
+            "rate=0",  # only requests with a traceparent
+            "level=TIMESTAMPS",
+            f"opentelemetry,url=http://{collector.address}/v1/traces",
+            "opentelemetry,bsp_schedule_delay=50",
+        )
+        arguments = [f"--trace-config={setting}" for setting in settings]
+        yield Traces(stack.start(repository, server_arguments=arguments), collector, repository)
+
+
+def test_a_row_waits_is_encoded_and_decoded(traces: Traces) -> None:
+    trace = new_trace()
+    with traces.client("demo", trace) as client:
+        client.translate(SENTENCE, **SENT)
+    model = traces.of(trace)["demo"]
+    row = model["row"]
+    assert row.shape() == ("row", ["queue", "encode", "decode"])
+    assert "row 0" in row.events
+    assert sorted(child.name for child in model.children) == ["compute", "row"]
+    queue, encode, decode = row.children
+    assert queue.end_ns <= encode.start_ns
+    assert encode.end_ns <= decode.start_ns
+    assert encode.end_ns > encode.start_ns
+    assert decode.end_ns > decode.start_ns
+    assert model["compute"].start_ns <= encode.start_ns
+
+
+def test_a_row_in_a_call_has_one_span_for_both(traces: Traces) -> None:
+    trace = new_trace()
+    with traces.client("in-calls", trace) as client:
+        client.translate(SENTENCE, **SENT)
+    row = traces.of(trace)["in-calls"]["row"]
+    assert row.shape() == ("row", ["queue", "call"])
+    assert row["call"].end_ns > row["call"].start_ns
+
+
+def test_a_long_text_tells_its_first_rows(traces: Traces) -> None:
+    trace = new_trace()
+    text = " ".join(f"Platform {number} is closed." for number in range(ROWS_TOLD + 3))
+    with traces.client("demo-text", trace) as client:
+        client.translate(text, **SENT)
+    rows = [child for child in traces.of(trace)["demo-text"].children if child.name == "row"]
+    assert [row.shape() for row in rows] == [("row", ["queue", "encode", "decode"])] * ROWS_TOLD
+    named = [[event for event in row.events if event.startswith("row ")] for row in rows]
+    assert sorted(named) == [[f"row {number}"] for number in range(ROWS_TOLD)]
+
+
+def test_a_stream_tells_its_row(traces: Traces) -> None:
+    trace = new_trace()
+    with traces.client("demo", trace) as client:
+        assert list(client.stream_text(SENTENCE, **SENT))
+    row = traces.of(trace)["demo-stream"]["row"]
+    assert row.shape() == ("row", ["queue", "encode", "decode"])
+
+
+def test_what_is_not_traced_is_not_told(traces: Traces) -> None:
+    trace = new_trace()
+    known = {span["traceId"] for span in traces.collector.spans}
+    with traces.client("demo") as client:
+        client.translate(SENTENCE, **SENT)
+    with traces.client("demo", trace) as client:
+        client.translate(SENTENCE, **SENT)
+    assert traces.of(trace)["demo"]["row"]
+    assert {span["traceId"] for span in traces.collector.spans} == known | {trace}
