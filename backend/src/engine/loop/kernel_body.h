@@ -131,7 +131,7 @@ KERNEL_TARGET void AttendAt(const AttentionCall& call, Place place) {
   // Token by token, since the keys of all heads of a token lie together.
   for (size_t t = 0; t < call.tokens; ++t) {
     const float* key = call.keys + place(t) * call.stride;
-    const size_t distance = std::min(call.tokens - 1 - t, call.last_distance);
+    const size_t distance = std::min(call.added_distance + call.tokens - 1 - t, call.last_distance);
     for (size_t h = 0; h < call.heads; ++h) {
       const size_t offset = h * call.head_dim;
       float score = Dot<Lanes>(call.query + offset, key + offset, call.head_dim) * call.scale;
