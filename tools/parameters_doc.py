@@ -46,7 +46,6 @@ meet:
 | rows with | why not in a loop |
 |---|---|
 | `replace_unknowns`, `coverage_penalty` | the loop keeps no attention |
-| `return_alternatives` | CTranslate2 reads prefixes of several tokens otherwise there |
 | `use_vmap` with a map that has lines for n-grams | the candidates differ from row to row |
 | a model that the loop cannot run, or whose trial at load fails | the load log says the reason |
 | a GPU | the loop's attention is for CPUs |

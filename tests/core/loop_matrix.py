@@ -5,7 +5,6 @@ Families, options and the steps at which rows join are drawn from a seed, which 
 result. At float32 every answer must be CTranslate2's, or differ at a tie that is shown.
 
     python tests/core/loop_matrix.py --rows 5000 --seed 1
-    python tests/core/loop_matrix.py --rows 5000 --compute-type int8
     python tests/core/loop_matrix.py --rows 5000 --compute-type int8 --composition --directory DIR
     python tests/core/loop_matrix.py --rows 300 --compute-type int8 --shape transformer-base
     python tests/core/loop_matrix.py --rows 5000 --compute-type int8 --drafts
@@ -58,7 +57,8 @@ class Case:
     @property
     def is_greedy(self) -> bool:
         """Whether CTranslate2 searches without beams."""
-        return self.options["beam_size"] == 1 and not self.options.get("prefix_bias_beta")
+        wide = self.options.get("prefix_bias_beta") or self.options.get("return_alternatives")
+        return self.options["beam_size"] == 1 and not wide
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -204,6 +204,9 @@ def _beams(rng: random.Random) -> dict[str, Any]:
     patience = rng.choice([1, 1, 1, 0.5, 1.7, 2.5])
     # As CTranslate2 rounds: half away from zero.
     finished = int(beam_size * patience + 0.5)
+    if rng.random() < 0.15:
+        several = {"return_alternatives": True, "num_hypotheses": rng.choice([1, 3, 6])}
+        return {"beam_size": rng.choice([1, 2, 4]), "return_scores": True, **several}
     return {
         "beam_size": beam_size,
         "prefix_bias_beta": bias,
@@ -310,10 +313,9 @@ class Drafted:
 
 def compare(model: MatrixModel, cases: list[Case], answers: list[dict[str, Any]]) -> Tally:
     """Holds the answers against CTranslate2 on each row alone."""
-    tally = Tally()
+    tally = Tally(rows=len(cases))
     for case, answer in zip(cases, answers, strict=True):
         truth = model.truth(case)
-        tally.rows += 1
         tally.tokens += len(truth["ids"])
         grown = answer["ids"] if case.is_greedy else []
         found = _all_ids(answer)

@@ -85,6 +85,16 @@ RULES: list[dict[str, Any]] = [
     {"prefix_bias_beta": 0.7, "beam_size": 1, "patience": 3, "num_hypotheses": 3},
     {"prefix_bias_beta": 0.6, "min_decoding_length": 5, "repetition_penalty": 1.5},
     {"prefix_bias_beta": 0.6, "suppress_sequences": [[5], [6, 7]], "max_decoding_length": 2},
+    # Alternatives: the first tokens see nothing of the prefix, nor do the searches behind them.
+    {"return_alternatives": True, "beam_size": 1},
+    {"return_alternatives": True},
+    {"return_alternatives": True, "num_hypotheses": 20, "end_token": MANY_ENDS},
+    {"return_alternatives": True, "beam_size": 1, "end_token": MANY_ENDS, "length_penalty": 0.4},
+    {"return_alternatives": True, "patience": 2, "min_decoding_length": 6, "length_penalty": 0},
+    {"return_alternatives": True, "repetition_penalty": 1.7, "no_repeat_ngram_size": 2},
+    {"return_alternatives": True, "beam_size": 1, "suppress_sequences": [[5], [6, 7], [8, 9]]},
+    {"return_alternatives": True, "max_decoding_length": 2, "num_hypotheses": 1},
+    {"return_alternatives": True, "max_decoding_length": 3, "return_scores": False},
     # All beams end at the limit, ended or not.
     {"max_decoding_length": 1},
     {"max_decoding_length": 2, "end_token": MANY_ENDS},
@@ -136,6 +146,8 @@ def test_ties_come_in_the_order_of_ctranslate2(loop: Any, truth: EngineTruth, ke
         {"length_penalty": 0},
         {"length_penalty": 1},
         {"prefix_bias_beta": 0.9},
+        {"return_alternatives": True},
+        {"return_alternatives": True, "beam_size": 1},
     ],
     ids=str,
 )
@@ -162,6 +174,23 @@ def test_a_prefix_of_several_steps(tmp_path: Path) -> None:
     assert found(loop, [20, 21, 22], prefix, options) == expected(
         truth, [20, 21, 22], prefix, options
     )
+
+
+@pytest.mark.parametrize("family", ["marian", "t5"])
+@pytest.mark.parametrize("tokens", [1, 2, 3, 20, 150])
+def test_alternatives_behind_a_prefix_are_those_of_ctranslate2(family: str, tokens: int) -> None:
+    """It runs such a prefix as a prompt: Marian's embeddings are zero, T5's distances greater."""
+    from support.tiny import tiny_engine_model
+
+    directory = tiny_engine_model(family)
+    truth, loop = EngineTruth(directory), new_loop(directory)
+    prefix = [10 + i * 7 % 900 for i in range(tokens)]
+    for beams in (1, 3):
+        options = {**BEAMS, "max_decoding_length": tokens + 8, "return_alternatives": True}
+        options["beam_size"] = beams
+        answer = found(loop, [20, 21, 22], prefix, options)
+        assert answer == expected(truth, [20, 21, 22], prefix, options)
+        assert len({ids[tokens] for ids, _ in answer}) == 4
 
 
 def test_searches_that_choose_among_too_few_are_refused(loop: Any, truth: EngineTruth) -> None:

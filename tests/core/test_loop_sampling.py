@@ -47,6 +47,8 @@ KINDS: list[dict[str, Any]] = [
     {**SAMPLED, "num_hypotheses": 3, "repetition_penalty": 1.4, "no_repeat_ngram_size": 2},
     {**WIDE, "return_scores": True},
     {**WIDE, "sampling_topk": 0, "sampling_topp": 0.9, "length_penalty": 0},
+    {**WIDE, "return_alternatives": True, "sampling_temperature": 1.5},
+    {**SAMPLED, "num_hypotheses": 3, "return_alternatives": True, "return_scores": True},
 ]
 
 

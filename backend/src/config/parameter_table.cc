@@ -51,7 +51,10 @@ std::vector<Parameter> SearchParameters() {
       {"num_hypotheses", &D::num_hypotheses, kRequest, FromTo(1, kMaxHypotheses),
        "Hypotheses returned per row.", "2"},
       {"return_alternatives", &D::return_alternatives, kRequest, kNone,
-       "Return num_hypotheses hypotheses that differ in the first token after the prefix.", "true"},
+       "Return num_hypotheses hypotheses that differ in the first token after the prefix. "
+       "CTranslate2 "
+       "misreads prefixes of several tokens here in Marian and T5 models; so do decode loops.",
+       "true"},
       {"min_alternative_expansion_prob", &D::min_alternative_expansion_prob, kRequest, FromTo(0, 1),
        "Least probability of an alternative; must stay 0 with return_alternatives, because "
        "CTranslate2 ends the process when no alternative reaches it.",

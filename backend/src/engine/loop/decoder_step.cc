@@ -32,7 +32,8 @@ void DecoderStep::Embed(const std::vector<StepRow>& rows) {
   float* embedding = hidden_.data();
   for (const StepRow& row : rows) {
     for (size_t i = 0; i < row.count; ++i, embedding += width) {
-      if (model_.shape().start_from_zero_embedding && row.position + i == 0) {
+      const bool is_first = row.position + i < std::max<size_t>(row.prompt, 1);
+      if (model_.shape().start_from_zero_embedding && is_first) {
         std::fill(embedding, embedding + width, 0.0F);
       } else if (scale != 1) {
         for (size_t k = 0; k < width; ++k) embedding[k] *= scale;
@@ -115,6 +116,7 @@ void DecoderStep::AttendToSelf(size_t index, const std::vector<StepRow>& rows) {
       call.keys = keys;
       call.values = values;
       call.tokens = position + 1;
+      call.added_distance = position < row.prompt ? row.prompt - 1 : 0;
       model_.kernels().attend(call);
       projected += 3 * width;
       call.out += width;

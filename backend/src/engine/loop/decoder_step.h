@@ -22,6 +22,11 @@ struct StepRow {
   size_t outputs;            // of the last tokens; 0: more forced ones follow, none is chosen yet
   // Where in the cache each token of the row lies, those to be run now too; null: in order.
   const int32_t* slots = nullptr;
+  // The first tokens that CTranslate2 runs as a prompt, which it does in two ways of its own
+  // (src/layers/decoder.cc and attention.cc). Where the first embedding is zero, those of the whole
+  // prompt are. Where attention has a bias by distance, the prompt's distances are one less than
+  // its length greater.
+  size_t prompt = 0;
 };
 
 // Runs tokens of many rows through a decoder at once, each row at its own position: the products

@@ -195,7 +195,8 @@ KERNEL_TARGET void Score(const AttentionCall& call, Place place) {
     float* scores = call.scores + t;
     for (size_t h = 0; h < heads; ++h) scores[h * tokens] = products[h] * scale;
     if (call.bias == nullptr) continue;
-    const float* bias = call.bias + std::min(tokens - 1 - t, call.last_distance);
+    const size_t distance = call.added_distance + tokens - 1 - t;
+    const float* bias = call.bias + std::min(distance, call.last_distance);
     for (size_t h = 0; h < heads; ++h) scores[h * tokens] += bias[h * (call.last_distance + 1)];
   }
 }

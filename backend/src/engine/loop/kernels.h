@@ -19,12 +19,13 @@ struct AttentionCall {
   size_t tokens;         // at least 1
   size_t heads;
   size_t head_dim;
-  float scale;           // of the products of query and keys
-  const float* bias;     // [heads, last_distance + 1]: added by distance from the last token,
-                         // which is 0; null: none
-  size_t last_distance;  // greater distances count as this one
-  float* scores;         // for the kernel to use: heads * tokens floats
-  float* out;            // [heads, head_dim]
+  float scale;            // of the products of query and keys
+  const float* bias;      // [heads, last_distance + 1]: added by distance from the last token,
+                          // which is 0; null: none
+  size_t added_distance;  // to each
+  size_t last_distance;   // greater distances count as this one
+  float* scores;          // for the kernel to use: heads * tokens floats
+  float* out;             // [heads, head_dim]
 };
 
 // The code of the decode loop that depends on the processor.

@@ -31,6 +31,7 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
   options.sampling_seed = defaults.sampling_seed;
   options.use_vmap = defaults.use_vmap;
   options.return_scores = defaults.return_scores;
+  options.return_alternatives = defaults.return_alternatives;
   options.min_alternative_expansion_prob = defaults.min_alternative_expansion_prob;
   return options;
 }
@@ -39,7 +40,6 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
 
 std::optional<std::string> WhyNotLoop(const Search& search, const Weights& weights) {
   const DecodingOptions& options = search.options();
-  if (options.return_alternatives) return "return_alternatives is on";
   if (options.coverage_penalty != 0) return "coverage_penalty is not 0";
   if (options.replace_unknowns) return "replace_unknowns is on";
   if (search.UsesMap() && !weights.vocabulary_map()->fixed()) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/finish.h"
+#include "engine/loop/alternatives.h"
 #include "engine/loop/beam_search.h"
 #include "engine/loop/sampler.h"
 #include "engine/loop/several_draws.h"
@@ -89,7 +90,11 @@ void RunningRow::MakeSearch(const Outputs& forced, size_t limit,
                             const std::optional<PrefixBias>& bias) {
   const auto sampler = Sampler::Of(row_);
   const auto settings = BeamSettings::Of(*row_.search);
-  if (row_.search->BeamSearches()) {
+  if (row_.search->options().return_alternatives) {
+    search_ =
+        std::make_unique<Alternatives>(*rules_, settings, forced, limit, sampler, model_.kernels());
+    prompt_ = forced.size();
+  } else if (row_.search->BeamSearches()) {
     search_ = std::make_unique<BeamSearch>(rules_, settings, forced, limit, sampler, bias);
   } else if (settings.hypotheses > 1) {
     search_ = std::make_unique<SeveralDraws>(rules_, settings.hypotheses, forced, limit, sampler,
@@ -103,10 +108,11 @@ void RunningRow::MakeSearch(const Outputs& forced, size_t limit,
 // Its forced tokens reach its limit: it ends without having run.
 void RunningRow::EndForced(const Outputs& forced) {
   const auto settings = BeamSettings::Of(*row_.search);
-  result_ = ResultOf(settings.beams > 1
-                         ? BeamSearch::ResultsOfForced(*rules_, settings, forced)
-                         : std::vector<WideSearch::Hypothesis>(settings.hypotheses, {forced, 0}),
-                     forced.size());
+  const bool pushes_back = settings.beams > 1 && !row_.search->options().return_alternatives;
+  result_ =
+      ResultOf(pushes_back ? BeamSearch::ResultsOfForced(*rules_, settings, forced)
+                           : std::vector<WideSearch::Hypothesis>(settings.hypotheses, {forced, 0}),
+               forced.size());
 }
 
 WideSearch* RunningRow::beams() const {
@@ -140,7 +146,7 @@ size_t RunningRow::AddTo(std::vector<StepRow>* feed, size_t* draft_tokens) {
     outputs = 1 + tried;
   }
   feed->push_back({tokens_.data(), tokens_.size(), position_, cache_.data(), capacity_,
-                   encoding_.get(), outputs});
+                   encoding_.get(), outputs, nullptr, prompt_});
   return outputs;
 }
 

@@ -87,6 +87,7 @@ class RunningRow {
   std::vector<int32_t> feed_;  // ids of tokens that are not in the cache yet: the forced ones, then
                                // the last one of each beam
   std::vector<int32_t> tokens_;  // of this step: of these, and behind them of the draft
+  size_t prompt_ = 0;            // see StepRow
   size_t fed_ = 0;               // of the forced ones, so many are in the cache by now
   size_t feeding_ = 0;           // so many more will be after this step; 0: it takes no part
   bool has_chosen_ = false;

@@ -39,8 +39,15 @@ SearchRules::SearchRules(const Search& search, const Weights& weights)
     if (sequence.size() == 1) disabled_.push_back(sequence.front());
     if (sequence.size() > 1) sequences_.push_back(std::move(sequence));
   }
-  scored_ = options.return_scores || (options.beam_size == 1 && options.num_hypotheses > 1);
+  const bool several_draws = options.beam_size == 1 && options.num_hypotheses > 1;
+  scored_ = options.return_scores || (several_draws && !options.return_alternatives);
   length_penalty_ = options.length_penalty;
+}
+
+std::shared_ptr<const SearchRules> SearchRules::WithMinLength(size_t tokens) const {
+  auto rules = std::make_shared<SearchRules>(*this);
+  rules->min_length_ = tokens;
+  return rules;
 }
 
 int32_t SearchRules::Output(int64_t id) const {

@@ -29,6 +29,8 @@ class SearchRules {
   int64_t Id(int32_t output) const;
   bool IsEnd(int32_t output) const;
   const VocabularyMap* map() const { return map_; }  // null: the whole vocabulary
+  size_t min_length() const { return min_length_; }  // in tokens, forced ones counted
+  std::shared_ptr<const SearchRules> WithMinLength(size_t tokens) const;
   // Scores are asked for, or put draws in order.
   bool scored() const { return scored_; }
   // What the score of a finished sequence becomes.
