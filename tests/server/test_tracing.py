@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from ct2_triton.client import SyncTranslationClient
+from ct2_triton.errors import InvalidCallError
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from support.collector import Collector
@@ -155,6 +157,53 @@ def test_a_stream_tells_its_row(traces: Traces) -> None:
         assert list(client.stream_text(SENTENCE, **SENT))
     row = traces.of(trace)["demo-stream"]["row"]
     assert row.shape() == ("row", ["queue", "encode", "decode"])
+
+
+def test_each_call_of_a_client_names_its_own_trace(traces: Traces) -> None:
+    own, of_call, of_stream, of_text = (new_trace() for _ in range(4))
+
+    def headers(trace: str) -> dict[str, str]:
+        return {"Traceparent": traceparent(trace)}
+
+    with traces.client("demo", own) as client:
+        client.translate(SENTENCE, **SENT)
+        client.translate(SENTENCE, **SENT, metadata=headers(of_call))
+        assert len(list(client.stream([SENTENCE], **SENT, metadata=headers(of_stream)))) == 1
+        assert list(client.stream_text(SENTENCE, **SENT, metadata=headers(of_text)))
+        with pytest.raises(InvalidCallError, match="metadata has the name 'a b'; it must be of"):
+            client.translate(SENTENCE, **SENT, metadata={"a b": "c"})
+        with pytest.raises(InvalidCallError, match=r"metadata has 'a\\nb' for 'c'; it must be a"):
+            client.translate(SENTENCE, **SENT, metadata={"c": "a\nb"})
+        client.translate(SENTENCE, **SENT)
+    for trace, model in (
+        (own, "demo"),
+        (of_call, "demo"),
+        (of_stream, "demo"),
+        (of_text, "demo-stream"),
+    ):
+        told = traces.collector.trace(trace)
+        assert model in {span["name"] for span in told}
+    assert traces.of(of_call)["demo"]["row"]
+
+
+def test_a_call_joins_the_span_in_which_the_caller_is(traces: Traces) -> None:
+    otel = pytest.importorskip("opentelemetry.trace")
+    page = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
+    (example,) = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+    trace, flags = new_trace(), otel.TraceFlags(otel.TraceFlags.SAMPLED)
+    caller = otel.SpanContext(
+        int(trace, 16), int(CLIENT_SPAN, 16), is_remote=False, trace_flags=flags
+    )
+    with traces.client("demo") as client, otel.use_span(otel.NonRecordingSpan(caller)):
+        exec(example, {"client": client, "text": SENTENCE})  # noqa: S102  # as written
+    assert traces.of(trace)["demo"]["row"]["decode"]
+
+
+def test_text_and_several_servers_pass_the_trace_on(traces: Traces) -> None:
+    trace = new_trace()
+    with SyncTranslationClient([traces.server.grpc_url] * 2, "demo-text") as client:
+        client.translate(SENTENCE, **SENT, metadata={"traceparent": traceparent(trace)})
+    assert traces.of(trace)["demo-text"]["row"]
 
 
 def test_what_is_not_traced_is_not_told(traces: Traces) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tritonclient.grpc import service_pb2
 
     from ct2_triton.client.connection import Connection, Deadline
+    from ct2_triton.client.headers import Headers
 
 LOOK_UP_EVERY_S = 10.0
 _NEXT_LOOK_S = 0.5  # while there is no address at all
@@ -103,20 +104,21 @@ class RoundRobin:
         self._problem = ""
 
     async def infer(
-        self, request: service_pb2.ModelInferRequest, deadline: Deadline
+        self, request: service_pb2.ModelInferRequest, deadline: Deadline, headers: Headers = ()
     ) -> service_pb2.ModelInferResponse:
         """Send a request to the next server; see `Connection.infer`.
 
         Those with one key go to one server, which alone can end the older for the newer.
         """
-        return await (await self._choose(deadline, _key_of(request))).infer(request, deadline)
+        connection = await self._choose(deadline, _key_of(request))
+        return await connection.infer(request, deadline, headers)
 
     async def stream(
-        self, request: service_pb2.ModelInferRequest, deadline: Deadline
+        self, request: service_pb2.ModelInferRequest, deadline: Deadline, headers: Headers = ()
     ) -> AsyncGenerator[service_pb2.ModelStreamInferResponse, None]:
         """Send a request to the next server, or that of its key; see `Connection.stream`."""
         connection = await self._choose(deadline, _key_of(request))
-        async for response in connection.stream(request, deadline):
+        async for response in connection.stream(request, deadline, headers):
             yield response
 
     async def model_metadata(

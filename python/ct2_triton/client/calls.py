@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ct2_triton.client.results import Translation, empty_translation
 from ct2_triton.client.supersede import row_key
 from ct2_triton.client.tasks import cancel_all
-from ct2_triton.errors import InvalidCallError
+from ct2_triton.errors import ClientError, InvalidCallError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tritonclient.grpc import service_pb2
 
     from ct2_triton.client.connection import Deadline
+    from ct2_triton.client.headers import Headers
     from ct2_triton.client.requests import ModelTensors, OptionValue
     from ct2_triton.client.text_requests import TextModel
     from ct2_triton.client.tokenization import EncodedText, Tokenizer
@@ -45,6 +46,7 @@ class Call:
     prefix_ids: tuple[int, ...] = ()
     draft_ids: tuple[int, ...] = ()
     session: str | None = None
+    headers: Headers = ()
 
     @property
     def codes(self) -> tuple[str | None, ...]:
@@ -174,6 +176,11 @@ class _Shared:
 async def blank(text: str, call: Call, code: str | None) -> Translation:
     """Give the result for a text without a visible character."""
     return empty_translation(text, code_of(call.source), code)
+
+
+async def failed(error: ClientError) -> Translation:
+    """Fail as a result that is awaited."""
+    raise error
 
 
 def code_of(language: Language | None) -> str | None:

@@ -12,7 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, overload
 
-from ct2_triton.client.calls import Call, IdRows, TextRows, blank, code_of
+from ct2_triton.client.calls import Call, IdRows, TextRows, blank, code_of, failed
+from ct2_triton.client.headers import read_headers
 from ct2_triton.client.link import Link, Servers, open_link
 from ct2_triton.client.readiness import wait_until_ready
 from ct2_triton.client.retry import RetryPolicy
@@ -32,16 +33,8 @@ from ct2_triton.errors import ClientError, InvalidCallError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import (
-        AsyncGenerator,
-        AsyncIterable,
-        Callable,
-        Coroutine,
-        Mapping,
-        Sequence,
-    )
+    from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
     from types import EllipsisType, TracebackType
-    from typing import Any
 
     import grpc
 
@@ -143,7 +136,7 @@ class TranslationClient:
             Servers.of(url, load_balancing, has_credentials=credentials is not None),
             retry or RetryPolicy(),
             credentials=credentials,
-            metadata=metadata,
+            metadata=dict(read_headers(metadata)),
         )
         self._link: Link | None = None
         self._rows: IdRows | TextRows | None = None
@@ -227,6 +220,7 @@ class TranslationClient:
         session: str | None = ...,
         prefix_ids: Sequence[int] = ...,
         draft_ids: Sequence[int] = ...,
+        metadata: Mapping[str, str] | None = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
 
@@ -242,6 +236,7 @@ class TranslationClient:
         session: str | None = ...,
         prefix_ids: Sequence[int] = ...,
         draft_ids: Sequence[int] = ...,
+        metadata: Mapping[str, str] | None = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...
 
@@ -256,6 +251,7 @@ class TranslationClient:
         session: str | None = None,
         prefix_ids: Sequence[int] = (),
         draft_ids: Sequence[int] = (),
+        metadata: Mapping[str, str] | None = None,
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
         """Translate a sentence, or many, into one or more languages.
@@ -284,6 +280,7 @@ class TranslationClient:
                 `Translation.ids` of an earlier version, for one sentence in one language. They
                 change no answer: those that are right save steps on a server that decodes in
                 loops. Greedy searches only (`beam_size=1`).
+            metadata: Headers of this call, such as a `traceparent`, beside the client's.
             **options: Decoding options, such as `beam_size=4` (docs/parameters.md).
 
         Returns:
@@ -300,7 +297,7 @@ class TranslationClient:
         if self._tokenizer is None:
             await self._meet(deadline)
         call = self._call(source, targets, options, lambda: deadline, supersede)
-        call = replace(call, session=session or supersede)
+        call = replace(call, session=session or supersede, headers=read_headers(metadata))
         if len(prefix_ids) or len(draft_ids):
             if not isinstance(text, str) or len(call.targets) > 1:
                 name = "prefix_ids" if len(prefix_ids) else "draft_ids"
@@ -330,6 +327,7 @@ class TranslationClient:
         superseded: Superseded = "cancel",
         on_error: OnError = "raise",
         supersede: str | None = None,
+        metadata: Mapping[str, str] | None = None,
         **options: OptionValue,
     ) -> AsyncGenerator[StreamItem, None]:
         """Translate sentences as they come.
@@ -349,6 +347,7 @@ class TranslationClient:
             supersede: A key of this stream, as in `translate`. Then a newer version of a sentence
                 ends the older one by a key made of this, the sentence's id and the language, and
                 not by a cancellation, which servers before Triton 2.57 may not survive.
+            metadata: Headers of its requests, as in `translate`.
             **options: Decoding options.
 
         Yields:
@@ -362,13 +361,14 @@ class TranslationClient:
         if self._tokenizer is None:
             await self._meet(start_clock())
         call = self._call(source, targets, options, start_clock, supersede)
-        call = replace(call, session=supersede or secrets.token_hex())
+        session, headers = supersede or secrets.token_hex(), read_headers(metadata)
+        call = replace(call, session=session, headers=headers)
         behaviour = StreamOptions(
             max_in_flight, order, superseded, on_error, cancels=supersede is None
         )
         await self._meet(call.start_clock())
 
-        def start(sentence: Sentence) -> dict[str | None, Coroutine[Any, Any, Translation]]:
+        def start(sentence: Sentence) -> Rows:
             own = call
             try:
                 if sentence.source is not None:
@@ -377,7 +377,7 @@ class TranslationClient:
                     own = replace(own, supersede=sentence_key(supersede, sentence, superseded))
                 return self._sentence(sentence.text, own)
             except ClientError as error:
-                return {code_of(target): _failed(error) for target in call.targets}
+                return {code_of(target): failed(error) for target in call.targets}
 
         async with aclosing(TranslationStream(start, behaviour).run(sentences)) as items:
             async for item in items:
@@ -392,6 +392,7 @@ class TranslationClient:
         model: str | None = None,
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = None,
+        metadata: Mapping[str, str] | None = None,
         **options: OptionValue,
     ) -> AsyncGenerator[TextPart, None]:
         """Translate one text and yield the translations while they grow.
@@ -409,6 +410,7 @@ class TranslationClient:
             model: Name of the model of streams; None: this model's, with "-stream" behind it.
             timeout_s: Seconds until the last part, or None; left out, the client's setting.
             supersede: A key, as in `translate`, for the whole text.
+            metadata: Headers, as in `translate`.
             **options: Decoding options of greedy searches.
 
         Yields:
@@ -430,6 +432,7 @@ class TranslationClient:
             codes or None,
             options,
             supersede or f"stream/{uuid.uuid4()}",
+            read_headers(metadata),
         )
         versions = self._served.versions(supersede or text)
         streams = self._connect().streams
@@ -488,7 +491,3 @@ class TranslationClient:
         from ct2_triton.client.connection import Deadline
 
         return Deadline(self._timeout_s if timeout_s is ... else timeout_s)
-
-
-async def _failed(error: ClientError) -> Translation:
-    raise error

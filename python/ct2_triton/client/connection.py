@@ -19,12 +19,14 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from ct2_triton import errors
 from ct2_triton.client import keepalive
+from ct2_triton.client.headers import join_headers, read_headers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from google.protobuf.message import Message
 
+    from ct2_triton.client.headers import Headers
     from ct2_triton.client.retry import RetryPolicy
 
 _LOG = logging.getLogger(__name__)
@@ -113,7 +115,7 @@ class Connection:
         self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
         self._url = url
         self._budget_s = retry.budget_s
-        self._metadata = tuple((key.lower(), value) for key, value in (metadata or {}).items())
+        self._headers = read_headers(metadata)
         self._closed = False
         self._watch: asyncio.Task[None] | None = None
         self._break: asyncio.Task[None] | None = None
@@ -130,7 +132,7 @@ class Connection:
         await self._channel.close()
 
     async def infer(
-        self, request: service_pb2.ModelInferRequest, deadline: Deadline
+        self, request: service_pb2.ModelInferRequest, deadline: Deadline, headers: Headers = ()
     ) -> service_pb2.ModelInferResponse:
         """Send one ModelInferRequest, once, and return the ModelInferResponse.
 
@@ -139,10 +141,10 @@ class Connection:
         Raises:
             ClientError: One of its subclasses, with gRPC's error as the cause.
         """
-        return await self._ask(self._stub.ModelInfer, request, deadline)
+        return await self._ask(self._stub.ModelInfer, request, deadline, headers)
 
     async def stream(
-        self, request: service_pb2.ModelInferRequest, deadline: Deadline
+        self, request: service_pb2.ModelInferRequest, deadline: Deadline, headers: Headers = ()
     ) -> AsyncGenerator[service_pb2.ModelStreamInferResponse, None]:
         """Send one ModelInferRequest and yield every ModelStreamInferResponse.
 
@@ -150,6 +152,7 @@ class Connection:
             request: The message, of a decoupled model.
             deadline: Until when the server must be reached. The stream itself has no limit: to end
                 it would cancel it, which Triton 2.51 may not survive.
+            headers: Further headers of this request.
 
         Yields:
             The responses; an error of the model is one of them.
@@ -161,7 +164,7 @@ class Connection:
         try:
             with self._pulse.during_call():
                 async for response in self._stub.ModelStreamInfer(
-                    [request], metadata=self._metadata or None
+                    [request], metadata=join_headers(self._headers, headers)
                 ):
                     yield response
         except grpc.RpcError as error:
@@ -183,14 +186,17 @@ class Connection:
         return await self._ask(self._stub.ModelMetadata, request, deadline)
 
     async def _ask(
-        self, method: grpc.aio.UnaryUnaryMultiCallable, request: Message, deadline: Deadline
+        self,
+        method: grpc.aio.UnaryUnaryMultiCallable,
+        request: Message,
+        deadline: Deadline,
+        headers: Headers = (),
     ) -> Message:
         await self._reach(deadline)
         try:
             with self._pulse.during_call():
-                return await method(
-                    request, timeout=deadline.remaining_s(), metadata=self._metadata or None
-                )
+                metadata = join_headers(self._headers, headers)
+                return await method(request, timeout=deadline.remaining_s(), metadata=metadata)
         except grpc.RpcError as error:
             raise await self._wrapped(error, deadline) from error
         except asyncio.CancelledError:
@@ -243,7 +249,7 @@ class Connection:
 
     def _is_alive(self, timeout_s: float) -> grpc.aio.UnaryUnaryCall:
         return self._stub.ServerLive(
-            service_pb2.ServerLiveRequest(), timeout=timeout_s, metadata=self._metadata or None
+            service_pb2.ServerLiveRequest(), timeout=timeout_s, metadata=self._headers or None
         )
 
     def _ask_for_life(self) -> None:

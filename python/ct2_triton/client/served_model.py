@@ -56,7 +56,7 @@ class ServedModel:
 
         Args:
             build: Makes the request to a version.
-            call: The call that it belongs to: its clock, and its session.
+            call: The call that it belongs to: its clock, its session and its headers.
             text: The session where the call has none.
             key: What a newer request may end it by, or None.
 
@@ -68,7 +68,8 @@ class ServedModel:
             async def ask(version: str) -> service_pb2.ModelInferResponse:
                 tensors = self._tensors.get(version)
                 tensors = tensors or await self._ask_for_tensors(version, deadline)
-                return await link.connection.infer(build(tensors, deadline.remaining_s()), deadline)
+                request = build(tensors, deadline.remaining_s())
+                return await link.connection.infer(request, deadline, call.headers)
 
             return await first_served(versions, ask)
 

@@ -16,7 +16,15 @@ from ct2_triton.client.urls import DEFAULT_URL
 from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        Callable,
+        Coroutine,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from types import EllipsisType, TracebackType
 
     from ct2_triton.client.requests import OptionValue
@@ -107,6 +115,7 @@ class SyncTranslationClient:
         session: str | None = ...,
         prefix_ids: Sequence[int] = ...,
         draft_ids: Sequence[int] = ...,
+        metadata: Mapping[str, str] | None = ...,
         **options: OptionValue,
     ) -> list[Translation]: ...
 
@@ -122,6 +131,7 @@ class SyncTranslationClient:
         session: str | None = ...,
         prefix_ids: Sequence[int] = ...,
         draft_ids: Sequence[int] = ...,
+        metadata: Mapping[str, str] | None = ...,
         **options: OptionValue,
     ) -> list[list[Translation]]: ...
 
@@ -136,6 +146,7 @@ class SyncTranslationClient:
         session: str | None = None,
         prefix_ids: Sequence[int] = (),
         draft_ids: Sequence[int] = (),
+        metadata: Mapping[str, str] | None = None,
         **options: OptionValue,
     ) -> list[Translation] | list[list[Translation]]:
         """Translate as `TranslationClient.translate` does, with the same arguments.
@@ -151,6 +162,7 @@ class SyncTranslationClient:
             session=session,
             prefix_ids=prefix_ids,
             draft_ids=draft_ids,
+            metadata=metadata,
             **options,
         )
         return self._run(call)

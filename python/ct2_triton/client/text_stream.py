@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.client.balancing import RoundRobin
     from ct2_triton.client.connection import Connection, Deadline
+    from ct2_triton.client.headers import Headers
     from ct2_triton.client.requests import OptionValue
 
 _PATIENCE_S = 5.0  # with streams that end, when the client is closed
@@ -79,6 +80,7 @@ class TextCall:
         targets: Codes of the languages wanted; None for a model that has none.
         options: Decoding options by name.
         key: A newer request with this key ends the stream.
+        headers: Headers of its requests, beside the client's.
     """
 
     model: str
@@ -86,6 +88,7 @@ class TextCall:
     targets: Sequence[str] | None
     options: Mapping[str, OptionValue]
     key: str
+    headers: Headers = ()
 
     def request(self, version: str, text: str) -> service_pb2.ModelInferRequest:
         """Build the ModelInferRequest for a text, to a version.
@@ -245,7 +248,9 @@ class _Stream:
         """Keep all responses, then None, or the error. To stop reading would be a cancellation."""
         end: Exception | None = None
         try:
-            async for response in self._connection.stream(request, self._deadline):
+            async for response in self._connection.stream(
+                request, self._deadline, self.call.headers
+            ):
                 if response.error_message:
                     self.is_over = True
                     self._arrived.put_nowait(_error_of(response.error_message))
