@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,12 +17,13 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from support.metrics import fresh, scrape
 from support.models_command import ct2_models
-from support.servers import MakeServer, ServerStack
+from support.servers import EXPLICIT, MakeServer, ServerStack
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
 SENTENCE = "The ticket office opens at 5:45."
+FAMILY = ("demo", "demo-stream", "demo-text")
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +114,12 @@ def test_promoted_and_rolled_back_under_traffic(served: TritonServer, repository
             assert [line.split()[2] for line in listed] == ["no", "yes"]
             assert listed[1].endswith("READY")
             said = ct2_models(repository, "rollback", "demo", "--server", address, "--json")
-            assert json.loads(said) == {"name": "demo", "before": [2], "after": [1]}
+            assert json.loads(said) == {
+                "name": "demo",
+                "before": [2],
+                "after": [1],
+                "followers": [],
+            }
             wait_until(lambda: _ready(served) == {"1"})
             traffic.go_on()
         assert set(traffic.answers) == {expected}
@@ -174,6 +181,82 @@ def test_a_canary_is_promoted_and_rolled_back_under_traffic(
                 assert set(traffic.answers[start:]) == versions
     ct2_models(repository, "rollback", "demo", "--server", address)
     wait_until(lambda: _ready(served) == {"1"})
+
+
+def _all_ready(server: TritonServer) -> set[tuple[str, str]]:
+    ready = (state for state in server.model_states() if state.state == "READY")
+    return {(state.name, state.version) for state in ready}
+
+
+def _of(*versions: str) -> set[tuple[str, str]]:
+    """The demo's three models, in these versions."""
+    return {(name, version) for name in FAMILY for version in versions}
+
+
+def test_models_of_text_follow_under_traffic(tmp_path: Path, make_server: MakeServer) -> None:
+    prepare(PrepareOptions("demo", tmp_path, io="stream"))
+    prepare(PrepareOptions("demo", tmp_path, as_version=2))
+    server = make_server(tmp_path, server_arguments=EXPLICIT)
+    address = _address(server)
+    assert _all_ready(server) == _of("1")
+    with (
+        SyncTranslationClient(server.grpc_url, "demo", repository=tmp_path) as by_ids,
+        SyncTranslationClient(server.grpc_url, "demo-text") as by_text,
+    ):
+
+        def translate() -> str:
+            (ids,) = by_ids.translate(SENTENCE, source="en", targets="de")
+            (text,) = by_text.translate(SENTENCE, source="en", targets="de")
+            parts = by_ids.stream_text(SENTENCE, source="en", targets="de")
+            assert "".join(part.text for part in parts) == text.text == ids.text
+            return f"{ids.version}{text.version}"
+
+        assert translate() == "11"
+        for action, said, served in (
+            (("promote", "demo", "2"), "2, before 1", ("2",)),
+            (("rollback", "demo"), "1, before 2", ("1",)),
+            (("promote", "demo", "1", "2"), "1, 2, before 1", ("1", "2")),
+        ):
+            with Traffic(translate) as traffic:
+                told = ct2_models(tmp_path, *action, "--server", address)
+                assert told == f"demo, demo-text, demo-stream: serves {said}\n"
+                wait_until(lambda s=served: _all_ready(server) == _of(*s))  # type: ignore[misc]
+                start = len(traffic.answers) + 4  # of two threads, each may have one under way
+                traffic.go_on()
+                assert set(traffic.answers[start:]) == {2 * served[-1]}
+    split = {"1": 0.5, "2": 0.5}
+    with SyncTranslationClient(server.grpc_url, "demo-text", versions=split) as client:
+        rows = client.translate([f"Platform {n}." for n in range(24)], source="en", targets="de")
+    assert {row[0].version for row in rows} == {"1", "2"}
+    assert "demo-text is on the files of demo, and serves what that serves" in ct2_models(
+        tmp_path, "promote", "demo-text", "2", code=1
+    )
+
+
+def test_what_one_model_does_not_take_all_give_back(
+    tmp_path: Path, make_server: MakeServer
+) -> None:
+    prepare(PrepareOptions("demo", tmp_path, io="stream"))
+    prepare(PrepareOptions("demo", tmp_path, as_version=2))
+    server = make_server(tmp_path, server_arguments=EXPLICIT)
+    config = tmp_path / "demo-stream" / "config.pbtxt"
+    whole = config.read_text()
+    config.write_text(whole.replace('string_value: "1"', 'string_value: "4"'))
+    arguments = ("promote", "demo", "2", "--server", _address(server))
+    text = ct2_models(tmp_path, *arguments, code=1)
+    assert "does not take it, so nothing is changed: " in text
+    assert "is not for streams" in text
+    wait_until(lambda: _all_ready(server) == _of("1"))
+    listed = ct2_models(tmp_path, "list").splitlines()[1:]
+    assert [line.split()[:3] for line in listed if line.split()[2] == "yes"] == [
+        [name, "1", "yes"] for name in sorted(FAMILY)
+    ]
+    assert "no promotion to roll back" in ct2_models(tmp_path, "rollback", "demo", code=1)
+    config.write_text(whole)
+    assert ct2_models(tmp_path, *arguments).endswith("serves 2, before 1\n")
+    wait_until(lambda: _all_ready(server) == _of("2"))
+    log = server.log_text().replace('\\"', '"')
+    assert re.search(r"model 'demo-text' version 2: loading .*/demo/2/model', made of ", log)
 
 
 def test_a_server_that_refuses_leaves_all_as_it_was(

@@ -201,8 +201,9 @@ std::vector<Parameter> ModelParameters() {
   return {
       {"model_path", &E::model_path, kModel, kNone,
        "Folder of the CTranslate2 files, relative to the model's folder and inside the "
-       "repository; empty finds it in the version folder.",
-       "../other_model/1/model"},
+       "repository, where {version} stands for the version's number; empty finds it in the version "
+       "folder.",
+       "../other_model/{version}/model"},
       {"verify_files", &E::verify_files, kModel, kNone,
        "At load, hold the files of a prepared model against the SHA-256 in its ct2_model.json; one "
        "that is missing or has other bytes fails the load.",

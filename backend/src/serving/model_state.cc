@@ -19,6 +19,8 @@
 namespace ct2triton {
 namespace {
 
+constexpr size_t kMostDigits = 19;  // of a version
+
 ModelConfig ReadConfig(TRITONBACKEND_Model* model) {
   if (AutoCompleteWanted(model)) {
     if (const auto completed = AutoComplete(ModelConfigJson(model))) {
@@ -29,8 +31,15 @@ ModelConfig ReadConfig(TRITONBACKEND_Model* model) {
 }
 
 // Where a version of a prepared model comes from; nothing of one that ct2-prepare did not write.
-std::string OriginOf(const std::string& model_folder, uint64_t version) {
-  std::ifstream file(RecordFile(model_folder, version));
+// `directory`: its files, which may be those of another model.
+std::string OriginOf(const std::string& directory) {
+  const std::filesystem::path version_folder = std::filesystem::path(directory).parent_path();
+  const std::string version = version_folder.filename();
+  if (version.empty() || version.size() > kMostDigits ||
+      version.find_first_not_of("0123456789") != std::string::npos) {
+    return "";
+  }
+  std::ifstream file(RecordFile(version_folder.parent_path(), std::stoull(version)));
   if (!file) return "";
   try {
     return ", made of " + DescribeOrigin(std::string{std::istreambuf_iterator<char>(file), {}});
@@ -95,7 +104,7 @@ ModelState::ModelState(TRITONBACKEND_Model* model)
       metrics_(ModelFolder(model), name_, version_) {
   if (config_.engine.verify_files) VerifyFiles(ModelFolder(model), version_);
   for (const std::string& warning : config_.warnings) LogWarning((label_ + ": " + warning).c_str());
-  LogInfo(label_ + ": loading '" + directory_ + "'" + OriginOf(ModelFolder(model), version_));
+  LogInfo(label_ + ": loading '" + directory_ + "'" + OriginOf(directory_));
 }
 
 ModelState::~ModelState() {

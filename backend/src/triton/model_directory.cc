@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "triton/model_directory.h"
 
+#include <cstddef>
 #include <filesystem>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -23,10 +25,19 @@ bool HoldsModel(const fs::path& folder) {
   return fs::is_regular_file(status);
 }
 
+// With the version's number wherever it says {version}.
+std::string ForVersion(std::string path, uint64_t version) {
+  static const std::string name = "{version}";
+  for (size_t at = path.find(name); at != std::string::npos; at = path.find(name)) {
+    path.replace(at, name.size(), std::to_string(version));
+  }
+  return path;
+}
+
 std::vector<fs::path> Candidates(const fs::path& model_folder, uint64_t version,
                                  const ModelConfig& config) {
   if (!config.engine.model_path.empty()) {
-    return {(model_folder / config.engine.model_path).lexically_normal()};
+    return {(model_folder / ForVersion(config.engine.model_path, version)).lexically_normal()};
   }
   const fs::path version_folder = model_folder / std::to_string(version);
   std::vector<fs::path> candidates;

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import logging
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,7 @@ from ct2_triton.models.catalog import CatalogEntry, find, read_catalog
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ct2_triton.serve.http_probe import HttpProbe
 
@@ -102,24 +101,37 @@ def run(args: argparse.Namespace) -> int:
 
 def _change(args: argparse.Namespace) -> int:
     """Promote or roll back, and say what is served since."""
+    from ct2_triton.followers import followers
     from ct2_triton.models.rollout import promote, rollback
 
     name, versions = _named(args.action, args.models)
     (entry,) = find(read_catalog(args.model_repository), [name])
     probe = _probe(args.server) if args.server else None
 
-    take = None if probe is None else partial(_take, probe, args.server, name)
+    take = None if probe is None else _taker(probe, args.server, name)
     if args.action == "promote":
         before, after = promote(entry.folder, versions, take), tuple(sorted(set(versions)))
     else:
         before, after = rollback(entry.folder, take)
-    told = {"name": name, "before": before, "after": after}
-    print(
-        json.dumps(told) if args.json else f"{name}: serves {_list(after)}, before {_list(before)}"
-    )
+    names = [name, *(folder.name for folder in followers(entry.folder))]
+    if args.json:
+        print(json.dumps({"name": name, "before": before, "after": after, "followers": names[1:]}))
+    else:
+        print(f"{', '.join(names)}: serves {_list(after)}, before {_list(before)}")
     if probe is None:
         _LOG.info("a server takes it at its next start, or now with --server HOST:PORT")
     return 0
+
+
+def _taker(probe: HttpProbe, server: str, name: str) -> Callable[[str], None]:
+    """Make what has the server load a model, or a follower of it that the server has loaded."""
+    loaded = {state.name for state in probe.model_states() if state.state == "READY"}
+
+    def take(model: str) -> None:
+        if model == name or model in loaded:
+            _take(probe, server, model)
+
+    return take
 
 
 def _take(probe: HttpProbe, server: str, name: str) -> None:

@@ -2,22 +2,24 @@
 """Promote versions of a model, and roll back: in its folder, and on a running server.
 
 The folder is changed first, so that a server that starts meanwhile agrees. Where the running server
-does not take the change, the folder is put back.
+does not take the change, the folder is put back. Models of text that follow the model are changed
+with it.
 """
 
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.checksums import verify_version
 from ct2_triton.errors import PreparedModelError, VersionError
+from ct2_triton.followers import followed_by, followers
 from ct2_triton.model_versions import HISTORY_NAME, read_history, versions_in
 from ct2_triton.prepare.writing import locked
 from ct2_triton.prepared_model import CONFIG_NAME, FORMAT
-from ct2_triton.version_policy import replace_text, serve_versions, served_versions
+from ct2_triton.version_policy import has_policy, replace_text, serve_versions, served_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,40 +27,42 @@ if TYPE_CHECKING:
 
 Versions = tuple[int, ...]
 
+if TYPE_CHECKING:
+    Take = Callable[[str], None]
+    """Has running servers take what the folder of a model says; raises where they do not."""
 
-def promote(model: Path, versions: Sequence[int], take: Callable[[], None] | None) -> Versions:
+
+def promote(model: Path, versions: Sequence[int], take: Take | None) -> Versions:
     """Have exactly these versions served from now on.
 
     Args:
         model: The model's folder.
         versions: The versions; several are for a canary.
-        take: Has running servers take the change; what it raises undoes the change. None: there is
-            no such server.
+        take: Called with the model's name, then with those of its followers; what it raises undoes
+            the change. None: there is no such server.
 
     Returns:
         The versions that were served before. Where they are the same, nothing is written, and the
         servers take what is written.
 
     Raises:
-        VersionError: There is no such version, the config cannot be changed, or it says the same
-            and there is no server.
+        VersionError: There is no such version, the model follows another, the config cannot be
+            changed, or it says the same and there is no server.
         PreparedModelError: A version is damaged.
         OutputError: Another process changes the model.
     """
     after = tuple(sorted(set(versions)))
+    _check_leads(model)
     with locked(model):
         _check(model, after)
-        before = served_versions(model, versions_in(model))
-        if before != after:
-            _change(model, "promote", before, after, take)
-        elif take is None:
+        before = _serves(model)
+        if take is None and all(_serves(folder) == after for folder in _together(model)):
             raise VersionError(f"{model} serves {_list(after)} already")
-        else:
-            take()
+        _change(model, "promote", before, after, take or _nobody)
     return before
 
 
-def rollback(model: Path, take: Callable[[], None] | None) -> tuple[Versions, Versions]:
+def rollback(model: Path, take: Take | None) -> tuple[Versions, Versions]:
     """Go back to what was served before the newest promotion that was not rolled back.
 
     Args:
@@ -73,11 +77,12 @@ def rollback(model: Path, take: Callable[[], None] | None) -> tuple[Versions, Ve
         PreparedModelError: The version, or the record of promotions, is damaged.
         OutputError: Another process changes the model.
     """
+    _check_leads(model)
     with locked(model):
-        before = served_versions(model, versions_in(model))
+        before = _serves(model)
         after = _previous(model, before)
         _check(model, after)
-        _change(model, "rollback", before, after, take)
+        _change(model, "rollback", before, after, take or _nobody)
     return before, after
 
 
@@ -112,6 +117,26 @@ def _carried_out(history: list[dict[str, Any]], served: Versions) -> list[dict[s
     return history
 
 
+def _check_leads(model: Path) -> None:
+    if leader := followed_by(model):
+        raise VersionError(
+            f"{model.name} is on the files of {leader}, and serves what that serves: name {leader}"
+        )
+
+
+def _nobody(name: str) -> None:
+    """Be no server."""
+
+
+def _together(model: Path) -> list[Path]:
+    """Give the model and those that follow it."""
+    return [model, *followers(model)]
+
+
+def _serves(folder: Path) -> Versions:
+    return served_versions(folder, versions_in(folder))
+
+
 def _check(model: Path, versions: Versions) -> None:
     there = versions_in(model)
     if missing := [version for version in versions if version not in there]:
@@ -120,29 +145,66 @@ def _check(model: Path, versions: Versions) -> None:
         verify_version(model, version)
 
 
-def _change(
-    model: Path, action: str, before: Versions, after: Versions, take: Callable[[], None] | None
-) -> None:
-    """Write the record, then the config: an entry is believed where the config agrees with it."""
+def _change(model: Path, action: str, before: Versions, after: Versions, take: Take) -> None:
+    """Write all, then have servers take it; what they took is taken back where one does not."""
+    folders, taken = _together(model), list[str]()
+    for follower in folders[1:]:
+        _keep_serving(follower)
+    try:
+        with _undone_on_failure(folders):
+            if before != after:
+                _write_entry(model, action, before, after)
+            for folder in folders:
+                _serve(folder, after)
+            for folder in folders:
+                taken.append(folder.name)
+                take(folder.name)
+    except BaseException:
+        for name in taken[:-1]:
+            with suppress(Exception):
+                take(name)
+        raise
+
+
+def _write_entry(model: Path, action: str, before: Versions, after: Versions) -> None:
+    """Write the record before the config: an entry is believed where the config agrees with it."""
     history = _carried_out(read_history(model), before)
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     entry = {"at": now, "action": action, "before": before, "after": after}
-    with _undone_on_failure(model):
-        _write_history(model, [*history, entry])
-        serve_versions(model, after)
-        if take is not None:
-            take()
+    _write_history(model, [*history, entry])
+
+
+def _keep_serving(follower: Path) -> None:
+    """Name the versions that are served, so that a further folder of a version changes nothing."""
+    if not has_policy(follower):
+        serve_versions(follower, _serves(follower))
+
+
+def _serve(folder: Path, versions: Versions) -> None:
+    """Have a model serve these versions; those of a follower are folders without files."""
+    if _serves(folder) == versions:
+        return
+    serve_versions(folder, versions)
+    for version in versions:
+        try:
+            (folder / str(version)).mkdir(exist_ok=True)
+        except OSError as error:
+            raise VersionError(f"cannot make {folder / str(version)}: {error.strerror}") from error
 
 
 @contextmanager
-def _undone_on_failure(model: Path) -> Iterator[None]:
-    history = read_history(model)
-    config = (model / CONFIG_NAME).read_text(encoding="utf-8")
+def _undone_on_failure(folders: Sequence[Path]) -> Iterator[None]:
+    """Put the configs and the record of the first folder back where the block fails."""
+    files = [folders[0] / HISTORY_NAME, *(folder / CONFIG_NAME for folder in folders)]
+    texts = {file: file.read_text(encoding="utf-8") for file in files if file.is_file()}
     try:
         yield
     except BaseException:
-        replace_text(model / CONFIG_NAME, config)
-        _write_history(model, history)
+        for file in files:
+            if file in texts:
+                replace_text(file, texts[file])
+            else:
+                file.unlink(missing_ok=True)
         raise
 
 

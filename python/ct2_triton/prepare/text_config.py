@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError, UnsupportedModelError
+from ct2_triton.followers import files_of
 from ct2_triton.prepare.triton_config import Parameter, Tensor
 from ct2_triton.prepare.writing import check_output, written_at_once
 from ct2_triton.prepared_model import (
@@ -144,7 +145,7 @@ def _text_config(config: str, name: str, suffix: str) -> str:
     }
     if "model_path" in parameters or "tokenizer_path" in parameters:
         raise SettingError("--io both sets model_path and tokenizer_path itself; leave them out")
-    parameters["model_path"] = f"../{name}/1/model"
+    parameters["model_path"] = files_of(name)
     parameters["tokenizer_path"] = f"../{name}/{TOKENIZER_NAME}"
     if streams:
         parameters["beam_size"] = "1"

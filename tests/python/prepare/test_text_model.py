@@ -44,7 +44,8 @@ def test_both_are_one_set_of_files(tmp_path: Path) -> None:
     assert not {"verify_files", "pad_id"} & set(parameters)
     assert text["max_batch_size"] == 8
     for name, file in (("model_path", "model.bin"), ("tokenizer_path", "languages.json")):
-        assert (tmp_path / "demo-text" / parameters[name] / file).is_file()
+        path = parameters[name].replace("{version}", "1")
+        assert (tmp_path / "demo-text" / path / file).is_file()
     assert [path.name for path in (tmp_path / "demo-text").rglob("*") if path.is_file()] == [
         "config.pbtxt"
     ]
