@@ -72,6 +72,7 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
         return EXIT_INTERRUPTED
 
 
+gateway = partial(main, "ct2-gateway", "ct2_triton.gateway.cli")
 live = partial(main, "ct2-live", "ct2_triton.live.cli")
 models = partial(main, "ct2-models", "ct2_triton.models.cli")
 prepare = partial(main, "ct2-prepare", "ct2_triton.prepare.cli")

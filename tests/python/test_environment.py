@@ -17,7 +17,15 @@ from ct2_triton.environment import add_variables
 
 # Two have CT2_LOG together, the others end the command.
 OF_NO_SETTING = {"--help", "--version", "--print-completion", "--verbose", "--quiet"}
-COMMANDS = ("ct2-serve", "ct2-translate", "ct2-prepare", "ct2-bench", "ct2-models", "ct2-live")
+COMMANDS = (
+    "ct2-serve",
+    "ct2-translate",
+    "ct2-prepare",
+    "ct2-bench",
+    "ct2-models",
+    "ct2-live",
+    "ct2-gateway",
+)
 
 
 def _parse(variables: dict[str, str], *arguments: str) -> dict[str, Any]:

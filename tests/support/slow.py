@@ -64,6 +64,7 @@ SLOW = (
     "server/client/test_client_keepalive.py",
     "server/client/test_client_pipeline.py",
     "server/client/test_fine_tuned.py",
+    "server/gateway",
     "server/live",
     "server/test_demo_model.py",
     "server/test_environment.py",

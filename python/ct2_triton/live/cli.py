@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
 import time
 from contextlib import AsyncExitStack, aclosing, suppress
@@ -154,6 +153,7 @@ async def _serve(args: argparse.Namespace) -> int:
         from aiohttp import web
 
         from ct2_triton.live.server import Access, CaptionServer
+        from ct2_triton.web import listen, stopped
     except ImportError as error:
         raise ClientError("ct2-live needs its extra: pip install 'ct2-triton[live]'") from error
     hub = Hub()
@@ -168,9 +168,9 @@ async def _serve(args: argparse.Namespace) -> int:
         runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_S)
         await runner.setup()
         try:
-            port = await _listen(web.TCPSite(runner, args.host, args.port), runner)
+            port = await listen(runner, args.host, args.port)
             print(f"ct2-live: http://{args.host}:{port}/ in {', '.join(languages)}", flush=True)
-            await _signal()
+            await stopped()
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(speakers.end(), _SHUTDOWN_S)
         finally:
@@ -178,23 +178,6 @@ async def _serve(args: argparse.Namespace) -> int:
             await runner.cleanup()
         _write_subtitles(args.subtitles, hub, sample)
     return 0
-
-
-async def _listen(site: object, runner: object) -> int:
-    try:
-        await site.start()  # type: ignore[attr-defined]
-    except OSError as error:
-        raise ClientError(f"cannot listen: {error.strerror}") from error
-    return int(runner.addresses[0][1])  # type: ignore[attr-defined]
-
-
-async def _signal() -> None:
-    """Wait for an interrupt or SIGTERM."""
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
-    await stopped.wait()
 
 
 def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, str]:

@@ -17,7 +17,6 @@ import hmac
 import json
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -27,6 +26,7 @@ from ct2_triton.client.tasks import cancel_all
 from ct2_triton.live.hub import SOURCE
 from ct2_triton.live.subtitles import write_subtitles
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate
+from ct2_triton.web import page
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -43,13 +43,6 @@ _PAGES = {
     "/": "viewer.html",
     "/demo": "demo.html",
     **{f"/{name}": name for name in _SCRIPTS_AND_STYLE},
-}
-_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
-# The pages load nothing from anywhere else.
-_PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
-    "connect-src 'self'; img-src data:; frame-ancestors *",
-    "X-Content-Type-Options": "nosniff",
 }
 _EVENTS_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
 
@@ -97,7 +90,7 @@ class CaptionServer:
         app.on_shutdown.append(self._close_speakers)
         get = app.router.add_get
         for path, name in _PAGES.items():
-            get(path, _page(name))
+            get(path, page(__package__, name, frame_ancestors="*"))
         get("/health", _health)
         get("/languages", self._get_languages)
         get("/speak", self._speak)
@@ -209,17 +202,6 @@ class CaptionServer:
         given = header or request.query.get("key", "")
         if not hmac.compare_digest(given.encode(errors="replace"), key.encode()):
             raise web.HTTPUnauthorized(text="a key is needed: ?key=, or Authorization: Bearer")
-
-
-def _page(name: str) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """Make a handler that gives a file of the pages."""
-    content_type = _TYPES[name.rpartition(".")[2]]
-    text = (files(__package__) / "pages" / name).read_text(encoding="utf-8")
-
-    async def give(_: web.Request) -> web.Response:
-        return web.Response(text=text, content_type=content_type, headers=_PAGE_HEADERS)
-
-    return give
 
 
 async def _health(_: web.Request) -> web.Response:

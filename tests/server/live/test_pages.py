@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,29 +14,17 @@ from aiohttp import web
 from ct2_triton.live import Caption
 from ct2_triton.live.hub import SOURCE, Hub
 from ct2_triton.live.server import Access, CaptionServer
+from support.browser import chromium, needs_browser, run, until
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER), reason="no chromium and chromedriver: tools/browser_packages.sh"
-)
+pytestmark = needs_browser
 LANGUAGES = {"de": "deu_Latn", "ar": "arb_Arab"}
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(BROWSER)
-    profile = tmp_path_factory.mktemp("profile")
-    for argument in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-        "--lang=en-US", "--js-flags=--expose-gc", f"--user-data-dir={profile}",
-        "--window-size=1280,800",
-    ):  # fmt: skip
-        options.add_argument(argument)
-    service = webdriver.ChromeService(executable_path=str(DRIVER))
-    with webdriver.Chrome(options=options, service=service) as driver:
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
 
 
@@ -76,20 +63,6 @@ async def site() -> AsyncIterator[Site]:
     await made.start()
     yield made
     await made.stop()
-
-
-async def until(browser: Any, script: str, wanted: Any) -> None:
-    """Waits until a script gives a value; the event loop serves the page meanwhile."""
-    for _ in range(600):
-        found = await run(browser, script)
-        if found == wanted:
-            return
-        await asyncio.sleep(0.05)
-    assert found == wanted
-
-
-async def run(browser: Any, script: str) -> Any:
-    return await asyncio.to_thread(browser.execute_script, f"return {script}")
 
 
 def lines(language: str, part: str) -> str:

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request says: members of JSON, or fields of a form or of the address."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from aiohttp.http_exceptions import HttpProcessingError
+
+from ct2_triton.gateway.refusals import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aiohttp import web
+
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_SHOWN = 80
+
+
+class Fields:
+    """The fields of one request. What is wrong with one is refused with 400."""
+
+    def __init__(self, members: Mapping[str, Any]) -> None:
+        """Take the members as they came; a form has strings, and lists of them."""
+        self._members = members
+
+    def texts(self, name: str) -> str | list[str]:
+        """Give a field that must be there: a string, or a list of strings.
+
+        Raises:
+            Refusal: It is not.
+        """
+        value = self._members.get(name)
+        if value is None or value in ("", []):
+            raise _missing(name)
+        texts = value if isinstance(value, list) else [value]
+        if not all(isinstance(text, str) for text in texts):
+            raise Refusal(400, f"Invalid request: {name} must be a string or a list of strings")
+        if not all(map(_is_unicode, texts)):
+            raise Refusal(400, f"Invalid request: {name} has half of a surrogate pair")
+        return value  # type: ignore[no-any-return]
+
+    def text(self, name: str) -> str:
+        """Give a field that must be there: a string.
+
+        Raises:
+            Refusal: It is not.
+        """
+        value = self.texts(name)
+        if not isinstance(value, str):
+            raise Refusal(400, f"Invalid request: {name} must be one string")
+        return value
+
+    def choice(self, name: str, default: str) -> str:
+        """Give a field that may be left out: a string.
+
+        Raises:
+            Refusal: It is something else.
+        """
+        return default if self._members.get(name) in (None, "") else self.text(name)
+
+    def count(self, name: str, most: int) -> int:
+        """Give a field that may be left out: a number from 0 on, also as a string.
+
+        Raises:
+            Refusal: It is something else, or more than allowed.
+        """
+        value = self._members.get(name)
+        if value is None or value == "":
+            return 0
+        if isinstance(value, float) and value.is_integer():  # JSON has one kind of numbers
+            value = int(value)
+        digits = value if isinstance(value, str) else repr(value)
+        if not (digits.isascii() and digits.isdecimal() and len(digits) < _SHOWN):
+            raise Refusal(
+                400, f"Invalid request: {name} is {digits[:_SHOWN]}; it must be 0 to {most}"
+            )
+        if int(digits) > most:
+            raise Refusal(400, f"Invalid request: {name} is {digits}; it must be <= {most}")
+        return int(digits)
+
+    def key(self) -> str:
+        """Give the key that the request carries; "" where there is none."""
+        value = self._members.get("api_key")
+        return value if isinstance(value, str) else ""
+
+
+async def read_fields(request: web.Request, timeout_s: float) -> Fields:
+    """Read the fields of a request, in whatever form they come.
+
+    Args:
+        request: The request.
+        timeout_s: Seconds that the body may take.
+
+    Returns:
+        The fields.
+
+    Raises:
+        Refusal: They cannot be read, or not in time.
+    """
+    try:
+        return await asyncio.wait_for(_read(request), timeout_s)
+    except asyncio.TimeoutError as error:
+        raise Refusal(408, f"the request did not come within {timeout_s:g} s") from error
+    except (HttpProcessingError, LookupError, ValueError) as error:  # of a form, of a charset
+        raise Refusal(400, "Invalid request: the body cannot be read") from error
+
+
+async def _read(request: web.Request) -> Fields:
+    if request.content_type == "application/json" or request.content_type.endswith("+json"):
+        try:
+            members = json.loads(await request.read())
+        except (ValueError, RecursionError) as error:
+            raise Refusal(400, f"Invalid JSON format: {error}") from error
+        if not isinstance(members, dict):
+            raise Refusal(400, "Invalid JSON format: the body must be an object")
+        return Fields(members)
+    members = _joined(request.query)
+    if request.content_type in _FORMS:
+        members |= _joined(await request.post())
+    return Fields(members)
+
+
+def _joined(fields: Any) -> dict[str, Any]:  # noqa: ANN401 - a MultiDict of either kind
+    """Give each field, and a list where it came several times. A form's lines end in CR LF."""
+    found: dict[str, Any] = {}
+    for name in fields:
+        values = [
+            value.replace("\r\n", "\n") if isinstance(value, str) else value
+            for value in fields.getall(name)
+        ]
+        found[name] = values[0] if len(values) == 1 else values
+    return found
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _missing(name: str) -> Refusal:
+    return Refusal(400, f"Invalid request: missing {name} parameter")

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serve LibreTranslate's HTTP API in front of models that take text.
+
+Programs that speak that API (Weblate, plug-ins of LibreOffice and browsers, subtitle tools) then
+use this server. The models are those that ct2-prepare --io text or --io both writes:
+
+    ct2-serve demo &
+    ct2-gateway --model demo-text --retry-for 60
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ct2_triton.arguments import count
+from ct2_triton.client.client import TranslationClient
+from ct2_triton.client.connection_arguments import (
+    add_connection_arguments,
+    add_tokenizer_arguments,
+    credentials,
+    names,
+)
+from ct2_triton.client.retry import RetryPolicy
+from ct2_triton.errors import ClientError
+from ct2_triton.gateway.catalog import read_catalog
+from ct2_triton.gateway.detection import Detector
+from ct2_triton.gateway.processes import serve_in
+from ct2_triton.gateway.translation import Translator
+from ct2_triton.prepared_model import TEXT_SUFFIX
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ct2_triton.gateway.catalog import Catalog
+    from ct2_triton.gateway.processes import Place
+    from ct2_triton.gateway.server import Limits
+
+_SHUTDOWN_S = 5.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    add = parser.add_argument
+    add(
+        "--model",
+        dest="models",
+        required=True,
+        type=names,
+        metavar="NAMES",
+        help="names of models on the server, comma-separated; of several that have a pair of "
+        "languages, the first is asked",
+    )
+    add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
+    add("--port", type=int, default=5000, help="port to listen at; 0: any (default: %(default)s)")
+    add(
+        "--processes",
+        type=count,
+        default=1,
+        metavar="N",
+        help="processes that share the port, for more than a core of work (default: %(default)s)",
+    )
+    add(
+        "--api-key",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="what requests must carry; may be repeated (default: nothing; who lists processes "
+        "sees it: prefer the variable)",
+    )
+    add("--allow-origin", metavar="ORIGIN", help="pages of which origin may ask: *, or one")
+    _add_limits(parser)
+    add_tokenizer_arguments(parser)
+    add_connection_arguments(parser)
+    parser.set_defaults(patience=0.0)  # who asks over HTTP wants to know
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    for what, most, said in (
+        ("chars", 100_000, "characters of a request"),
+        ("texts", 1000, "texts of a request"),
+        ("alternatives", 5, "alternatives of a translation"),
+        ("requests", 256, "requests that are translated at a time; more are refused"),
+    ):
+        parser.add_argument(
+            f"--max-{what}",
+            type=count,
+            default=most,
+            metavar="N",
+            help=f"most {said} (default: %(default)s)",
+        )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="time that a request has to come, and then to be translated (default: %(default)g)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until an interrupt or SIGTERM.
+
+    Returns:
+        0.
+
+    Raises:
+        Ct2TritonError: It cannot start.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
+    try:
+        import aiohttp  # noqa: F401
+        import langcodes  # noqa: F401
+        import py3langid  # noqa: F401
+    except ImportError as error:
+        raise ClientError(
+            "ct2-gateway needs its extra: pip install 'ct2-triton[gateway]'"
+        ) from error
+
+    def ready(port: int) -> None:
+        print(f"ct2-gateway: http://{args.host}:{port}/", flush=True)
+
+    serve_in(args.processes, args.host, args.port, partial(_serve, args), ready)
+    return 0
+
+
+async def _serve(args: argparse.Namespace, place: Place) -> None:
+    """Serve at a place until its end."""
+    from aiohttp import web
+
+    from ct2_triton.gateway.server import Gateway
+    from ct2_triton.web import listen
+
+    catalog = read_catalog(args.models, args.model_repository, args.tokenizer)
+    detector = Detector(catalog.sources, lambda name: _code(catalog, name))
+    async with AsyncExitStack() as stack:
+        clients = {
+            model: await stack.enter_async_context(_client(args, model)) for model in args.models
+        }
+        for model, client in clients.items():
+            await client.wait_until_ready(max(args.retry_for, 1.0))
+            if not client.takes_text:
+                raise ClientError(
+                    f"model {model!r} takes token ids; name one that takes text, as ct2-prepare "
+                    f"--io both writes it: {model}{TEXT_SUFFIX}"
+                )
+        app = Gateway(Translator(catalog, detector, clients), _limits(args)).application()
+        runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_S, access_log=None)
+        await runner.setup()
+        try:
+            port = await listen(runner, place.host, place.port, reuse_port=place.is_shared or None)
+            place.ready(port)
+            await place.ended()
+        finally:
+            await runner.cleanup()
+
+
+def _client(args: argparse.Namespace, model: str) -> TranslationClient:
+    return TranslationClient(
+        args.url,
+        model,
+        load_balancing=args.load_balancing,
+        repository=args.model_repository,
+        timeout_s=args.timeout,
+        retry=RetryPolicy(outage_s=args.patience),
+        credentials=credentials(args),
+        metadata=dict(args.header),
+        versions=args.model_versions,
+    )
+
+
+def _limits(args: argparse.Namespace) -> Limits:
+    from ct2_triton.gateway.server import Limits
+
+    return Limits(
+        args.api_key,
+        args.max_chars,
+        args.max_texts,
+        args.max_alternatives,
+        args.max_requests,
+        args.timeout,
+        args.allow_origin,
+    )
+
+
+def _code(catalog: Catalog, name: str) -> str | None:
+    found = catalog.find(name)
+    return found.code if found else None

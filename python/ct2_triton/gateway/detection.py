@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which language a text is, without a network: py3langid among the languages of the models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_MOST_CHARACTERS = 2000  # more of a text does not change the answer, only the time
+_SHORT = 40  # a text of fewer characters is judged with the others of its request
+_LEAST_PERCENT = 1.0
+
+
+@dataclass(frozen=True)
+class Detection:
+    """A guess.
+
+    Attributes:
+        language: The language's code in the gateway.
+        confidence: 0 (not known) to 100.
+    """
+
+    language: str
+    confidence: float
+
+
+class Detector:
+    """Guesses among given languages."""
+
+    def __init__(self, languages: Sequence[str], find: Callable[[str], str | None]) -> None:
+        """Load py3langid's model, once.
+
+        Args:
+            languages: Codes of the gateway to choose from; where nothing can be said, the answer is
+                English or else the first.
+            find: Gives the gateway's code of a language that py3langid names; None for none.
+        """
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+        self._identifier: Any = LanguageIdentifier.from_pickled_model(MODEL_FILE, norm_probs=True)
+        known = {name: find(name) for name in self._identifier.nb_classes}
+        self._codes = {name: code for name, code in known.items() if code in languages}
+        if self._codes:
+            self._identifier.set_languages(sorted(self._codes))
+        self._unknown = Detection("en" if "en" in languages else languages[0], 0.0)
+
+    @property
+    def languages(self) -> list[str]:
+        """Codes of the languages that can be detected."""
+        return sorted({code for code in self._codes.values() if code})
+
+    def detect(self, text: str) -> list[Detection]:
+        """Guess the language of a text.
+
+        Args:
+            text: The text.
+
+        Returns:
+            Guesses, best first; one of confidence 0 where the text has no letters.
+        """
+        if not self._codes or not any(map(str.isalpha, text)):
+            return [self._unknown]
+        shares: dict[str, float] = {}
+        for name, share in self._identifier.rank(text[:_MOST_CHARACTERS]):
+            code = str(self._codes[name])
+            shares[code] = shares.get(code, 0.0) + 100 * float(share)
+        ranked = sorted(shares.items(), key=lambda item: -item[1])
+        guesses = [Detection(code, round(min(share, 100.0), 1)) for code, share in ranked]
+        return guesses[:1] + [one for one in guesses[1:] if one.confidence >= _LEAST_PERCENT]
+
+    def detect_each(self, texts: Sequence[str]) -> list[Detection]:
+        """Guess the language of each text; short ones are judged by all texts together."""
+        together = self.detect("\n".join(texts))[0]
+        return [self.detect(text)[0] if len(text) >= _SHORT else together for text in texts]

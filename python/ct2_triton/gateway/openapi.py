@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The API in the words of OpenAPI 3.1, with this gateway's languages and limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ct2_triton.gateway.catalog import Catalog
+    from ct2_triton.gateway.server import Limits
+
+_FORM = "application/x-www-form-urlencoded"
+_JSON = "application/json"
+_STRING: dict[str, Any] = {"type": "string", "minLength": 1}
+_KEY = {"description": "Key, where one is needed"}
+_ERRORS = {
+    "400": "The request cannot be answered; the text says why",
+    "403": "A key is missing or wrong",
+    "408": "The request did not come in time",
+    "413": "The body is too large",
+    "429": "Too many requests are under way",
+    "500": "The server behind failed",
+    "503": "The server behind takes no request now",
+    "504": "No answer in time",
+}
+
+
+def document(catalog: Catalog, limits: Limits, formats: Iterable[str]) -> dict[str, Any]:
+    """Write the document.
+
+    Args:
+        catalog: The languages.
+        limits: The limits.
+        formats: What `format` may be.
+
+    Returns:
+        It, as JSON has it.
+    """
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "ct2-gateway",
+            "version": __version__,
+            "description": "LibreTranslate's API in front of ct2-triton.",
+        },
+        "paths": {
+            "/translate": {"post": _translate(catalog, limits, formats)},
+            "/detect": {"post": _detect()},
+            "/languages": {"get": _get("The languages", _languages(), ())},
+            "/frontend/settings": {"get": _get("What pages need to know", {"type": "object"}, ())},
+            "/health": {
+                "get": _get("Whether the server behind answers", _object(status=_STRING), ("503",))
+            },
+            "/translate_file": {"post": _refused("Files are not translated here")},
+            "/suggest": {"post": _refused("Suggestions are not taken here")},
+        },
+    }
+
+
+def _translate(catalog: Catalog, limits: Limits, formats: Iterable[str]) -> dict[str, Any]:
+    codes = sorted(catalog.languages)
+    texts = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+    fields = {
+        "q": {
+            "anyOf": [_STRING, texts | {"maxItems": limits.max_texts}],
+            "description": "Text, or a list of texts",
+        },
+        "source": _STRING | {"enum": ["auto", *catalog.sources], "description": "Its language"},
+        "target": _STRING | {"enum": codes, "description": "Language wanted"},
+        "format": {"type": "string", "enum": list(formats), "default": "text"},
+        "alternatives": {"type": "integer", "minimum": 0, "maximum": limits.max_alternatives},
+        "api_key": _KEY,
+    }
+    one_or_list: dict[str, Any] = {"type": ["string", "array"]}
+    answer = _object(
+        translatedText=one_or_list,
+        detectedLanguage={"anyOf": [_detection(), {"type": "array", "items": _detection()}]},
+        alternatives={"type": "array"},
+    )
+    answer["required"] = ["translatedText"]
+    errors = sorted(_ERRORS)
+    return _post("Translate texts", fields, ["q", "source", "target"], answer, errors)
+
+
+def _detect() -> dict[str, Any]:
+    fields = {"q": _STRING | {"description": "Text"}, "api_key": _KEY}
+    answer = {"type": "array", "items": _detection()}
+    return _post(
+        "Guess the language of a text", fields, ["q"], answer, ("400", "403", "408", "413")
+    )
+
+
+def _detection() -> dict[str, Any]:
+    confidence = {"type": "number", "minimum": 0, "maximum": 100}
+    return _object(language=_STRING, confidence=confidence)
+
+
+def _languages() -> dict[str, Any]:
+    targets = {"type": "array", "items": {"type": "string"}}
+    return {"type": "array", "items": _object(code=_STRING, name=_STRING, targets=targets)}
+
+
+def _object(**members: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": members, "required": list(members)}
+
+
+def _post(
+    summary: str,
+    fields: dict[str, Any],
+    required: list[str],
+    answer: dict[str, Any],
+    errors: Iterable[str],
+) -> dict[str, Any]:
+    body = {"type": "object", "properties": fields, "required": required}
+    return {
+        "summary": summary,
+        "requestBody": {
+            "required": True,
+            "content": {_JSON: {"schema": body}, _FORM: {"schema": body}},
+        },
+        "responses": _responses(answer, errors),
+    }
+
+
+def _get(summary: str, answer: dict[str, Any], errors: Iterable[str]) -> dict[str, Any]:
+    return {"summary": summary, "responses": _responses(answer, errors)}
+
+
+def _refused(summary: str) -> dict[str, Any]:
+    return {"summary": summary, "responses": {"403": _error(summary)}}
+
+
+def _responses(answer: dict[str, Any], errors: Iterable[str]) -> dict[str, Any]:
+    good = {"description": "The answer", "content": {_JSON: {"schema": answer}}}
+    return {"200": good, **{code: _error(_ERRORS[code]) for code in errors}}
+
+
+def _error(description: str) -> dict[str, Any]:
+    schema = _object(error={"type": "string"})
+    return {"description": description, "content": {_JSON: {"schema": schema}}}

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One server in several processes that share a port.
+
+Each child listens by itself, and the system shares new connections out (SO_REUSEPORT). A pipe that
+the parent holds open ends all children with it, however it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.errors import ClientError, Ct2TritonError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    Serve = Callable[["Place"], Coroutine[Any, Any, None]]
+
+
+class Place:
+    """Where a process listens, whom it tells, and when it ends."""
+
+    def __init__(
+        self, host: str, port: int, ready: Callable[[int], None], end: int | None = None
+    ) -> None:
+        """Remember it.
+
+        Args:
+            host: Address to listen at.
+            port: Port to listen at.
+            ready: To be called with the port, when requests are answered.
+            end: A pipe whose end ends the process; None where it has no parent of ours.
+        """
+        self.host = host
+        self.port = port
+        self.ready = ready
+        self._end = end
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes listen there, too."""
+        return self._end is not None
+
+    async def ended(self) -> None:
+        """Wait for an interrupt, for SIGTERM, or for the parent's end."""
+        from ct2_triton.web import stopped
+
+        waiting = [asyncio.ensure_future(stopped())]
+        if self._end is not None:
+            waiting.append(asyncio.ensure_future(_end_of(self._end)))
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+
+
+def serve_in(
+    processes: int, host: str, port: int, serve: Serve, ready: Callable[[int], None]
+) -> None:
+    """Serve in one process or several, until all have ended.
+
+    Args:
+        processes: How many.
+        host: Address to listen at.
+        port: Port to listen at; 0 for any.
+        serve: Serves at a place, in one process.
+        ready: Is called with the port, when all of them answer.
+
+    Raises:
+        ClientError: The port cannot be had, or a process has failed; it has said why.
+    """
+    if processes == 1:
+        asyncio.run(serve(Place(host, port, ready)))
+        return
+    if not hasattr(os, "fork") or not hasattr(socket, "SO_REUSEPORT"):
+        raise ClientError(f"--processes is {processes}; this system has 1 only")
+    with _reserved(host, port) as port:
+        _serve_in_children(processes, Place(host, port, ready), serve)
+
+
+def _serve_in_children(processes: int, place: Place, serve: Serve) -> None:
+    ready, tell = os.pipe()
+    end, hold = os.pipe()
+    children = []
+    for _ in range(processes):
+        child = os.fork()
+        if child == 0:
+            os.close(hold)
+            own = Place(place.host, place.port, partial(_tell, tell), end)
+            os._exit(_run_child(serve, own))
+        children.append(child)
+    os.close(tell)
+    os.close(end)
+
+    def stop(*_: object) -> None:
+        with suppress(OSError):
+            os.close(hold)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    if _read_all(ready, processes):
+        place.ready(place.port)
+    statuses = []
+    for _ in children:
+        statuses.append(os.wait()[1])
+        stop()  # one that has ended ends the others
+    if any(statuses):
+        raise ClientError(f"{sum(map(bool, statuses))} of {processes} processes failed")
+
+
+def _run_child(serve: Serve, place: Place) -> int:
+    """Serve, and give the exit code."""
+    try:
+        asyncio.run(serve(place))
+    except Ct2TritonError as error:
+        print(f"ct2-gateway: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        return 1
+    return 0
+
+
+def _tell(pipe: int, _: int) -> None:
+    os.write(pipe, b".")
+
+
+def _read_all(pipe: int, count: int) -> bool:
+    """Read so many bytes; False where the pipe ends before."""
+    left = count
+    while left:
+        if not (found := os.read(pipe, left)):
+            return False
+        left -= len(found)
+    return True
+
+
+async def _end_of(pipe: int) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(pipe, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(pipe)
+
+
+@contextmanager
+def _reserved(host: str, port: int) -> Iterator[int]:
+    """Hold a port that several may listen at, without listening."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
+        with socket.socket(family, kind, protocol) as held:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            held.bind(address)
+            yield held.getsockname()[1]
+    except OSError as error:
+        raise ClientError(f"cannot listen: {error.strerror}") from error

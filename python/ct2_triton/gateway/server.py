@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The web server: LibreTranslate's routes, and pages of its own.
+
+POST /translate, /detect            texts in, translations or languages out
+GET  /languages, /frontend/settings what there is
+GET  /health                        whether the server behind answers
+POST /translate_file, /suggest      refused: this gateway has neither
+GET  /spec, /docs                   the API as OpenAPI has it; the same to read
+GET  /                              a page to translate with
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from ct2_triton.errors import Ct2TritonError
+from ct2_triton.gateway.bodies import read_fields
+from ct2_triton.gateway.openapi import document
+from ct2_triton.gateway.refusals import Refusal, refusal_of
+from ct2_triton.gateway.translation import AUTO, Wanted
+from ct2_triton.web import page
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from ct2_triton.gateway.bodies import Fields
+    from ct2_triton.gateway.translation import Answer, Translator
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_PAGES = {
+    "/": "translate.html",
+    "/docs": "docs.html",
+    **{f"/{name}": name for name in ("translate.js", "docs.js", "style.css")},
+}
+_LOG = logging.getLogger(__name__)
+_BYTES_A_CHARACTER = 12  # of JSON that is escaped: two surrogates, six letters each
+_OTHER_BYTES = 65_536
+_HEALTH_S = 2.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one gateway does, and for whom.
+
+    Attributes:
+        keys: Keys, one of which requests must carry; none: nothing is asked for.
+        max_chars: Characters of all texts of a request.
+        max_texts: Texts of a request.
+        max_alternatives: What `alternatives` may be.
+        max_requests: Requests that are translated at a time.
+        timeout_s: Seconds a request may take to come, and then to be translated.
+        allow_origin: Pages of which origin may read answers: `*`, or one; None: its own only.
+    """
+
+    keys: Sequence[str] = ()
+    max_chars: int = 100_000
+    max_texts: int = 1000
+    max_alternatives: int = 5
+    max_requests: int = 256
+    timeout_s: float = 60.0
+    allow_origin: str | None = None
+
+
+class Gateway:
+    """LibreTranslate's API in front of a translator."""
+
+    def __init__(self, translator: Translator, limits: Limits) -> None:
+        """Prepare the server.
+
+        Args:
+            translator: What translates.
+            limits: What is allowed.
+        """
+        self._translator = translator
+        self._limits = limits
+        self._busy = 0
+        self._health: tuple[float, Refusal | None] = (float("-inf"), None)
+
+    def application(self) -> web.Application:
+        """Make the application."""
+        most = _BYTES_A_CHARACTER * self._limits.max_chars + _OTHER_BYTES
+        app = web.Application(middlewares=[self._answer_errors], client_max_size=most)
+        for path, name in _PAGES.items():
+            app.router.add_get(path, page(__package__, name, frame_ancestors="'none'"))
+        app.router.add_get("/languages", self._languages)
+        app.router.add_get("/frontend/settings", self._settings)
+        app.router.add_get("/health", self._get_health)
+        app.router.add_get("/spec", self._spec)
+        app.router.add_post("/translate", self._translate)
+        app.router.add_post("/detect", self._detect)
+        app.router.add_post("/translate_file", _refuse("Files translation is disabled here."))
+        app.router.add_post("/suggest", _refuse("Suggestions are disabled on this server."))
+        return app
+
+    @web.middleware
+    async def _answer_errors(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer every error as LibreTranslate does, and let pages of other origins read it."""
+        response: web.StreamResponse
+        try:
+            if request.method == "OPTIONS" and self._limits.allow_origin:
+                response = web.Response(status=204)
+            else:
+                response = await handler(request)
+        except Ct2TritonError as error:
+            refusal = refusal_of(error)
+            response = _error(refusal.status, str(refusal), refusal.headers)
+        except web.HTTPException as error:
+            allow = error.headers.get("Allow")
+            text = f"{error.reason}: {request.method} {request.path[:80]}"
+            response = _error(error.status, text, {"Allow": allow} if allow else {})
+        except Exception:
+            _LOG.exception("%s %s failed", request.method, request.path[:80])
+            response = _error(500, "The gateway has failed; its log says why", {})
+        if self._limits.allow_origin:
+            response.headers["Access-Control-Allow-Origin"] = self._limits.allow_origin
+            response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type"
+            response.headers["Access-Control-Allow-Methods"] = "GET, POST"
+        return response
+
+    async def _translate(self, request: web.Request) -> web.Response:
+        fields = await self._fields(request)
+        q = fields.texts("q")
+        texts = [q] if isinstance(q, str) else q
+        wanted = Wanted(
+            texts,
+            fields.text("source"),
+            fields.text("target"),
+            fields.choice("format", "text"),
+            fields.count("alternatives", self._limits.max_alternatives),
+        )
+        self._check_size(texts)
+        with self._slot():
+            answers = await self._translator.translate(wanted)
+        return web.json_response(_translated(wanted, answers, is_list=isinstance(q, list)))
+
+    async def _detect(self, request: web.Request) -> web.Response:
+        fields = await self._fields(request)
+        text = fields.text("q")
+        self._check_size([text])
+        found = self._translator.detector.detect(text)
+        return web.json_response([asdict(one) for one in found])
+
+    async def _languages(self, _: web.Request) -> web.Response:
+        spoken = self._translator.catalog.languages
+        return web.json_response(
+            [
+                {"code": code, "name": spoken[code].name, "targets": spoken[code].targets}
+                for code in sorted(spoken)
+            ]
+        )
+
+    async def _settings(self, _: web.Request) -> web.Response:
+        catalog = self._translator.catalog
+        target = next(iter(catalog.languages[catalog.sources[0]].roads))
+        return web.json_response(
+            {
+                "charLimit": self._limits.max_chars,
+                "frontendTimeout": 500,  # ms that a page waits for the next letter
+                "apiKeys": bool(self._limits.keys),
+                "keyRequired": bool(self._limits.keys),
+                "suggestions": False,
+                "filesTranslation": False,
+                "supportedFilesFormat": [],
+                "language": {
+                    "source": {"code": AUTO, "name": "Auto Detect"},
+                    "target": {"code": target, "name": catalog.languages[target].name},
+                },
+            }
+        )
+
+    async def _get_health(self, _: web.Request) -> web.Response:
+        """Ask the server behind, once in a second at most."""
+        asked, refusal = self._health
+        if time.monotonic() - asked >= 1.0:
+            refusal = await self._ask_health()
+            self._health = time.monotonic(), refusal
+        if refusal is not None:
+            raise refusal
+        return web.json_response({"status": "ok"})
+
+    async def _ask_health(self) -> Refusal | None:
+        try:
+            for client in self._translator.clients.values():
+                await client.wait_until_ready(_HEALTH_S)
+        except Ct2TritonError as error:
+            return Refusal(503, f"the server behind does not answer: {error}")
+        return None
+
+    async def _spec(self, _: web.Request) -> web.Response:
+        translator = self._translator
+        return web.json_response(document(translator.catalog, self._limits, translator.formats))
+
+    async def _fields(self, request: web.Request) -> Fields:
+        """Read a request's fields, and let it in."""
+        fields = await read_fields(request, self._limits.timeout_s)
+        keys = self._limits.keys
+        if not keys:
+            return fields
+        header = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        given = (fields.key() or header).encode(errors="replace")
+        if not given:
+            raise Refusal(403, "Please contact the server operator to get an API key")
+        if not any([hmac.compare_digest(given, key.encode()) for key in keys]):  # noqa: C419
+            raise Refusal(403, "Invalid API key")
+        return fields
+
+    def _check_size(self, texts: Sequence[str]) -> None:
+        for size, limit in (
+            (len(texts), self._limits.max_texts),
+            (sum(map(len, texts)), self._limits.max_chars),
+        ):
+            if size > limit:
+                raise Refusal(
+                    400, f"Invalid request: request ({size}) exceeds text limit ({limit})"
+                )
+
+    @contextmanager
+    def _slot(self) -> Iterator[None]:
+        """Count a request while it is translated."""
+        if self._busy >= self._limits.max_requests:
+            raise Refusal(429, f"Slowdown: {self._busy} requests are under way, which is the most")
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+
+
+def _translated(wanted: Wanted, answers: Sequence[Answer], *, is_list: bool) -> dict[str, Any]:
+    """Write an answer: lists where a list was asked for."""
+    members: dict[str, list[Any]] = {"translatedText": [one.text for one in answers]}
+    if wanted.source == AUTO:
+        detected = [one.detected for one in answers]
+        members["detectedLanguage"] = [asdict(one) for one in detected if one is not None]
+    if wanted.alternatives:
+        members["alternatives"] = [list(one.alternatives) for one in answers]
+    return {name: values if is_list else values[0] for name, values in members.items()}
+
+
+def _refuse(text: str) -> Handler:
+    async def refuse(_: web.Request) -> web.Response:
+        raise Refusal(403, text)
+
+    return refuse
+
+
+def _error(status: int, text: str, headers: Mapping[str, str]) -> web.Response:
+    return web.json_response({"error": text}, status=status, headers=headers)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what a request asks for to translations, through the asynchronous client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ct2_triton.client.tasks import map_bounded
+from ct2_triton.gateway.refusals import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ct2_triton.client.client import TranslationClient
+    from ct2_triton.gateway.catalog import Catalog, Road, Spoken
+    from ct2_triton.gateway.detection import Detection, Detector
+
+AUTO = "auto"
+_LEAST_BEAMS = 4
+_MOST_AT_A_TIME = 64  # texts of one request
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a request asks for.
+
+    Attributes:
+        texts: The texts.
+        source: Language of the texts, by the name that the request has for it, or `auto`.
+        target: Language that they are wanted in.
+        format: `text`, `html`, or what else there is.
+        alternatives: How many further translations of each text.
+    """
+
+    texts: Sequence[str]
+    source: str
+    target: str
+    format: str = "text"
+    alternatives: int = 0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The translation of one text.
+
+    Attributes:
+        text: The translation.
+        alternatives: Further ones, best first.
+        detected: Its language, where that was asked for.
+    """
+
+    text: str
+    alternatives: Sequence[str] = ()
+    detected: Detection | None = None
+
+
+class Format(Protocol):
+    """How texts of a format are translated: the place for formats beside plain text."""
+
+    async def __call__(
+        self, client: TranslationClient, text: str, road: Road, alternatives: int
+    ) -> Sequence[str]:
+        """Translate a text.
+
+        Args:
+            client: Of the model.
+            text: The text, in this format.
+            road: The model's names of both languages.
+            alternatives: How many further translations are wanted.
+
+        Returns:
+            The translation in the same format, and as many further ones as there are, best first.
+
+        Raises:
+            ClientError: It cannot be had.
+        """
+
+
+async def translate_plain(
+    client: TranslationClient, text: str, road: Road, alternatives: int
+) -> Sequence[str]:
+    """Translate plain text; it is a `Format`."""
+    several: dict[str, Any] = {}
+    if alternatives:
+        ranks = alternatives + 1
+        several = {"num_hypotheses": ranks, "beam_size": max(ranks, _LEAST_BEAMS)}
+    [found] = await client.translate(text, source=road.source, targets=road.target, **several)
+    return list(dict.fromkeys(hypothesis.text for hypothesis in found.hypotheses))
+
+
+FORMATS: Mapping[str, Format] = {"text": translate_plain}
+"""What requests may name as `format`."""
+
+
+@dataclass(frozen=True)
+class Translator:
+    """Translates what requests ask for.
+
+    Attributes:
+        catalog: The languages.
+        detector: Guesses the languages of texts.
+        clients: The client of each model.
+        formats: How each format is translated.
+    """
+
+    catalog: Catalog
+    detector: Detector
+    clients: Mapping[str, TranslationClient]
+    formats: Mapping[str, Format] = field(default_factory=lambda: FORMATS)
+
+    async def translate(self, wanted: Wanted) -> list[Answer]:
+        """Translate all texts of a request.
+
+        Args:
+            wanted: What is asked for.
+
+        Returns:
+            An answer for each text.
+
+        Raises:
+            Refusal: It cannot be asked for.
+            ClientError: The server behind has no answer.
+        """
+        if wanted.format not in self.formats:
+            known = ", ".join(self.formats)
+            raise Refusal(400, f"{wanted.format[:80]} format is not supported; there is {known}")
+        target = self._language(wanted.target)
+        detected: Sequence[Detection | None] = [None] * len(wanted.texts)
+        sources = [wanted.source] * len(wanted.texts)
+        if wanted.source == AUTO:
+            detected = self.detector.detect_each(wanted.texts)
+            sources = [one.language for one in detected if one is not None]
+        roads = [self._road(self._language(source), target) for source in sources]
+
+        async def answer(i: int) -> Answer:
+            return await self._answer(wanted, wanted.texts[i], roads[i], detected[i])
+
+        return await map_bounded(answer, range(len(wanted.texts)), _MOST_AT_A_TIME)
+
+    async def _answer(
+        self, wanted: Wanted, text: str, road: Road | None, detected: Detection | None
+    ) -> Answer:
+        if road is None or not text.strip():  # there is nothing to translate
+            return Answer(text, (), detected)
+        translate = self.formats[wanted.format]
+        first, *others = await translate(self.clients[road.model], text, road, wanted.alternatives)
+        return Answer(first, others[: wanted.alternatives], detected)
+
+    def _language(self, name: str) -> Spoken:
+        found = self.catalog.find(name)
+        if found is None:
+            raise Refusal(400, f"{name[:80]} is not supported")
+        return found
+
+    def _road(self, source: Spoken, target: Spoken) -> Road | None:
+        """Find the model; None where the text is in the wanted language already."""
+        if source is target:
+            return None
+        if (road := source.roads.get(target.code)) is None:
+            raise Refusal(
+                400,
+                f"{target.name} ({target.code}) is not available as a target language from "
+                f"{source.name} ({source.code})",
+            )
+        return road

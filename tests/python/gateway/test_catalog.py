@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Languages by LibreTranslate's codes, of models of every kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.errors import ClientError
+from ct2_triton.gateway.catalog import Catalog, Road, read_catalog
+from ct2_triton.prepare.languages import with_aliases
+from ct2_triton.prepared_model import Language, TokenRules
+
+BASE = TokenRules.read(
+    Path(__file__).parents[3] / "python" / "ct2_triton" / "demo_model"
+)  # any will do: only its languages are read
+
+
+def rules(languages: list[Language], *, required: bool) -> TokenRules:
+    from dataclasses import replace
+
+    tags = {language.code: language.code.replace("_", "-") for language in languages}
+    named = with_aliases(languages, tags)
+    return replace(BASE, languages=named, source_required=required, target_required=required)
+
+
+def many(*codes: str) -> TokenRules:
+    return rules([Language(code) for code in codes], required=True)
+
+
+def pair(source: str, target: str) -> TokenRules:
+    both = [Language(source, target=False), Language(target, source=False)]
+    return rules(both, required=False)
+
+
+def test_nllb_codes_become_those_of_libretranslate() -> None:
+    catalog = Catalog({"m": many("eng_Latn", "zho_Hans", "zho_Hant", "ace_Arab", "nob_Latn")})
+    names = {code: spoken.name for code, spoken in catalog.languages.items()}
+    assert names == {
+        "en": "English",
+        "zh-Hans": "Chinese (Simplified)",
+        "zh-Hant": "Chinese (Traditional)",
+        "ace": "Acehnese",
+        "nb": "Norwegian Bokmål",
+    }
+    assert catalog.languages["en"].roads["zh-Hant"] == Road("m", "eng_Latn", "zho_Hant")
+    for name, code in (("zh", "zh-Hans"), ("zh-TW", "zh-Hant"), ("NO", "nb"), ("en-US", "en")):
+        found = catalog.find(name)
+        assert found is not None
+        assert found.code == code
+    assert catalog.find("xx") is None
+
+
+def test_models_of_a_pair_are_put_together_and_the_first_counts() -> None:
+    catalog = Catalog({"a": pair("en", "de"), "b": pair("de", "en"), "c": many("en", "de", "fr")})
+    english = catalog.languages["en"]
+    assert english.roads["de"] == Road("a", None, None)  # it has no choice
+    assert english.roads["fr"] == Road("c", "en", "fr")
+    assert catalog.languages["de"].roads["en"] == Road("b", None, None)
+    alone = Catalog({"a": pair("en", "de")})
+    assert alone.sources == ["en"]
+    assert alone.languages["de"].targets == ["de"]
+
+
+def test_what_has_no_languages_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ClientError, match="'m' does not say which languages"):
+        Catalog({"m": rules([Language("de", source=False)], required=False)})
+    with pytest.raises(ClientError, match="nowhere"):
+        read_catalog(["nowhere-text"], tmp_path)
+    with pytest.raises(ClientError, match="of one model, and 2 are named"):
+        read_catalog(["a", "b"], tmp_path, tmp_path)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which language a text is in."""
+
+from __future__ import annotations
+
+import pytest
+
+from ct2_triton.gateway.detection import Detection, Detector
+
+TEXTS = {
+    "de": "Alle Menschen sind frei und gleich an Würde und Rechten geboren.",
+    "en": "All human beings are born free and equal in dignity and rights.",
+    "fr": "Tous les êtres humains naissent libres et égaux en dignité et en droits.",
+    "zh-Hans": "人人生而自由,在尊严和权利上一律平等。",
+}
+NAMES = {"zh": "zh-Hans"}
+
+
+@pytest.fixture(scope="module")
+def detector() -> Detector:
+    return Detector(list(TEXTS), lambda name: NAMES.get(name, name))
+
+
+def test_only_languages_of_the_models_are_found(detector: Detector) -> None:
+    assert detector.languages == sorted(TEXTS)
+    for language, text in TEXTS.items():
+        assert detector.detect(text)[0].language == language
+    dutch = "Alle mensen worden vrij en gelijk in waardigheid en rechten geboren."
+    assert detector.detect(dutch)[0].language in TEXTS
+
+
+def test_short_texts_are_judged_with_the_others(detector: Detector) -> None:
+    found = detector.detect_each([TEXTS["de"], "Taxi", TEXTS["fr"], TEXTS["de"]])
+    assert [one.language for one in found] == ["de", "de", "fr", "de"]
+
+
+def test_nothing_to_go_by_is_no_confidence(detector: Detector) -> None:
+    assert detector.detect("12 + 34") == [Detection("en", 0.0)]
+    assert Detector(["xx"], lambda _: None).detect("Taxi") == [Detection("xx", 0.0)]
+
+
+def test_long_and_odd_texts(detector: Detector) -> None:
+    assert detector.detect(TEXTS["fr"] * 10_000)[0].language == "fr"
+    for text in ("a", "\x00a", "é" * 5000, "🎉", "\u202e" * 10):
+        assert all(0 <= one.confidence <= 100 for one in detector.detect(text))

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demo's text model on a server of its own, and gateways in front of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from ct2_triton.client import RetryPolicy, TranslationClient
+from ct2_triton.gateway.catalog import Catalog, read_catalog
+from ct2_triton.gateway.detection import Detector
+from ct2_triton.gateway.server import Gateway, Limits
+from ct2_triton.gateway.translation import FORMATS, Format, Translator
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.serve import TritonServer
+from support.servers import ServerStack
+
+MODEL = "demo-text"
+SENTENCE = "The ticket office opens at 5:45."
+GERMAN = "Der Fahrkartenschalter öffnet um 5:45 Uhr."
+GOOD = {"q": SENTENCE, "source": "en", "target": "de"}
+MakeSite = Callable[..., Awaitable["Site"]]
+StartGateway = Callable[..., "Command"]
+
+
+class Site:
+    """A gateway's address, and requests to it."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+        self.url = url
+        self.session = session
+
+    async def get(self, path: str, **options: Any) -> tuple[int, Any]:
+        async with self.session.get(f"{self.url}{path}", **options) as response:
+            return response.status, await response.json()
+
+    async def post(self, path: str, fields: Any, **options: Any) -> tuple[int, Any]:
+        """Posts JSON, or whatever `options` say if there are no fields."""
+        if fields is not None:
+            options["json"] = fields
+        async with self.session.post(f"{self.url}{path}", **options) as response:
+            return response.status, await response.json()
+
+    async def good(self) -> None:
+        """A request that must be answered."""
+        assert await self.post("/translate", GOOD) == (200, {"translatedText": GERMAN})
+
+
+class Command:
+    """A ct2-gateway that runs, and its address."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        assert process.stdout
+        line = process.stdout.readline()
+        self.url = line.split()[1].rstrip("/") if line else ""
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+
+@pytest.fixture(scope="session")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Computed in float32: the same answers whatever else is in the batch."""
+    folder = tmp_path_factory.mktemp("gateway")
+    prepare(PrepareOptions("demo", folder, settings={"compute_type": "float32"}, io="both"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def demo_server(repository: Path) -> Iterator[TritonServer]:
+    with ServerStack() as stack:
+        yield stack.start(repository)
+
+
+@pytest.fixture(scope="session")
+def catalog(repository: Path) -> Catalog:
+    return read_catalog([MODEL], repository)
+
+
+@pytest.fixture(scope="session")
+def detector(catalog: Catalog) -> Detector:
+    def code(name: str) -> str | None:
+        found = catalog.find(name)
+        return found.code if found else None
+
+    return Detector(catalog.sources, code)
+
+
+@pytest.fixture
+async def make_site(
+    demo_server: TritonServer, catalog: Catalog, detector: Detector
+) -> AsyncIterator[MakeSite]:
+    """A function that starts a gateway in this process, with limits, formats or a client."""
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+
+        async def make(
+            formats: dict[str, Format] | None = None,
+            url: str = demo_server.grpc_url,
+            client_timeout_s: float = 60.0,
+            **limits: Any,
+        ) -> Site:
+            client = await stack.enter_async_context(
+                TranslationClient(
+                    url, MODEL, timeout_s=client_timeout_s, retry=RetryPolicy(budget_s=0.5)
+                )
+            )
+            translator = Translator(catalog, detector, {MODEL: client}, formats or FORMATS)
+            app = Gateway(translator, Limits(**limits)).application()
+            runner = web.AppRunner(app, shutdown_timeout=0.1)
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            return Site(f"http://127.0.0.1:{runner.addresses[0][1]}", session)
+
+        yield make
+
+
+@pytest.fixture
+async def site(make_site: MakeSite) -> Site:
+    return await make_site()
+
+
+@pytest.fixture(scope="session")
+def start_gateway(demo_server: TritonServer, repository: Path) -> Iterator[StartGateway]:
+    """A function that starts the command on a free port."""
+    with ExitStack() as stack:
+
+        def start(*arguments: str, **variables: str) -> Command:
+            command = [
+                str(Path(sys.executable).with_name("ct2-gateway")),
+                *("--model", MODEL, "--model-repository", str(repository)),
+                *("--url", demo_server.grpc_url, "--port", "0", *arguments),
+            ]
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, text=True, env={**os.environ, **variables}
+            )
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return Command(process)
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def gateway(start_gateway: StartGateway) -> str:
+    """The address of a gateway that all tests share."""
+    return start_gateway("--max-texts", "50").url

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ct2-gateway as others use it: LibreTranslate's own client, and requests made of its document."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import Phase, given, settings
+from libretranslatepy import LibreTranslateAPI
+
+from server.gateway.conftest import GERMAN, GOOD, SENTENCE, StartGateway
+
+pytestmark = pytest.mark.server
+
+RIGHT, WRONG = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
+ROUTES = [
+    "POST /translate",
+    "POST /detect",
+    "GET /languages",
+    "GET /frontend/settings",
+    "GET /health",
+    "POST /translate_file",
+    "POST /suggest",
+]
+
+
+def _good(url: str, **fields: str) -> str:
+    """A request that must be answered."""
+    answer = requests.post(f"{url}/translate", json={**GOOD, **fields}, timeout=60)
+    answer.raise_for_status()
+    return str(answer.json()["translatedText"])
+
+
+def test_the_client_of_libretranslate(gateway: str) -> None:
+    client = LibreTranslateAPI(f"{gateway}/")
+    assert client.translate(SENTENCE, "en", "de") == GERMAN
+    assert client.detect(SENTENCE)[0]["language"] == "en"
+    assert {"code": "de", "name": "German"}.items() <= client.languages()[0].items()
+
+
+@pytest.fixture(scope="session")
+def document(gateway: str) -> schemathesis.BaseSchema:
+    return schemathesis.openapi.from_url(f"{gateway}/spec")
+
+
+@pytest.mark.parametrize(
+    ("route", "mode"), [*((r, RIGHT) for r in ROUTES), *((r, WRONG) for r in ROUTES[:2])]
+)
+def test_requests_made_of_the_document(
+    document: schemathesis.BaseSchema, gateway: str, route: str, mode: schemathesis.GenerationMode
+) -> None:
+    """Right ones are answered, wrong ones refused; each answer is one that the document has."""
+    method, path = route.split()
+    operation = document[path][method]
+    strategy = operation.as_strategy(generation_mode=mode)
+
+    @settings(
+        max_examples=40, derandomize=True, database=None, deadline=None, phases=[Phase.generate]
+    )
+    @given(case=strategy)
+    def conforms(case: schemathesis.Case) -> None:
+        case.call_and_validate()
+
+    conforms()
+    assert _good(gateway) == GERMAN
+
+
+def test_every_route_is_tried(document: schemathesis.BaseSchema) -> None:
+    found = [result.ok() for result in document.get_all_operations()]
+    assert sorted(ROUTES) == sorted(f"{one.method.upper()} {one.path}" for one in found)
+
+
+def test_processes_share_a_port_and_end_together(start_gateway: StartGateway) -> None:
+    gateway = start_gateway("--processes", "2")
+    assert {_good(gateway.url) for _ in range(8)} == {GERMAN}
+    assert gateway.stop() == 0
+    with pytest.raises(requests.ConnectionError):
+        _good(gateway.url)
+
+
+def test_keys_come_from_the_environment(start_gateway: StartGateway) -> None:
+    gateway = start_gateway(CT2_GATEWAY_API_KEY="one two")
+    client = LibreTranslateAPI(f"{gateway.url}/", "two")
+    assert client.translate(SENTENCE, "en", "de") == GERMAN
+    with pytest.raises(requests.HTTPError, match="403"):
+        _good(gateway.url, api_key="one two")
+    assert _good(gateway.url, api_key="one") == GERMAN
+    gateway.process.send_signal(signal.SIGINT)
+    assert gateway.process.wait(60) == 0

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a gateway answers while something is slow, full or gone, and that it answers again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ct2_triton.client import TranslationClient
+from ct2_triton.gateway.catalog import Road
+from ct2_triton.gateway.translation import translate_plain
+from server.gateway.conftest import GERMAN, GOOD, MakeSite
+from support.servers import ServerStack
+
+pytestmark = pytest.mark.server
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(make_site: MakeSite) -> None:
+    site = await make_site(timeout_s=0.2)
+    host, port = site.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    head = "POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+    assert b" 408 " in await reader.readline()
+    writer.close()
+    await (await make_site()).good()
+
+
+async def test_a_translation_that_takes_too_long_is_given_up(make_site: MakeSite) -> None:
+    async def at_once(client: TranslationClient, text: str, road: Road, _: int) -> Sequence[str]:
+        asked = {"source": road.source, "targets": road.target}
+        [found] = await client.translate(text, timeout_s=1e-9, **asked)
+        return [found.text]
+
+    site = await make_site(formats={"text": translate_plain, "at-once": at_once})
+    await site.good()  # it is connected
+    status, answer = await site.post("/translate", {**GOOD, "format": "at-once"})
+    assert status == 504
+    assert answer["error"].startswith("Cannot translate text: ")
+    await site.good()
+
+
+async def test_a_failure_of_the_gateway_is_500_and_no_secret(make_site: MakeSite) -> None:
+    async def fail(*_: object) -> Sequence[str]:
+        raise ZeroDivisionError("a secret")
+
+    site = await make_site(formats={"text": translate_plain, "failing": fail})
+    status, answer = await site.post("/translate", {**GOOD, "format": "failing"})
+    assert (status, answer) == (500, {"error": "The gateway has failed; its log says why"})
+    await site.good()
+
+
+async def test_more_requests_than_allowed_are_told_to_come_again(make_site: MakeSite) -> None:
+    started, gate = asyncio.Event(), asyncio.Event()
+
+    async def wait_first(*given: Any) -> Sequence[str]:
+        started.set()
+        await gate.wait()
+        return await translate_plain(*given)
+
+    site = await make_site(formats={"text": wait_first}, max_requests=1)
+    first = asyncio.create_task(site.post("/translate", GOOD))
+    await started.wait()
+    async with site.session.post(f"{site.url}/translate", json=GOOD) as response:
+        assert response.status == 429
+        assert response.headers["Retry-After"] == "1"
+        assert (await response.json())["error"].startswith("Slowdown: ")
+    assert (await site.get("/languages"))[0] == 200
+    gate.set()
+    assert await first == (200, {"translatedText": GERMAN})
+    await site.good()
+
+
+async def test_a_text_that_the_server_refuses_is_the_callers(make_site: MakeSite) -> None:
+    site = await make_site(max_chars=2_000_000)
+    status, answer = await site.post("/translate", {**GOOD, "q": "a " * 600_000})
+    assert status == 400
+    assert "max_text_bytes" in answer["error"]
+    await site.good()
+
+
+async def test_the_server_behind_may_be_killed_and_come_back(
+    repository: Path, make_site: MakeSite
+) -> None:
+    with ServerStack() as stack:
+        server = stack.start(repository)
+        site = await make_site(url=server.grpc_url)
+        await site.good()
+        server.process.send_signal(signal.SIGKILL)
+        server.process.wait()
+        status, answer = await site.post("/translate", GOOD)
+        assert status == 503
+        assert answer["error"].startswith("Cannot translate text: ")
+        error = (await _until(503, lambda: site.get("/health")))["error"]
+        assert "the server behind does not answer" in error
+        assert (await site.get("/languages"))[0] == 200
+        stack.start(repository, ports=server.ports)
+        # Who asks while the connection is made again is told to come again.
+        await _until(200, lambda: site.post("/translate", GOOD))
+        await _until(200, lambda: site.get("/health"))
+        await site.good()
+
+
+async def _until(wanted: int, ask: Callable[[], Awaitable[tuple[int, Any]]]) -> Any:
+    """Asks until the status is the wanted one, for a minute at most; 200 and 503 there are."""
+    for _ in range(600):
+        status, answer = await ask()
+        if status == wanted:
+            return answer
+        assert status in {200, 503}
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"never {wanted}")
+
+
+async def test_a_server_that_is_not_there_is_503(make_site: MakeSite) -> None:
+    site = await make_site(url="localhost:1")
+    async with site.session.post(f"{site.url}/translate", json=GOOD) as response:
+        assert response.status == 503
+        assert response.headers["Retry-After"] == "1"
+    await (await make_site()).good()

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LibreTranslate's routes, fields and errors, on the demo model; a good request ends each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aiohttp
+import pytest
+
+from ct2_triton.client import TranslationClient
+from ct2_triton.serve import TritonServer
+from server.gateway.conftest import GERMAN, GOOD, MODEL, SENTENCE, MakeSite, Site
+
+pytestmark = pytest.mark.server
+
+
+async def test_a_string_gives_a_string_and_a_list_a_list(site: Site) -> None:
+    await site.good()
+    texts = [SENTENCE, "", "  \n", SENTENCE]
+    status, answer = await site.post("/translate", {**GOOD, "q": texts, "format": "text"})
+    assert (status, answer) == (200, {"translatedText": [GERMAN, "", "  \n", GERMAN]})
+
+
+async def test_a_long_text_keeps_its_lines(site: Site) -> None:
+    text = f"{SENTENCE}\n\n{SENTENCE} {SENTENCE}"
+    _, answer = await site.post("/translate", {**GOOD, "q": text})
+    assert answer == {"translatedText": f"{GERMAN}\n\n{GERMAN} {GERMAN}"}
+
+
+async def test_alternatives_are_the_next_best(site: Site, demo_server: TritonServer) -> None:
+    async with TranslationClient(demo_server.grpc_url, MODEL) as client:
+        [truth] = await client.translate(
+            SENTENCE, source="eng_Latn", targets="deu_Latn", num_hypotheses=3, beam_size=4
+        )
+    best, *others = [hypothesis.text for hypothesis in truth.hypotheses]
+    _, answer = await site.post("/translate", {**GOOD, "alternatives": 2})
+    assert answer == {"translatedText": best, "alternatives": others}
+    assert len({best, *others}) == 3
+    _, answer = await site.post("/translate", {**GOOD, "q": [SENTENCE], "alternatives": 2})
+    assert answer == {"translatedText": [best], "alternatives": [others]}
+
+
+async def test_auto_says_what_it_found(site: Site) -> None:
+    status, answer = await site.post("/translate", {**GOOD, "source": "auto"})
+    assert status == 200
+    assert answer["translatedText"] == GERMAN
+    assert answer["detectedLanguage"]["language"] == "en"
+    assert 50 < answer["detectedLanguage"]["confidence"] <= 100
+    asked = {**GOOD, "q": [SENTENCE * 2, GERMAN * 2], "source": "auto"}
+    _, answer = await site.post("/translate", asked)
+    assert [one["language"] for one in answer["detectedLanguage"]] == ["en", "de"]
+    assert answer["translatedText"][1] == GERMAN * 2  # it is German already
+
+
+async def test_detect_ranks_languages(site: Site) -> None:
+    status, found = await site.post("/detect", {"q": GERMAN})
+    assert status == 200
+    assert found[0]["language"] == "de"
+    confidences = [one["confidence"] for one in found]
+    assert confidences == sorted(confidences, reverse=True)
+    status, found = await site.post("/detect", {"q": "12:45 !"})
+    assert (status, found) == (200, [{"language": "en", "confidence": 0.0}])
+
+
+async def test_languages_by_the_codes_of_libretranslate(site: Site) -> None:
+    status, found = await site.get("/languages")
+    assert status == 200
+    codes = ["de", "en", "es", "fr", "it", "nl", "pt"]
+    assert [one["code"] for one in found] == codes
+    assert found[0] == {"code": "de", "name": "German", "targets": codes}
+    # Any other name of the model's table is as good.
+    for name in ("deu_Latn", "DE", "de-DE", "deu"):
+        assert (await site.post("/translate", {**GOOD, "target": name}))[1] == {
+            "translatedText": GERMAN
+        }
+
+
+async def test_forms_of_every_kind(site: Site) -> None:
+    for data in (GOOD, aiohttp.FormData(GOOD, default_to_multipart=True)):
+        assert await site.post("/translate", None, data=data) == (200, {"translatedText": GERMAN})
+    assert await site.post("/translate", None, params=GOOD) == (200, {"translatedText": GERMAN})
+    form = {**GOOD, "q": f"{SENTENCE}\r\n{SENTENCE}", "alternatives": "0"}
+    _, answer = await site.post("/translate", None, data=form)
+    assert answer == {"translatedText": f"{GERMAN}\n{GERMAN}"}
+
+
+async def test_settings_and_health(site: Site) -> None:
+    status, settings = await site.get("/frontend/settings")
+    assert status == 200
+    assert settings["charLimit"] == 100_000
+    assert (settings["keyRequired"], settings["suggestions"]) == (False, False)
+    assert settings["language"]["source"] == {"code": "auto", "name": "Auto Detect"}
+    assert await site.get("/health") == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status", "error"),
+    [
+        ("/translate", {**GOOD, "q": None}, 400, "Invalid request: missing q parameter"),
+        ("/translate", {**GOOD, "q": []}, 400, "Invalid request: missing q parameter"),
+        ("/translate", {**GOOD, "q": [1]}, 400, "q must be a string or a list of strings"),
+        ("/translate", {**GOOD, "q": "\ud800"}, 400, "half of a surrogate pair"),
+        ("/translate", {**GOOD, "source": ""}, 400, "Invalid request: missing source parameter"),
+        ("/translate", {**GOOD, "target": ["de"]}, 400, "target must be one string"),
+        ("/translate", {**GOOD, "target": "xx"}, 400, "xx is not supported"),
+        ("/translate", {**GOOD, "source": "xx"}, 400, "xx is not supported"),
+        ("/translate", {**GOOD, "format": "pdf"}, 400, "pdf format is not supported"),
+        ("/translate", {**GOOD, "alternatives": 6}, 400, "alternatives is 6; it must be <= 5"),
+        ("/translate", {**GOOD, "alternatives": -1}, 400, "alternatives is -1"),
+        ("/translate", {**GOOD, "alternatives": True}, 400, "alternatives is True"),
+        (
+            "/translate",
+            {**GOOD, "q": ["a"] * 1001},
+            400,
+            "request (1001) exceeds text limit (1000)",
+        ),
+        ("/translate", {**GOOD, "q": "a" * 100_001}, 400, "request (100001) exceeds text limit"),
+        ("/translate", [GOOD], 400, "Invalid JSON format: the body must be an object"),
+        ("/detect", {}, 400, "Invalid request: missing q parameter"),
+        ("/detect", {"q": ["a", "b"]}, 400, "q must be one string"),
+        ("/translate_file", {}, 403, "Files translation is disabled"),
+        ("/suggest", {}, 403, "Suggestions are disabled"),
+        ("/languages", {}, 405, "Method Not Allowed: POST /languages"),
+        ("/nowhere", {}, 404, "Not Found: POST /nowhere"),
+    ],
+)
+async def test_what_is_refused_says_why(
+    site: Site, path: str, fields: Any, status: int, error: str
+) -> None:
+    found, answer = await site.post(path, fields)
+    assert found == status
+    assert list(answer) == ["error"]
+    assert error in answer["error"]
+    await site.good()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b'{"q": "\xff"}',
+        b"\xff\xfe",
+        b'{"q": "a", "alternatives": 1e999}',
+    ],
+)
+async def test_broken_bodies_are_refused(site: Site, body: bytes) -> None:
+    for content_type in ("application/json", "application/x-www-form-urlencoded", "text/plain"):
+        headers = {"Content-Type": content_type}
+        status, answer = await site.post("/translate", None, data=body, headers=headers)
+        assert status == 400
+        assert list(answer) == ["error"]
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    assert (await site.post("/translate", None, data=b"--x\r\n" + body, headers=headers))[0] == 400
+    headers = {"Content-Type": "application/x-www-form-urlencoded; charset=nonsense"}
+    assert (await site.post("/translate", None, data=b"q=a", headers=headers))[0] == 400
+    await site.good()
+
+
+async def test_a_body_that_is_too_large_is_not_read(make_site: MakeSite) -> None:
+    site = await make_site(max_chars=100)
+    status, answer = await site.post("/translate", {**GOOD, "api_key": "k" * 70_000})
+    assert status == 413
+    assert "Too Large" in answer["error"]
+    await site.good()
+
+
+async def test_keys_let_in(make_site: MakeSite) -> None:
+    site = await make_site(keys=["secret", "other"])
+    status, answer = await site.post("/translate", GOOD)
+    assert (status, answer) == (
+        403,
+        {"error": "Please contact the server operator to get an API key"},
+    )
+    for wrong in ("wrong", "ключ"):
+        status, answer = await site.post("/detect", {"q": "a", "api_key": wrong})
+        assert (status, answer) == (403, {"error": "Invalid API key"})
+    for key in ("secret", "other"):
+        status, _ = await site.post("/translate", {**GOOD, "api_key": key})
+        assert status == 200
+        status, _ = await site.post("/translate", None, data={**GOOD, "api_key": key})
+        assert status == 200
+    status, _ = await site.post("/translate", GOOD, headers={"Authorization": "Bearer other"})
+    assert status == 200
+    assert (await site.get("/frontend/settings"))[1]["keyRequired"] is True
+    assert (await site.get("/languages"))[0] == 200
+
+
+async def test_html_is_refused_until_there_is_a_format_for_it(
+    site: Site, make_site: MakeSite
+) -> None:
+    status, answer = await site.post("/translate", {**GOOD, "format": "html"})
+    assert status == 400
+    assert answer == {"error": "html format is not supported; there is text"}
+    await site.good()
+
+    async def bold(client: TranslationClient, text: str, road: Any, _: int) -> list[str]:
+        [found] = await client.translate(text[3:-4], source=road.source, targets=road.target)
+        return [f"<b>{found.text}</b>"]
+
+    other = await make_site(formats={"html": bold})
+    _, answer = await other.post(
+        "/translate", {**GOOD, "q": f"<b>{SENTENCE}</b>", "format": "html"}
+    )
+    assert answer == {"translatedText": f"<b>{GERMAN}</b>"}
+
+
+async def test_pages_of_other_origins_ask_only_if_allowed(site: Site, make_site: MakeSite) -> None:
+    open_site = await make_site(allow_origin="*")
+    for one, allowed in ((site, None), (open_site, "*")):
+        async with one.session.post(f"{one.url}/translate", json=GOOD) as response:
+            assert response.headers.get("Access-Control-Allow-Origin") == allowed
+        async with one.session.options(f"{one.url}/translate") as response:
+            assert response.status == (204 if allowed else 405)
+            assert response.headers.get("Access-Control-Allow-Origin") == allowed
+
+
+async def test_the_document_is_openapi(site: Site) -> None:
+    status, spec = await site.get("/spec")
+    assert status == 200
+    fields = spec["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]
+    assert "de" in fields["schema"]["properties"]["target"]["enum"]
+    assert fields["schema"]["properties"]["format"]["enum"] == ["text"]
