@@ -66,8 +66,8 @@ def _demo(checkpoint: str) -> None:
     """Prepare, serve, translate; what was measured is the last line, below the server's end."""
     repository = BUILD / "model_repository"
     options = ["--model-repository", _short(repository), "--name", MODEL, "--force"]
-    if checkpoint == "demo":  # text, too: docs/text.md
-        options += ["--io", "both"]
+    if checkpoint == "demo":  # text and streams, too: docs/text.md
+        options += ["--io", "stream"]
     _command("ct2-prepare", checkpoint, *options)
     log_path = BUILD / "tritonserver.log"
     with log_path.open("w", encoding="utf-8") as log:

@@ -42,7 +42,13 @@ NAMED_PIECES = "pieces"
 """Family of a model whose pieces are looked up by name in its own vocabularies."""
 
 # Of `TokenRules`, what folders that were prepared by an earlier version do not have.
-_LATER_NAMES = {"added_tokens", "other_scripts", "prefix_starts", "source_last"}
+_LATER_NAMES = {
+    "added_tokens",
+    "beside_added_tokens",
+    "other_scripts",
+    "prefix_starts",
+    "source_last",
+}
 
 
 @dataclass(frozen=True)
@@ -76,17 +82,25 @@ class Language:
 class AddedToken:
     """A token that somebody added to the tokenizer of a family (`tokenizer.add_tokens`).
 
-    Wherever its content stands in a text, it is this one token, which `tokenizer.json` matches.
+    Wherever its content stands in a text, it is this one token. `tokenizer.json` says the same.
 
     Attributes:
         content: The text that it stands for.
         id: Its id.
         special: Whether the text of an answer leaves it out, as transformers does.
+        lstrip: It takes the white space before it.
+        rstrip: It takes the white space behind it.
+        single_word: It is no token within a word.
+        normalized: It is looked for in the text as SentencePiece normalizes it.
     """
 
     content: str
     id: int
     special: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    single_word: bool = False
+    normalized: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,8 +142,11 @@ class TokenRules:
         max_target_tokens: Longest OUTPUT_IDS the model has positions for; None: no limit.
         languages: Every language, in the order of the source's tokenizer; may be empty (T5 without
             known tasks: the task is part of the text).
-        added_tokens: Tokens that texts may hold beside the tokenizer's pieces; where there are any,
-            texts are split with `tokenizer.json`.
+        added_tokens: Tokens that texts may hold beside the tokenizer's pieces.
+        beside_added_tokens: How the text between two of them is split: `always`, its first piece
+            begins with a space; `first`, only that of a text's begin does; `words`, always, and
+            spaces beside a token are left out; empty, as `tokenizer.json` says, which C++ does not
+            read.
         other_scripts: Script by name, for names whose region chooses a script that the model does
             not have (`zh-TW` for a model of Simplified Chinese alone); they are refused.
         source_last: `source_ids` go behind `end_ids` (NLLB with `legacy_behaviour`, mBART-25).
@@ -152,6 +169,7 @@ class TokenRules:
     max_target_tokens: int | None = None
     languages: tuple[Language, ...] = ()
     added_tokens: tuple[AddedToken, ...] = ()
+    beside_added_tokens: str = ""
     other_scripts: Mapping[str, str] = field(default_factory=dict)
     source_last: bool = False
     prefix_starts: bool = False

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.server
 
 COMMAND = Path(sys.executable).with_name("ct2-serve")
 SENTENCE = "The ticket office opens at 5:45."
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "text.md"
 
 
 @pytest.fixture
@@ -62,6 +64,17 @@ def _serving(
         process.wait()
 
 
+def _streamed(address: str) -> str:
+    """What the line of docs/text.md for streams gives in German."""
+    (line,) = re.findall(r"^curl -sN .*$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    line = line.replace("localhost:8000", address.removeprefix("http://"))
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+    events = [json.loads(event[len("data: ") :]) for event in done.stdout.split("\n\n") if event]
+    german = [part["text_output"] for part in events if part["target_language"] == "deu_Latn"]
+    assert len(german) > 5
+    return "".join(german)
+
+
 def _refused(folder: Path, *arguments: str | Path) -> str:
     result = subprocess.run(
         [COMMAND, *arguments, "--free-ports"],
@@ -78,15 +91,16 @@ def _refused(folder: Path, *arguments: str | Path) -> str:
 
 def test_the_demo_needs_nothing_on_disk_and_is_prepared_once(folder: Path) -> None:
     with _serving(folder, "demo") as (ready, log):
-        assert ready["models"] == "demo, demo-text"
+        assert ready["models"] == "demo, demo-stream, demo-text"
         assert "ct2-serve: demo is not in model_repository: preparing it" in log.read_text()
         repository = folder / "model_repository"
         with SyncTranslationClient(ready["gRPC"], "demo", repository=repository) as client:
             [german] = client.translate(SENTENCE, source="en", targets="de")
         assert "5:45" in german.text
+        assert _streamed(ready["HTTP"]) == german.text
     written = (folder / "model_repository" / "demo" / "ct2_model.json").stat().st_mtime_ns
     with _serving(folder, "demo") as (ready, log):
-        assert ready["models"] == "demo, demo-text"
+        assert ready["models"] == "demo, demo-stream, demo-text"
         assert log.read_text() == ""
     assert (folder / "model_repository" / "demo" / "ct2_model.json").stat().st_mtime_ns == written
 

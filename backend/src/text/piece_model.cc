@@ -14,10 +14,28 @@ namespace ct2triton {
 
 namespace lite = sentencepiece::lite;
 
-PieceModel::PieceModel(const std::filesystem::path& file) {
+namespace {
+
+void KeepSpaces(PieceList* list) {
+  list->has_normalizer = true;
+  list->normalizer.add_dummy_prefix = false;
+  list->normalizer.remove_extra_spaces = false;
+  list->normalizer.escape_spaces = false;
+}
+
+void CheckLength(lite::StatusCode status, std::string_view text) {
+  if (status == lite::StatusCode::kOk) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "a text of " + std::to_string(text.size()) + " bytes is too long to split");
+}
+
+}  // namespace
+
+PieceModel::PieceModel(const std::filesystem::path& file, Spaces spaces) {
   const std::string content = FileContent(file);
   try {
-    const PieceList list = ParsePieceList(content);
+    PieceList list = ParsePieceList(content);
+    if (spaces == Spaces::kAsTheyAre) KeepSpaces(&list);
     processor_ = std::make_unique<const lite::SentencePieceLiteProcessor>(
         std::make_shared<std::string>(FlatModel(list)));
     if (processor_->status() != lite::StatusCode::kOk) {
@@ -34,10 +52,19 @@ PieceModel::~PieceModel() = default;
 
 std::vector<int> PieceModel::Split(std::string_view text) const {
   std::vector<int> ids;
-  if (processor_->Encode(text, &ids) != lite::StatusCode::kOk) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "a text of " + std::to_string(text.size()) + " bytes is too long to split");
-  }
+  CheckLength(processor_->Encode(text, &ids), text);
+  return ids;
+}
+
+std::string PieceModel::Normalized(std::string_view text) const {
+  std::string normalized;
+  CheckLength(processor_->Normalize(text, &normalized), text);
+  return normalized;
+}
+
+std::vector<int> PieceModel::SplitNormalized(std::string_view normalized) const {
+  std::vector<int> ids;
+  CheckLength(processor_->EncodeNormalized(normalized, &ids), normalized);
   return ids;
 }
 

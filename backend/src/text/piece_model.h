@@ -18,12 +18,18 @@ namespace ct2triton {
 // A SentencePiece model that splits text, run by SentencePiece Lite. Const: shared by all threads.
 class PieceModel {
  public:
+  // kAsTheyAre: no space is added before a text, and none is taken off or joined with others.
+  enum class Spaces { kOfTheModel, kAsTheyAre };
+
   // Reads a file (*.model, *.spm); throws Error, naming the file.
-  explicit PieceModel(const std::filesystem::path& file);
+  explicit PieceModel(const std::filesystem::path& file, Spaces spaces = Spaces::kOfTheModel);
   ~PieceModel();
 
   // The pieces of a text, which must be UTF-8, by their numbers in this model.
   std::vector<int> Split(std::string_view text) const;
+  // The two halves of it: characters as the model has them, and the pieces of these.
+  std::string Normalized(std::string_view text) const;
+  std::vector<int> SplitNormalized(std::string_view normalized) const;
 
   int size() const { return static_cast<int>(types_.size()); }
   // A view into the model.

@@ -27,6 +27,7 @@ void AppendBytes(std::string* bytes, std::string* text, bool more_follow = false
 }  // namespace
 
 std::vector<int> Pieces::Encode(std::string_view text) const {
+  if (with_tokens_ != nullptr) return with_tokens_->Encode(text, id_by_piece_);
   std::vector<int> ids = split_->Split(text);
   for (int& id : ids) id = id_by_piece_[static_cast<size_t>(id)];
   return ids;

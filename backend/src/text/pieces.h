@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "text/piece_model.h"
+#include "text/text_with_tokens.h"
 #include "text/token_rules.h"
 
 namespace ct2triton {
@@ -50,8 +51,9 @@ class Pieces {
   std::string Join(const int* ids, size_t count, int end, bool more_follow) const;
 
   std::shared_ptr<const PieceModel> split_;
-  std::vector<int> id_by_piece_;   // by the number in `split_`
-  std::vector<Surface> surfaces_;  // by id
+  std::unique_ptr<const TextWithTokens> with_tokens_;  // splits instead, where tokens were added
+  std::vector<int> id_by_piece_;                       // by the number in `split_`
+  std::vector<Surface> surfaces_;                      // by id
   std::optional<int> space_id_;
 };
 

@@ -53,7 +53,9 @@ class PiecesReader {
       : folder_(folder), rules_(rules), split_(split) {}
 
   std::unique_ptr<const Pieces> Read() {
-    if (rules_.has_added_tokens) {
+    const bool is_shifted =
+        rules_.family != "pieces" && rules_.family != "marian" && rules_.family != "m2m100";
+    if (!rules_.added_tokens.empty() && !is_shifted) {
       throw Error(ErrorCode::kUnsupported,
                   "tokens were added to this model's tokenizer, which texts are not split by here; "
                   "send token ids");
@@ -93,6 +95,15 @@ class PiecesReader {
     for (int i = 0; i < model.size(); ++i) {
       if (HasText(model.type(i))) AddSurface(i + shift, model.text(i));
     }
+    if (rules_.added_tokens.empty()) return;
+    pieces_->with_tokens_ = std::make_unique<const TextWithTokens>(file, rules_);
+    for (const AddedToken& token : rules_.added_tokens) AddToken(token);
+  }
+
+  void AddToken(const AddedToken& token) {
+    using Kind = Pieces::Surface::Kind;
+    SurfaceOf(token.id, token.content) =
+        token.special ? Pieces::Surface{} : Pieces::Surface{Kind::kText, WithSpaces(token.content)};
   }
 
   // Families that number their pieces by a vocab.json.
@@ -169,13 +180,6 @@ class PiecesReader {
   // A piece that the target's model does not have comes back as it is written.
   void AddSurface(int id, std::string_view piece) {
     using Kind = Pieces::Surface::Kind;
-    if (id < 0 || id > kLastId) {
-      throw Error(ErrorCode::kInvalidArgument, "the vocabulary in " + Quote(folder_.string(), 200) +
-                                                   " gives " + Quote(piece) + " the id " +
-                                                   std::to_string(id));
-    }
-    auto& surfaces = pieces_->surfaces_;
-    if (surfaces.size() <= static_cast<size_t>(id)) surfaces.resize(static_cast<size_t>(id) + 1);
     const int number = target_->Find(piece);
     const PieceType type = number < 0 ? PieceType::kNormal : target_->type(number);
     Pieces::Surface surface{Kind::kText, WithSpaces(piece)};
@@ -185,7 +189,19 @@ class PiecesReader {
       const int byte = std::stoi(std::string(piece.substr(3, 2)), nullptr, 16);
       surface = {Kind::kByte, std::string(1, static_cast<char>(byte))};
     }
-    surfaces[static_cast<size_t>(id)] = std::move(surface);
+    SurfaceOf(id, piece) = std::move(surface);
+  }
+
+  // Makes room for an id.
+  Pieces::Surface& SurfaceOf(int id, std::string_view piece) {
+    if (id < 0 || id > kLastId) {
+      throw Error(ErrorCode::kInvalidArgument, "the vocabulary in " + Quote(folder_.string(), 200) +
+                                                   " gives " + Quote(piece) + " the id " +
+                                                   std::to_string(id));
+    }
+    auto& surfaces = pieces_->surfaces_;
+    if (surfaces.size() <= static_cast<size_t>(id)) surfaces.resize(static_cast<size_t>(id) + 1);
+    return surfaces[static_cast<size_t>(id)];
   }
 
   const std::filesystem::path& folder_;

@@ -70,6 +70,18 @@ Language ParseLanguage(const nlohmann::json& entry) {
   return language;
 }
 
+AddedToken ParseAddedToken(const nlohmann::json& entry) {
+  AddedToken token;
+  entry.at("content").get_to(token.content);
+  entry.at("id").get_to(token.id);
+  token.special = entry.value("special", false);
+  token.lstrip = entry.value("lstrip", false);
+  token.rstrip = entry.value("rstrip", false);
+  token.single_word = entry.value("single_word", false);
+  token.normalized = entry.value("normalized", false);
+  return token;
+}
+
 void ParseRules(const nlohmann::json& root, TokenRules* rules) {
   root.at("family").get_to(rules->family);
   root.at("tokenizer_size").get_to(rules->tokenizer_size);
@@ -81,7 +93,10 @@ void ParseRules(const nlohmann::json& root, TokenRules* rules) {
   // What folders that were prepared by an earlier version do not have.
   rules->source_last = root.value("source_last", false);
   rules->prefix_starts = root.value("prefix_starts", false);
-  rules->has_added_tokens = !root.value("added_tokens", nlohmann::json::array()).empty();
+  rules->beside_added_tokens = root.value("beside_added_tokens", "");
+  for (const auto& entry : root.value("added_tokens", nlohmann::json::array())) {
+    rules->added_tokens.push_back(ParseAddedToken(entry));
+  }
   for (const nlohmann::json& entry : root.at("languages")) {
     rules->languages.push_back(ParseLanguage(entry));
   }

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/added_tokens.h"
+
 namespace ct2triton {
 
 enum class Side { kSource, kTarget };
@@ -45,7 +47,8 @@ struct TokenRules {
   bool target_required = false;
   bool source_last = false;
   bool prefix_starts = false;
-  bool has_added_tokens = false;
+  std::vector<AddedToken> added_tokens;
+  std::string beside_added_tokens;
 
  private:
   const Language* ByName(std::string_view folded) const;

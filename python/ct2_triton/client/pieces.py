@@ -16,7 +16,8 @@ Of a model that came to ct2-prepare converted already, pieces are looked up by n
 vocabularies, which may be one for each side.
 
 Tokens that somebody added to a family's own (`TokenRules.added_tokens`) are single tokens in a
-text, as transformers has them; SentencePiece does not know them, so tokenizer.json is read.
+text, as transformers has them. SentencePiece does not know them: without the compiled core,
+tokenizer.json is read.
 
 Where the package has its compiled core, `NativePieces` does the work of `SentencePieces` in the
 C++ that the backend runs: the same ids and texts (tests/core/test_tokenizer.py), in less time.
@@ -165,7 +166,7 @@ def native_pieces(
 
     Returns:
         Both directions of the tokenizer; None without a core, or where it does not read these
-        files: tokenizer.json, added tokens, and what is missing or damaged.
+        files: tokenizer.json, and what is missing or damaged.
     """
     from ct2_triton.engine_library import EngineLibraryError, load_core
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.prepare.families.base import refuse_added
 from ct2_triton.prepare.languages import names_of_other_scripts, with_aliases
+from ct2_triton.prepare.tokenizers import beside_added_tokens
 from ct2_triton.prepared_model import NAMED_PIECES, TokenRules
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def build_rules(
         max_target_tokens=limit,
         languages=languages,
         added_tokens=added,
+        beside_added_tokens=beside_added_tokens(tokenizer) if added else "",
         other_scripts=names_of_other_scripts(languages, tags),
         source_last=family.source_last(tokenizer),
         prefix_starts=family.prefix_starts(),

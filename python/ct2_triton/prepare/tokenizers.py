@@ -62,6 +62,29 @@ def backend_of(tokenizer: PreTrainedTokenizerBase) -> Any:  # noqa: ANN401 - unt
     return getattr(tokenizer, "backend_tokenizer", None)
 
 
+def beside_added_tokens(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Say how a tokenizer splits the text between two added tokens.
+
+    Args:
+        tokenizer: The tokenizer.
+
+    Returns:
+        A value of `TokenRules.beside_added_tokens`; empty where it is another way.
+    """
+    backend = backend_of(tokenizer)
+    step = json.loads(backend.to_str())["pre_tokenizer"] if backend else None
+    steps = step.get("pretokenizers", [step]) if step else []
+    kinds = [one["type"] for one in steps]
+    if kinds not in (["Metaspace"], ["WhitespaceSplit", "Metaspace"]):
+        return ""
+    scheme = steps[-1].get("prepend_scheme", "always")
+    if steps[-1].get("replacement") != "▁" or scheme not in ("always", "first"):
+        return ""
+    if len(kinds) == 1:
+        return str(scheme)
+    return "words" if scheme == "always" else ""
+
+
 def sentencepiece_file(folder: Path) -> Path | None:
     """Find the SentencePiece model beside which a `tokenizer.json` may lie.
 

@@ -116,5 +116,5 @@ def _prepare(source: str, repository: Path, report: Callable[[str], None]) -> Pa
     near = difflib.get_close_matches(source, sorted(there - {source}), 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     report(f"{source} is not in {repository}{hint}: preparing it")
-    io = "both" if source == "demo" else "ids"
+    io = "stream" if source == "demo" else "ids"
     return prepare(PrepareOptions(source, repository, io=io), report).directory

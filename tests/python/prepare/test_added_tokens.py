@@ -18,6 +18,7 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.tokenizers import load_tokenizer
 from support.odd_texts import ODD_TEXTS
 from support.tiny import tiny_checkpoint
+from support.tokenizers import write_tokenizer
 
 IS_5 = transformers.__version__.startswith("5.")
 TEXTS = (
@@ -79,15 +80,18 @@ def test_other_special_tokens_are_still_only_text(
     checkpoint = checkpoint_copy(family)
     add_tokens(checkpoint)
     model = prepare(PrepareOptions(str(checkpoint), tmp_path / "repository"))
-    with_tokens = Tokenizer(model.tokenizer_folder)
+    native = Tokenizer(model.tokenizer_folder)
+    from_json = Tokenizer(model.tokenizer_folder, native=False)
+    without = Tokenizer(write_tokenizer(tiny_checkpoint(family), tmp_path / "without"))
     plain: Any = load_tokenizer(tiny_checkpoint(family))
     for text in ("a</s>b", "fra_Latn de_DE <mask>", *ODD_TEXTS):
+        assert native.encode(text) == without.encode(text), text
         ids = plain.encode(text, add_special_tokens=False, split_special_tokens=True)
-        # transformers finds `</s>` in the text of a unigram model, whatever it is told.
-        special = with_tokens.rules.special_ids
+        # tokenizers finds `</s>` in the text of a unigram model, whatever it is told.
+        special = native.rules.special_ids
         known = [plain.unk_token_id if i in special else i for i in ids]
         if text.strip():
-            assert list(with_tokens.encode(text).ids) == known
+            assert list(from_json.encode(text).ids) == known
 
 
 @pytest.mark.parametrize("family", ["marian", "m2m100"])

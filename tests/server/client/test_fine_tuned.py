@@ -15,7 +15,7 @@ import transformers
 
 from ct2_triton.client import TranslationClient
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepared_model import PreparedModel
+from ct2_triton.prepared_model import TEXT_SUFFIX, PreparedModel
 from ct2_triton.serve import TritonServer
 from server.helpers import Connection
 from support.tiny import tiny_checkpoint
@@ -50,15 +50,18 @@ def served(
     checkpoint: Path, server: TritonServer, server_repository: Path
 ) -> Iterator[PreparedModel]:
     options = PrepareOptions(
-        str(checkpoint), server_repository, "fine-tuned", quantization="float32"
+        str(checkpoint), server_repository, "fine-tuned", quantization="float32", io="both"
     )
     model = prepare(options)
+    names = (model.name, model.name + TEXT_SUFFIX)
     connection = Connection(server.grpc_url)
-    connection.raw.load_model(model.name)
+    for name in names:
+        connection.raw.load_model(name)
     yield model
-    connection.raw.unload_model(model.name)
+    for name in names:
+        connection.raw.unload_model(name)
+        shutil.rmtree(server_repository / name)
     connection.close()
-    shutil.rmtree(model.directory)
 
 
 async def test_text_is_that_of_generate_with_its_own_config(
@@ -68,6 +71,9 @@ async def test_text_is_that_of_generate_with_its_own_config(
         server.grpc_url, served.name, tokenizer=served.tokenizer_folder
     ) as client:
         answers = await client.translate(TEXTS, source="eng_Latn", targets="fra_Latn")
+    async with TranslationClient(server.grpc_url, served.name + TEXT_SUFFIX) as client:
+        of_texts = await client.translate(TEXTS, source="eng_Latn", targets="fra_Latn")
+    assert [a.text for (a,) in of_texts] == [a.text for (a,) in answers]
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(checkpoint, src_lang="eng_Latn")
     model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(checkpoint)
     french = tokenizer.convert_tokens_to_ids("fra_Latn")

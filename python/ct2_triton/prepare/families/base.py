@@ -126,7 +126,15 @@ class Family(ABC):
         own = {tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.cls_token_id}
         own |= {tokenizer.sep_token_id, *self.special_ids(tokenizer, languages)}
         return tuple(
-            AddedToken(token.content, int(token_id), bool(token.special))
+            AddedToken(
+                token.content,
+                int(token_id),
+                special=bool(token.special),
+                lstrip=bool(token.lstrip),
+                rstrip=bool(token.rstrip),
+                single_word=bool(token.single_word),
+                normalized=bool(token.normalized),
+            )
             for token_id, token in sorted(tokenizer.added_tokens_decoder.items())
             if token_id not in own and not self.own_tokens.fullmatch(token.content)
         )
