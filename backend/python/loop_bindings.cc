@@ -118,7 +118,7 @@ class PyModel {
                           &of_request);
     }
     auto rows = loaded_->Check({{source, prefix, draft}}, &options);
-    if (const auto reason = WhyNotLoop(*rows[0].search, *loaded_->weights())) {
+    if (const auto reason = WhyNotLoop(*rows[0].search)) {
       throw Error(ErrorCode::kUnsupported, *reason);
     }
     return std::move(rows[0]);

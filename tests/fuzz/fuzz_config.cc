@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text of a model configuration. Whatever is read keeps every promise that the rest of the
-// backend relies on; whatever is completed needs no completion again; all else is a sentence.
+// The text of a model configuration, and of the files beside it. Whatever is read keeps every
+// promise that the rest of the backend relies on; whatever is completed needs no completion again;
+// all else is a sentence.
 #include <optional>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 #include "config/auto_complete.h"
 #include "config/model_config.h"
 #include "config/model_files.h"
+#include "config/shortlist_file.h"
 #include "config/tensor_table.h"
 #include "config/validate.h"
 #include "fuzz.h"
@@ -89,5 +91,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view json(reinterpret_cast<const char*>(data), size);
   CheckCompletion(json, Read(json));
   fuzz::Accepted([&] { ParseModelFileConfig(json); });
+  fuzz::Accepted([&] {
+    for (const LanguageList& list : ParseShortlists(json)) {
+      Require(!list.tokens.empty(), "a list without tokens");
+      Require(list.prefix_id.has_value() != list.source_id.has_value(), "a list of no language");
+    }
+  });
   return 0;
 }

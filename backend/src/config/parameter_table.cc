@@ -114,8 +114,8 @@ std::vector<Parameter> TokenParameters() {
        "where source and target share a vocabulary.",
        "true"},
       {"use_vmap", &D::use_vmap, kRequest, kNone,
-       "Restrict the output to the candidates of the model's vocabulary map, if it has one and it "
-       "is made for the row.",
+       "Restrict the output to the candidates of the model's vocabulary map (vmap.txt), if it is "
+       "made for the row, or to the list of the row's target language (shortlists.json).",
        "true"},
   };
 }

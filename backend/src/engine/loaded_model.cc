@@ -41,13 +41,19 @@ bool UseLoop(const EngineOptions& engine, const Device& device) {
                   device.Name() + "; give \"auto\" or \"calls\"");
 }
 
-std::shared_ptr<const Search> WithoutMap(const std::shared_ptr<const Search>& search,
-                                         const Weights& weights) {
-  if (!search->UsesMap()) return search;
-  DecodingOptions options = search->options();
-  options.use_vmap = false;
-  return std::make_shared<const Search>(options, weights);
+// One for each vocabulary map, and one for the whole vocabulary.
+std::map<const VocabularyMap*, std::shared_ptr<const Search>> AllSearches(
+    const DecodingOptions& options, const Weights& weights) {
+  std::map<const VocabularyMap*, std::shared_ptr<const Search>> searches;
+  auto maps = weights.AllMaps();
+  maps.push_back(nullptr);
+  for (const auto* map : maps) {
+    searches[map] = std::make_shared<const Search>(options, weights, map);
+  }
+  return searches;
 }
+
+std::string MebibytesText(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 }  // namespace
 
@@ -57,11 +63,10 @@ LoadedModel::LoadedModel(const std::string& directory, const Device& device,
     : engine_(engine),
       weights_(Weights::Get(directory, device, engine.compute_type, threads)),
       defaults_(Valid(defaults, engine)),
-      default_search_(std::make_shared<const Search>(defaults, *weights_)),
-      unmapped_default_search_(WithoutMap(default_search_, *weights_)) {
-  RequireFittingSearch(*default_search_, *weights_, engine_);
+      default_searches_(AllSearches(defaults, *weights_)) {
+  RequireFittingSearch(*default_searches_.at(nullptr), *weights_, engine_);
   if (UseLoop(engine_, device)) TryLoop();
-  RequireLoopForSeed(*default_search_);
+  for (const auto& [map, search] : default_searches_) RequireLoopForSeed(*search);
 }
 
 void LoadedModel::TryLoop() {
@@ -78,7 +83,7 @@ void LoadedModel::TryLoop() {
 
 // Why rows of this search run in calls; empty where they run in loops.
 std::string LoadedModel::WhyCalls(const Search& search) const {
-  if (loop_ != nullptr) return WhyNotLoop(search, *weights_).value_or("");
+  if (loop_ != nullptr) return WhyNotLoop(search).value_or("");
   if (!loop_refusal_.empty()) return loop_refusal_;
   if (engine_.decoding == "calls") return "the model's decoding is \"calls\"";
   return "the model runs on " + weights_->device().Name();
@@ -99,20 +104,24 @@ const Device& LoadedModel::device() const { return weights_->device(); }
 std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
                                            const DecodingOptions* options,
                                            const RowNames& names) const {
-  auto search = default_search_;
-  auto unmapped = unmapped_default_search_;  // for the rows that the map is not made for
-  if (options != nullptr && *options != defaults_) {
-    ValidateCombination(*options, engine_);
-    search = std::make_shared<const Search>(*options, *weights_);
-    unmapped = nullptr;
-  }
-  RequireLoopForSeed(*search);
+  const bool defaults = options == nullptr || *options == defaults_;
+  if (!defaults) ValidateCombination(*options, engine_);
+  Searches of_request;
+  const auto search_for = [&](const VocabularyMap* map) {
+    if (defaults) return default_searches_.at(map);
+    auto& search = of_request[map];
+    if (!search) {
+      search = std::make_shared<const Search>(*options, *weights_, map);
+      RequireLoopForSeed(*search);
+    }
+    return search;
+  };
+  if (rows.empty()) search_for(nullptr);  // its options are checked all the same
   std::vector<CheckedRow> checked;
   checked.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
-    const bool covered = !search->UsesMap() || MapCovers(rows[i], *weights_, engine_);
-    if (!covered && !unmapped) unmapped = WithoutMap(search, *weights_);
-    checked.push_back(CheckRow(rows[i], i, names, covered ? search : unmapped, *weights_, engine_));
+    const auto search = search_for(MapFor(rows[i], *weights_, engine_));
+    checked.push_back(CheckRow(rows[i], i, names, search, *weights_, engine_));
     CheckedRow& row = checked.back();
     row.in_loop = loop_ != nullptr && !row.empty && loop_->CanRun(row);
     if (!row.in_loop) continue;
@@ -134,7 +143,7 @@ std::optional<int64_t> LoadedModel::padding_to_strip() const {
 
 int64_t LoadedModel::longest_source() const { return LongestSourceTokens(defaults_, *weights_); }
 
-bool LoadedModel::has_vocabulary_map() const { return weights_->vocabulary_map().has_value(); }
+bool LoadedModel::has_vocabulary_map() const { return !weights_->AllMaps().empty(); }
 
 int64_t LoadedModel::unknown_source_id() const {
   return static_cast<int64_t>(weights_->source().to_id(weights_->files().unk_token));
@@ -159,12 +168,17 @@ std::string LoadedModel::Description() const {
 }
 
 std::string LoadedModel::MapDescription() const {
-  const auto& map = weights_->vocabulary_map();
-  if (!map) return "";
-  return ", vocabulary map of " + std::to_string(map->size()) + " of " +
-         std::to_string(weights_->target().size()) + " tokens" +
-         (map->fixed() ? "" : " and more by source") +
-         (default_search_->UsesMap() ? "" : ", used on request (use_vmap)");
+  std::string text;
+  bool used = false;
+  for (const VocabularyMap* map : weights_->AllMaps()) {
+    text += map->list_number() == 0 ? ", vocabulary map of " : ", vocabulary list for ";
+    if (map->list_number() != 0) text += map->language() + " of ";
+    text += std::to_string(map->size()) + " of " + std::to_string(weights_->target().size()) +
+            " tokens" + (map->fixed() ? "" : " and more by source");
+    if (loop_ && map->list_number() != 0) text += " (" + MebibytesText(loop_->MapBytes(*map)) + ")";
+    used = used || default_searches_.at(map)->map() != nullptr;
+  }
+  return text.empty() || used ? text : text + ", used on request (use_vmap)";
 }
 
 }  // namespace ct2triton

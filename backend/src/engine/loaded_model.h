@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@ namespace ct2triton {
 
 class LoopModel;
 class Search;
+class VocabularyMap;
 class Weights;
 
 class LoadedModel {
@@ -59,6 +61,8 @@ class LoadedModel {
   std::string MapDescription() const;  // ", vocabulary map of ..."; empty without one
 
  private:
+  using Searches = std::map<const VocabularyMap*, std::shared_ptr<const Search>>;
+
   void TryLoop();
   std::string WhyCalls(const Search& search) const;
   void RequireLoopForSeed(const Search& search) const;
@@ -66,8 +70,7 @@ class LoadedModel {
   const EngineOptions engine_;
   const std::shared_ptr<const Weights> weights_;
   const DecodingOptions defaults_;
-  const std::shared_ptr<const Search> default_search_;
-  const std::shared_ptr<const Search> unmapped_default_search_;  // the same one where it has no map
+  const Searches default_searches_;  // with each map, and with null
   std::shared_ptr<const LoopModel> loop_;
   std::string loop_refusal_;
 };

@@ -149,6 +149,7 @@ void PlanCalls(CheckedRow* row, const Weights& weights) {
   row->repeatable = search.Repeatable();
   row->seeded = search.Seeded();
   row->key.options = search.call_options();
+  row->key.list = search.map() != nullptr ? search.map()->list_number() : 0;
   row->key.alone = search.MixesAttention() && cpu;
   if (search.PaddingMatters()) row->key.source_tokens = static_cast<int64_t>(row->source.size());
   if (!search.EndsRowsAlone() && !search.MayOverrun()) row->key.limit_tokens = row->limit_tokens;
@@ -161,12 +162,15 @@ int64_t LongestSourceTokens(const DecodingOptions& options, const Weights& weigh
   return LongestSource(options, weights).tokens;
 }
 
-bool MapCovers(const RowInput& row, const Weights& weights, const EngineOptions& engine) {
-  const VocabularyMap& map = *weights.vocabulary_map();
-  // CTranslate2 would add them to the candidates of the whole call.
-  if (map.fixed() && !HasAll(map, row.prefix)) return false;
-  return HasAnyOf(row.prefix, engine.vmap_prefix_ids) &&
-         HasAnyOf(row.source, engine.vmap_source_ids);
+const VocabularyMap* MapFor(const RowInput& row, const Weights& weights,
+                            const EngineOptions& engine) {
+  const VocabularyMap* map = weights.lists().Of(row.source, row.prefix);
+  if (weights.vocabulary_map() && HasAnyOf(row.prefix, engine.vmap_prefix_ids) &&
+      HasAnyOf(row.source, engine.vmap_source_ids)) {
+    map = &*weights.vocabulary_map();
+  }
+  // CTranslate2 would add the others to the candidates of the whole call.
+  return map != nullptr && map->fixed() && !HasAll(*map, row.prefix) ? nullptr : map;
 }
 
 std::optional<std::string> SearchComplaint(const Search& search, int64_t limit_tokens,
@@ -187,7 +191,7 @@ CheckedRow CheckRow(const RowInput& row, size_t index, const RowNames& names,
   CheckedRow checked;
   checked.search = search;
   checked.options = {search, &options};
-  checked.mapped = search->UsesMap();
+  checked.mapped = search->map() != nullptr;
   CheckIds(row.source, Part::kSource, names, index, weights.source());
   const SourceLimit longest = LongestSource(options, weights);
   if (static_cast<int64_t>(row.source.size()) > longest.tokens) {

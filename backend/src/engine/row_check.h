@@ -29,9 +29,11 @@ CheckedRow CheckRow(const RowInput& row, size_t index, const RowNames& names,
 // The longest source that is taken, in ids: max_input_length or the model's positions.
 int64_t LongestSourceTokens(const DecodingOptions& options, const Weights& weights);
 
-// Whether the model's vocabulary map, which it has, was made for a row like this: it names one of
-// the languages of vmap_prefix_ids and vmap_source_ids, and its prefix is of candidates.
-bool MapCovers(const RowInput& row, const Weights& weights, const EngineOptions& engine);
+// The vocabulary map that was made for a row like this: the list of the language that it names, or
+// vmap.txt if it names one of the languages of vmap_prefix_ids and vmap_source_ids. Null where
+// there is none, or where the row's prefix has other tokens.
+const VocabularyMap* MapFor(const RowInput& row, const Weights& weights,
+                            const EngineOptions& engine);
 
 // What is wrong with a search of rows with this length limit, as the end of a sentence: it may come
 // to keep more than max_search_tokens, which is not 0 here. Nothing if it fits.

@@ -44,6 +44,13 @@ Ids ResolveEnds(const DecodingOptions& options, const Weights& weights) {
   return Resolve(options.end_token, "end_token", weights.target());
 }
 
+std::string CandidatesText(const VocabularyMap* map) {
+  if (map == nullptr) return " tokens of the target vocabulary";
+  if (map->list_number() == 0) return " that vmap.txt has for every source (use_vmap is on)";
+  return " that " + std::string(kShortlistFile) + " has for " + map->language() +
+         " (use_vmap is on)";
+}
+
 // CTranslate2 picks so many candidates per row, unchecked.
 void RequireCandidates(const std::string& parameter, int64_t value, int64_t per_value,
                        const VocabularyMap* map, const Weights& weights) {
@@ -51,10 +58,8 @@ void RequireCandidates(const std::string& parameter, int64_t value, int64_t per_
       map != nullptr ? map->size() : static_cast<int64_t>(weights.target().size());
   if (value <= candidates / per_value) return;
   Refuse(parameter, "value " + std::to_string(value) + " needs more candidates than the " +
-                        std::to_string(candidates) +
-                        (map != nullptr ? " that vmap.txt has for every source (use_vmap is on)"
-                                        : " tokens of the target vocabulary") +
-                        "; at most " + std::to_string(candidates / per_value));
+                        std::to_string(candidates) + CandidatesText(map) + "; at most " +
+                        std::to_string(candidates / per_value));
 }
 
 // CTranslate2 drops the tokens that are no candidates: a suppressed sequence would shrink to a
@@ -87,7 +92,7 @@ void RequireFewClasses(const DecodingOptions& options, const Weights& weights) {
 
 }  // namespace
 
-Search::Search(const DecodingOptions& options, const Weights& weights)
+Search::Search(const DecodingOptions& options, const Weights& weights, const VocabularyMap* map)
     : options_(options), needs_prefix_(weights.NeedsPrefix()) {
   const auto& vocabulary = weights.target();
   const Ids ends = ResolveEnds(options, weights);
@@ -97,10 +102,10 @@ Search::Search(const DecodingOptions& options, const Weights& weights)
     known_ends_.push_back(
         static_cast<int64_t>(vocabulary.to_id(vocabulary.to_token(end_ids_.back()))));
   }
-  const auto& known_map = weights.vocabulary_map();
   // A row could not end at a token that is no candidate.
-  options_.use_vmap = options.use_vmap && known_map && known_map->HasAll(ends);
-  const VocabularyMap* map = options_.use_vmap ? &*known_map : nullptr;
+  if (!options.use_vmap || (map != nullptr && !map->HasAll(ends))) map = nullptr;
+  map_ = map;
+  options_.use_vmap = map != nullptr;
   candidates_vary_ = map != nullptr && !map->fixed();
   if (options.beam_size > 1) RequireCandidates("beam_size", options.beam_size, 2, map, weights);
   if (options.return_alternatives) {
@@ -170,7 +175,7 @@ ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens, Keep keep)
   to.sampling_topk = static_cast<size_t>(from.sampling_topk);
   to.sampling_topp = from.sampling_topp;
   to.sampling_temperature = from.sampling_temperature;
-  to.use_vmap = from.use_vmap;
+  to.use_vmap = UsesLibraryMap();
   to.num_hypotheses = static_cast<size_t>(from.num_hypotheses);
   if (keep == Keep::kAllFinished) {
     to.num_hypotheses =

@@ -17,7 +17,9 @@ class Search {
  public:
   // Throws Error(kInvalidArgument) for what this vocabulary cannot serve: unknown tokens, ids out
   // of range, more candidates than tokens. The options have passed ValidateCombination.
-  Search(const DecodingOptions& options, const Weights& weights);
+  // `map`: one of those of `weights`, used where the options ask for it; null: none.
+  Search(const DecodingOptions& options, const Weights& weights,
+         const VocabularyMap* map = nullptr);
 
   const DecodingOptions& options() const { return options_; }
 
@@ -26,9 +28,11 @@ class Search {
   // hypothesis that the beam search finished comes back, instead of num_hypotheses.
   ctranslate2::TranslationOptions ForCall(int64_t limit_tokens, Keep keep = Keep::kWanted) const;
 
-  // The candidates are those of the model's vocabulary map: it is asked for, the model has one, and
-  // the end tokens are among them.
-  bool UsesMap() const { return options_.use_vmap; }
+  // The candidates, if not the whole vocabulary: they were asked for, and the end tokens are among
+  // them. Lives as long as the weights.
+  const VocabularyMap* map() const { return map_; }
+  // They are those of vmap.txt, which CTranslate2 reads.
+  bool UsesLibraryMap() const { return map_ != nullptr && map_->list_number() == 0; }
 
   // Copies of a row that the search keeps at the same time: beams, alternatives, samples.
   int64_t Copies() const;
@@ -86,7 +90,8 @@ class Search {
  private:
   DecodingOptions CallOptions() const;
 
-  DecodingOptions options_;  // use_vmap as UsesMap
+  DecodingOptions options_;  // use_vmap: whether there is a map
+  const VocabularyMap* map_ = nullptr;
   std::shared_ptr<const DecodingOptions> call_options_;
   bool candidates_vary_ = false;
   bool needs_prefix_ = false;

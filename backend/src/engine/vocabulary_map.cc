@@ -37,6 +37,22 @@ VocabularyMap::VocabularyMap(std::istream& file, const ctranslate2::Vocabulary& 
       always_[vocabulary.to_id(token)] = true;  // an unknown one is the unknown token
     }
   }
+  Number(end_id, own);
+}
+
+VocabularyMap::VocabularyMap(const LanguageList& list, size_t number,
+                             const ctranslate2::Vocabulary& vocabulary, int64_t end_id,
+                             const std::vector<int64_t>& own)
+    : language_(list.language), list_number_(number), always_(vocabulary.size()) {
+  const auto add = [&](int64_t id) {  // by name, as a line of vmap.txt would
+    always_[vocabulary.to_id(vocabulary.to_token(static_cast<size_t>(id)))] = true;
+  };
+  for (const int64_t id : list.tokens) add(id);
+  if (list.prefix_id) add(*list.prefix_id);  // or no prefix would be of candidates
+  Number(end_id, own);
+}
+
+void VocabularyMap::Number(int64_t end_id, const std::vector<int64_t>& own) {
   always_[static_cast<size_t>(end_id)] = true;
   size_ = std::count(always_.begin(), always_.end(), true);
   std::vector<bool> candidates = always_;

@@ -4,22 +4,33 @@
 #include <cstddef>
 #include <cstdint>
 #include <istream>
+#include <string>
 #include <vector>
 
+#include "config/shortlist_file.h"
 #include "ctranslate2_api.h"
 
 namespace ct2triton {
 
-// What vmap.txt lets a decoder choose from: a line is "source n-gram<TAB>target tokens", and the
-// tokens of the empty n-gram are candidates for every source. CTranslate2 reads the file itself and
-// shows nothing of it; this reads it by the same rules.
+// What a decoder chooses from instead of the whole vocabulary.
+//
+// Of vmap.txt: a line is "source n-gram<TAB>target tokens", and the tokens of the empty n-gram are
+// candidates for every source. CTranslate2 reads the file itself and shows nothing of it; this
+// reads it by the same rules. Of a language's list: CTranslate2 knows nothing of it.
 class VocabularyMap {
  public:
   // `own`: what CTranslate2 itself makes candidates: unknown, begin, end and start token.
   // Throws Error(kInvalidArgument), with the line, for what CTranslate2 would misread.
   VocabularyMap(std::istream& file, const ctranslate2::Vocabulary& vocabulary, int64_t end_id,
                 const std::vector<int64_t>& own);
+  // The ids of the list are those of the vocabulary. `number`: of the list, from 1.
+  VocabularyMap(const LanguageList& list, size_t number, const ctranslate2::Vocabulary& vocabulary,
+                int64_t end_id, const std::vector<int64_t>& own);
 
+  // Empty: it is vmap.txt.
+  const std::string& language() const { return language_; }
+  // Of a language's list, from 1; 0: it is vmap.txt, and calls of CTranslate2 use it themselves.
+  size_t list_number() const { return list_number_; }
   // The candidates are the same for every source, so that answers do not depend on the company.
   bool fixed() const { return fixed_; }
   // The token is a candidate for every source.
@@ -34,6 +45,10 @@ class VocabularyMap {
   int64_t Id(size_t candidate) const { return numbered_.at(candidate); }
 
  private:
+  void Number(int64_t end_id, const std::vector<int64_t>& own);
+
+  std::string language_;
+  size_t list_number_ = 0;
   std::vector<bool> always_;       // by id
   std::vector<int64_t> numbered_;  // ascending, as CTranslate2 numbers them
   int64_t size_ = 0;

@@ -167,6 +167,7 @@ Weights::Weights(const std::string& directory, const Device& device,
   source_positions_ = Rows("encoder/position_encodings/encodings");
   target_positions_ = Rows("decoder/position_encodings/encodings");
   map_ = ReadMap();
+  lists_ = ReadLists();
   CheckEmbeddingRows();
   SmokeTest();
 }
@@ -185,12 +186,40 @@ std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> Weights::NewRepl
 std::optional<VocabularyMap> Weights::ReadMap() const {
   std::ifstream file(fs::path(directory_) / "vmap.txt");
   if (!file) return std::nullopt;
+  return VocabularyMap(file, *target_, end_id(), AlwaysCandidates());
+}
+
+VocabularyLists Weights::ReadLists() const {
+  const fs::path path = fs::path(directory_) / kShortlistFile;
+  if (!fs::exists(path)) return {};
+  if (map_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                directory_ + " has both vmap.txt and " + kShortlistFile +
+                    "; keep one list for all languages, or one for each");
+  }
+  const std::ifstream file(path);
+  std::stringstream text;
+  if (!file || !fs::is_regular_file(path) || !(text << file.rdbuf())) {
+    throw Error(ErrorCode::kInvalidArgument, path.string() + " cannot be read, or is empty");
+  }
+  return VocabularyLists(ParseShortlists(text.str()), *source_, *target_, end_id(),
+                         AlwaysCandidates());
+}
+
+Ids Weights::AlwaysCandidates() const {
   Ids own;
   for (const auto& token : {files_.unk_token, files_.bos_token, files_.eos_token,
                             files_.decoder_start_token.value_or(files_.eos_token)}) {
     own.push_back(static_cast<int64_t>(target_->to_id(token)));
   }
-  return VocabularyMap(file, *target_, end_id(), own);
+  return own;
+}
+
+std::vector<const VocabularyMap*> Weights::AllMaps() const {
+  std::vector<const VocabularyMap*> maps;
+  if (map_) maps.push_back(&*map_);
+  for (const VocabularyMap& list : lists_.all()) maps.push_back(&list);
+  return maps;
 }
 
 int64_t Weights::end_id() const { return static_cast<int64_t>(target_->to_id(files_.eos_token)); }

@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/model_files.h"
 #include "ctranslate2_api.h"
 #include "engine/device.h"
+#include "engine/vocabulary_lists.h"
 #include "engine/vocabulary_map.h"
 #include "rows/row.h"
 
@@ -47,6 +49,10 @@ class Weights {
 
   // The vocabulary map (vmap.txt) of the directory, if it has one.
   const std::optional<VocabularyMap>& vocabulary_map() const { return map_; }
+  // The lists of its target languages (shortlists.json); a directory has one or the other.
+  const VocabularyLists& lists() const { return lists_; }
+  // All of both.
+  std::vector<const VocabularyMap*> AllMaps() const;
 
   int64_t end_id() const;                     // the end token in the target vocabulary
   int64_t source_end_id() const;              // and in the source vocabulary
@@ -65,7 +71,9 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
 
  private:
+  Ids AlwaysCandidates() const;
   std::optional<VocabularyMap> ReadMap() const;
+  VocabularyLists ReadLists() const;
   std::optional<int64_t> Rows(const std::string& variable) const;
   void CheckEmbeddingRows() const;
   void SmokeTest() const;
@@ -80,6 +88,7 @@ class Weights {
   std::optional<int64_t> source_positions_;
   std::optional<int64_t> target_positions_;
   std::optional<VocabularyMap> map_;
+  VocabularyLists lists_;
 };
 
 }  // namespace ct2triton

@@ -44,7 +44,7 @@ std::vector<MetricSpec> Outcomes() {
        "ct2_vmap_rows_total",
        kCounter,
        "rows",
-       "Rows that ran with the vocabulary map, and without.",
+       "Rows that ran with a vocabulary map or list, and without.",
        "vmap",
        {"used", "unused"}},
       {M::kSourceTokens, "ct2_source_tokens_total", kCounter, "tokens",

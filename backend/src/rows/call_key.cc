@@ -8,7 +8,7 @@ bool SameOptions(const CallKey& a, const CallKey& b) {
 }
 
 bool MayShareCall(const CallKey& a, const CallKey& b) {
-  return !a.alone && !b.alone && a.source_tokens == b.source_tokens &&
+  return !a.alone && !b.alone && a.list == b.list && a.source_tokens == b.source_tokens &&
          a.limit_tokens == b.limit_tokens && a.forced_tokens == b.forced_tokens &&
          SameOptions(a, b);
 }

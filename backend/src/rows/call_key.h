@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -13,6 +14,7 @@ namespace ct2triton {
 struct CallKey {
   // Options that the call has one value of; the others stand at their defaults.
   std::shared_ptr<const DecodingOptions> options;
+  size_t list = 0;             // number of the vocabulary list that restricts the candidates
   int64_t source_tokens = 0;   // 0: padding changes no answer
   int64_t limit_tokens = 0;    // 0: each row may have a limit of its own
   bool forced_tokens = false;  // stays false where they change nothing for the neighbours

@@ -64,6 +64,8 @@ class CallEngine::Impl {
   using Results = std::vector<ctranslate2::TranslationResult>;
 
   Replica& ReplicaFor(const Search& search);
+  ctranslate2::TranslationOptions OptionsFor(const Search& search, int64_t limit_tokens,
+                                             Search::Keep keep = Search::Keep::kWanted) const;
   Results Call(const Rows& rows, const ctranslate2::TranslationOptions& options);
   Results CallBeyondLimits(const Rows& rows, int64_t largest_limit,
                            std::vector<bool>* reached_limit);
@@ -90,7 +92,7 @@ std::vector<RowResult> CallEngine::Impl::Run(const Rows& rows, CallWatcher* watc
                                              CallTimes* times) {
   const Search& search = *rows.front()->search;
   const int64_t largest_limit = LargestLimit(rows);
-  auto options = search.ForCall(largest_limit);
+  auto options = OptionsFor(search, largest_limit);
   GreedyProgress progress(rows, *weights_, watcher);
   if (search.EndsRowsAlone()) {
     options.callback = [&](const ctranslate2::GenerationStepResult& step) {
@@ -113,11 +115,33 @@ std::vector<RowResult> CallEngine::Impl::Run(const Rows& rows, CallWatcher* watc
 }
 
 CallEngine::Impl::Replica& CallEngine::Impl::ReplicaFor(const Search& search) {
-  if (!search.UsesMap()) return *replica_;
-  if (!mapped_replica_ || !weights_->vocabulary_map()->fixed()) {
+  if (!search.UsesLibraryMap()) return *replica_;
+  if (!mapped_replica_ || !search.map()->fixed()) {
     mapped_replica_ = weights_->NewReplica();
   }
   return *mapped_replica_;
+}
+
+// CTranslate2 knows no list of a language: what is not on it is forbidden, token by token. That
+// gives the same answer, and takes as long as the whole vocabulary, or longer.
+ctranslate2::TranslationOptions CallEngine::Impl::OptionsFor(const Search& search,
+                                                             int64_t limit_tokens,
+                                                             Search::Keep keep) const {
+  auto options = search.ForCall(limit_tokens, keep);
+  if (search.map() == nullptr || search.UsesLibraryMap()) return options;
+  const auto& allowed = search.map()->numbered();
+  const auto& vocabulary = weights_->target();
+  auto next = allowed.begin();
+  for (size_t id = 0; id < vocabulary.size(); ++id) {
+    if (next != allowed.end() && static_cast<size_t>(*next) == id) {
+      ++next;
+      continue;
+    }
+    const std::string& token = vocabulary.to_token(id);
+    // Another id of the same name cannot be named.
+    if (vocabulary.to_id(token) == id) options.suppress_sequences.push_back({token});
+  }
+  return options;
 }
 
 CallEngine::Impl::Results CallEngine::Impl::Call(const Rows& rows,
@@ -142,7 +166,7 @@ CallEngine::Impl::Results CallEngine::Impl::CallBeyondLimits(const Rows& rows,
                                                              int64_t largest_limit,
                                                              std::vector<bool>* reached_limit) {
   const Search& search = *rows.front()->search;
-  Results results = Call(rows, search.ForCall(largest_limit, Search::Keep::kAllFinished));
+  Results results = Call(rows, OptionsFor(search, largest_limit, Search::Keep::kAllFinished));
   std::map<int64_t, std::vector<size_t>> to_repeat;  // by limit
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t limit = rows[i]->limit_tokens;
@@ -156,7 +180,7 @@ CallEngine::Impl::Results CallEngine::Impl::CallBeyondLimits(const Rows& rows,
   for (const auto& [limit, positions] : to_repeat) {
     Rows again;
     for (const size_t i : positions) again.push_back(rows[i]);
-    Results repeated = Call(again, search.ForCall(limit));
+    Results repeated = Call(again, OptionsFor(search, limit));
     for (size_t k = 0; k < positions.size(); ++k) results[positions[k]] = std::move(repeated[k]);
   }
   return results;

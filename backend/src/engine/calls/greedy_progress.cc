@@ -14,7 +14,7 @@ GreedyProgress::GreedyProgress(const std::vector<const CheckedRow*>& rows, const
                                CallWatcher* watcher)
     : rows_(rows),
       vocabulary_(weights.target()),
-      map_(rows.front()->search->UsesMap() ? &*weights.vocabulary_map() : nullptr),
+      map_(rows.front()->search->UsesLibraryMap() ? rows.front()->search->map() : nullptr),
       watcher_(watcher),
       reports_(rows.front()->search->ReportsRows()),
       ids_(rows.size()),

@@ -2,6 +2,7 @@
 #include "engine/loop/decode_loop.h"
 
 #include <algorithm>
+#include <map>
 #include <new>
 #include <string>
 #include <utility>
@@ -109,25 +110,28 @@ std::vector<StepRow> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) {
   return feed;
 }
 
-// Some rows choose among all tokens, some among those of the vocabulary map.
+// Some rows choose among all tokens, some among those of a vocabulary map: one product for each.
 void DecodeLoop::Choose(const std::vector<Choosing>& rows, const float* hidden) {
-  std::vector<Choosing> whole, mapped;
-  for (const Choosing& row : rows) (row.row->mapped() ? mapped : whole).push_back(row);
-  if (mapped.empty()) return ChooseAmong(whole, hidden, model_->projection());
-  if (whole.empty()) return ChooseAmong(mapped, hidden, *model_->mapped_projection());
-  for (auto* some : {&whole, &mapped}) {
-    const size_t width = model_->width();
-    size_t count = 0;
-    for (const Choosing& row : *some) count += row.count;
-    float* top = top_.Room(count * width);
-    size_t first = 0;
-    for (Choosing& row : *some) {
-      const float* from = hidden + row.first * width;
-      std::copy(from, from + row.count * width, top + first * width);
-      first += row.count;
-    }
-    ChooseAmong(*some, top, some == &whole ? model_->projection() : *model_->mapped_projection());
+  std::map<const VocabularyMap*, std::vector<Choosing>> groups;
+  for (const Choosing& row : rows) groups[row.row->map()].push_back(row);
+  for (const auto& [map, group] : groups) {
+    const float* own = groups.size() == 1 ? hidden : Gather(group, hidden);
+    ChooseAmong(group, own, model_->ProjectionTo(map));
   }
+}
+
+// What the step gives these rows, side by side; until the next call.
+const float* DecodeLoop::Gather(const std::vector<Choosing>& rows, const float* hidden) {
+  const size_t width = model_->width();
+  size_t count = 0;
+  for (const Choosing& row : rows) count += row.count;
+  float* to = top_.Room(count * width);
+  const float* const gathered = to;
+  for (const Choosing& row : rows) {
+    const float* from = hidden + row.first * width;
+    to = std::copy(from, from + row.count * width, to);
+  }
+  return gathered;
 }
 
 // hidden: of these rows, in order.

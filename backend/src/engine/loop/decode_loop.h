@@ -48,6 +48,7 @@ class DecodeLoop final : public LoopEngine {
 
   std::vector<StepRow> NextFeed(std::vector<Choosing>* choosing);
   void Choose(const std::vector<Choosing>& rows, const float* hidden);
+  const float* Gather(const std::vector<Choosing>& rows, const float* hidden);
   void ChooseAmong(const std::vector<Choosing>& rows, const float* hidden,
                    const Linear& projection);
   void Accept(LoopListener* listener) noexcept;

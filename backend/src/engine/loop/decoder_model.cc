@@ -56,7 +56,7 @@ DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearM
            std::to_string(weights_->target().size()) + " tokens");
   }
   ReadPositions();
-  MakeMappedProjection();
+  MakeMappedProjections();
   if (make && own_encoder) encoder_ = EncoderModel::Make(*weights_, maker);
 }
 
@@ -124,9 +124,16 @@ void DecoderModel::AddPosition(size_t position, float* embedding) const {
   if (positions_) positions_->Add(position, embedding);
 }
 
-void DecoderModel::MakeMappedProjection() {
-  const auto& map = weights_->vocabulary_map();
-  if (map && map->fixed()) mapped_projection_ = projection_->Select(map->numbered());
+void DecoderModel::MakeMappedProjections() {
+  for (const VocabularyMap* map : weights_->AllMaps()) {
+    if (map->fixed()) mapped_projections_[map] = projection_->Select(map->numbered());
+  }
+}
+
+size_t DecoderModel::MappedBytes() const {
+  size_t bytes = 0;
+  for (const auto& [map, projection] : mapped_projections_) bytes += projection->bytes();
+  return bytes;
 }
 
 size_t DecoderModel::EncodedTokens(const CheckedRow& row) const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -56,10 +57,16 @@ class DecoderModel {
   void AddPosition(size_t position, float* embedding) const;
   // [heads, bias_max_distance + 1] for AttentionCall; null: the attention has none.
   const float* bias() const { return bias_.empty() ? nullptr : bias_.data(); }
-  // To the whole vocabulary, or to the candidates of the vocabulary map, in their order; the latter
-  // is null where the model has no map with fixed candidates.
+  // To the whole vocabulary.
   const Linear& projection() const { return *projection_; }
-  const Linear* mapped_projection() const { return mapped_projection_.get(); }
+  // To the candidates of each vocabulary map of the weights that has fixed ones, in their order.
+  using MappedProjections = std::map<const VocabularyMap*, std::unique_ptr<Linear>>;
+  const MappedProjections& mapped_projections() const { return mapped_projections_; }
+  // To the candidates of one of them; null: to the whole vocabulary.
+  const Linear& ProjectionTo(const VocabularyMap* map) const {
+    return map == nullptr ? *projection_ : *mapped_projections_.at(map);
+  }
+  size_t MappedBytes() const;  // of the memory that those take
   const LogSoftmax& log_softmax() const { return log_softmax_; }
   // The model's encoder, put together from the same products; null: CTranslate2's own serves.
   const EncoderModel* encoder() const { return encoder_.get(); }
@@ -80,7 +87,7 @@ class DecoderModel {
   AttentionLayers MakeAttention(const std::string& scope, bool to_source,
                                 const LinearMaker& make) const;
   void ReadPositions();
-  void MakeMappedProjection();
+  void MakeMappedProjections();
 
   const std::shared_ptr<const Weights> weights_;  // first: it must outlive the layers
   const Kernels& kernels_;
@@ -92,7 +99,7 @@ class DecoderModel {
   std::unique_ptr<Norm> output_norm_;
   std::vector<DecoderLayer> layers_;
   std::unique_ptr<Linear> projection_;
-  std::unique_ptr<Linear> mapped_projection_;
+  MappedProjections mapped_projections_;
   const LogSoftmax log_softmax_;
   std::optional<PositionEncodings> positions_;  // none where the attention tells them
   std::unique_ptr<const EncoderModel> encoder_;

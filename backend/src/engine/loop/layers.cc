@@ -134,7 +134,13 @@ std::unique_ptr<Linear> LibraryLinear::Select(const std::vector<int64_t>& output
   const std::vector<int32_t> index(outputs.begin(), outputs.end());
   const TensorView view(index.data(), index.size());
   selected->dense_->select_weights(&*view, nullptr);
+  selected->selected_ = true;
   return selected;
+}
+
+size_t LibraryLinear::bytes() const {
+  const auto* weight = model_.get_variable_if_exists(spec_.scope + "/weight");
+  return selected_ && weight != nullptr ? outputs() * inputs() * weight->item_size() : 0;
 }
 
 Norm::Norm(const ctranslate2::models::Model& model, const std::string& scope, size_t size)

@@ -31,6 +31,8 @@ class Linear {
   // in: [rows, inputs]; out: [rows, outputs], another place than `in` and `residual`.
   // residual: [rows, outputs]; null: none.
   virtual void Apply(const float* in, size_t rows, float* out, const float* residual) const = 0;
+  // Of memory beside the model's variables.
+  virtual size_t bytes() const = 0;
   // The same product with only these outputs, in this order.
   virtual std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const = 0;
 };
@@ -51,10 +53,12 @@ class LibraryLinear : public Linear {
   LibraryLinear(const ctranslate2::models::Model& model, const LinearSpec& spec);
   size_t inputs() const override { return spec_.inputs; }
   size_t outputs() const override { return static_cast<size_t>(dense_->output_size()); }
+  size_t bytes() const override;
   void Apply(const float* in, size_t rows, float* out, const float* residual) const override;
   std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const override;
 
  private:
+  bool selected_ = false;  // it has a copy of some of the weights
   const ctranslate2::models::Model& model_;
   const LinearSpec spec_;  // dense_ points to its activation
   Guarded<ctranslate2::layers::Dense> dense_;

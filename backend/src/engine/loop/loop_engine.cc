@@ -86,6 +86,7 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
     } else {
       model_ = std::make_shared<const DecoderModel>(weights);
     }
+    packed_bytes_ += model_->MappedBytes();
     description_ += Describe(TryDecoder(*model_));
   });
 }
@@ -94,14 +95,17 @@ std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {
   return std::make_unique<DecodeLoop>(model_, caches_);
 }
 
-bool LoopModel::CanRun(const CheckedRow& row) const {
-  return !WhyNotLoop(*row.search, model_->weights());
-}
+bool LoopModel::CanRun(const CheckedRow& row) const { return !WhyNotLoop(*row.search); }
 
 size_t LoopModel::CacheBytes(const CheckedRow& row) const { return model_->CacheBytes(row); }
 
 size_t LoopModel::SourceCacheBytes(const CheckedRow& row) const {
   return model_->SourceCacheBytes(row);
+}
+
+size_t LoopModel::MapBytes(const VocabularyMap& map) const {
+  const auto found = model_->mapped_projections().find(&map);
+  return found == model_->mapped_projections().end() ? 0 : found->second->bytes();
 }
 
 bool LoopModel::HasEncoding(const CheckedRow& row) const {

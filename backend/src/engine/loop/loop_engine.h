@@ -16,6 +16,7 @@ namespace ct2triton {
 
 class DecoderModel;
 struct LoopCaches;
+class VocabularyMap;
 class Weights;
 
 // Names one row of one loop, from Admit until it has ended or was removed; never used again.
@@ -100,7 +101,9 @@ class LoopModel {
   // Whether the row's source is encoded, or is being so.
   bool HasEncoding(const CheckedRow& row) const;
   size_t cache_bytes_in_use() const;
-  size_t packed_bytes() const { return packed_bytes_; }  // of packed copies of the weights
+  size_t packed_bytes() const { return packed_bytes_; }  // of copies of the weights, made for loops
+  // Of them, those of the candidates of one vocabulary map of the weights.
+  size_t MapBytes(const VocabularyMap& map) const;
   // For the log: what was packed, what the trial found and how long it took.
   const std::string& description() const { return description_; }
 

@@ -38,11 +38,11 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
 
 }  // namespace
 
-std::optional<std::string> WhyNotLoop(const Search& search, const Weights& weights) {
+std::optional<std::string> WhyNotLoop(const Search& search) {
   const DecodingOptions& options = search.options();
   if (options.coverage_penalty != 0) return "coverage_penalty is not 0";
   if (options.replace_unknowns) return "replace_unknowns is on";
-  if (search.UsesMap() && !weights.vocabulary_map()->fixed()) {
+  if (search.map() != nullptr && !search.map()->fixed()) {
     return "vmap.txt has lines for n-grams";
   }
   if (WithoutKnown(options) != DecodingOptions()) return "it has an option that the loop lacks";

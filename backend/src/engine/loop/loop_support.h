@@ -5,13 +5,12 @@
 #include <string>
 
 #include "engine/search.h"
-#include "engine/weights.h"
 
 namespace ct2triton {
 
 // What keeps rows of this search out of the decode loop, so that a call of CTranslate2 must run
 // them: the options, as the end of a sentence. Nothing where the loop can run them.
 // About the model as such: DecoderModel's constructor.
-std::optional<std::string> WhyNotLoop(const Search& search, const Weights& weights);
+std::optional<std::string> WhyNotLoop(const Search& search);
 
 }  // namespace ct2triton

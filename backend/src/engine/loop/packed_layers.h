@@ -27,6 +27,7 @@ class PackedLayer : public ChoosingLinear {
               products::Activation activation);
   size_t inputs() const override { return static_cast<size_t>(layer_.inputs()); }
   size_t outputs() const override { return static_cast<size_t>(layer_.outputs()); }
+  size_t bytes() const override { return layer_.bytes(); }
   void Apply(const float* in, size_t rows, float* out, const float* residual) const override;
   std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const override;
   void Choose(const float* in, const std::vector<products::ChoiceRules>& rules,

@@ -53,7 +53,7 @@ class RunningRow {
   size_t AddTo(std::vector<StepRow>* feed, size_t* draft_tokens);
   // Adds the search of each of these; null: beams choose by themselves.
   void AddSearches(std::vector<const GreedySearch*>* searches) const;
-  bool mapped() const { return rules_->map() != nullptr; }
+  const VocabularyMap* map() const { return rules_->map(); }
   // found: what the step gave, one for each that AddTo counted; outputs: of the projection.
   void Choose(const Chooser::Found* found, size_t outputs);
   // What the step did becomes true, and is reported; nothing of a row that took no part. Returns

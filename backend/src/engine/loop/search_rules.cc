@@ -20,8 +20,7 @@ int32_t OutputOf(const std::string& token, const Weights& weights, const SearchR
 
 }  // namespace
 
-SearchRules::SearchRules(const Search& search, const Weights& weights)
-    : map_(search.UsesMap() ? &*weights.vocabulary_map() : nullptr) {
+SearchRules::SearchRules(const Search& search, const Weights& weights) : map_(search.map()) {
   const auto options = search.ForCall(1);  // as CTranslate2 would get them
   for (const size_t id : std::get<std::vector<size_t>>(options.end_token)) {
     ends_.push_back(Output(static_cast<int64_t>(id)));
@@ -131,11 +130,12 @@ void SearchRules::AddRepeatedNgrams(const Outputs& before, std::vector<int64_t>*
 
 std::shared_ptr<const SearchRules> TokenRulesCache::Get(
     const std::shared_ptr<const Search>& search) {
-  if (search_ != search) {
-    rules_ = std::make_shared<const SearchRules>(*search, weights_);
-    search_ = search;
+  Used& last = last_[search->map()];
+  if (last.search != search) {
+    last.rules = std::make_shared<const SearchRules>(*search, weights_);
+    last.search = search;
   }
-  return rules_;
+  return last.rules;
 }
 
 }  // namespace ct2triton

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -60,16 +61,21 @@ class SearchRules {
   float length_penalty_;
 };
 
-// The rules of the search that was used last: rows that follow each other mostly share it.
+// The rules of the search that was used last with each vocabulary map: rows that follow each other
+// mostly share it.
 class TokenRulesCache {
  public:
   explicit TokenRulesCache(const Weights& weights) : weights_(weights) {}
   std::shared_ptr<const SearchRules> Get(const std::shared_ptr<const Search>& search);
 
  private:
+  struct Used {
+    std::shared_ptr<const Search> search;
+    std::shared_ptr<const SearchRules> rules;
+  };
+
   const Weights& weights_;
-  std::shared_ptr<const Search> search_;
-  std::shared_ptr<const SearchRules> rules_;
+  std::map<const VocabularyMap*, Used> last_;
 };
 
 }  // namespace ct2triton

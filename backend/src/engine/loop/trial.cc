@@ -182,7 +182,7 @@ void Trial::Step(size_t step) {
   const size_t outputs = model_.vocabulary();
   float* logits = logits_.Room(fed.size() * outputs);
   model_.projection().Apply(hidden, fed.size(), logits, nullptr);
-  if (model_.mapped_projection() != nullptr) CompareMapped(hidden, logits);
+  CompareMapped(hidden, logits);
   for (size_t i = 0; i < fed.size(); ++i) {
     fed[i]->fed += feed[i].count;
     Compare(*fed[i], logits + i * outputs);
@@ -219,13 +219,15 @@ void Trial::Compare(const TrialRow& row, const float* logits) {
 
 // The same products, less those of other tokens.
 void Trial::CompareMapped(const float* hidden, const float* logits) {
-  const auto& known = model_.weights().vocabulary_map()->numbered();
-  float* mapped = mapped_logits_.Room(known.size());
-  model_.mapped_projection()->Apply(hidden, 1, mapped, nullptr);
-  std::vector<float> expected;
-  for (const int64_t id : known) expected.push_back(logits[id]);
-  RequireWithin("of the logits of the vocabulary map's candidates",
-                RelativeError(mapped, expected.data(), known.size()));
+  for (const auto& [map, projection] : model_.mapped_projections()) {
+    const auto& known = map->numbered();
+    float* mapped = mapped_logits_.Room(known.size());
+    projection->Apply(hidden, 1, mapped, nullptr);
+    std::vector<float> expected;
+    for (const int64_t id : known) expected.push_back(logits[id]);
+    RequireWithin("of the logits of the vocabulary map's candidates",
+                  RelativeError(mapped, expected.data(), known.size()));
+  }
 }
 
 void Trial::RequireWithin(const char* what, double error) const {

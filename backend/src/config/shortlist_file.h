@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ct2triton {
+
+// The tokens that answers in one target language are made of. One of the two ids names the language
+// of a row: in its target prefix, or in its source.
+struct LanguageList {
+  std::string language;  // for people
+  std::optional<int64_t> prefix_id;
+  std::optional<int64_t> source_id;
+  std::vector<int64_t> tokens;
+};
+
+inline constexpr const char* kShortlistFile = "shortlists.json";
+
+// From shortlists.json of a model directory: {"lists": [{"language": "deu_Latn", "prefix_id":
+// 256042, "tokens": [0, 2, 5]}]}. Throws Error(kInvalidArgument), with the language, for text of
+// another form, a list that is empty, and a language or an id that stands twice. Whether a
+// vocabulary has the ids is not known here.
+std::vector<LanguageList> ParseShortlists(std::string_view json);
+
+}  // namespace ct2triton
