@@ -41,21 +41,22 @@ def test_a_subcommand_overwrites_nothing_that_stands_before_it(command: str) -> 
 
 
 @pytest.mark.server
-def test_both_ways_are_measured_and_give_the_same_answers(
+def test_all_ways_are_measured_and_give_the_same_answers(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     # What ct2-bench has itself counts before the subcommand as well as behind it.
     arguments = ["--rounds", "2", "--to", "de,fr", "text", "--clients", "2", "--seconds", "0.1"]
-    assert bench(arguments) == 0
+    ways = ["ids", "ensemble", "gateway"]
+    assert bench([*arguments, *(word for way in ways for word in ("--way", way))]) == 0
     shown = capfd.readouterr().out
     assert "medians of 2 rounds" in shown
     rows = [line.split() for line in shown.splitlines() if "clients x" in line]
-    assert [row[:5] for row in rows] == [
-        ["2", "clients", "x", str(targets), "languages"] for targets in (1, 2)
-    ]
-    for row in rows:
-        ids, text, ratio, low, _, high, differing = row[5:]
-        assert min(float(ids), float(text)) > 0
-        assert float(low) <= float(high)
-        assert float(ratio) > 0
-        assert int(differing) <= 10 * int(row[3])  # of 100: int8 may round otherwise in a batch
+    loads = [["2", "clients", "x", str(targets), "languages"] for targets in (1, 2)]
+    assert [row[:5] for row in rows] == loads * 2
+    for *_, ids, ensemble, gateway, text, differing in rows[:2]:
+        assert all(float(rate) > 0 for rate in (ids, ensemble, gateway, text))
+        assert int(differing) <= 20  # of 100 or 200: int8 may round otherwise in a batch
+    for row in rows[2:]:
+        assert len(row) == 5 + 3 * 4
+        for ratio, low, high in zip(row[5::4], row[6::4], row[8::4], strict=True):
+            assert 0 < float(low.strip("(")) <= float(ratio) <= float(high.strip(")"))

@@ -67,6 +67,7 @@ SLOW = (
     "server/gateway",
     "server/live",
     "server/test_demo_model.py",
+    "server/test_ensemble.py",
     "server/test_environment.py",
     "server/test_lifecycle.py",
     "server/test_metrics.py",

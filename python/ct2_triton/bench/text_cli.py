@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``ct2-bench text``: text to the server, or token ids from a client that tokenizes.
+"""``ct2-bench text``: text to the server, against other ways to have text translated.
 
-The demo model is served both ways, on one set of weights and workers, and asked by the same Python
-client. In each round every load has a turn of each way, one right after the other; what counts is
-the ratio of the two, and its median over the rounds.
+The other ways are token ids from a client that tokenizes, the classic ensemble, and ct2-gateway.
+The demo model is served all ways, on one set of weights and workers. In each round every load has a
+turn of each way, one right after the other; what counts is the ratio of text to each other way, and
+its median over the rounds.
 """
 
 from __future__ import annotations
@@ -21,18 +22,22 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration
 from ct2_triton.bench.tables import Table
+from ct2_triton.bench.text_ways import MODEL, WAYS, open_ways
 from ct2_triton.bench.workload import SENTENCES
-from ct2_triton.client import TranslationClient
 from ct2_triton.engine_library import load_core
 from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare.text_config import write_text_models
 from ct2_triton.serve import ServerOptions, TritonServer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_IDS, _TEXT = "demo", "demo-text"
+    from ct2_triton.bench.text_ways import Way
+
 _ROUNDS = 9
-_HEADER = ("", "ids", "text", "text/ids", "range", "answers that differ")
+_COMPARED = 100
+_TEXT = "text"
+_DEFAULT_WAYS = ("ids", _TEXT, "ensemble")
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=count,
         metavar="N",
         help="clients at a time; may be given again (default: 1, 16, 48)",
+    )
+    add(
+        "--way",
+        action="append",
+        choices=WAYS,
+        help=f"a way to compare; text is always one; may be given again (default: "
+        f"{', '.join(_DEFAULT_WAYS)})",
     )
     add(
         "--to",
@@ -97,35 +109,53 @@ def run(args: argparse.Namespace) -> list[Table]:
     languages = tuple(args.to.split(","))
     targets = dict.fromkeys([languages[:1], languages])
     loads = [Load(clients, some) for some in targets for clients in args.clients or (1, 16, 48)]
+    names = tuple(dict.fromkeys([*(args.way or _DEFAULT_WAYS), _TEXT]))
     with ExitStack() as stack:
         repository = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct2-text-")))
-        prepare(PrepareOptions("demo", repository, io="both"))
+        model = prepare(PrepareOptions(MODEL, repository, io="ensemble"))
+        write_text_models(model.directory, "both", force=False)
         server = stack.enter_context(TritonServer(ServerOptions([repository])))
-        rows = asyncio.run(_measure(server.grpc_url, repository, loads, rounds, args.seconds))
+        measured = _measure(server.grpc_url, repository, names, loads, rounds, args.seconds)
+        rates, differing = asyncio.run(measured)
     title = f"translations a second, medians of {rounds} rounds of {args.seconds:g} s turns"
-    return [Table(f"{title}; {os.cpu_count()} cores", _HEADER, rows)]
+    return [
+        Table(
+            f"{title}; {os.cpu_count()} cores",
+            ("", *names, "answers that differ"),
+            [[str(load), *_medians(rates[load], names), differing[load]] for load in loads],
+        ),
+        Table(
+            "text against the others: medians of the rounds' ratios, and their range",
+            ("", *(f"text/{name}" for name in names if name != _TEXT)),
+            [[str(load), *_ratios(rates[load], names)] for load in loads],
+        ),
+    ]
 
 
 async def _measure(
-    url: str, repository: Path, loads: Sequence[Load], rounds: int, seconds: float
-) -> list[list[str]]:
+    url: str,
+    repository: Path,
+    names: Sequence[str],
+    loads: Sequence[Load],
+    rounds: int,
+    seconds: float,
+) -> tuple[dict[Load, list[dict[str, float]]], dict[Load, str]]:
+    """Give the rates of each round by load, and how many answers differ."""
     sentences = _sentences()
     async with AsyncExitStack() as stack:
-        ways = []
-        for model in (_IDS, _TEXT):
-            client = TranslationClient(url, model, repository=repository)
-            ways.append(await stack.enter_async_context(client))
-        rates: dict[Load, list[tuple[float, float]]] = {load: [] for load in loads}
+        ways = await open_ways(stack, names, url, repository)
+        rates: dict[Load, list[dict[str, float]]] = {load: [] for load in loads}
         for number in range(-1, rounds):  # the first warms up
+            first = number % len(names)
             for load in loads:
-                turns = [0, 1] if number % 2 else [1, 0]
-                done = {way: await _turn(ways[way], load, sentences, seconds) for way in turns}
+                done = {
+                    name: await _turn(ways[name], load, sentences, seconds)
+                    for name in (*names[first:], *names[:first])
+                }
                 if number >= 0:
-                    rates[load].append((done[0], done[1]))
-        return [
-            [str(load), *_row(rates[load]), str(await _differing(ways, load, sentences[:100]))]
-            for load in loads
-        ]
+                    rates[load].append(done)
+        differing = {load: str(await _differing(ways, load, sentences)) for load in loads}
+    return rates, differing
 
 
 def _sentences() -> list[str]:
@@ -135,9 +165,7 @@ def _sentences() -> list[str]:
     return [line for line in lines if len(core.segment(line.encode(), "en")) == 1]
 
 
-async def _turn(
-    client: TranslationClient, load: Load, sentences: Sequence[str], seconds: float
-) -> float:
+async def _turn(way: Way, load: Load, sentences: Sequence[str], seconds: float) -> float:
     """Ask for some time.
 
     Returns:
@@ -151,7 +179,7 @@ async def _turn(
         position = first
         while time.perf_counter() - start < seconds:
             sentence = sentences[position % len(sentences)]
-            await client.translate(sentence, source="en", targets=load.targets)
+            await way.ask(sentence, load.targets)
             position += load.clients
             done += len(load.targets)
 
@@ -159,20 +187,23 @@ async def _turn(
     return done / (time.perf_counter() - start)
 
 
-def _row(rates: Sequence[tuple[float, float]]) -> list[str]:
-    ratios = sorted(text / ids for ids, text in rates)
-    return [
-        f"{median(ids for ids, _ in rates):.0f}",
-        f"{median(text for _, text in rates):.0f}",
-        f"{median(ratios):.3f}",
-        f"{ratios[0]:.2f} to {ratios[-1]:.2f}",
-    ]
+def _medians(rates: Sequence[dict[str, float]], names: Sequence[str]) -> list[str]:
+    return [f"{median(one[name] for one in rates):.0f}" for name in names]
 
 
-async def _differing(
-    ways: Sequence[TranslationClient], load: Load, sentences: Sequence[str]
-) -> int:
-    """Count translations of some sentences that are not the same both ways."""
-    both = [await way.translate(sentences, source="en", targets=load.targets) for way in ways]
-    pairs = zip(*((one.text for row in answers for one in row) for answers in both), strict=True)
-    return sum(ids != text for ids, text in pairs)
+def _ratios(rates: Sequence[dict[str, float]], names: Sequence[str]) -> list[str]:
+    cells = []
+    for name in names:
+        if name != _TEXT:
+            ratios = sorted(one[_TEXT] / one[name] for one in rates)
+            cells.append(f"{median(ratios):.3f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
+    return cells
+
+
+async def _differing(ways: dict[str, Way], load: Load, sentences: Sequence[str]) -> int:
+    """Count translations of some sentences that are not the same all ways."""
+    differing = 0
+    for sentence in sentences[:_COMPARED]:
+        answers = [await way.ask(sentence, load.targets) for way in ways.values()]
+        differing += sum(len(set(texts)) > 1 for texts in zip(*answers, strict=True))
+    return differing

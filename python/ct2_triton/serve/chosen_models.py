@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING
 from ct2_triton.linked_folder import linked_folder, user_cache
 from ct2_triton.prepared_model import (
     CONFIG_NAME,
+    DETOKENIZER_SUFFIX,
+    ENSEMBLE_SUFFIX,
     MANIFEST_NAME,
     STREAM_SUFFIX,
     TEXT_SUFFIX,
+    TOKENIZER_SUFFIX,
     PreparedModel,
 )
 from ct2_triton.serve.errors import ModelRepositoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+# What lies beside a model of ids and is served with it.
+_BESIDE = (TEXT_SUFFIX, STREAM_SUFFIX, TOKENIZER_SUFFIX, DETOKENIZER_SUFFIX, ENSEMBLE_SUFFIX)
 
 
 def choose_models(
@@ -48,7 +54,7 @@ def choose_models(
                 "can have one of them"
             )
     for folder in tuple(chosen.values()):
-        for suffix in (TEXT_SUFFIX, STREAM_SUFFIX):
+        for suffix in _BESIDE:
             text = folder.with_name(folder.name + suffix)
             if (text / CONFIG_NAME).is_file():
                 chosen.setdefault(text.name, text)

@@ -138,14 +138,15 @@ def start_gateway(demo_server: TritonServer, repository: Path) -> Iterator[Start
     """A function that starts the command on a free port."""
     with ExitStack() as stack:
 
-        def start(*arguments: str, **variables: str) -> Command:
+        def start(*arguments: str, stderr: int | None = None, **variables: str) -> Command:
             command = [
                 str(Path(sys.executable).with_name("ct2-gateway")),
                 *("--model", MODEL, "--model-repository", str(repository)),
                 *("--url", demo_server.grpc_url, "--port", "0", *arguments),
             ]
+            environment = {**os.environ, **variables}
             process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, text=True, env={**os.environ, **variables}
+                command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment
             )
             stack.enter_context(process)
             stack.callback(process.kill)

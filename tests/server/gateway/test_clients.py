@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 
 import pytest
 import requests
@@ -90,3 +91,29 @@ def test_keys_come_from_the_environment(start_gateway: StartGateway) -> None:
     assert _good(gateway.url, api_key="one") == GERMAN
     gateway.process.send_signal(signal.SIGINT)
     assert gateway.process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "demo"], "'demo' takes token ids; name one that takes text"),
+        (["--model", "demo", "--processes", "2"], "2 of 2 processes failed"),
+        (["--model", "nowhere-text"], "the languages of model 'nowhere-text' are in neither"),
+        (["--url", "localhost:1"], "not ready within 1 s"),
+        (["--port", "PORT"], "cannot listen"),
+        (["--port", "PORT", "--processes", "2"], "cannot listen"),
+    ],
+)
+def test_what_cannot_start_says_why(
+    start_gateway: StartGateway, gateway: str, arguments: list[str], message: str
+) -> None:
+    port = gateway.rpartition(":")[2]
+    wrong = start_gateway(
+        *(port if one == "PORT" else one for one in arguments), stderr=subprocess.PIPE
+    )
+    assert wrong.process.wait(60) == 1
+    assert wrong.process.stderr is not None
+    said = wrong.process.stderr.read()
+    assert message in said
+    assert "Traceback" not in said
+    assert _good(gateway) == GERMAN

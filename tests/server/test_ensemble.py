@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The classic ensemble that ct2-prepare writes: Python, the backend, Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ct2_triton import _core
+from ct2_triton.client import TranslationClient
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare.text_config import write_text_models
+from ct2_triton.serve import TritonServer
+from server.helpers import Connection
+from server.text_client import refusal, translated
+from support.servers import ServerStack
+from train_demo.corpus import held_out_sentences
+from train_demo.grammar import read_grammar
+
+pytestmark = pytest.mark.server
+
+ENSEMBLE = "demo-ensemble"
+SENTENCE = "The ticket office opens at 5:45."
+GERMAN = "Der Fahrkartenschalter öffnet um 5:45 Uhr."
+
+
+@pytest.fixture(scope="module")
+def ensemble_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonServer]:
+    """Computed in float32: the same answers whatever else is in the batch."""
+    folder = tmp_path_factory.mktemp("ensemble")
+    settings = {"compute_type": "float32"}
+    model = prepare(PrepareOptions("demo", folder, settings=settings, io="ensemble"))
+    write_text_models(model.directory, "both", force=False)
+    with ServerStack() as stack:
+        yield stack.start(folder)
+
+
+@pytest.fixture
+def ensemble(ensemble_server: TritonServer) -> Iterator[Connection]:
+    opened = Connection(ensemble_server.grpc_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    """Held-out sentences of the demo model; the ensemble cuts nothing into sentences."""
+    drawn = held_out_sentences(read_grammar(), 300, 0)
+    lines = [sentence.texts["eng"] for sentence in drawn]
+    return [line for line in lines if len(_core.segment(line.encode(), "en")) == 1]
+
+
+@pytest.mark.parametrize("target", ["de", "fr"])
+async def test_its_answers_are_those_of_the_text_model(
+    ensemble_server: TritonServer, target: str, texts: list[str]
+) -> None:
+    assert len(texts) > 100
+    answers = []
+    for model in (ENSEMBLE, "demo-text"):
+        async with TranslationClient(ensemble_server.grpc_url, model) as client:
+            found = await client.translate(texts, source="en", targets=target)
+            answers.append([one.text for [one] in found])
+    assert answers[0] == answers[1]
+
+
+def test_texts_of_several_lengths_and_languages_in_a_request(ensemble: Connection) -> None:
+    texts = [SENTENCE, "", "Next week in Stockholm: fog.", "  "]
+    answers = translated(ensemble, texts, ["de"], model=ENSEMBLE)
+    assert answers == [[GERMAN], [""], ["Nächste Woche in Stockholm: Nebel."], [""]]
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "target", "message"),
+    [
+        (SENTENCE, "en", "xx", "no target language 'xx'"),
+        (SENTENCE, "xx", "de", "no source language 'xx'"),
+        (SENTENCE, "", "de", "needs a source language"),
+        (b"\xff", "en", "de", "invalid start byte"),
+        ("word " * 3000, "en", "de", "more than the 256"),
+    ],
+)
+def test_what_is_wrong_is_refused_alone(
+    ensemble: Connection, text: str | bytes, source: str, target: str, message: str
+) -> None:
+    assert message in refusal(ensemble, text, [target], source, model=ENSEMBLE)
+    assert translated(ensemble, SENTENCE, ["de"], model=ENSEMBLE) == [[GERMAN]]
+
+
+def test_a_model_without_batches_is_refused(tmp_path: Path) -> None:
+    from ct2_triton.errors import OutputError, SettingError
+
+    with pytest.raises(SettingError, match="--io ensemble needs batches"):
+        prepare(PrepareOptions("demo", tmp_path, max_batch_size=0, io="ensemble"))
+    (tmp_path / "demo-detokenizer").mkdir()
+    with pytest.raises(OutputError, match="demo-detokenizer exists already"):
+        prepare(PrepareOptions("demo", tmp_path, io="ensemble"))
+    assert [path.name for path in tmp_path.iterdir()] == ["demo-detokenizer"]
