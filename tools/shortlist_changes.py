@@ -6,7 +6,8 @@
 
 The model is one that ct2-prepare wrote with --shortlist-from; the text has a sentence a line. Each
 line is translated into every language of the shortlist twice, with it and without it, by
-CTranslate2 in this process, in the same batches. `--reference` compares both with a right
+CTranslate2 in this process, in the same batches. CTranslate2 knows no list of a language: each is
+tried alone, as a vmap.txt. `--reference` compares both with a right
 translation, line by line.
 """
 
@@ -16,13 +17,15 @@ import argparse
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.pieces import read_pieces
+from ct2_triton.prepare.shortlist_files import link_with_map, read_lists
 from ct2_triton.prepared_model import PreparedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ct2_triton.prepared_model import Language, TokenRules
 
@@ -51,15 +54,17 @@ class Changes:
 class TwoWays:
     """A prepared model that translates with its shortlist and without it."""
 
-    def __init__(self, model: PreparedModel, compute_type: str, beam_size: int) -> None:
-        """Load the model on the CPU."""
+    def __init__(
+        self, model: PreparedModel, compute_type: str, beam_size: int, files: Path | None = None
+    ) -> None:
+        """Load the model on the CPU, or from `files`: the model's, with one list as vmap.txt."""
         import ctranslate2
 
         self.model = model
         self._beam_size = beam_size
         self._pieces = read_pieces(model.tokenizer_folder, model.rules)
         self._translator = ctranslate2.Translator(
-            str(model.model_folder), device="cpu", compute_type=compute_type
+            str(files or model.model_folder), device="cpu", compute_type=compute_type
         )
         self._names = _vocabulary(model)
         self._ids = {token: i for i, token in reversed(list(enumerate(self._names)))}
@@ -158,6 +163,24 @@ def _references(
     return found
 
 
+def _ways(
+    model: PreparedModel, args: argparse.Namespace, record: dict[str, Any]
+) -> Iterator[tuple[TwoWays, Language | None]]:
+    """Give each language of the shortlist with a model that has its list."""
+    targets = [model.rules.target_language(entry["code"]) for entry in record["languages"]]
+    own = read_lists(model.model_folder)
+    both = None if own else TwoWays(model, args.compute_type, args.beam)
+    for target in targets:
+        if both:
+            yield both, target
+            continue
+        with TemporaryDirectory() as folder:
+            names = _vocabulary(model)
+            tokens = [names[i] for i in own[target.code if target else ""]]
+            files = link_with_map(tokens, model.model_folder, Path(folder))
+            yield TwoWays(model, args.compute_type, args.beam, files), target
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Compare and print.
 
@@ -176,10 +199,10 @@ def main(arguments: list[str] | None = None) -> int:
     rules = model.rules
     lines = args.text.read_text(encoding="utf-8").splitlines()
     references = _references(args.reference, rules, len(lines))
-    both = TwoWays(model, args.compute_type, args.beam)
     source = rules.source_language(args.source)
-    targets = [rules.target_language(entry["code"]) for entry in record["languages"]]
-    found = [both.compare(lines, source, target, references.get(target)) for target in targets]
+    found = []
+    for both, target in _ways(model, args, record):
+        found.append(both.compare(lines, source, target, references.get(target)))
     print(f"list: {record['tokens']} tokens, {100 * record['share_of_vocabulary']:.1f} %\n")
     print(table(found))
     for changes in found:

@@ -123,6 +123,23 @@ def test_a_source_names_the_language_of_other_models(
     ]
 
 
+def test_a_row_whose_loop_fails_keeps_its_list_in_a_call(
+    engine_model: Path, tmp_path: Path
+) -> None:
+    directory = tmp_path / "model"
+    shutil.copytree(engine_model, directory)
+    lists = [entry("de", LISTS[A], source_id=A), entry("fr", LISTS[B], source_id=B)]
+    write_lists(directory, lists)
+    options: dict[str, Any] = {"beam_size": 1, "use_vmap": True, **LIMIT}
+    sources, _ = rows_of(12, seed=8)
+    named = [[(A, B)[i % 2], *source] for i, source in enumerate(sources)]
+    expected = [answer[0] for answer in translate(translator(directory, **options), named)]
+    result = _core.run_failing_loops(str(directory), named, options, failing_steps={2, 5})
+    assert result["ids"] == expected
+    whole = translate(translator(directory, **options), named, use_vmap=False)
+    assert sum(row[0] != answer for row, answer in zip(whole, expected, strict=True)) > 6
+
+
 def test_an_end_token_outside_the_list_leaves_it(listed: ListedModel) -> None:
     model = translator(listed, beam_size=1, **LIMIT)
     [[plain]] = translate(model, [[60, 61, END]], [[A]], use_vmap=False)

@@ -24,7 +24,8 @@ from reliability import fuzz_damage, fuzz_grpc, fuzz_http, fuzz_judge, fuzz_mist
 from reliability.fuzz_request import SERVED, Answer, encode, expected_answer, make_draft
 from reliability.truths import DEFAULT_LENGTH, SHORT_INPUT, Case
 from server import configs
-from support.repository import write_model
+from server.helpers import LANGUAGES
+from support.repository import write_model, write_whole_lists
 
 _KEPT_COMPLAINTS = 20
 _LONGEST_BURST = 24
@@ -32,10 +33,14 @@ _TRANSPORTS = {"grpc": 30, "grpc typed": 15, "grpc stream": 15, "http": 40}
 
 
 def write_fuzz_repository(repository: Path, engine_model: Path, decoding: str = "auto") -> None:
-    """Writes the models of `SERVED`. They share one set of weights and so one pool of workers."""
-    length = {"max_decoding_length": DEFAULT_LENGTH, "decoding": decoding}
+    """Writes the models of `SERVED`. They share one set of weights and so one pool of workers.
+
+    Two of the languages have vocabulary lists, of all tokens.
+    """
+    length = {"max_decoding_length": DEFAULT_LENGTH, "decoding": decoding, "use_vmap": True}
     shared = {**length, "model_path": "../full/1/model"}
-    write_model(repository, "full", engine_model, configs.full(**length))
+    full = write_model(repository, "full", engine_model, configs.full(**length))
+    write_whole_lists(full / "1" / "model", LANGUAGES[:2])
     texts = {
         "plain": configs.plain(max_input_length=SHORT_INPUT, **shared),
         "single": configs.full(batching="max_batch_size: 0\n", **shared),

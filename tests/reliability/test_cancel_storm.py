@@ -14,10 +14,10 @@ from reliability import fuzz_grpc, observe
 from reliability.cancel_storm import CancelStorm, id_tensors, run_storm
 from reliability.fuzz_request import Request
 from server import configs
-from server.helpers import Reference
+from server.helpers import LANGUAGES, Reference
 from support.endless import ALLOWS_ENDLESS, ENDLESS, endless_model
 from support.metrics import scrape
-from support.repository import write_model
+from support.repository import write_model, write_whole_lists
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
@@ -32,7 +32,9 @@ def test_clients_that_leave_do_no_harm(
     nllb_engine_model: Path,
     decoding: str,
 ) -> None:
-    write_model(tmp_path, "nllb", nllb_engine_model, configs.plain(decoding=decoding))
+    config = configs.plain(decoding=decoding, use_vmap=True)
+    model = write_model(tmp_path, "nllb", nllb_engine_model, config)
+    write_whole_lists(model / "1" / "model", LANGUAGES[:2])
     reference = Reference(nllb_engine_model)
     seed = random.SystemRandom().randrange(10**6)
     files = 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from core.vocabulary_lists import entry, write_lists
 from ct2_triton.serve import TritonServer
 from server import configs
 from server.conftest import LoadFailure, LoadModel
@@ -119,6 +120,48 @@ def test_the_server_counts_rows_with_and_without(
     assert counts(server, model) == {"used": 8, "unused": 11}
     connection.raw.load_model(model)
     assert counts(server, model) == {"used": 8, "unused": 11}
+
+
+def test_rows_have_the_list_of_their_language(
+    load: LoadModel,
+    connection: Connection,
+    server: TritonServer,
+    reference: Reference,
+    nllb_engine_model: Path,
+    tmp_path: Path,
+) -> None:
+    """Two languages with lists of their own, two without: alone, together, and counted."""
+    lists = dict(zip(LISTED, (range(20, 60), range(50, 120)), strict=True))
+    listed = tmp_path / "listed"
+    shutil.copytree(nllb_engine_model, listed)
+    write_lists(
+        listed,
+        [entry(code, list(ids), prefix_id=reference.id(code)) for code, ids in lists.items()],
+    )
+    truths = {}
+    for code, ids in lists.items():
+        copy = tmp_path / code
+        shutil.copytree(nllb_engine_model, copy)
+        line = "\t" + " ".join([*reference.tokens(list(ids)), code]) + "\n"
+        (copy / "vmap.txt").write_text(line, encoding="utf-8")
+        truths[code] = Reference(copy)
+    model = load(configs.plain(use_vmap=True, **LIMIT), "lists", engine_model=listed)
+    rows = sentences(reference, 16)
+    answers = [
+        truths.get(reference.vocabulary[prefix[0]], reference).translate(
+            row, prefix, use_vmap=True, **LIMIT
+        )
+        for row, prefix in rows
+    ]
+    assert [connection.translate(model, row, prefix) for row, prefix in rows] == answers
+    pending = [connection.start(model, [row], [prefix]) for row, prefix in rows]
+    together = [p.get_result().as_numpy("OUTPUT_IDS")[0].tolist() for p in pending]
+    assert together == answers
+    wait_until(lambda: sum(counts(server, model).values()) == 32)
+    assert counts(server, model) == {"used": 16, "unused": 16}
+    text = connection.refusal(model, [rows[0][0]], [rows[0][1]], beam_size=30)
+    assert "that shortlists.json has for deu_Latn" in text
+    assert connection.translate(model, *rows[0]) == answers[0]
 
 
 def test_a_model_without_a_map_has_no_counter(

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 ONLY_THE_BACKEND = 'backend: "ctranslate2"\n'
@@ -42,6 +44,20 @@ def write_model(
     if config is not None:
         (folder / "config.pbtxt").write_text(config, encoding="utf-8")
     return folder
+
+
+def write_whole_lists(model: Path, languages: Sequence[str]) -> None:
+    """Give languages of an NLLB model lists of all its tokens, in shortlists.json.
+
+    Their rows then go by lists, and the answers stay those of the whole vocabulary.
+    """
+    vocabulary = json.loads((model / "shared_vocabulary.json").read_text(encoding="utf-8"))
+    everything = list(range(len(vocabulary)))
+    lists = [
+        {"language": code, "prefix_id": vocabulary.index(code), "tokens": everything}
+        for code in languages
+    ]
+    (model / "shortlists.json").write_text(json.dumps({"lists": lists}), encoding="utf-8")
 
 
 def write_identity_model(

@@ -42,6 +42,7 @@ SLOW = (
     "python/prepare/test_families.py",
     "python/prepare/test_generation.py",
     "python/prepare/test_hub.py",
+    "python/prepare/test_language_lists.py",
     "python/prepare/test_languages.py",
     "python/prepare/test_memory.py",
     "python/prepare/test_refusals.py",

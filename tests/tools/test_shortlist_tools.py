@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import measure_language_lists
 import measure_served_shortlist
 import measure_shortlist
 import shortlist_changes
@@ -79,3 +80,39 @@ def test_a_served_list_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
         whole, listed = map(float, row.split(" | ")[1:3])
         assert whole > 0
         assert listed > 0
+
+
+@pytest.mark.server
+def test_lists_of_languages_are_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure_language_lists, "SHARED", 40)
+    model = tiny_engine_model("nllb")
+    arguments = ["--model", str(model), "--size", "100", "--clients", "1,3"]
+    options = ["--rounds", "1", "--limit", "8", "--least-rows", "4"]
+    assert measure_language_lists.main([*arguments, *options]) == 0
+    table = capsys.readouterr().out.splitlines()
+    rows = [line for line in table if line.startswith(("| 1 |", "| 3 |"))]
+    assert len(rows) == 2
+    for row in rows:
+        whole, union, lists = (cell.strip("* ") for cell in row.split("|")[2:5])
+        assert float(whole) > 0
+        assert all(float(cell.split("*")[0]) > 0 for cell in (union, lists))
+
+
+def test_changed_answers_of_each_list_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same sentence in two languages: the French list lacks its words, the German has them."""
+    german = [f"{text} {n}" for text in KNOWN.values() for n in range(10)]
+    french = [f"Le train pour Lyon part à {n} heures." for n in range(20)]
+    for name, lines in (("deu", german), ("fra", french), ("text", list(KNOWN))):
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines), encoding="utf-8")
+    entries = tuple(f"{code}={tmp_path / code}.txt" for code in ("deu", "fra"))
+    shortlist = ShortlistOptions(entries)
+    options = PrepareOptions("demo", tmp_path / "repository", shortlist=shortlist)
+    model = prepare(options).directory
+    assert shortlist_changes.main([str(model), str(tmp_path / "text.txt")]) == 0
+    said = capsys.readouterr().out
+    assert "| deu_Latn | 0 of 2 (0.00 %) |" in said
+    assert "| fra_Latn | 2 of 2 (100.00 %) |" in said

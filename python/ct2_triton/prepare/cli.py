@@ -149,6 +149,11 @@ def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="licence of the texts, for the model's record (default: not stated)",
     )
+    group.add_argument(
+        "--shortlist-union",
+        action="store_true",
+        help="one list for all languages (vmap.txt), instead of one for each (shortlists.json)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -216,11 +221,13 @@ def _ended_in_order() -> Iterator[None]:
 def _shortlist(args: argparse.Namespace) -> ShortlistOptions | None:
     entries = tuple(entry for value in args.shortlist_from for entry in value.split(","))
     if entries:
-        return ShortlistOptions(entries, args.shortlist_size, args.shortlist_licence)
-    if args.shortlist_size is not None or args.shortlist_licence is not None:
+        return ShortlistOptions(
+            entries, args.shortlist_size, args.shortlist_licence, args.shortlist_union
+        )
+    if (args.shortlist_size, args.shortlist_licence, args.shortlist_union) != (None, None, False):
         raise SettingError(
-            "--shortlist-size and --shortlist-licence say more about --shortlist-from: name a "
-            "target language with it"
+            "--shortlist-size, --shortlist-licence and --shortlist-union say more about "
+            "--shortlist-from: name a target language with it"
         )
     return None
 

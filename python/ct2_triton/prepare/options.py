@@ -36,11 +36,13 @@ class ShortlistOptions:
         size: Pieces of each language: the most frequent of its text, and where the text has fewer,
             the first of its script in the vocabulary; None: all of the text, or of the script.
         licence: Licence of the texts, as the caller states it.
+        union: One list for all languages (vmap.txt) instead of one for each (shortlists.json).
     """
 
     entries: tuple[str, ...]
     size: int | None = None
     licence: str | None = None
+    union: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,35 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
 """The vocabulary shortlist: the tokens that a deployment's target languages need.
 
-It becomes the one line of CTranslate2's vmap.txt that holds for every source, so that all calls
-have the same candidates and answers do not depend on the company of a row. What it lacks of a
-language that it is not made for does no harm: the backend runs such rows with the whole vocabulary.
+Several languages have a list each, in a file of the backend's own (shortlists.json). The list of
+one language, or the union that is asked for, becomes the one line of CTranslate2's vmap.txt that
+holds for every source, so that all calls have the same candidates and answers do not depend on the
+company of a row. What a list lacks of a language that it is not made for does no harm: the backend
+runs such rows with the whole vocabulary.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.errors import SettingError, UnknownLanguageError
+from ct2_triton.prepare.shortlist_files import write_lists, write_map
 from ct2_triton.prepare.shortlist_scripts import belongs, script_of, spells
 from ct2_triton.prepare.shortlist_text import CountedText, count_text
 from ct2_triton.prepare.triton_config import Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ct2_triton.client.pieces import Pieces
     from ct2_triton.prepare.options import ShortlistOptions
     from ct2_triton.prepared_model import Language, TokenRules
 
-MAP_NAME = "vmap.txt"
 _UNWRITABLE = (" ", "\t", "\n", "\r")  # what separates tokens, keys and lines of the file
 # At least about as many answers change as lines are not covered: docs/benchmarks.md.
 _POOR_COVERAGE = 0.99
+_EACH_PARAMETERS = (
+    Parameter(
+        "use_vmap",
+        "true",
+        "Answers are made of the tokens that shortlists.json has for their language "
+        "(--shortlist-from); a request may set it to false.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class LanguageList:
+    """What answers in one language are made of.
+
+    Attributes:
+        language: The language.
+        ids: Of the tokens, in order.
+        tokens: The tokens themselves.
+    """
+
+    language: Language
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as shortlists.json has it."""
+        prefix, source = self.language.target_prefix_ids, self.language.target_source_ids
+        named = {"prefix_id": prefix[0]} if prefix else {"source_id": source[0]}
+        return {"language": self.language.code, **named, "tokens": self.ids}
 
 
 @dataclass(frozen=True)
@@ -37,20 +68,30 @@ class Shortlist:
     """The tokens, and what is to be told of them.
 
     Attributes:
-        tokens: In the order of their ids.
+        tokens: Of all lists together, in the order of their ids.
         languages: Those that it is made for; none where the model does not name its own.
         record: For the prepared model's manifest.
         parameters: For its configuration.
+        lists: One for each language; none where one list is for all.
     """
 
     tokens: tuple[str, ...]
     languages: tuple[Language, ...]
     record: Mapping[str, Any]
     parameters: tuple[Parameter, ...]
+    lists: tuple[LanguageList, ...] = ()
 
     def write(self, model: Path) -> None:
-        """Write vmap.txt into a folder of CTranslate2 files."""
-        (model / MAP_NAME).write_text("\t" + " ".join(self.tokens) + "\n", encoding="utf-8")
+        """Write shortlists.json, or else vmap.txt, into a folder of CTranslate2 files."""
+        if self.lists:
+            write_lists([own.to_dict() for own in self.lists], model)
+        else:
+            write_map(self.tokens, model)
+
+    def each(self) -> Iterator[Shortlist]:
+        """Give the list of each language as if it were the only one."""
+        for own in self.lists:
+            yield replace(self, tokens=own.tokens, languages=(own.language,), lists=())
 
     def check_search(self, parameters: Iterable[Parameter]) -> None:
         """Say early what the backend would refuse at load.
@@ -68,14 +109,15 @@ class Shortlist:
 
         if not is_on("use_vmap"):
             return
+        size = min([len(own.tokens) for own in self.lists] or [len(self.tokens)])
         needed = {"beam_size": 2, "sampling_topk": 1}
         if is_on("return_alternatives"):
             needed["num_hypotheses"] = 2
         for name, per_value in needed.items():
             value = values.get(name, "1")
-            if value.isdigit() and value != "1" and int(value) * per_value > len(self.tokens):
+            if value.isdigit() and value != "1" and int(value) * per_value > size:
                 raise SettingError(
-                    f"the shortlist has {len(self.tokens)} tokens, and {name} {value} needs "
+                    f"the shortlist has {size} tokens, and {name} {value} needs "
                     f"{int(value) * per_value}; give a longer text, a larger --shortlist-size or "
                     f"a lower {name}"
                 )
@@ -101,7 +143,7 @@ def build_shortlist(
     tokenizer_folder: Path,
     report: Callable[[str], None],
 ) -> Shortlist:
-    """Build the union of the lists of all languages that are named.
+    """Build a list for each language that is named, or one for all.
 
     Args:
         options: What is asked for.
@@ -125,28 +167,45 @@ def build_shortlist(
         for entry in entries
     ]
     writable = _writable(vocabulary)
-    kept = writable & (_kept_always(rules, vocabulary, pieces) | _named_ids(entries))
-    own = writable & pieces.text_ids - kept - set(rules.special_ids)
+    kept = writable & _kept_always(rules, vocabulary, pieces)
+    own = writable & pieces.text_ids - kept - _named_ids(entries) - set(rules.special_ids)
     sources = list(zip(entries, texts, strict=True))
     chosen = [_chosen(entry, text, own, vocabulary, options.size) for entry, text in sources]
-    ids = kept.union(*chosen)
+    lists = [
+        kept | (writable & _named_ids([entry])) | set(pieces_of)
+        for entry, pieces_of in zip(entries, chosen, strict=True)
+    ]
+    ids = set().union(*lists)
+    is_each = len(entries) > 1 and not options.union
     languages = [
-        _language_record(entry, text, len(own_ids), ids)
-        for (entry, text), own_ids in zip(sources, chosen, strict=True)
+        _language_record(entry, text, len(own_ids), listed if is_each else ids)
+        | ({"list_tokens": len(listed)} if is_each else {})
+        for (entry, text), own_ids, listed in zip(sources, chosen, lists, strict=True)
     ]
     record = {
+        "lists": "each language" if is_each else "one for all",
         "tokens": len(ids),
         "share_of_vocabulary": len(ids) / len(vocabulary),
-        "kept_always": len(kept),
+        "kept_always": len(kept | (writable & _named_ids(entries))),
         "size_limit": options.size,
         "licence": options.licence or "not stated",
         "languages": languages,
     }
     for line in _summary(record, len(vocabulary)):
         report(line)
-    tokens = tuple(vocabulary[i] for i in sorted(ids))
     named = tuple(entry.language for entry in entries if entry.language)
-    return Shortlist(tokens, named, record, _parameters(named, rules))
+    tokens = _tokens(ids, vocabulary)
+    if not is_each:
+        return Shortlist(tokens, named, record, _parameters(named, rules))
+    each = tuple(
+        LanguageList(language, tuple(sorted(listed)), _tokens(listed, vocabulary))
+        for language, listed in zip(named, lists, strict=True)
+    )
+    return Shortlist(tokens, named, record, _EACH_PARAMETERS, each)
+
+
+def _tokens(ids: Iterable[int], vocabulary: Sequence[str]) -> tuple[str, ...]:
+    return tuple(vocabulary[i] for i in sorted(ids))
 
 
 def _read_entries(entries: Sequence[str], rules: TokenRules) -> list[_Entry]:
@@ -270,14 +329,18 @@ def _language_record(
 
 
 def _summary(record: Mapping[str, Any], vocabulary: int) -> Iterable[str]:
+    is_each = record["lists"] == "each language"
+    of = f"s of {len(record['languages'])} languages, together" if is_each else ""
     yield (
-        f"shortlist: {record['tokens']} of {vocabulary} tokens "
+        f"shortlist{of}: {record['tokens']} of {vocabulary} tokens "
         f"({record['share_of_vocabulary']:.1%}), {record['kept_always']} of them kept always, "
         f"licence of the texts {record['licence']}"
     )
     size = record["size_limit"]
     for entry in record["languages"]:
         name = entry["code"] or "texts"
+        if "list_tokens" in entry:
+            name += f", {entry['list_tokens']} tokens"
         if (text := entry["text"]) is None:
             cut = size is not None and entry["tokens"] == size
             pieces = f"the first {size} pieces" if cut else "every piece"

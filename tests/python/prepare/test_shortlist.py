@@ -46,7 +46,8 @@ def write(path: Path, lines: list[str]) -> Path:
 
 def demo(tmp_path: Path, *entries: str, **options: Any) -> PreparedModel:
     """The demo model with a shortlist; `size` and `licence` are those of the shortlist."""
-    kept = {name: options.pop(name) for name in ("size", "licence") if name in options}
+    named = ("size", "licence", "union")
+    kept = {name: options.pop(name) for name in named if name in options}
     shortlist = ShortlistOptions(entries, **kept)
     return prepare(PrepareOptions("demo", tmp_path / "repository", shortlist=shortlist, **options))
 
@@ -97,7 +98,7 @@ def test_a_list_has_the_pieces_of_the_text_and_what_spells(tmp_path: Path, germa
 
 def test_the_config_and_the_record(tmp_path: Path, german: Path, french: Path) -> None:
     entries = (f"deu={german}", f"fra_Latn={french}")
-    model = demo(tmp_path, *entries, licence="CC0-1.0", quantization="int8")
+    model = demo(tmp_path, *entries, licence="CC0-1.0", quantization="int8", union=True)
     prefix_ids = [4003, 4004]
     assert [vocabulary(model)[i] for i in prefix_ids] == ["deu_Latn", "fra_Latn"]
     written = parameters(model)
@@ -369,7 +370,7 @@ def test_what_is_not_possible(
 
 
 def test_the_other_options_need_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for option in (["--shortlist-size", "9"], ["--shortlist-licence", "x"]):
+    for option in (["--shortlist-size", "9"], ["--shortlist-licence", "x"], ["--shortlist-union"]):
         assert cli.prepare(["demo", "--model-repository", str(tmp_path / "r"), *option]) == 1
         assert "name a target language with it" in capsys.readouterr().err
 
@@ -379,6 +380,7 @@ def test_the_command_says_what_it_found(
 ) -> None:
     arguments = ["demo", "--model-repository", str(tmp_path / "r")]
     arguments += ["--shortlist-from", f"deu={german},fra", "--shortlist-licence", "CC0"]
+    arguments += ["--shortlist-union"]
     assert cli.prepare(arguments) == 0
     said = capsys.readouterr().err
     assert "of 4009 tokens (" in said
@@ -448,7 +450,7 @@ def test_answers_are_those_of_the_whole_vocabulary_where_they_are_on_the_list(
     tmp_path: Path,
 ) -> None:
     """Greedy search over fewer tokens takes the same ones as long as they are on the list."""
-    model = demo(tmp_path, "deu_Latn", "fra_Latn", size=2500)
+    model = demo(tmp_path, "deu_Latn", "fra_Latn", size=2500, union=True)
     listed, names = set(tokens_of(model)), vocabulary(model)
     rules: TokenRules = model.rules
     pieces = read_pieces(model.tokenizer_folder, rules)

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.errors import UnknownLanguageError, VerificationError
+from ct2_triton.prepare.shortlist_files import link_with_map
 from ct2_triton.prepare.verification.probes import PROBE_TEXTS
 from ct2_triton.prepare.verification.vocabulary import vocabulary_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from ct2_triton.prepare.shortlist import Shortlist
     from ct2_triton.prepared_model import Language, TokenRules
@@ -28,7 +30,10 @@ def add_shortlist(
     tokenizer_folder: Path,
     report: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Write vmap.txt, and translate each probe into one of its languages with and without it.
+    """Write its file, and translate each probe with and without it.
+
+    CTranslate2 does not know the lists of several languages: each is tried alone, as a vmap.txt
+    beside links to the other files.
 
     Args:
         shortlist: The shortlist.
@@ -44,9 +49,21 @@ def add_shortlist(
         VerificationError: CTranslate2 does not read it, or writes a token that is not on it.
     """
     shortlist.write(model)
-    probes, changed = _try(shortlist, model, rules, tokenizer_folder)
+    if shortlist.lists:
+        found = [_try_alone(own, model, rules, tokenizer_folder) for own in shortlist.each()]
+        probes, changed = (sum(counts) for counts in zip(*found, strict=True))
+    else:
+        probes, changed = _try(shortlist, model, rules, tokenizer_folder)
     report(f"shortlist: {changed} of {probes} probes, some of them odd, get another answer with it")
     return {**shortlist.record, "probes": probes, "probes_changed": changed}
+
+
+def _try_alone(
+    shortlist: Shortlist, model: Path, rules: TokenRules, tokenizer_folder: Path
+) -> tuple[int, int]:
+    with TemporaryDirectory() as folder:
+        linked = link_with_map(shortlist.tokens, model, Path(folder))
+        return _try(shortlist, linked, rules, tokenizer_folder)
 
 
 def _try(
