@@ -25,7 +25,7 @@ OLDEST_ENGINE := $(shell sed -n 's/.*"ctranslate2>=\([0-9.]*\),.*/\1/p' pyprojec
 TRANSFORMERS_5 := $(shell sed -n 's/^transformers==\(.*\)/\1/p' constraints-transformers-5.txt)
 
 BUILD_TOOLS := scikit-build-core pybind11 nlohmann-json hatch-fancy-pypi-readme cmake ninja
-EXTRAS := client,server,convert,gateway,live,bench,train,dev
+EXTRAS := client,server,convert,gateway,live,bulk,bench,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
   $(shell find backend third_party -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 

@@ -72,10 +72,24 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
         return EXIT_INTERRUPTED
 
 
+def translate(argv: Sequence[str] | None = None) -> int:
+    """Run `ct2-translate`, or `ct2-translate bulk`.
+
+    Args:
+        argv: Arguments after the command's name; None for those of the process.
+
+    Returns:
+        The exit code.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["bulk"]:  # a file of that name is ./bulk
+        return main("ct2-translate bulk", "ct2_triton.bulk.cli", arguments[1:])
+    return main("ct2-translate", "ct2_triton.client.cli", arguments)
+
+
 gateway = partial(main, "ct2-gateway", "ct2_triton.gateway.cli")
 live = partial(main, "ct2-live", "ct2_triton.live.cli")
 models = partial(main, "ct2-models", "ct2_triton.models.cli")
 prepare = partial(main, "ct2-prepare", "ct2_triton.prepare.cli")
 serve = partial(main, "ct2-serve", "ct2_triton.serve.cli")
-translate = partial(main, "ct2-translate", "ct2_triton.client.cli")
 bench = partial(main, "ct2-bench", "ct2_triton.bench.cli")

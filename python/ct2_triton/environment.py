@@ -43,7 +43,8 @@ def _add_variables(
         flag = next((name for name in action.option_strings if name.startswith("--")), None)
         if flag is None or action.default is argparse.SUPPRESS:  # as of --help and --version
             continue
-        variable = _SHARED.get(flag) or f"{program}{flag[1:]}".upper().replace("-", "_")
+        variable = _SHARED.get(flag) or f"{program}{flag[1:]}".upper()
+        variable = variable.replace("-", "_").replace(" ", "_")
         action.help = f"{action.help or ''} [${variable}]".lstrip()
         if text := environment.get(variable):
             action.default = _value(parser, action, variable, text)

@@ -115,6 +115,16 @@ def test_models_are_listed_shown_and_verified(tmp_path: Path, make_server: MakeS
     assert shown.endswith("demo: whole\n")
 
 
+@pytest.mark.server
+def test_a_file_is_translated_in_bulk(tmp_path: Path, make_server: MakeServer) -> None:
+    pytest.importorskip("ray")
+    prepare(PrepareOptions("demo", tmp_path / "model_repository"))
+    server = make_server(tmp_path / "model_repository")
+    (tmp_path / "lines.txt").write_text("The ticket office opens at 5:45.\n", encoding="utf-8")
+    _run(f"{_command('ct2-translate bulk')} --url {server.grpc_url}", tmp_path)
+    assert (tmp_path / "lines.de.txt").read_text(encoding="utf-8") == GERMAN
+
+
 @needs_helm
 def test_the_chart_is_looked_at_and_printed() -> None:
     assert "0 chart(s) failed" in _run(_command("helm lint"))

@@ -56,6 +56,7 @@ SLOW = (
     "serve/test_cli.py",
     "serve/test_doctor.py",
     "serve/test_server.py",
+    "server/client/test_bulk.py",
     "server/client/test_client_access.py",
     "server/client/test_client_balancing.py",
     "server/client/test_client_cli.py",

@@ -81,10 +81,11 @@ def read_lines(descriptor: int) -> Iterator[str]:
     while chunk := os.read(descriptor, _CHUNK_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            yield _text(line)
+            yield text_of_line(line)
     if rest:
-        yield _text(rest)
+        yield text_of_line(rest)
 
 
-def _text(line: bytes) -> str:
+def text_of_line(line: bytes) -> str:
+    """Read a line without its end; bytes that are not UTF-8 become U+FFFD."""
     return line.removesuffix(b"\r").decode("utf-8", "replace")

@@ -26,7 +26,7 @@ from contextlib import aclosing, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.blocking import iterate_in_thread
 from ct2_triton.client.calls import code_of
@@ -38,6 +38,7 @@ from ct2_triton.client.connection_arguments import (
     names,
 )
 from ct2_triton.client.files import Job, Progress, count_lines, partial_file, plan
+from ct2_triton.client.formats import as_json, text_of
 from ct2_triton.client.inputs import Line, read_inputs
 from ct2_triton.client.print_parts import LINE_ERRORS, check_choices, print_parts
 from ct2_triton.client.retry import RetryPolicy
@@ -49,7 +50,6 @@ from ct2_triton.errors import ClientError, UnexpectedResponseError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
 
-    from ct2_triton.client.results import Hypothesis, Translation
     from ct2_triton.client.stream import StreamItem
 
 _LOG = logging.getLogger(__name__)
@@ -58,6 +58,15 @@ _LOG = logging.getLogger(__name__)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     _add_text_arguments(parser)
+    add_translation_arguments(parser)
+
+
+def add_translation_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what is translated by which model of which server, and how.
+
+    Args:
+        parser: Receives them.
+    """
     parser.add_argument("--model", required=True, help="name of the model on the server")
     parser.add_argument("--from", dest="source", metavar="LANGUAGE", help="language of the text")
     parser.add_argument(
@@ -150,12 +159,18 @@ def run(args: argparse.Namespace) -> int:
         return 1
 
 
-async def _translate(args: argparse.Namespace) -> int:
-    """Stream lines through the client and print each when all its languages are there."""
+def decoding_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Give the decoding options that `add_translation_arguments` declares."""
     options = dict(args.option)
     if args.beam_size is not None:
         options["beam_size"] = args.beam_size
-    client = _client(args, args.model)
+    return options
+
+
+async def _translate(args: argparse.Namespace) -> int:
+    """Stream lines through the client and print each when all its languages are there."""
+    options = decoding_options(args)
+    client = make_client(args, args.model)
     files = [*args.files, *args.input]
     jobs = [] if args.output is None else plan(files, args.output)
     if jobs and len(client.languages.targets(args.targets)) > 1 and not args.json:
@@ -201,7 +216,7 @@ async def _prepare(client: TranslationClient, args: argparse.Namespace) -> None:
     """Wait for the model where that is wanted; else find out what it takes where that counts."""
     patience_s = max(args.retry_for, 1.0)
     if args.stream and args.retry_for > 0:
-        async with _client(args, stream_model(args.model)) as streams:
+        async with make_client(args, stream_model(args.model)) as streams:
             with suppress(UnexpectedResponseError):  # it is there: no other call is to use it
                 await streams.wait_until_ready(patience_s)
     elif args.retry_for > 0:
@@ -210,19 +225,31 @@ async def _prepare(client: TranslationClient, args: argparse.Namespace) -> None:
         await client.connect()
 
 
-def _client(args: argparse.Namespace, model: str) -> TranslationClient:
-    return TranslationClient(
-        args.url,
-        model,
-        load_balancing=args.load_balancing,
-        repository=args.model_repository,
-        tokenizer=args.tokenizer,
-        timeout_s=args.timeout,
-        retry=RetryPolicy(outage_s=args.patience),
-        credentials=credentials(args),
-        metadata=dict(args.header),
-        versions=args.model_versions,
-    )
+def make_client(args: argparse.Namespace, model: str) -> TranslationClient:
+    """Make the client that `add_translation_arguments` describes.
+
+    Args:
+        args: What it declares.
+        model: Name of the model.
+
+    Returns:
+        The client; it has not connected yet.
+    """
+    return TranslationClient(args.url, model, **client_settings(args))
+
+
+def client_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Give the further settings of that client."""
+    return {
+        "load_balancing": args.load_balancing,
+        "repository": args.model_repository,
+        "tokenizer": args.tokenizer,
+        "timeout_s": args.timeout,
+        "retry": RetryPolicy(outage_s=args.patience),
+        "credentials": credentials(args),
+        "metadata": dict(args.header),
+        "versions": args.model_versions,
+    }
 
 
 async def _translate_file(
@@ -323,11 +350,11 @@ class _Printer:
 
     def _print(self, items: list[StreamItem]) -> None:
         if self._as_json:
-            self._write(json.dumps(_as_json(items), ensure_ascii=False))
+            self._write(json.dumps(as_json(items), ensure_ascii=False))
         elif len(items) == 1:
-            self._write(_text_of(items[0]))
+            self._write(text_of(items[0]))
         else:
-            self._write("\n".join(f"{item.target}  {_text_of(item)}" for item in items))
+            self._write("\n".join(f"{item.target}  {text_of(item)}" for item in items))
         self._done += 1
         if self._progress is not None:
             self._progress.done += 1
@@ -346,39 +373,6 @@ def _write(text: str, end: str = "\n") -> None:
         if isinstance(error, BrokenPipeError):
             raise
         raise ClientError(f"cannot write the translations: {error.strerror}") from error
-
-
-def _text_of(item: StreamItem) -> str:
-    failed = isinstance(item.outcome, ClientError)
-    return "" if failed else " ".join(item.translation.text.splitlines())
-
-
-def _as_json(items: list[StreamItem]) -> dict[str, Any]:
-    first = items[0]
-    answers = []
-    for item in items:
-        if isinstance(item.outcome, ClientError):
-            answers.append({"target": item.target, "error": str(item.outcome)})
-        else:
-            answers.append({"target": item.target, **_answer(item.outcome)})
-    line = cast("Line", first.sentence)
-    place = {} if line.file is None else {"file": str(line.file)}
-    own = {**place, "line": line.number, "text": line.text, "translations": answers}
-    return {**line.fields, **own}
-
-
-def _answer(translation: Translation) -> dict[str, Any]:
-    answer = _hypothesis(translation.hypotheses[0])
-    if translation.unknown_tokens:
-        answer["unknown_tokens"] = translation.unknown_tokens
-    if len(translation.hypotheses) > 1:
-        answer["hypotheses"] = [_hypothesis(one) for one in translation.hypotheses]
-    return answer
-
-
-def _hypothesis(one: Hypothesis) -> dict[str, Any]:
-    fields = {"text": one.text, "score": one.score, "finish_reason": one.finish_reason}
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _option(text: str) -> tuple[str, Any]:

@@ -185,6 +185,10 @@ class Progress:
         self._first = self.done
         self._start_s = time.monotonic()
 
+    def rate(self) -> float:
+        """Give the lines a second so far, of this run."""
+        return (self.done - self._first) / max(time.monotonic() - self._start_s, 1e-9)
+
     def __str__(self) -> str:
         """Say it in a line."""
         share = 100 * self.done // self.total if self.total else 100

@@ -56,7 +56,7 @@ def read_inputs(files: Sequence[Path], *, as_json: bool) -> Iterator[Line]:
     """
     if not files:
         lines = _lines_of(None, 0)
-        yield from map(_from_json, lines) if as_json else lines
+        yield from map(from_json, lines) if as_json else lines
     for file in files:
         if is_subtitles(file):
             for number, (text, times) in enumerate(read_subtitles(file), 1):
@@ -68,7 +68,7 @@ def read_inputs(files: Sequence[Path], *, as_json: bool) -> Iterator[Line]:
             raise ClientError(f"cannot read {file}: {error.strerror}") from error
         try:
             lines = _lines_of(file, descriptor)
-            yield from map(_from_json, lines) if file.suffix == _JSON_SUFFIX else lines
+            yield from map(from_json, lines) if file.suffix == _JSON_SUFFIX else lines
         finally:
             os.close(descriptor)
 
@@ -82,8 +82,12 @@ def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
         raise ClientError(f"cannot read {name}: {error.strerror}") from error
 
 
-def _from_json(line: Line) -> Line:
-    """Take the sentence out of a line of JSON: a string, or an object with a text."""
+def from_json(line: Line) -> Line:
+    """Take the sentence out of a line of JSON: a string, or an object with a text.
+
+    Raises:
+        ClientError: It has none.
+    """
     try:
         value = json.loads(line.text)
     except ValueError as error:

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks: so many lines of an input, where they begin, and what they say."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.client.blocking import text_of_line
+from ct2_triton.client.inputs import Line, from_json
+from ct2_triton.errors import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TEXT, JSON, PARQUET = "text", "jsonl", "parquet"
+_PARTS = ".blocks"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines of one input that are translated together.
+
+    Attributes:
+        source: The input.
+        output: What its translations become, when all its blocks are there.
+        number: Place among the blocks of its input, from 0.
+        first: Number of its first line, from 0.
+        count: How many lines it has.
+        offset: Where it begins in a file of lines, in bytes.
+    """
+
+    source: str
+    output: str
+    number: int
+    first: int
+    count: int
+    offset: int
+
+    @property
+    def part(self) -> Path:
+        """The file of its translations."""
+        return parts_folder(Path(self.output)) / f"{self.number:09d}"
+
+    @property
+    def failures(self) -> Path:
+        """The file of what failed."""
+        return self.part.with_suffix(".failed")
+
+
+def parts_folder(output: Path) -> Path:
+    """Give the folder of the blocks of an output that is not complete."""
+    return output.with_name(output.name + _PARTS)
+
+
+def kind_of(path: Path) -> str:
+    """Say what a file is, by its name: "parquet", "jsonl", or "text"."""
+    return {".parquet": PARQUET, ".jsonl": JSON}.get(path.suffix, TEXT)
+
+
+def cut(source: Path, output: Path, lines: int) -> Iterator[Block]:
+    """Cut an input into blocks, in order.
+
+    Args:
+        source: The input.
+        output: What it becomes.
+        lines: How many a block has; the last one may have fewer.
+
+    Yields:
+        The blocks.
+
+    Raises:
+        ClientError: The input cannot be read.
+    """
+    try:
+        cuts = _cut_rows(source, lines) if kind_of(source) == PARQUET else _cut_lines(source, lines)
+        first = 0
+        for number, (count, offset) in enumerate(cuts):
+            yield Block(str(source), str(output), number, first, count, offset)
+            first += count
+    except (OSError, ValueError) as error:  # pyarrow's errors are these
+        raise ClientError(f"cannot read {source}: {error}") from error
+
+
+def _cut_lines(source: Path, lines: int) -> Iterator[tuple[int, int]]:
+    with source.open("rb") as file:
+        offset = 0
+        while count := sum(1 for _ in islice(file, lines)):
+            yield count, offset
+            offset = file.tell()
+
+
+def _cut_rows(source: Path, lines: int) -> Iterator[tuple[int, int]]:
+    from pyarrow import parquet
+
+    rows = parquet.read_metadata(source).num_rows
+    for first in range(0, rows, lines):
+        yield min(lines, rows - first), 0
+
+
+def read_lines(block: Block) -> list[Line]:
+    """Read a block of a file of lines, as ct2-translate reads that file.
+
+    Raises:
+        ClientError: It cannot be read, or a line of JSON has no text.
+    """
+    source = Path(block.source)
+    with source.open("rb") as file:
+        file.seek(block.offset)
+        raw = [line.removesuffix(b"\n") for line in islice(file, block.count)]
+    lines = [
+        Line(text_of_line(text), number=block.first + number, file=source)
+        for number, text in enumerate(raw, 1)
+    ]
+    return list(map(from_json, lines)) if kind_of(source) == JSON else lines
+
+
+def read_table(block: Block) -> Any:  # noqa: ANN401 - a pyarrow.Table
+    """Read a block of a Parquet file, and no more of it than its row groups."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(block.source) as file:
+        groups: list[int] = []
+        start = skipped = 0
+        for group in range(file.num_row_groups):
+            end = start + file.metadata.row_group(group).num_rows
+            if start < block.first + block.count and end > block.first:
+                skipped = skipped if groups else block.first - start
+                groups.append(group)
+            start = end
+        table: pa.Table = file.read_row_groups(groups)
+        return table.slice(skipped, block.count)
+
+
+def lines_of(table: Any, block: Block, column: str) -> list[Line]:  # noqa: ANN401
+    """Give the rows of a table as lines, which have the other columns as fields.
+
+    Args:
+        table: A pyarrow.Table.
+        block: Where it is from.
+        column: Where the text is; no text counts as an empty one.
+    """
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return [
+        Line(
+            row.pop(column) or "",
+            number=block.first + number,
+            file=Path(block.source),
+            fields=row,
+        )
+        for number, row in enumerate(rows, 1)
+    ]
+
+
+def check_column(source: Path, column: str) -> None:
+    """Look whether a Parquet file has its column of text.
+
+    Raises:
+        ClientError: It has not, or the file is none.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        schema = parquet.read_schema(source)
+    except (OSError, ValueError) as error:
+        raise ClientError(f"cannot read {source}: {error}") from error
+    if column not in schema.names:
+        known = ", ".join(schema.names)
+        raise ClientError(f"{source} has no column {column!r}: give one of {known} with --column")
+    kind = schema.field(column).type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise ClientError(f"column {column!r} of {source} is {kind}; it must be text")
+
+
+def as_parquet(table: Any, columns: dict[str, list[str | None]]) -> bytes:  # noqa: ANN401
+    """Add columns of text to a table and give it as a Parquet file."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    for name, texts in columns.items():
+        table = table.append_column(name, pa.array(texts, pa.string()))
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer)
+    return buffer.getvalue()

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Translate large files with one server or several, through workers of Ray Data.
+
+Files of lines, of JSON lines (*.jsonl) and of Parquet (*.parquet) become files of the kind that the
+output's name says, with exactly one translation for each line, in order. A run that was interrupted
+goes on with the blocks that are missing. Lines that failed are empty, and listed in
+OUTPUT.failed.jsonl.
+
+    ct2-translate bulk --model nllb --from en --to de -i book.txt -o book.de.txt
+    ct2-translate bulk --model nllb --from en --to de,fr --url one:8001,two:8001 \
+        -i pages.parquet -o pages.de-fr.parquet --column body --workers 4
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.arguments import count
+from ct2_triton.bulk.blocks import JSON, PARQUET, check_column, cut, kind_of
+from ct2_triton.bulk.cluster import cluster, translate
+from ct2_triton.bulk.outputs import finish, open_parts
+from ct2_triton.bulk.worker import Task
+from ct2_triton.client.calls import code_of
+from ct2_triton.client.cli import (
+    add_translation_arguments,
+    decoding_options,
+    make_client,
+)
+from ct2_triton.client.files import Progress, plan
+from ct2_triton.client.subtitles import is_subtitles
+from ct2_triton.default_repository import default_repository
+from ct2_triton.errors import ClientError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from ct2_triton.bulk.blocks import Block
+    from ct2_triton.client.files import Job
+
+_LOG = logging.getLogger(__name__)
+_LOG_EVERY_S = 30.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "-i",
+        "--input",
+        action="append",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="read this file; repeatable",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="write this file, or those of several files into this folder",
+    )
+    parser.add_argument(
+        "--column",
+        default="text",
+        metavar="NAME",
+        help="where the text of a Parquet file is (default: %(default)s)",
+    )
+    for flag, default, text in (
+        ("--workers", 2, "blocks that are translated at once, by a process each"),
+        ("--block-lines", 5000, "lines of a block: what is done again after an interruption"),
+        ("--tries", 3, "how often a line is sent that the server failed on or was too slow for"),
+    ):
+        parser.add_argument(
+            flag,
+            type=count,
+            default=default,
+            metavar="N",
+            help=f"{text} (default: %(default)s)",
+        )
+    parser.add_argument(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="join this Ray cluster, whose machines see the same files (default: processes of this "
+        "machine)",
+    )
+    add_translation_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Translate all files.
+
+    Args:
+        args: What `add_arguments` declares.
+
+    Returns:
+        0, or 1 when lines failed.
+
+    Raises:
+        Ct2TritonError: Nothing, or not all, can be translated.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
+    jobs = plan(args.input, args.output)
+    _make_absolute(args)
+    task = Task(args, asyncio.run(_targets(args)))
+    _check(jobs, task)
+    waiting = []
+    for job in jobs:
+        if job.is_done():
+            _LOG.info("%s is there: kept", job.output)
+        else:
+            open_parts(job, _settings(task))
+            blocks = list(cut(job.source.absolute(), job.output.absolute(), args.block_lines))
+            waiting.append((job, blocks))
+    _translate([block for _, blocks in waiting for block in blocks], task)
+    failed = 0
+    for job, blocks in waiting:
+        if listed := finish(job, blocks):
+            _LOG.error("%s.failed.jsonl lists %d translations that failed", job.output, listed)
+            failed += listed
+    return 1 if failed else 0
+
+
+def _make_absolute(args: argparse.Namespace) -> None:
+    """Let workers find the files that this process finds."""
+    args.model_repository = args.model_repository or default_repository()
+    for name in ("model_repository", "tokenizer", "ca", "cert", "key"):
+        path = getattr(args, name)
+        setattr(args, name, None if path is None else path.absolute())
+    if args.tokenizer is not None:
+        args.model_repository = None
+
+
+async def _targets(args: argparse.Namespace) -> tuple[str | None, ...]:
+    """Ask the server, before any worker starts."""
+    async with make_client(args, args.model) as client:
+        if args.retry_for > 0:
+            await client.wait_until_ready(max(args.retry_for, 1.0))
+        await client.connect()
+        client.languages.source(args.source)
+        return tuple(map(code_of, client.languages.targets(args.targets)))
+
+
+def _check(jobs: Sequence[Job], task: Task) -> None:
+    for job in jobs:
+        source, output = kind_of(job.source), kind_of(job.output)
+        if is_subtitles(job.source) or is_subtitles(job.output):
+            raise ClientError(f"{job.source}: subtitles are for ct2-translate without bulk")
+        if len(task.targets) > 1 and output not in (JSON, PARQUET):
+            raise ClientError(
+                f"{job.output}: several target languages need an output named .jsonl or .parquet"
+            )
+        if source == JSON and output == PARQUET:
+            raise ClientError(
+                f"{job.output}: the fields of JSON lines have no columns; name an output .jsonl"
+            )
+        if source == PARQUET:
+            check_column(job.source, task.args.column)
+
+
+def _settings(task: Task) -> dict[str, object]:
+    args = task.args
+    return {
+        "model": args.model,
+        "source": args.source,
+        "targets": task.targets,
+        "options": decoding_options(args),
+        "column": args.column,
+        "block_lines": args.block_lines,
+    }
+
+
+def _translate(blocks: Sequence[Block], task: Task) -> None:
+    """Translate the blocks that are not on disk, and say how it goes."""
+    missing = [block for block in blocks if not block.part.exists()]
+    if len(missing) < len(blocks):
+        _LOG.info("%d of %d blocks are there: kept", len(blocks) - len(missing), len(blocks))
+    if not missing:
+        return
+    total = sum(block.count for block in blocks)
+    shown = _Shown(Progress(total, total - sum(block.count for block in missing)))
+    with cluster(task.args.ray_address, task.args.workers):
+        for row in translate(missing, task, task.args.workers):
+            shown.add(row["count"])
+    shown.finish()
+
+
+class _Shown:
+    """Progress and rate: a line that changes on a terminal, else one every half minute."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._is_terminal = sys.stderr.isatty() and _LOG.isEnabledFor(logging.INFO)
+        self._next_s = time.monotonic() + _LOG_EVERY_S
+
+    def add(self, lines: int) -> None:
+        self._progress.done += lines
+        if self._is_terminal:
+            print(f"\r{self} ", end="", file=sys.stderr, flush=True)
+        elif time.monotonic() > self._next_s:
+            self._next_s = time.monotonic() + _LOG_EVERY_S
+            _LOG.info("%s", self)
+
+    def finish(self) -> None:
+        if self._is_terminal:
+            print(file=sys.stderr)
+        else:
+            _LOG.info("%s", self)
+
+    def __str__(self) -> str:
+        return f"{self._progress}, {self._progress.rate():.0f} lines/s"

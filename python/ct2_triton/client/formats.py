@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How translations of a line are written: as a line, or as an object of JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from ct2_triton.errors import ClientError
+
+if TYPE_CHECKING:
+    from ct2_triton.client.inputs import Line
+    from ct2_triton.client.results import Hypothesis, Translation
+    from ct2_triton.client.stream import StreamItem
+
+
+def text_of(item: StreamItem) -> str:
+    """Give a translation as one line; an empty one where it failed."""
+    failed = isinstance(item.outcome, ClientError)
+    return "" if failed else " ".join(item.translation.text.splitlines())
+
+
+def as_json(items: list[StreamItem]) -> dict[str, Any]:
+    """Give all translations of a line as an object.
+
+    Args:
+        items: One for each language, in order.
+
+    Returns:
+        What the input said, and the answers.
+    """
+    first = items[0]
+    answers = []
+    for item in items:
+        if isinstance(item.outcome, ClientError):
+            answers.append({"target": item.target, "error": str(item.outcome)})
+        else:
+            answers.append({"target": item.target, **_answer(item.outcome)})
+    line = cast("Line", first.sentence)
+    place = {} if line.file is None else {"file": str(line.file)}
+    own = {**place, "line": line.number, "text": line.text, "translations": answers}
+    return {**line.fields, **own}
+
+
+def _answer(translation: Translation) -> dict[str, Any]:
+    answer = _hypothesis(translation.hypotheses[0])
+    if translation.unknown_tokens:
+        answer["unknown_tokens"] = translation.unknown_tokens
+    if len(translation.hypotheses) > 1:
+        answer["hypotheses"] = [_hypothesis(one) for one in translation.hypotheses]
+    return answer
+
+
+def _hypothesis(one: Hypothesis) -> dict[str, Any]:
+    fields = {"text": one.text, "score": one.score, "finish_reason": one.finish_reason}
+    return {name: value for name, value in fields.items() if value is not None}

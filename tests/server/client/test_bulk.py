@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ct2-translate bulk: the lines of the plain client, whoever is killed on the way.
+
+Each run starts Ray, which takes some seconds; so there are few runs, with much in each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psutil
+import pytest
+from tritonclient.grpc import service_pb2_grpc
+
+from ct2_triton.serve import TritonServer
+from server.client.conftest import Command
+from support.fault_server import FaultServer, serving_in_a_thread
+from support.waiting import wait_until
+from tiny_corpus import sentences
+
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("ray")
+
+
+@pytest.fixture
+def bulk(command: Command) -> Command:
+    """The command line of `command`, as a bulk run."""
+
+    def line(*arguments: str | Path) -> list[str]:
+        program, *others = command(*arguments)
+        return [program, "bulk", *others]
+
+    return line
+
+
+def _run(command: list[str], code: int = 0) -> str:
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+def test_lines_json_lines_and_parquet_are_what_the_plain_client_gives(
+    bulk: Command, command: Command, expected: Callable[[list[str]], list[str]], tmp_path: Path
+) -> None:
+    texts = ["", "Two\u2028halves.", *sentences(40, seed=5)]
+    lines, objects, table = (tmp_path / f"in.{end}" for end in ("txt", "jsonl", "parquet"))
+    lines.write_text("\n".join([*texts, "word " * 3000, "No end."]), encoding="utf-8")
+    rows = [json.dumps({"id": number, "text": text}) for number, text in enumerate(texts)]
+    objects.write_text("\n".join([*rows, '"Only a text."']), encoding="utf-8")
+    ids = list(range(len(texts)))
+    columns = {"id": ids, "body": [None, *texts[1:]]}
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table(columns), table, row_group_size=9)
+
+    said = _run(
+        bulk(
+            *("-i", lines, "-i", objects, "-i", table, "-o", tmp_path / "out"),
+            *("--column", "body", "--block-lines", "10"),
+        ),
+        code=1,
+    )
+    (tmp_path / "plain").mkdir()
+    _run(command("-i", lines, "-o", tmp_path / "plain" / "in.txt"), code=1)
+    assert (tmp_path / "out" / "in.txt").read_bytes() == (
+        tmp_path / "plain" / "in.txt"
+    ).read_bytes()
+    _run(command("-i", objects, "-o", tmp_path / "plain" / "in.jsonl", "--json"))
+    assert (tmp_path / "out" / "in.jsonl").read_bytes() == (
+        tmp_path / "plain" / "in.jsonl"
+    ).read_bytes()
+    found = parquet.read_table(tmp_path / "out" / "in.parquet").to_pydict()
+    assert {name: found[name] for name in columns} == columns
+    assert [" ".join(text.splitlines()) for text in found["deu_Latn"]] == expected(texts)
+
+    assert "in.txt.failed.jsonl lists 1 translations that failed" in said
+    assert f" of {2 * len(texts) + len(texts) + 3} lines" in said
+    assert "lines/s" in said
+    (failure,) = (tmp_path / "out" / "in.txt.failed.jsonl").read_text().splitlines()
+    failed = json.loads(failure)
+    assert (failed["line"], failed["target"]) == (len(texts) + 1, "deu_Latn")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "in.jsonl", "in.parquet", "in.txt", "in.txt.failed.jsonl",
+    ]  # fmt: skip
+    assert "in.jsonl is there: kept" in _run(
+        bulk("-i", objects, "-i", lines, "-o", tmp_path / "out")
+    )
+
+
+class Held(FaultServer):
+    """A way to a real server that keeps the answers back until it is let go."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(self._forward)
+        self._url = url
+        self._stub: Any = None
+        self._free = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    async def _forward(self, _server: FaultServer, request: Any, _context: Any) -> Any:
+        if self._stub is None:
+            channel = grpc.aio.insecure_channel(self._url)
+            self._stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        answer = await self._stub.ModelInfer(request)
+        self.answered += 1
+        await self._free.wait()
+        return answer
+
+    answered = 0
+
+    def let_go(self) -> None:
+        """Gives all answers, those to come, too."""
+        self._loop.call_soon_threadsafe(self._free.set)
+
+
+@pytest.fixture
+def held(server: TritonServer) -> Iterator[list[tuple[Held, str, Callable[[], None]]]]:
+    """Two of them, each with its URL, and a way to end it with all its connections."""
+    with ExitStack() as stack:
+        made = []
+        for _ in range(2):
+            own = stack.enter_context(ExitStack())
+            way, url = own.enter_context(serving_in_a_thread(Held, server.grpc_url))
+            made.append((way, url, own.close))
+        yield made
+
+
+def _workers(run: subprocess.Popen[str]) -> set[int]:
+    """The processes that translate."""
+    found = set()
+    for process in psutil.Process(run.pid).children(recursive=True):
+        try:
+            if "MapWorker" in " ".join(process.cmdline()):
+                found.add(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def _family(run: subprocess.Popen[str]) -> list[psutil.Process]:
+    return list(psutil.Process(run.pid).children(recursive=True))
+
+
+def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
+    bulk: Command,
+    expected: Callable[[list[str]], list[str]],
+    held: list[tuple[Held, str, Callable[[], None]]],
+    tmp_path: Path,
+) -> None:
+    texts = [f"{number} {text}" for number, text in enumerate(sentences(190, seed=7))]
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    (first, first_url, end_first), (second, second_url, _) = held
+    line = bulk("-i", source, "-o", output, "--block-lines", "20")
+    line[line.index("--url") + 1] = f"{first_url},{second_url}"
+
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as run:
+        wait_until(lambda: first.answered > 0 and second.answered > 0)
+        family = _family(run)
+        workers = [process for process in family if process.pid in _workers(run)]
+        run.kill()
+    wait_until(lambda: not any(process.is_running() for process in workers))
+    for process in family:  # two of Ray's own would stay for a minute
+        with suppress(psutil.Error):
+            process.kill()
+    parts = tmp_path / "out.txt.blocks"
+    assert [path.name for path in parts.iterdir()] == ["run.json"]
+    # As if one block had been finished by then.
+    (parts / "000000003").write_text("kept\n" * 20, encoding="utf-8")
+    (parts / "000000003.failed").touch()
+
+    before = first.answered + second.answered
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as run:
+        wait_until(lambda: len(_workers(run)) == 2)
+        wait_until(lambda: first.answered + second.answered >= before + 40)
+        family = _family(run)
+        killed, other = _workers(run)
+        psutil.Process(killed).kill()
+        wait_until(lambda: len(_workers(run) - {killed, other}) == 1)
+        end_first()
+        second.let_go()
+        _, said = run.communicate(timeout=240)
+        assert run.returncode == 0, said
+    assert "1 of 10 blocks are there: kept" in said
+    wanted = expected(texts)
+    wanted[60:80] = ["kept"] * 20
+    assert output.read_text(encoding="utf-8").split("\n") == [*wanted, ""]
+    assert not parts.exists()
+    wait_until(lambda: not any(process.is_running() for process in family))
+
+
+def test_what_cannot_be_is_said_before_ray_starts(bulk: Command, tmp_path: Path) -> None:
+    text, objects, table = (tmp_path / f"in.{end}" for end in ("txt", "jsonl", "parquet"))
+    text.write_text("One.\n", encoding="utf-8")
+    objects.write_text('"One."\n', encoding="utf-8")
+    table.write_text("no table", encoding="utf-8")
+    output = tmp_path / "out.txt"
+    for arguments, said in (
+        (["-i", text, "-o", output, "--to=de,fr"], "several target languages need an output named"),
+        (["-i", objects, "-o", tmp_path / "out.parquet"], "the fields of JSON lines have no"),
+        (["-i", table, "-o", output], "cannot read"),
+        (["-i", tmp_path / "none", "-o", output], "no such file"),
+        (["-i", text, "-o", output, "--from=xx"], "xx"),
+        (["-i", text, "-o", tmp_path / "out.srt"], "subtitles are for ct2-translate without"),
+    ):
+        assert said in _run(bulk(*arguments), code=1)
+    pyarrow.parquet.write_table(pyarrow.table({"body": ["One."], "id": [1]}), table)
+    assert "has no column 'text': give one of body, id" in _run(
+        bulk("-i", table, "-o", output), code=1
+    )
+    assert "'id' of " in _run(bulk("-i", table, "-o", output, "--column", "id"), code=1)
+    (tmp_path / "out.txt.blocks").mkdir()
+    (tmp_path / "out.txt.blocks" / "run.json").write_text("{}")
+    assert "another text or other settings" in _run(bulk("-i", text, "-o", output), code=1)
