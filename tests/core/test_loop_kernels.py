@@ -67,7 +67,9 @@ def test_tokens_that_lie_in_slots(kernels: str, dim: int, with_bias: bool) -> No
     """The same bits as with the tokens in order: beams compute as a row of their own would."""
     query, keys, values = draw(40, HEADS, dim)
     slots = np.random.default_rng(5).permutation(40)[:29]
-    bias = np.linspace(-1, 1, HEADS * 9).astype(np.float32) if with_bias else np.zeros(0, np.float32)
+    bias = (
+        np.linspace(-1, 1, HEADS * 9).astype(np.float32) if with_bias else np.zeros(0, np.float32)
+    )
     flat = [query.ravel().tolist(), *(a.ravel().tolist() for a in (keys, values))]
     picked = [query.ravel().tolist(), *(a[slots].ravel().tolist() for a in (keys, values))]
 
