@@ -19,6 +19,7 @@
 #include "config/parameters.h"
 #include "engine/loaded_model.h"
 #include "engine/loop/loop_engine.h"
+#include "queue/admission.h"
 #include "queue/loop_work.h"
 #include "queue/scheduler.h"
 
@@ -161,9 +162,25 @@ py::dict RunFailingLoops(const std::string& directory, const std::vector<Ids>& s
   return all;
 }
 
+size_t PyRowsToAdmit(size_t waiting, size_t searches, size_t running, size_t running_all,
+                     size_t lanes, size_t steps_held) {
+  LoopState state;
+  state.searches = searches;
+  state.running = running;
+  state.running_all = running_all;
+  state.waiting = waiting;
+  state.lanes = lanes;
+  state.steps_held = steps_held;
+  return RowsToAdmit(state, LoopSettings());
+}
+
 }  // namespace
 
 void BindLoopWork(py::module_& module) {
+  module.def("rows_to_admit", &PyRowsToAdmit, py::arg("waiting"), py::arg("searches"),
+             py::arg("running"), py::arg("running_all"), py::arg("lanes") = 1,
+             py::arg("steps_held") = 0,
+             "Tell how many waiting rows join a loop before its next step.");
   module.def("run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("sources"),
              py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
              py::arg("failing_steps") = std::set<size_t>(), py::arg("memory") = false,

@@ -268,11 +268,50 @@ def test_a_greedy_row_is_not_slowed_down_without_bound(
         answers.update(loop.step()[1])
     assert steps == 60
     turns = (loop.counters["step_rows"] - before - steps) / 32
-    assert 60 / 6 < turns < 60 / 2
+    assert 60 / 10 < turns < 60 / 3
     answers.update(run_to_end(loop))
     assert [answers[light]["ids"]] == truth.hypotheses([8, 9, 10, END], [], **greedy)
     ids = [h["ids"] for h in answers[heavy]["hypotheses"]]
     assert ids == truth.hypotheses([5, 6, 7, END], [], **wide)
+
+
+@pytest.mark.parametrize("beams", [4, 32])
+def test_a_greedy_row_that_comes_is_served_first(engine_model: Path, beams: int) -> None:
+    """The step before was the search's alone: it waits until the greedy row has had as much."""
+    loop = new_loop(engine_model)
+    options = {"min_decoding_length": 50, "max_decoding_length": 50}
+    loop.admit([([5, 6, 7, END], [], {**BEAMS, "beam_size": beams, **options})])
+    for _ in range(10):
+        loop.step()
+    loop.admit([([8, 9, 10, END], [], {**GREEDY, **options})])
+    rows = []
+    for _ in range(8):
+        before = loop.counters["step_rows"]
+        loop.step()
+        rows.append(loop.counters["step_rows"] - before)
+    assert rows == ([1 + 4] * 8 if beams == 4 else [1, 1, 1, 1, 33, 1, 1, 1])
+    assert len(run_to_end(loop)) == 2
+
+
+def test_small_beams_take_turns_beside_greedy_rows(engine_model: Path, truth: EngineTruth) -> None:
+    """8 of 4 beams would take most of a step; by themselves they do not wait."""
+    loop = new_loop(engine_model)
+    lengths = {"min_decoding_length": 30, "max_decoding_length": 30}
+    sources = [[5, 6, i, END] for i in range(20, 28)]
+    names = loop.admit([(source, [], {**BEAMS, **lengths}) for source in sources])
+    for _ in range(4):
+        loop.step()
+    assert loop.counters["step_rows"] == 8 + 3 * 8 * 4
+    [light] = loop.admit([([8, 9, 10, END], [], {**GREEDY, **lengths})])
+    for _ in range(29):
+        before = loop.counters["step_rows"]
+        loop.step()
+        assert loop.counters["step_rows"] - before <= 1 + 3 * 4
+    answers = run_to_end(loop)
+    assert len(answers[light]["ids"]) == 30
+    for name, source in zip(names, sources, strict=True):
+        ids = [h["ids"] for h in answers[name]["hypotheses"]]
+        assert ids == truth.hypotheses(source, [], **{**BEAMS, **lengths})
 
 
 def test_heavy_searches_take_turns(engine_model: Path, truth: EngineTruth) -> None:

@@ -7,7 +7,7 @@ namespace ct2triton {
 namespace {
 
 constexpr size_t kMostCompany = 4;     // rows that are worth waiting for
-constexpr size_t kRowsPerCompany = 6;  // running rows for each of them
+constexpr size_t kRowsPerCompany = 6;  // running searches for each of them
 constexpr size_t kMostStepsHeld = 3;
 
 // Rows that this loop should take so that all lanes come out even.
@@ -18,8 +18,9 @@ size_t Room(const LoopState& state, const LoopSettings& settings) {
   return std::min(state.waiting, most - std::min(most, state.running));
 }
 
+// A few searches of many beams are no reason to wait: their steps are long.
 size_t WantedCompany(const LoopState& state) {
-  return std::min(kMostCompany, state.running / kRowsPerCompany);
+  return std::min(kMostCompany, state.searches / kRowsPerCompany);
 }
 
 }  // namespace

@@ -7,8 +7,9 @@
 
 namespace ct2triton {
 
-// Rows are those of a step: each beam counts.
+// Rows are those of a step: each beam counts. But where it says so.
 struct LoopState {
+  size_t searches = 0;     // rows in this loop, however many beams they have
   size_t running = 0;      // rows in this loop
   size_t running_all = 0;  // in all loops of the model
   size_t waiting = 0;

@@ -107,9 +107,13 @@ void LoopWork::Run(int piece) noexcept {
 
 std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   if (!lane->admits) return {};
-  const LoopState state{lane->loop->step_rows(), running_,
-                        queue_.step_rows(settings_.max_rows * lanes_.size()), lane->lanes,
-                        lane->steps_held};
+  LoopState state;
+  state.searches = lane->loop->running();
+  state.running = lane->loop->step_rows();
+  state.running_all = running_;
+  state.waiting = queue_.step_rows(settings_.max_rows * lanes_.size());
+  state.lanes = lane->lanes;
+  state.steps_held = lane->steps_held;
   lane->steps_held = HoldsRows(state, settings_) ? lane->steps_held + 1 : 0;
   AdmissionBounds bounds;
   bounds.rows = RowsToAdmit(state, settings_);

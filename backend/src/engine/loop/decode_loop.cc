@@ -92,8 +92,8 @@ void DecodeLoop::Step(LoopListener* listener) {
 // The rows in order, less those that end without a step or wait for their turn. `choosing`: of
 // these, those that will have no more forced tokens.
 std::vector<StepRow> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) {
-  std::vector<double> costs;
-  for (const auto& row : rows_) costs.push_back(row->StepCost());
+  std::vector<StepCost> costs;
+  for (const auto& row : rows_) costs.push_back(row->Cost());
   const std::vector<bool> takes_part = budget_.Choose(costs);
   std::vector<StepRow> feed;
   feed.reserve(rows_.size());

@@ -120,10 +120,11 @@ WideSearch* RunningRow::beams() const {
   return wide == nullptr ? nullptr : wide->get();
 }
 
-double RunningRow::StepCost() const {
+StepCost RunningRow::Cost() const {
   constexpr double kTokensPerRow = 100;
   const auto strands = static_cast<double>(beams() == nullptr ? 1 : beams()->beams());
-  return strands * (draw_cost_ + static_cast<double>(position_) / kTokensPerRow);
+  return {strands * (draw_cost_ + static_cast<double>(position_) / kTokensPerRow),
+          row_.search->Copies() > 1};
 }
 
 size_t RunningRow::AddTo(std::vector<StepRow>* feed, size_t* draft_tokens) {

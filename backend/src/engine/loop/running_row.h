@@ -17,6 +17,7 @@
 #include "engine/loop/prefix_bias.h"
 #include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
+#include "engine/loop/step_budget.h"
 #include "engine/loop/wide_search.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
@@ -41,10 +42,10 @@ class RunningRow {
   bool ended() const { return result_.has_value(); }
   void set_encoding(std::shared_ptr<const Encoding> encoding) { encoding_ = std::move(encoding); }
 
-  // What the row adds to the time of a step, in rows of one token: its beams, each with the tokens
-  // that it has to look at and the candidates that it draws from. Measured: a token of the past
-  // costs about 1/100 of a row. A draft is left out: all drafts of a step are bounded.
-  double StepCost() const;
+  // Of its beams, each with the tokens that it has to look at and the candidates that it draws
+  // from. Measured: a token of the past costs about 1/100 of a row. A draft is left out: all drafts
+  // of a step are bounded.
+  StepCost Cost() const;
   // It takes no part in this step.
   void Skip() noexcept { feeding_ = 0; }
   // Adds the tokens that it brings into the next step. Returns how many of what the step gives it

@@ -5,19 +5,18 @@
 
 namespace ct2triton {
 
-std::vector<bool> StepBudget::Choose(const std::vector<double>& costs) {
+std::vector<bool> StepBudget::Choose(const std::vector<StepCost>& costs) {
   std::vector<bool> chosen(costs.size(), true);
   std::vector<size_t> heavy;
   double light_cost = 0;
+  double heavy_cost = 0;
   for (size_t i = 0; i < costs.size(); ++i) {
-    if (costs[i] > kHeavy) {
-      heavy.push_back(i);
-    } else {
-      light_cost += costs[i];
-    }
+    const bool is_heavy = costs[i].wide || costs[i].rows > kHeavy;
+    if (is_heavy) heavy.push_back(i);
+    (is_heavy ? heavy_cost : light_cost) += costs[i].rows;
   }
   if (heavy.empty() || heavy.size() == costs.size()) {  // nobody is slowed down
-    credit_ = 0;
+    credit_ = -heavy_cost;
     return chosen;
   }
   const double budget = std::max(kLeast, light_cost);
@@ -27,7 +26,7 @@ std::vector<bool> StepBudget::Choose(const std::vector<double>& costs) {
     const size_t i = heavy[(first + k) % heavy.size()];
     chosen[i] = credit_ > 0;
     if (!chosen[i]) continue;
-    credit_ -= costs[i];
+    credit_ -= costs[i].rows;
     ++turn_;
   }
   return chosen;

@@ -6,18 +6,26 @@
 
 namespace ct2triton {
 
-// Which rows take part in a step, so that a row of 32 beams does not slow a greedy one down without
+// What a row adds to the time of a step.
+struct StepCost {
+  double rows = 0;    // of one token, at the start of their answers
+  bool wide = false;  // its search has several sequences, now or later
+};
+
+// Which rows take part in a step, so that searches with beams do not slow greedy ones down without
 // bound. Light rows always do. Heavy rows take turns while light ones run: together they cost, over
-// the steps, no more than the light ones do, or than kLeast.
+// the steps, no more than the light ones do, or than kLeast. When a light row comes, a step that
+// heavy ones had to themselves counts, too.
 class StepBudget {
  public:
-  // A row that costs more is heavy. In rows of one token, as all costs here.
+  // A row that is wide, or that costs more, is heavy. In rows of one token, as all costs here.
   static constexpr double kHeavy = 16;
-  // About twice what a step costs whatever its rows (measured with packed int8 weights).
-  static constexpr double kLeast = 10;
+  // Little more than what a step costs whatever its rows (packed int8 weights). Measured: with 10,
+  // greedy rows wait longer beside small beams, which gain nothing (docs/benchmarks.md).
+  static constexpr double kLeast = 7;
 
   // costs: of the rows. Returns for each whether it takes part.
-  std::vector<bool> Choose(const std::vector<double>& costs);
+  std::vector<bool> Choose(const std::vector<StepCost>& costs);
 
  private:
   double credit_ = 0;  // of the heavy rows; below 0 after a step that cost more
