@@ -62,6 +62,14 @@ def test_metrics_are_printed(server: TritonServer) -> None:
     assert 'ct2_requests_total{model="nllb",result="ok",version="1"}' in printed
 
 
+@pytest.mark.server
+def test_the_cost_of_counting_is_measured() -> None:
+    printed = _run(_command("python tests/measure"))
+    found = re.search(r"^at most (\d+\.\d+) % of a row$", printed, re.MULTILINE)
+    assert found, printed
+    assert float(found[1]) > 0
+
+
 @needs_prometheus
 def test_the_unit_tests_of_the_alerts_pass() -> None:
     assert "SUCCESS" in _run(_command("promtool"))
@@ -98,7 +106,7 @@ def _page(address: str) -> str:
 def test_the_dashboard_is_written_again_as_it_is() -> None:
     file = ROOT / "deploy" / "grafana" / "ct2-triton.json"
     before = file.read_bytes()
-    _run(_command("python"))
+    _run(_command("python tools/dashboard.py"))
     assert file.read_bytes() == before
 
 

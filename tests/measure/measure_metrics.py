@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Of a row that comes alone: serving/model_metrics.cc. Rows that share a request or a call share
 # some of them.
 ADDITIONS_A_ROW = 16
-OBSERVATIONS_A_ROW = 3
+OBSERVATIONS_A_ROW = 4
 OBSERVATIONS = 200_000
 
 
@@ -42,7 +42,7 @@ def _library() -> Path:
     spec = importlib.util.find_spec("pytriton")
     if spec is None or spec.origin is None:
         raise SystemExit("the library is looked for in the wheel nvidia-pytriton")
-    folder = Path(spec.origin).parents[2] / "nvidia_pytriton.libs"
+    folder = Path(spec.origin).parents[1] / "nvidia_pytriton.libs"
     (path,) = folder.glob("libtritonserver*.so*")
     return path
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ct2_triton.client.results import Translation, empty_translation
 from ct2_triton.client.supersede import row_key
 from ct2_triton.client.tasks import cancel_all
-from ct2_triton.errors import ClientError, InvalidCallError
+from ct2_triton.errors import ClientError, InvalidCallError, UnexpectedResponseError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -93,6 +93,7 @@ class IdRows:
         key = None if call.supersede is None else row_key(call.supersede, wanted)
 
         def build(tensors: ModelTensors, left_s: float | None) -> service_pb2.ModelInferRequest:
+            _require_kind(tensors, takes_text=False)
             draft = call.draft_ids
             return build_request(tensors, row, prefix, call.options, left_s, key, draft)
 
@@ -143,6 +144,7 @@ class TextRows:
         source = code_of(call.source)
 
         def build(model: TextModel, left_s: float | None) -> service_pb2.ModelInferRequest:
+            _require_kind(model, takes_text=True)
             return build_text_request(model, text, source, codes, call.options, left_s, key)
 
         response = await self._ask(build, call, text, key)
@@ -171,6 +173,15 @@ class _Shared:
             self._waiting -= 1
             if self._waiting == 0 and not task.done():
                 await cancel_all([task])
+
+
+def _require_kind(model: ModelTensors | TextModel, *, takes_text: bool) -> None:
+    """Raise for a model that was loaded again and is another one; the next call finds it."""
+    if model.takes_text is not takes_text:
+        kind = "text" if model.takes_text else "token ids"
+        raise UnexpectedResponseError(
+            f"model {model.model!r} was loaded again and takes {kind} now; send the call again"
+        )
 
 
 async def blank(text: str, call: Call, code: str | None) -> Translation:

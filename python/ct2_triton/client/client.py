@@ -460,8 +460,8 @@ class TranslationClient:
         return self._rows.start(text, call)
 
     async def _meet(self, deadline: Deadline) -> None:
-        """Ask the server what the model takes, until it has said it once."""
-        if self._rows is None:
+        """Ask the server what the model takes, where it has not said it, or has changed it."""
+        if self.takes_text is None or self.takes_text is not self._served.takes_text:
             await self._ask_for_model(deadline)
 
     async def _ask_for_model(self, deadline: Deadline) -> None:
