@@ -61,6 +61,7 @@ These combinations are refused before CTranslate2 sees them:
 | beam search with 1 < `sampling_topk` < 2 x `beam_size` | CTranslate2 ends the process |
 | `return_alternatives`, `min_alternative_expansion_prob` > 0 | CTranslate2 ends the process |
 | `return_alternatives`, `prefix_bias_beta` > 0 | CTranslate2 refuses it |
+| `draft_bias`; sampling, `return_alternatives` or `prefix_bias_beta` | one search, one bias |
 | 0 < `sampling_temperature` < 0.01 | overflows 16-bit types |
 | `beam_size` > `max_beam_size`, `num_hypotheses` > `max_num_hypotheses` | the operator's limit |
 | `max_decoding_length` > `decoding_length_limit` | the operator's limit |

@@ -88,6 +88,22 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
 ]
 
+# What a config cannot set.
+REFUSED_OF_REQUESTS: list[tuple[dict[str, Any], str]] = [
+    (
+        {"draft_bias": 0.25, **options},
+        f"draft_bias 0.25 cannot be combined with {other}; it is for greedy and beam searches "
+        "without sampling",
+    )
+    for options, other in (
+        ({"prefix_bias_beta": 0.5}, "prefix_bias_beta 0.5"),
+        ({"return_alternatives": True}, "return_alternatives"),
+        ({"beam_size": 1, "sampling_topk": 5}, "sampling_topk 5"),
+        ({"beam_size": 2, "sampling_topk": 0}, "sampling_topk 0"),
+        ({"beam_size": 1, "patience": 2, "num_hypotheses": 2}, "num_hypotheses 2 at beam_size 1"),
+    )
+]
+
 ALLOWED: list[dict[str, Any]] = [
     {"beam_size": 2, "num_hypotheses": 2},
     {"beam_size": 2, "patience": 2, "num_hypotheses": 4},
@@ -95,6 +111,8 @@ ALLOWED: list[dict[str, Any]] = [
     {"beam_size": 1, "num_hypotheses": 8, "return_alternatives": True},
     {"min_decoding_length": 300, "max_decoding_length_multiple": 2},
     {"beam_size": 1, "prefix_bias_beta": 0.5, "coverage_penalty": 0.2},
+    {"beam_size": 4, "num_hypotheses": 4, "draft_bias": 0.5},
+    {"beam_size": 1, "sampling_topk": 4, "sampling_temperature": 0, "draft_bias": 0.5},
     {"beam_size": 4, "sampling_topk": 8},
     {"beam_size": 4, "sampling_topk": 0},
     {"beam_size": 4, "sampling_topk": 2, "sampling_temperature": 0},
@@ -104,7 +122,7 @@ ALLOWED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "text"), REFUSED)
+@pytest.mark.parametrize(("options", "text"), [*REFUSED, *REFUSED_OF_REQUESTS])
 def test_refused_in_a_request(options: dict[str, Any], text: str) -> None:
     with pytest.raises(_core.Error) as caught:
         _core.check_decoding_options(options)

@@ -245,3 +245,7 @@ def test_the_table_of_this_file_is_complete() -> None:
     tried = {name for options in OPTIONS for name in options} | elsewhere
     settable = {p["name"] for p in _core.parameters() if p["scope"] == "request"}
     assert settable <= tried
+    # test_draft_bias, test_supersede, test_text_model
+    assert {p["name"] for p in _core.parameters() if p["scope"] == "request only"} == {
+        "draft_bias", "supersede_key", "split",
+    }  # fmt: skip

@@ -26,6 +26,7 @@ struct DecodingOptions {
   std::vector<TokenSequence> suppress_sequences;  // never generated
   TokenSequence end_token;                        // any of them ends a row; empty = the model's own
   float prefix_bias_beta = 0;                // [0, 1): 0 forces the prefix, above biases towards it
+  float draft_bias = 0;                      // [0, 1): probability that goes to a row's draft
   bool return_end_token = false;             // keep the end token in the output
   std::int64_t max_input_length = 1024;      // tokens of a source row; 0 = only the model's limit
   bool truncate_input = false;               // cut a longer row instead of refusing it

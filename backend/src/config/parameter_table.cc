@@ -45,15 +45,22 @@ std::vector<Parameter> SearchParameters() {
       {"no_repeat_ngram_size", &D::no_repeat_ngram_size, kRequest, kTokens,
        "No sequence of this many tokens occurs twice in the output; 0 switches it off.", "3"},
       {"prefix_bias_beta", &D::prefix_bias_beta, kRequest, FromToBelow(0, 1),
-       "0 forces the target prefix; above 0 the search is biased towards it, the more the "
-       "nearer to 1.",
+       "0 forces the target prefix; above 0 the search is biased towards it, the more the nearer "
+       "to "
+       "1; the language token is not forced then, and below 0.1 rows may change their language.",
        "0.5"},
+      {"draft_bias", &D::draft_bias, kRequestOnly, FromToBelow(0, 1),
+       "How much an answer leans towards its draft while it has followed it, the more the nearer "
+       "to "
+       "1; 0 lets the draft change no answer; needs DRAFT_IDS and a decode loop.",
+       "0.3"},
       {"num_hypotheses", &D::num_hypotheses, kRequest, FromTo(1, kMaxHypotheses),
        "Hypotheses returned per row.", "2"},
       {"return_alternatives", &D::return_alternatives, kRequest, kNone,
-       "Return num_hypotheses hypotheses that differ in the first token after the prefix. "
-       "CTranslate2 "
-       "misreads prefixes of several tokens here in Marian and T5 models; so do decode loops.",
+       "Return num_hypotheses hypotheses that differ in the first token after the prefix; in "
+       "Marian "
+       "and T5 models CTranslate2 misreads prefixes of several tokens here, and so do decode "
+       "loops.",
        "true"},
       {"min_alternative_expansion_prob", &D::min_alternative_expansion_prob, kRequest, FromTo(0, 1),
        "Least probability of an alternative; must stay 0 with return_alternatives, because "

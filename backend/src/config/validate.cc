@@ -90,6 +90,24 @@ void CheckAlternatives(const DecodingOptions& o) {
   }
 }
 
+// The draft is one sequence of a search whose choices can be told again.
+void CheckDraftBias(const DecodingOptions& o) {
+  if (o.draft_bias == 0) return;
+  std::string other;
+  if (o.prefix_bias_beta > 0) {
+    other = "prefix_bias_beta " + Show(o.prefix_bias_beta);
+  } else if (o.return_alternatives) {
+    other = "return_alternatives";
+  } else if (Samples(o)) {
+    other = With("sampling_topk", o.sampling_topk);
+  } else if (o.beam_size == 1 && o.num_hypotheses > 1) {
+    other = With("num_hypotheses", o.num_hypotheses) + " at beam_size 1";
+  }
+  if (other.empty()) return;
+  Refuse("draft_bias " + Show(o.draft_bias) + " cannot be combined with " + other +
+         "; it is for greedy and beam searches without sampling");
+}
+
 // Whether a relative path, read from <repository>/<model>, leaves the repository.
 bool LeavesRepository(const std::string& path) {
   int depth = 1;
@@ -127,6 +145,7 @@ void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& e
   CheckLengths(decoding);
   CheckSearch(decoding);
   CheckAlternatives(decoding);
+  CheckDraftBias(decoding);
 }
 
 void ValidateStream(const DecodingOptions& decoding) {

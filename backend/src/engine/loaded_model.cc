@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "config/parse_value.h"
+#include "config/tensor_table.h"
 #include "config/validate.h"
 #include "engine/library_check.h"
 #include "engine/loop/loop_engine.h"
@@ -41,6 +43,16 @@ bool UseLoop(const EngineOptions& engine, const Device& device) {
                   device.Name() + "; give \"auto\" or \"calls\"");
 }
 
+void RequireDraft(const DecodingOptions& options, const std::vector<RowInput>& rows) {
+  const auto has_draft = [](const RowInput& row) { return !row.draft.empty(); };
+  if (options.draft_bias == 0 || rows.empty() || std::any_of(rows.begin(), rows.end(), has_draft))
+    return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "draft_bias " + Show(options.draft_bias) +
+                  " has no draft to lean towards: " + tensor::kDraftIds +
+                  " is missing, or has no ids in any row; send a draft, or leave draft_bias out");
+}
+
 // One for each vocabulary map, and one for the whole vocabulary.
 std::map<const VocabularyMap*, std::shared_ptr<const Search>> AllSearches(
     const DecodingOptions& options, const Weights& weights) {
@@ -66,7 +78,7 @@ LoadedModel::LoadedModel(const std::string& directory, const Device& device,
       default_searches_(AllSearches(defaults, *weights_)) {
   RequireFittingSearch(*default_searches_.at(nullptr), *weights_, engine_);
   if (UseLoop(engine_, device)) TryLoop();
-  for (const auto& [map, search] : default_searches_) RequireLoopForSeed(*search);
+  for (const auto& [map, search] : default_searches_) RequireLoopIfNeeded(*search);
 }
 
 void LoadedModel::TryLoop() {
@@ -89,14 +101,22 @@ std::string LoadedModel::WhyCalls(const Search& search) const {
   return "the model runs on " + weights_->device().Name();
 }
 
-void LoadedModel::RequireLoopForSeed(const Search& search) const {
-  if (!search.Seeded()) return;
+void LoadedModel::RequireLoopIfNeeded(const Search& search) const {
+  const DecodingOptions& options = search.options();
+  std::string what, least;
+  if (search.Seeded()) {
+    what = "sampling_seed " + std::to_string(options.sampling_seed);
+    least = "sampling_seed out, or give -1";
+  } else if (options.draft_bias > 0) {
+    what = "draft_bias " + Show(options.draft_bias);
+    least = "draft_bias out, or give 0";
+  }
+  if (what.empty()) return;
   const std::string reason = WhyCalls(search);
   if (reason.empty()) return;
   throw Error(ErrorCode::kInvalidArgument,
-              "sampling_seed " + std::to_string(search.options().sampling_seed) +
-                  " needs a decode loop, and calls of CTranslate2 run this search, because " +
-                  reason + "; leave sampling_seed out, or give -1");
+              what + " needs a decode loop, and calls of CTranslate2 run this search, because " +
+                  reason + "; leave " + least);
 }
 
 const Device& LoadedModel::device() const { return weights_->device(); }
@@ -105,14 +125,17 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
                                            const DecodingOptions* options,
                                            const RowNames& names) const {
   const bool defaults = options == nullptr || *options == defaults_;
-  if (!defaults) ValidateCombination(*options, engine_);
+  if (!defaults) {
+    ValidateCombination(*options, engine_);
+    RequireDraft(*options, rows);
+  }
   Searches of_request;
   const auto search_for = [&](const VocabularyMap* map) {
     if (defaults) return default_searches_.at(map);
     auto& search = of_request[map];
     if (!search) {
       search = std::make_shared<const Search>(*options, *weights_, map);
-      RequireLoopForSeed(*search);
+      RequireLoopIfNeeded(*search);
     }
     return search;
   };

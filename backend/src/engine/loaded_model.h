@@ -65,7 +65,7 @@ class LoadedModel {
 
   void TryLoop();
   std::string WhyCalls(const Search& search) const;
-  void RequireLoopForSeed(const Search& search) const;
+  void RequireLoopIfNeeded(const Search& search) const;
 
   const EngineOptions engine_;
   const std::shared_ptr<const Weights> weights_;

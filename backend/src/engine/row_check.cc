@@ -130,12 +130,13 @@ Ids DraftWithinLimit(const RowInput& row, size_t index, const RowNames& names, i
                      const Search& search, const Weights& weights) {
   CheckIds(row.draft, Part::kDraft, names, index, weights.target());
   if (row.draft.empty()) return {};
-  if (!search.EndsRowsAlone() || search.Draws()) {
+  const bool greedy = search.EndsRowsAlone() && !search.Draws();
+  if (!greedy && search.options().draft_bias == 0) {
     Refuse(NameOf(Part::kDraft, names, index),
            "a draft is for a greedy search of one hypothesis; this one has " +
                SearchText(search.options()) +
                ". Send no draft, or beam_size, num_hypotheses and sampling_topk 1 with the others "
-               "off");
+               "off, or with beams a draft_bias above 0");
   }
   return row.draft.Slice(0, std::min(row.draft.size(), static_cast<size_t>(limit_tokens))).Copy();
 }
@@ -147,7 +148,7 @@ void PlanCalls(CheckedRow* row, const Weights& weights) {
   row->search_tokens = search.Tokens(row->limit_tokens);
   row->may_overrun = search.MayOverrun();
   row->repeatable = search.Repeatable();
-  row->seeded = search.Seeded();
+  row->only_in_loop = search.Seeded() || (search.options().draft_bias > 0 && !row->draft.empty());
   row->key.options = search.call_options();
   row->key.list = search.map() != nullptr ? search.map()->list_number() : 0;
   row->key.alone = search.MixesAttention() && cpu;

@@ -142,6 +142,7 @@ DecodingOptions Search::CallOptions() const {
     call.min_alternative_expansion_prob = defaults.min_alternative_expansion_prob;
   }
   call.sampling_seed = defaults.sampling_seed;  // a call takes none
+  call.draft_bias = defaults.draft_bias;        // nor that
   if (!Draws()) {
     call.sampling_topk = 1;
     call.sampling_topp = defaults.sampling_topp;

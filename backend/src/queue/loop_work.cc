@@ -10,9 +10,10 @@
 namespace ct2triton {
 namespace {
 
-const Error cannot_draw_again(ErrorCode::kInternal,
-                              "CTranslate2 failed in a decode loop, and a call would sample "
-                              "other tokens; send the request again");
+const Error only_in_loop(ErrorCode::kInternal,
+                         "CTranslate2 failed in a decode loop, and a call would give another "
+                         "answer, since it takes no sampling_seed and no draft_bias; send the "
+                         "request again");
 
 }  // namespace
 
@@ -134,10 +135,10 @@ void LoopWork::RunAlone(Lane* lane, std::vector<Job> jobs) noexcept {
     return;
   }
   // Without a seed a call may draw anew: streams refuse draws, so nobody has seen a token.
-  const auto seeded = std::stable_partition(jobs.begin(), jobs.end(),
-                                            [](const Job& job) { return !job.row.seeded; });
-  std::for_each(seeded, jobs.end(), [](Job& job) { FailJob(&job, cannot_draw_again); });
-  jobs.erase(seeded, jobs.end());
+  const auto failing = std::stable_partition(jobs.begin(), jobs.end(),
+                                             [](const Job& job) { return !job.row.only_in_loop; });
+  std::for_each(failing, jobs.end(), [](Job& job) { FailJob(&job, only_in_loop); });
+  jobs.erase(failing, jobs.end());
   ct2triton::RunAlone(lane->calls.get(), &queue_, std::move(jobs));
 }
 

@@ -16,8 +16,9 @@ class Search;  // the engine's: options resolved against a vocabulary
 // One row that has been checked against a model and its options, and can no longer be refused.
 struct CheckedRow {
   Ids source;
-  Ids prefix;                // no longer than the answer may be
-  Ids draft;                 // expected behind the prefix: saves steps of a loop, changes no answer
+  Ids prefix;  // no longer than the answer may be
+  Ids draft;   // expected behind the prefix: saves steps of a loop, and changes no answer
+               // without draft_bias
   int64_t limit_tokens = 0;  // its own decoding limit; the prefix counts
   bool empty = false;        // nothing to translate: never sent to the engine
   bool cut = false;          // the source was cut to max_input_length
@@ -31,7 +32,7 @@ struct CheckedRow {
   int64_t search_tokens = 0;  // that the search may come to keep in memory
   bool may_overrun = false;   // may run beyond its limit beside rows of larger limits
   bool repeatable = true;     // equal rows have equal answers: one run serves them all
-  bool seeded = false;        // drawn with a seed, which calls do not take
+  bool only_in_loop = false;  // has what calls do not take: a seed, a bias towards its draft
   bool in_loop = false;       // runs in a decode loop, not in a call
   // Of keys and values, in a loop: its own tokens', and its source's, which equal sources share.
   size_t cache_bytes = 0;

@@ -279,7 +279,8 @@ class TranslationClient:
             draft_ids: Ids that the answer is expected to have behind `prefix_ids`, such as
                 `Translation.ids` of an earlier version, for one sentence in one language. They
                 change no answer: those that are right save steps on a server that decodes in
-                loops. Greedy searches only (`beam_size=1`).
+                loops. Greedy searches only (`beam_size=1`). With the option `draft_bias` the
+                answer leans towards them, and beams may, too.
             metadata: Headers of this call, such as a `traceparent`, beside the client's.
             **options: Decoding options, such as `beam_size=4` (docs/parameters.md).
 

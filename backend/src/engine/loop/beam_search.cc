@@ -27,11 +27,11 @@ BeamSettings BeamSettings::Of(const Search& search) {
 
 BeamSearch::BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSettings& settings,
                        const Outputs& forced, size_t limit, const std::optional<Sampler>& sampler,
-                       const std::optional<PrefixBias>& bias)
+                       BeamBias bias)
     : rules_(std::move(rules)),
       settings_(settings),
       sampler_(sampler),
-      bias_(bias),
+      bias_(std::move(bias)),
       diverged_(settings.beams, 0),
       forced_(forced.size()),
       limit_(limit),
@@ -62,7 +62,8 @@ void BeamSearch::Choose(const std::vector<float*>& logits, size_t outputs,
   for (size_t i = 0; i < beams_.size(); ++i) {
     rules_->Apply(beams_[i].outputs, logits[i]);
     log_softmax.Apply(logits[i], outputs);
-    if (bias_ && diverged_[i] == 0) bias_->Apply(length(), logits[i], outputs);
+    if (bias_.prefix && diverged_[i] == 0) bias_.prefix->Apply(length(), logits[i], outputs);
+    if (bias_.draft) bias_.draft->Apply(beams_[i].outputs, *rules_, logits[i], outputs);
   }
   auto candidates = CandidatesOf(ScoresOf(logits), outputs);
   if (IsFirstChoice()) {
@@ -74,7 +75,7 @@ void BeamSearch::Choose(const std::vector<float*>& logits, size_t outputs,
     }
   }
   Next next;
-  if (bias_) next.diverged = bias_->After(length(), diverged_, candidates);
+  if (bias_.prefix) next.diverged = bias_.prefix->After(length(), diverged_, candidates);
   const std::vector<size_t> active = Finish(candidates, &next);
   if (!next.ends) {
     std::vector<Candidate> chosen;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/loop/draft_bias.h"
 #include "engine/loop/prefix_bias.h"
 #include "engine/loop/sampler.h"
 #include "engine/loop/search_rules.h"
@@ -25,6 +26,12 @@ struct BeamSettings {
   static BeamSettings Of(const Search& search);
 };
 
+// What its beams lean towards; not both.
+struct BeamBias {
+  std::optional<PrefixBias> prefix = {};
+  std::shared_ptr<const DraftBias> draft = nullptr;
+};
+
 // The state of one row's beam search. It follows CTranslate2's (src/decoding.cc) for a row that is
 // alone in its call:
 // - Of the best 2 x beams candidates the first `beams` may end: by an end token, or all of them at
@@ -37,7 +44,8 @@ struct BeamSettings {
 //   there are as many hypotheses as wanted.
 // - A score is divided at the end, by the length with forced and end tokens. A sort that keeps no
 //   order among equals puts the best first.
-// - With a bias nothing is forced (prefix_bias.h).
+// - With a bias towards the prefix nothing is forced (prefix_bias.h). A bias towards a draft is
+//   ours: each beam leans by what it has followed (draft_bias.h).
 // - With sampling the candidates are drawn, and the order is that of the draws.
 //
 // A slot that no beam has any more is taken for a new token.
@@ -46,8 +54,7 @@ class BeamSearch final : public WideSearch {
   // `forced`: outputs that the row begins with, fewer than `limit`.
   BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSettings& settings,
              const Outputs& forced, size_t limit,
-             const std::optional<Sampler>& sampler = std::nullopt,
-             const std::optional<PrefixBias>& bias = std::nullopt);
+             const std::optional<Sampler>& sampler = std::nullopt, BeamBias bias = {});
 
   size_t beams() const override { return beams_.size(); }
   size_t length() const override { return beams_.front().outputs.size(); }
@@ -88,7 +95,7 @@ class BeamSearch final : public WideSearch {
   std::shared_ptr<const SearchRules> rules_;
   BeamSettings settings_;
   std::optional<Sampler> sampler_;
-  std::optional<PrefixBias> bias_;
+  BeamBias bias_;
   PrefixBias::Diverged diverged_;
   size_t forced_;
   size_t limit_;

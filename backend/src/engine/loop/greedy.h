@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/loop/draft_bias.h"
 #include "engine/loop/kernels.h"
 #include "engine/loop/layers.h"
 #include "engine/loop/sampler.h"
@@ -27,9 +28,11 @@ struct Choice {
 class GreedySearch {
  public:
   // `forced`: at most `limit` outputs of the projection, which the row begins with.
-  // `sampler`: draws; without, the best token is taken.
+  // `sampler`: draws; without, the best token is taken. `bias`: towards a draft, of a search that
+  // does not draw.
   GreedySearch(std::shared_ptr<const SearchRules> rules, const Outputs& forced, size_t limit,
-               const std::optional<Sampler>& sampler = std::nullopt);
+               const std::optional<Sampler>& sampler = std::nullopt,
+               std::shared_ptr<const DraftBias> bias = nullptr);
 
   // Both of the following: makes the logits, [outputs], what is chosen from, and chooses.
   Choice Choose(float* logits, size_t outputs, const Kernels& kernels,
@@ -37,7 +40,7 @@ class GreedySearch {
   void Prepare(float* logits, size_t outputs, const LogSoftmax& log_softmax) const;
   Choice Pick(const float* scores, size_t outputs, const Kernels& kernels) const;
   // Whether the next choice takes more than the logits and Disabled().
-  bool ChangesLogits() const { return rules_->ChangesLogits() || sampler_; }
+  bool ChangesLogits() const { return rules_->ChangesLogits() || sampler_ || Leaning(); }
   std::vector<int64_t> Disabled() const { return rules_->Disabled(outputs_); }
   // Whether the row ends with this choice, and the score that it has then.
   bool EndsWith(const Choice& choice) const;
@@ -54,8 +57,13 @@ class GreedySearch {
   float score() const { return score_; }
 
  private:
+  // The draft's next token, where there is a bias towards it.
+  std::optional<int32_t> Leaning() const;
+  Choice PickBiased(const float* log_probabilities, int32_t best, int32_t leaning) const;
+
   std::shared_ptr<const SearchRules> rules_;
   std::optional<Sampler> sampler_;
+  std::shared_ptr<const DraftBias> bias_;
   size_t limit_;
   Outputs outputs_;  // forced and chosen; has room for all that may come
   float score_ = 0;  // sum of the log-probabilities

@@ -14,6 +14,7 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
   options.patience = defaults.patience;
   options.length_penalty = defaults.length_penalty;
   options.prefix_bias_beta = defaults.prefix_bias_beta;
+  options.draft_bias = defaults.draft_bias;
   options.repetition_penalty = defaults.repetition_penalty;
   options.no_repeat_ngram_size = defaults.no_repeat_ngram_size;
   options.disable_unk = defaults.disable_unk;

@@ -6,7 +6,6 @@
 
 #include "engine/finish.h"
 #include "engine/loop/alternatives.h"
-#include "engine/loop/beam_search.h"
 #include "engine/loop/sampler.h"
 #include "engine/loop/several_draws.h"
 
@@ -46,10 +45,10 @@ double DrawCost(const CheckedRow& row, const Weights& weights) {
   return 1 + static_cast<double>(candidates) / kCandidatesPerRow;
 }
 
-Draft DraftOf(const CheckedRow& row, const SearchRules& rules, const Weights& weights) {
+Outputs DraftOf(const CheckedRow& row, const SearchRules& rules, const Weights& weights) {
   Outputs outputs;
   for (const int64_t id : row.draft) outputs.push_back(rules.Output(ByName(id, weights.target())));
-  return Draft(std::move(outputs));
+  return outputs;
 }
 
 }  // namespace
@@ -65,12 +64,12 @@ RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& 
   Ids first_ids = FirstIds(row, model.weights());
   const auto limit = static_cast<size_t>(row.limit_tokens);
   Outputs forced = Forced(first_ids, *rules, limit);
-  std::optional<PrefixBias> bias;
+  BeamBias bias;
   if (row.search->Biased()) {
-    bias.emplace(std::exchange(forced, {}), row.search->options().prefix_bias_beta);
+    bias.prefix.emplace(std::exchange(forced, {}), row.search->options().prefix_bias_beta);
     first_ids.resize(1);
   }
-  MakeSearch(forced, limit, bias);
+  MakeSearch(forced, limit, std::move(bias));
   if (greedy() != nullptr) {
     answer_.reserve(limit);
     answer_.assign(first_ids.begin() + 1,
@@ -86,8 +85,12 @@ RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& 
   cache_ = pool->Take(capacity_ * model.TokenFloats());
 }
 
-void RunningRow::MakeSearch(const Outputs& forced, size_t limit,
-                            const std::optional<PrefixBias>& bias) {
+void RunningRow::MakeSearch(const Outputs& forced, size_t limit, BeamBias bias) {
+  Outputs draft = DraftOf(row_, *rules_, model_.weights());
+  const float draft_bias = row_.search->options().draft_bias;
+  if (draft_bias > 0) {
+    bias.draft = std::make_shared<const DraftBias>(draft, forced.size(), draft_bias);
+  }
   const auto sampler = Sampler::Of(row_);
   const auto settings = BeamSettings::Of(*row_.search);
   if (row_.search->options().return_alternatives) {
@@ -95,13 +98,15 @@ void RunningRow::MakeSearch(const Outputs& forced, size_t limit,
         std::make_unique<Alternatives>(*rules_, settings, forced, limit, sampler, model_.kernels());
     prompt_ = forced.size();
   } else if (row_.search->BeamSearches()) {
-    search_ = std::make_unique<BeamSearch>(rules_, settings, forced, limit, sampler, bias);
+    search_ =
+        std::make_unique<BeamSearch>(rules_, settings, forced, limit, sampler, std::move(bias));
   } else if (settings.hypotheses > 1) {
     search_ = std::make_unique<SeveralDraws>(rules_, settings.hypotheses, forced, limit, sampler,
                                              model_.kernels());
   } else {
-    search_.emplace<DraftedSearch>(GreedySearch(rules_, forced, limit, sampler),
-                                   DraftOf(row_, *rules_, model_.weights()));
+    search_.emplace<DraftedSearch>(
+        GreedySearch(rules_, forced, limit, sampler, std::move(bias.draft)),
+        Draft(std::move(draft)));
   }
 }
 

@@ -8,13 +8,13 @@
 #include <variant>
 #include <vector>
 
+#include "engine/loop/beam_search.h"
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/chooser.h"
 #include "engine/loop/decoder_model.h"
 #include "engine/loop/decoder_step.h"
 #include "engine/loop/drafted_search.h"
 #include "engine/loop/loop_engine.h"
-#include "engine/loop/prefix_bias.h"
 #include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
 #include "engine/loop/step_budget.h"
@@ -66,7 +66,7 @@ class RunningRow {
 
   DraftedSearch* greedy() { return std::get_if<DraftedSearch>(&search_); }
   WideSearch* beams() const;
-  void MakeSearch(const Outputs& forced, size_t limit, const std::optional<PrefixBias>& bias);
+  void MakeSearch(const Outputs& forced, size_t limit, BeamBias bias);
   void EndForced(const Outputs& forced);
   size_t AddDraft(size_t most);
   void ChooseGreedily(const Chooser::Found* found);
