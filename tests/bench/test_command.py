@@ -60,6 +60,10 @@ def test_a_comparison_from_the_model_to_the_report(tmp_path: Path) -> None:
             assert values["compute ms"] + values["queue ms"] <= max(
                 1000 * ((s.done_s or 0.0) - s.due_s) for s in round_.samples
             )
+            # A row's times of tokens are there before its answer is.
+            assert 0 < round_.counts.gaps <= round_.counts.first_tokens <= len(round_.samples)
+            assert values["longest gap ms"] > 0
+            assert values["first token ms"] > 0
             assert round_.rss_bytes >= round_.pss_bytes > 2**20
     # The same weights in the same engine, one row at a time: int8 answers are equal too.
     assert not any(round_.different_rows for round_ in run.scenarios[0].rounds)

@@ -44,7 +44,10 @@ def test_figures_of_a_round() -> None:
         for number in range(4)
         for row in range(2)
     ]
-    counts = ServerCounts(rows=8, batches=2, requests=8, queue_ns=16_000_000, compute_ns=80_000_000)
+    counts = ServerCounts(
+        rows=8, batches=2, requests=8, queue_ns=16_000_000, compute_ns=80_000_000,
+        first_tokens=8, first_token_s=0.4, gaps=5, gap_s=0.1,
+    )  # fmt: skip
     round_ = round_of("a", samples, wall_s=4.0, cpu_s=0.4, counts=counts)
     values = figures(round_)
     expected = {
@@ -58,6 +61,8 @@ def test_figures_of_a_round() -> None:
         "mean batch": 4.0,
         "queue ms": 2.0,
         "compute ms": 10.0,
+        "first token ms": 50.0,
+        "longest gap ms": 20.0,
     }
     assert {name: values[name] for name in expected} == pytest.approx(expected)
 

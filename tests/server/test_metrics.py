@@ -18,6 +18,7 @@ from server.helpers import END, LANGUAGES, Connection, Ids, Reference, padded, s
 from server.moments import Occupied, in_backend, superseded
 from support.endless import ALLOWS_ENDLESS, ENDLESS, endless_model
 from support.metrics import Metrics, fresh, scrape, still
+from support.tiny import tiny_engine_model
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
@@ -105,6 +106,21 @@ def test_rows_one_by_one_in_the_decode_loop(
     busy = found["ct2_busy_seconds_total"]
     assert busy >= found["ct2_loop_step_seconds_total"] + found["ct2_encode_seconds_total"] > 0
     assert found["ct2_decodes_in_loop"] == 1
+
+
+def test_what_starts_the_decoder_is_not_counted_as_a_forced_token(
+    load: LoadModel, connection: Connection, server: TritonServer
+) -> None:
+    """A model without a start token of its own: its first prefix id is not in the answer."""
+    model = load(configs.plain(), "no_start", tiny_engine_model("mbart25"))
+    for limit in (1, 2, 5):
+        options = {"max_decoding_length": limit, "min_decoding_length": limit, "beam_size": 1}
+        [ids] = connection.infer(model, [[50, 60, END]], [[9]], **options)["OUTPUT_IDS"].tolist()
+        assert len(ids) == limit
+    found = settled(server, model, 3)
+    assert found["ct2_first_token_seconds_count"] == 3
+    assert found["ct2_token_seconds_count"] == 2
+    assert found["ct2_longest_token_gap_seconds_count"] == 2
 
 
 def test_rows_of_one_request(

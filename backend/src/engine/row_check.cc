@@ -105,8 +105,9 @@ bool HasAll(const VocabularyMap& map, const IdView& ids) {
   return true;
 }
 
-bool HasForcedTokens(const CheckedRow& row, const Weights& weights) {
-  return row.prefix.size() > (weights.NeedsPrefix() ? 1 : 0);
+size_t ForcedIds(const CheckedRow& row, const Weights& weights) {
+  const size_t starting = weights.NeedsPrefix() ? 1 : 0;
+  return row.prefix.size() - std::min(row.prefix.size(), starting);
 }
 
 // What is forced behind the limit is never generated, and one id of it shows that there is more.
@@ -154,7 +155,7 @@ void PlanCalls(CheckedRow* row, const Weights& weights) {
   row->key.alone = search.MixesAttention() && cpu;
   if (search.PaddingMatters()) row->key.source_tokens = static_cast<int64_t>(row->source.size());
   if (!search.EndsRowsAlone() && !search.MayOverrun()) row->key.limit_tokens = row->limit_tokens;
-  row->key.forced_tokens = search.ForcedTokensMatter() && HasForcedTokens(*row, weights);
+  row->key.forced_tokens = search.ForcedTokensMatter() && row->forced_ids > 0;
 }
 
 }  // namespace
@@ -222,6 +223,7 @@ CheckedRow CheckRow(const RowInput& row, size_t index, const RowNames& names,
   const auto complaint = SearchComplaint(*search, checked.limit_tokens, engine);
   if (complaint) Refuse(names.Row(index), *complaint);
   checked.prefix = PrefixWithinLimit(row.prefix, checked.limit_tokens, weights);
+  checked.forced_ids = ForcedIds(checked, weights);
   checked.draft = DraftWithinLimit(row, index, names, checked.limit_tokens, *search, weights);
   PlanCalls(&checked, weights);
   return checked;

@@ -103,7 +103,7 @@ void RunningCall::FailSuperseded(Job* job) noexcept {
 void RunningCall::RowGrew(size_t position, int64_t id) {
   Job& job = jobs_[position];
   if (grown_[position]++ < job.grown) return;  // reported before the row ran again
-  if (++job.grown > job.row.prefix.size()) TimeToken(&job);
+  if (++job.grown > job.row.forced_ids) TimeToken(&job);
   for (const Waiter& waiter : job.waiters) {
     waiter.listener->RowGrew(waiter.position, id);
   }

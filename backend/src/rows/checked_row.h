@@ -19,6 +19,7 @@ struct CheckedRow {
   Ids prefix;  // no longer than the answer may be
   Ids draft;   // expected behind the prefix: saves steps of a loop, and changes no answer
                // without draft_bias
+  size_t forced_ids = 0;     // of the prefix, less what starts the decoder: in the answer
   int64_t limit_tokens = 0;  // its own decoding limit; the prefix counts
   bool empty = false;        // nothing to translate: never sent to the engine
   bool cut = false;          // the source was cut to max_input_length

@@ -132,7 +132,7 @@ void ModelMetrics::CountAnswer(const RowReport& report) noexcept {
   if (report.row.empty) return;
   cells_.Add(M::kGeneratedTokens, best.ids.size());
   cells_.Add(M::kUnknownGeneratedTokens, Occurrences(best.ids, unknown_id_));
-  CountTimes(report, best.ids.size() - std::min(best.ids.size(), report.row.prefix.size()));
+  CountTimes(report, best.ids.size() - std::min(best.ids.size(), report.row.forced_ids));
   if (targets_) targets_->Count(report);
 }
 

@@ -126,8 +126,13 @@ def _server_figures(round_: Round) -> dict[str, float]:
     counts = round_.counts
     if counts is None or not counts.batches or not counts.requests:
         return {}
-    return {
+    values = {
         "mean batch": counts.rows / counts.batches,
         "queue ms": counts.queue_ns / counts.requests / 1e6,
         "compute ms": counts.compute_ns / counts.requests / 1e6,
     }
+    if counts.first_tokens:
+        values["first token ms"] = 1000 * counts.first_token_s / counts.first_tokens
+    if counts.gaps:
+        values["longest gap ms"] = 1000 * counts.gap_s / counts.gaps
+    return values

@@ -24,6 +24,8 @@ _COSTS = (
     "mean batch",
     "queue ms",
     "compute ms",
+    "first token ms",
+    "longest gap ms",
     "RSS MiB",
     "PSS MiB",
     "CPU s/1000 source tokens",

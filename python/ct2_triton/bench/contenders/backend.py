@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import urllib.request
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from ct2_triton.bench.contenders.base import ENGINE_ON_GPU
@@ -13,6 +16,17 @@ from ct2_triton.bench.setup import MODEL
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from ct2_triton.bench.contenders.base import ServerCounts
+
+
+def _histogram(metrics: str, name: str) -> tuple[int, float]:
+    """Give the count and the sum of a histogram, over all models."""
+    count, total = (
+        sum(float(value) for value in re.findall(rf"^{name}_{part}\{{.*\}} (\S+)$", metrics, re.M))
+        for part in ("count", "sum")
+    )
+    return round(count), total
 
 
 class BackendContender(TritonContender):
@@ -41,6 +55,20 @@ class BackendContender(TritonContender):
                 for key, value in self.parameters.items()
             )
             (folder / prepared.config_file.name).write_text(named + more, encoding="utf-8")
+
+    def _read_counts(self) -> ServerCounts:
+        """Add what the backend's own metrics say of tokens."""
+        with urllib.request.urlopen(self.server.metrics_url, timeout=10) as page:  # noqa: S310
+            text = page.read().decode()
+        first_tokens, first_token_s = _histogram(text, "ct2_first_token_seconds")
+        gaps, gap_s = _histogram(text, "ct2_longest_token_gap_seconds")
+        return replace(
+            super()._read_counts(),
+            first_tokens=first_tokens,
+            first_token_s=first_token_s,
+            gaps=gaps,
+            gap_s=gap_s,
+        )
 
     def settings(self) -> Mapping[str, str]:
         """Say what was set."""

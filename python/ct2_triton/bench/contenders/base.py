@@ -30,6 +30,10 @@ class ServerCounts:
         requests: Requests that succeeded.
         queue_ns: Time requests waited, summed over requests.
         compute_ns: Time requests were worked on, likewise.
+        first_tokens: Rows whose first token it timed; a beam search knows none before its end.
+        first_token_s: Seconds from their entry into the queue to that token, summed over rows.
+        gaps: Rows of two tokens and more among them.
+        gap_s: Longest wait of each between two tokens, in seconds, summed over rows.
     """
 
     rows: int
@@ -37,6 +41,10 @@ class ServerCounts:
     requests: int
     queue_ns: int
     compute_ns: int
+    first_tokens: int = 0
+    first_token_s: float = 0.0
+    gaps: int = 0
+    gap_s: float = 0.0
 
     def since(self, earlier: ServerCounts) -> ServerCounts:
         """Return what was counted after an earlier reading."""
@@ -46,6 +54,10 @@ class ServerCounts:
             self.requests - earlier.requests,
             self.queue_ns - earlier.queue_ns,
             self.compute_ns - earlier.compute_ns,
+            self.first_tokens - earlier.first_tokens,
+            self.first_token_s - earlier.first_token_s,
+            self.gaps - earlier.gaps,
+            self.gap_s - earlier.gap_s,
         )
 
 
