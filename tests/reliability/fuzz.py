@@ -15,7 +15,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +84,13 @@ class Report:
         return sum(count for (of, _), count in self.counts.items() if of == kind)
 
 
-def make_request(seed: int, number: int, cases: Sequence[Case]) -> Sent:
-    """The request of this number. Equal seeds and cases give equal requests."""
+def make_request(seed: int, number: int, cases: Sequence[Case], *, loops: bool = True) -> Sent:
+    """The request of this number. Equal seeds and cases give equal requests.
+
+    `loops`: the models decode in loops, and so take a bias towards a draft.
+    """
     chooser = random.Random(seed * 2**32 + number)
-    draft = make_draft(chooser, cases)
+    draft = replace(make_draft(chooser, cases), loops=loops)
     model = draft.model.name
     luck = chooser.random()
     if luck >= 0.85 and draft.rows:
@@ -122,8 +126,11 @@ def _damaged(number: int, chooser: random.Random, draft: Any) -> Sent:
 class Fuzzer:
     """Threads that make, send and judge requests."""
 
-    def __init__(self, server: TritonServer, cases: Sequence[Case], seed: int) -> None:
+    def __init__(
+        self, server: TritonServer, cases: Sequence[Case], seed: int, *, loops: bool = True
+    ) -> None:
         self._server = server
+        self._loops = loops
         self._cases = cases
         self._seed = seed
         self._lock = threading.Lock()
@@ -169,7 +176,8 @@ class Fuzzer:
             return []
         with self._lock:
             numbers = list(itertools.islice(self._numbers, most))
-        return [make_request(self._seed, number, self._cases) for number in numbers]
+        make = partial(make_request, self._seed, cases=self._cases, loops=self._loops)
+        return [make(number) for number in numbers]
 
     def _judge(self, sent: Sent, reply: fuzz_judge.Reply) -> None:
         found = fuzz_judge.complaint(sent.answer, reply)

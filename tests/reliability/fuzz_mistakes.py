@@ -81,6 +81,14 @@ def bad_draft(draft: Draft, chooser: random.Random) -> tuple[Request, Answer]:
     return request, _refused("DRAFT_IDS, row 0: " + pattern)
 
 
+def bias_without_draft(draft: Draft, chooser: random.Random) -> tuple[Request, Answer]:
+    """A bias towards a draft that is not there."""
+    draft.parameters.clear()
+    draft.parameters["draft_bias"] = chooser.choice((0.001, 0.5, "0.25"))
+    request = encode(_with_rows(draft), chooser)
+    return request, _refused("draft_bias 0.* (has no draft to lean towards|needs a decode loop)")
+
+
 def long_row(draft: Draft, chooser: random.Random) -> tuple[Request, Answer]:
     """One row is longer than the model takes."""
     draft = _with_rows(draft)
@@ -162,6 +170,8 @@ _COMBINATIONS: list[tuple[dict[str, Any], str]] = [
     ({"beam_size": 1, "sampling_topk": VOCABULARY + 1}, "sampling_topk"),
     ({"return_alternatives": True, "min_alternative_expansion_prob": 0.5}, "min_alternative"),
     ({"return_alternatives": True, "prefix_bias_beta": 0.5}, "prefix_bias_beta"),
+    ({"return_alternatives": True, "draft_bias": 0.5}, "draft_bias"),
+    ({"prefix_bias_beta": 0.5, "draft_bias": 0.5}, "draft_bias"),
     ({"sampling_temperature": 0.001}, "sampling_temperature"),
     ({"end_token": f"[{VOCABULARY}]", "min_decoding_length": 2}, "end_token"),
 ]
@@ -268,6 +278,7 @@ MISTAKES: list[Mistake] = [
     wrong_source_id,
     wrong_prefix_id,
     bad_draft,
+    bias_without_draft,
     long_row,
     too_many_rows,
     wrong_option_value,

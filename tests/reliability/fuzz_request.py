@@ -83,6 +83,7 @@ class Draft:
     truths: list[Truth]
     parameters: dict[str, Any]
     outputs: list[str] | None
+    loops: bool = True  # the model takes a bias towards drafts
     lengths: bool = False  # send the true lengths, with junk behind the rows
 
 
@@ -145,15 +146,20 @@ def encode(draft: Draft, chooser: random.Random) -> Request:
     tensors = _tensors(draft, chooser, "INPUT", sources)
     if draft.model.prefix_required or any(prefixes):
         tensors += _tensors(draft, chooser, "PREFIX", prefixes)
+    parameters = dict(draft.parameters)
     has_truths = len(draft.truths) == len(draft.rows)
     if draft.model.drafts and has_truths and is_greedy(draft) and chooser.random() < 0.5:
-        drafts = [
-            _expected(row, truth, chooser)
+        answers = [
+            list(truth.hypotheses[0][len(row.prefix) :])
             for row, truth in zip(draft.rows, draft.truths, strict=True)
         ]
+        drafts = [_expected(answer, chooser) for answer in answers]
+        if any(answers) and _keeps_its_answer(draft) and chooser.random() < 0.4:
+            drafts = answers
+            parameters["draft_bias"] = chooser.choice((0.001, 0.3, 0.99))
         tensors += _tensors(draft, chooser, "DRAFT", drafts)
     chooser.shuffle(tensors)
-    return Request(draft.model.name, tensors, dict(draft.parameters), draft.outputs)
+    return Request(draft.model.name, tensors, parameters, draft.outputs)
 
 
 def is_greedy(draft: Draft) -> bool:
@@ -167,9 +173,16 @@ def is_greedy(draft: Draft) -> bool:
     )
 
 
-def _expected(row: Row, truth: Truth, chooser: random.Random) -> list[int]:
+def _keeps_its_answer(draft: Draft) -> bool:
+    """Whether a bias towards the right answer changes nothing that is looked at."""
+    if not draft.loops:
+        return False
+    no_scores = draft.outputs is not None and "SCORES" not in draft.outputs
+    return no_scores and "replace_unknowns" not in draft.parameters
+
+
+def _expected(answer: list[int], chooser: random.Random) -> list[int]:
     """A draft: the answer, with a mistake somewhere, or none."""
-    answer = list(truth.hypotheses[0][len(row.prefix) :])
     at = chooser.randint(0, len(answer))
     return chooser.choice([answer, [*answer[:at], 9, *answer[at + 1 :]], [9] * 400, []])
 

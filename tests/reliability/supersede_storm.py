@@ -36,8 +36,17 @@ class StormReport:
 class SupersedeStorm:
     """Clients of a few keys over gRPC and HTTP, and clients without a key."""
 
-    def __init__(self, server: TritonServer, model: str, reference: Reference, seed: int) -> None:
+    def __init__(
+        self,
+        server: TritonServer,
+        model: str,
+        reference: Reference,
+        seed: int,
+        *,
+        drafts: bool = False,
+    ) -> None:
         self._server = server
+        self._drafts = drafts  # the model declares DRAFT_IDS
         self._model = model
         self._lock = threading.Lock()
         self._seed = seed
@@ -82,7 +91,8 @@ class SupersedeStorm:
         sent = []
         for _ in range(chooser.randint(1, _AT_ONCE)):
             row, prefix, search, truth = chooser.choice(self._cases)
-            options = {**search, **_LIMIT, "supersede_key": key}
+            draft = self._draft(chooser, search, truth[len(prefix) :])
+            options = {**search, **_LIMIT, **draft, "supersede_key": key}
             sent.append((connection.start(self._model, [row], [prefix], **options), truth))
             time.sleep(chooser.choice((0, 0, 0.001, 0.005)))
         for pending, truth in sent:
@@ -108,8 +118,19 @@ class SupersedeStorm:
 
     def _without_key(self, chooser: random.Random, connection: Connection, _: str) -> None:
         row, prefix, search, truth = chooser.choice(self._cases)
-        got = connection.translate(self._model, row, prefix, **search, **_LIMIT)
+        draft = self._draft(chooser, search, truth[len(prefix) :])
+        answer = connection.infer(self._model, [row], [prefix], **search, **_LIMIT, **draft)
+        [got] = answer["OUTPUT_IDS"].tolist()
         self._note("neighbour", "answered", got == truth, f"{truth} {got}")
+
+    def _draft(self, chooser: random.Random, search: dict[str, Any], answer: Ids) -> dict[str, Any]:
+        """A draft that leaves the answer as it is: any; with a bias, the right one."""
+        if not self._drafts or search["beam_size"] > 1:
+            return {}
+        at = chooser.randint(0, len(answer))
+        wrong = [*answer[:at], 9, *answer[at + 1 :]]
+        leaning = {"more": {"DRAFT_IDS": [answer]}, "draft_bias": 0.5}
+        return chooser.choice([{}, {"more": {"DRAFT_IDS": [wrong]}}, leaning if answer else {}])
 
     def _note(self, transport: str, outcome: str, right: bool, seen: Any) -> None:
         with self._lock:
