@@ -10,9 +10,11 @@ import pytest
 
 from ct2_triton import _core
 from ct2_triton.client import TranslationClient
+from ct2_triton.errors import OutputError, SettingError
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.text_config import write_text_models
 from ct2_triton.serve import TritonServer
+from ct2_triton.serve.chosen_models import choose_models
 from server.helpers import Connection
 from server.text_client import refusal, translated
 from support.servers import ServerStack
@@ -89,11 +91,16 @@ def test_what_is_wrong_is_refused_alone(
 
 
 def test_a_model_without_batches_is_refused(tmp_path: Path) -> None:
-    from ct2_triton.errors import OutputError, SettingError
-
     with pytest.raises(SettingError, match="--io ensemble needs batches"):
         prepare(PrepareOptions("demo", tmp_path, max_batch_size=0, io="ensemble"))
     (tmp_path / "demo-detokenizer").mkdir()
     with pytest.raises(OutputError, match="demo-detokenizer exists already"):
         prepare(PrepareOptions("demo", tmp_path, io="ensemble"))
     assert [path.name for path in tmp_path.iterdir()] == ["demo-detokenizer"]
+
+
+def test_all_of_it_is_served_with_its_model(tmp_path: Path) -> None:
+    prepare(PrepareOptions("demo", tmp_path, io="ensemble"))
+    chosen = choose_models(["demo"], [tmp_path], lambda _: None)
+    names = ["demo", "demo-detokenizer", "demo-ensemble", "demo-tokenizer"]
+    assert sorted(folder.name for folder in chosen) == names

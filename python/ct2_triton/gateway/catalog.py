@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ct2_triton.prepared_model import Language
 
 _BY_SCRIPT = ("zh-Hans", "zh-Hant")
+_LONGEST_NAME = 35  # characters: RFC 5646 has no longer tag; the nearest of a longer one is work
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,8 @@ class Catalog:
         """Find a language by code or alias, in any case; None where no model has it."""
         if name in self.languages:
             return self.languages[name]
+        if len(name) > _LONGEST_NAME:
+            return None
         for rules in self._models.values():
             for find in (rules.source_language, rules.target_language):
                 try:

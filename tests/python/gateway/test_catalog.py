@@ -50,6 +50,8 @@ def test_nllb_codes_become_those_of_libretranslate() -> None:
         assert found is not None
         assert found.code == code
     assert catalog.find("xx") is None
+    assert catalog.find("  en  ") is catalog.languages["en"]
+    assert catalog.find("en" + " " * 34) is None  # no tag is that long
 
 
 def test_models_of_a_pair_are_put_together_and_the_first_counts() -> None:

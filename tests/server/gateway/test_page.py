@@ -35,6 +35,14 @@ async def type_into(browser: Any, name: str, text: str) -> None:
     await asyncio.to_thread(field.send_keys, text)
 
 
+async def choose(browser: Any, name: str, code: str) -> None:
+    """Chooses a language, as a click does."""
+    option = await asyncio.to_thread(
+        browser.find_element, "css selector", f"#{name} option[value={code}]"
+    )
+    await asyncio.to_thread(option.click)
+
+
 async def press(browser: Any, selector: str) -> None:
     button = await asyncio.to_thread(browser.find_element, "css selector", selector)
     await asyncio.to_thread(button.click)
@@ -42,7 +50,7 @@ async def press(browser: Any, selector: str) -> None:
 
 async def test_a_text_is_translated_and_its_language_found(browser: Any, site: Site) -> None:
     await open_page(browser, site)
-    await type_into(browser, "target", "German")
+    await choose(browser, "target", "de")
     await type_into(browser, "text", SENTENCE)
     await press(browser, "button[type=submit]")
     await until(browser, f"{ANSWER}.textContent", GERMAN)
@@ -56,8 +64,8 @@ async def test_a_text_is_translated_and_its_language_found(browser: Any, site: S
 
 async def test_the_languages_are_swapped(browser: Any, site: Site) -> None:
     await open_page(browser, site)
-    await type_into(browser, "source", "German")
-    await type_into(browser, "target", "English")
+    await choose(browser, "source", "de")
+    await choose(browser, "target", "en")
     await press(browser, "#swap")
     values = "['source', 'target'].map((id) => document.getElementById(id).value)"
     assert await run(browser, values) == ["en", "de"]
@@ -65,8 +73,8 @@ async def test_the_languages_are_swapped(browser: Any, site: Site) -> None:
 
 async def test_markup_is_text_and_every_control_has_a_name(browser: Any, site: Site) -> None:
     await open_page(browser, site)
-    await type_into(browser, "source", "English")
-    await type_into(browser, "target", "German")
+    await choose(browser, "source", "en")
+    await choose(browser, "target", "de")
     await type_into(browser, "text", "<img src=x onerror=alert(1)>")
     await press(browser, "button[type=submit]")
     await until(browser, STATUS, "Done")
@@ -83,7 +91,7 @@ async def test_a_missing_key_is_said_and_a_right_one_helps(
 ) -> None:
     site = await make_site(keys=["secret"])
     await open_page(browser, site)
-    await type_into(browser, "target", "German")
+    await choose(browser, "target", "de")
     await type_into(browser, "text", SENTENCE)
     await press(browser, "button[type=submit]")
     await until(browser, STATUS, "Please contact the server operator to get an API key")
