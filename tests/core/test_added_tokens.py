@@ -11,6 +11,7 @@ import random
 import shutil
 import unicodedata
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,18 @@ def test_the_backend_has_them(folder_of: Callable[..., Path]) -> None:
     assert row.count(token.id) == 1
     assert ours.text(row) == f"a {ONE} b {ONE}s"
     assert ours.settled_text(row) == f"a {ONE} b {ONE}s"
+
+
+def test_spaces_that_a_token_takes_may_be_tokens(folder_of: Callable[..., Path]) -> None:
+    rules = Tokenizer(folder_of("nllb", 0)).rules
+    (token,) = rules.added_tokens
+    token = replace(token, single_word=False, normalized=False)
+    added = [replace(token, content="<e>", rstrip=True)]
+    added += [replace(token, content=" ", id=token.id + 1)]
+    content = replace(rules, added_tokens=tuple(added)).content()
+    pieces = _core.Pieces(str(folder_of("nllb", 0)), json.dumps(content))
+    assert pieces.encode("<e>  <e>") == [token.id] * 2
+    assert pieces.encode(" <e>") == [token.id + 1, token.id]
 
 
 @pytest.mark.parametrize("beside", ["", "in turns"])

@@ -156,6 +156,16 @@ def test_an_unknown_language_names_the_nearest(
     assert ours.prefix("de") == ours.prefix("deu_Latn") != []
 
 
+def test_a_side_that_a_model_does_not_have_is_refused(folder_of: Callable[[str], Path]) -> None:
+    """The demo translates from English alone."""
+    ours = _core.Tokenizer(str(folder_of("demo")))
+    with pytest.raises(_core.Error, match='no source language "de"; nearest: eng_Latn'):
+        ours.source("good", "de", "fr")
+    with pytest.raises(_core.Error, match='no target language "en"; nearest: '):
+        ours.source("good", "en", "en")
+    assert ours.source("good", "en", "de")
+
+
 @pytest.mark.parametrize(
     ("text", "offset"),
     [
@@ -230,6 +240,24 @@ def _with(name: str, content: bytes) -> Callable[[Path], Any]:
     return lambda folder: (folder / name).write_bytes(content)
 
 
+def _changed(name: str, old: bytes, new: bytes) -> Callable[[Path], Any]:
+    def change(folder: Path) -> None:
+        content = (folder / name).read_bytes()
+        assert old in content
+        (folder / name).write_bytes(content.replace(old, new))
+
+    return change
+
+
+def _named(folder: Path) -> None:
+    """A converted model whose vocabulary lacks the unknown token."""
+    (folder / "tokenizer.json").unlink(missing_ok=True)
+    (folder / "sentencepiece.bpe.model").rename(folder / "sentencepiece.model")
+    (folder / "shared_vocabulary.json").write_text('["a"]')
+    rules = json.loads((folder / "languages.json").read_text())
+    (folder / "languages.json").write_text(json.dumps({**rules, "family": "pieces", "unk_id": 5}))
+
+
 def _cut(name: str) -> Callable[[Path], Any]:
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-7])
 
@@ -248,6 +276,13 @@ def _cut(name: str) -> Callable[[Path], Any]:
         ("nllb", _with("sentencepiece.bpe.model", b""), "invalid_argument", "no pieces"),
         ("nllb", _with("sentencepiece.bpe.model", b"\xff" * 99), "invalid_argument", "no Sentence"),
         ("mbart50", _cut("sentencepiece.bpe.model"), "invalid_argument", "too early"),
+        ("nllb", _named, "invalid_argument", "1 entries, and none for the unknown token 5"),
+        (
+            "nllb-bytes",
+            _changed("sentencepiece.bpe.model", b"<0x41>", b"<0xZZ>"),
+            "unsupported",
+            "not written as <0x41>",
+        ),
     ],
 )
 def test_folders_that_cannot_be_read_are_named(

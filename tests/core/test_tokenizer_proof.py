@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tokenizer_lines
-from prove_tokenizers import Subject, compare, refused
+from prove_tokenizers import Subject, compare, refused, with_added_tokens
 from support.tiny import tiny_checkpoint
 from tiny_corpus import sentences
 from tokenizer_causes import UNEXPLAINED
@@ -29,6 +29,15 @@ def test_every_difference_has_a_cause(family: str, tmp_path: Path) -> None:
         if reference.name == "SentencePiece":
             assert sum(found.texts.values()) == 0
     assert any(compare(subject, entry, LINES).rows for entry in references)
+
+
+def test_added_tokens_have_a_proof(tmp_path: Path) -> None:
+    checkpoint = with_added_tokens(tiny_checkpoint("nllb"), tmp_path / "checkpoint")
+    subject = Subject("nllb+", checkpoint, tmp_path)
+    lines = tokenizer_lines.with_tokens(LINES)
+    slow, fast = (compare(subject, entry, lines) for entry in subject.references())
+    assert (slow.unexplained, fast.unexplained) == (0, 0)
+    assert sum(slow.rows.values()) > 2 * sum(fast.rows.values()) > 0
 
 
 def test_a_fault_is_found(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ each reference, and the rows are decoded again. Every difference must have a sho
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import random
+import shutil
 import statistics
 import sys
 import tempfile
@@ -39,8 +41,10 @@ import tokenizer_page  # noqa: E402
 
 FAMILIES = {
     "nllb": "bpe", "m2m100": "bpe", "mbart50": "unigram", "marian": "unigram", "t5": "unigram",
-    "madlad": "unigram",
+    "madlad": "unigram", "nllb+": "bpe", "mbart50+": "unigram", "t5+": "unigram",
 }  # fmt: skip
+ADDED = "+"
+"""Behind a family: with tokens added to its tokenizer, and to the lines."""
 CORPUS = ROOT / "build" / "udhr" / "trained-on.txt"
 PIECES = 8000
 TRAINED_ON = 12000
@@ -104,6 +108,7 @@ class Reference:
     encode: Callable[[str], Sequence[int]]
     decode: Callable[[Sequence[int]], str] | None
     special: Sequence[str] = ()
+    added: Sequence[str] = ()
 
 
 class Subject:
@@ -127,6 +132,8 @@ class Subject:
         self.client = Tokenizer(folder, native=False)
         self._answers: dict[str, list[int]] = {}
         self._of_targets = read_pieces(folder, self.client.rules, of_targets=True, native=False)
+        plain = replace(self.client.rules, added_tokens=())
+        self._plain: Any = read_pieces(folder, plain, native=False)
         self.native = _core.Tokenizer(str(folder))
         rules = self.client.rules
         self.source = next((entry for entry in rules.languages if entry.source), None)
@@ -168,16 +175,18 @@ class Subject:
         names = ("source.spm", "spiece.model", "sentencepiece.bpe.model")
         file = next(path for name in names if (path := self.client.folder / name).exists())
         processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
-        number = self.client._pieces._number
+        number = self._plain._number
         return {number[i]: processor.get_score(i) for i in range(len(processor))}
 
     def references(self) -> list[Reference]:
         """Lists SentencePiece, and what transformers has for the family."""
         import transformers
 
+        has_added = bool(self.client.rules.added_tokens)
         found = [Reference("SentencePiece", self._client_row, self.client.decode)]
+        only_tokens = has_added or self.family in _NAMED_IN_THE_TEXT
         for kind, fast in (("slow", False), ("fast", True)):
-            for as_text in (True, False) if self.family not in _NAMED_IN_THE_TEXT else (False,):
+            for as_text in (False,) if only_tokens else (True, False):
                 tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
                     self.checkpoint, use_fast=fast
                 )
@@ -188,8 +197,10 @@ class Subject:
                 entry = self._of_transformers(name, tokenizer)
                 # How it encodes makes no difference to how it decodes.
                 is_first = found[-1].name.split(",")[0] != entry.name.split(",")[0]
-                found.append(entry if is_first else replace(entry, decode=None))
-        return found
+                # The slow ones put spaces of their own around added tokens.
+                is_alike = fast or not has_added
+                found.append(entry if is_first and is_alike else replace(entry, decode=None))
+        return found[1:] if has_added else found  # SentencePiece does not know them
 
     def _client_row(self, text: str) -> list[int]:
         encoded = self.client.encode(text)
@@ -207,14 +218,16 @@ class Subject:
             )
             return text.strip()
 
+        added = {token.content for token in self.client.rules.added_tokens}
         special = [token.content for token in tokenizer.added_tokens_decoder.values()]
-        return Reference(name, encode, decode, special)
+        special = [content for content in special if content not in added]
+        return Reference(name, encode, decode, special, sorted(added) if " slow" in name else ())
 
 
 def compare(subject: Subject, reference: Reference, lines: Sequence[str]) -> Comparison:
     """Encodes and decodes every line on both sides."""
     result = Comparison(subject.family, reference.name, len(lines))
-    known = tokenizer_causes.causes(reference.special or ["</s>"])
+    known = tokenizer_causes.causes(reference.special or ["</s>"], reference.added)
 
     def difference(line: str) -> str:
         """Names how the two rows of a line differ: "" not at all, else a tie or unexplained."""
@@ -307,7 +320,11 @@ def prove(
     """
     results = []
     with tempfile.TemporaryDirectory() as scratch:
-        subject = Subject(family, checkpoint_of(family), Path(scratch))
+        checkpoint = checkpoint_of(family.removesuffix(ADDED))
+        if family.endswith(ADDED):
+            checkpoint = with_added_tokens(checkpoint, Path(scratch) / "checkpoint")
+            lines = tokenizer_lines.with_tokens(lines)
+        subject = Subject(family, checkpoint, Path(scratch))
         for reference in subject.references():
             results.append(compare(subject, reference, lines))
             report(results[-1])
@@ -325,6 +342,22 @@ def checkpoint_of(family: str) -> Path:
         pieces=PIECES, d_model=8, layers=1, corpus=CORPUS, algorithm=FAMILIES[family]
     )
     return tiny_checkpoint(family, options)
+
+
+def with_added_tokens(checkpoint: Path, folder: Path) -> Path:
+    """Copies a checkpoint and adds tokens to its tokenizer, as fine-tuning scripts do."""
+    import transformers
+    from tokenizers import AddedToken
+
+    shutil.copytree(checkpoint, folder)
+    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens([AddedToken(text, **dict.fromkeys(flags, True))
+                          for text, flags in tokenizer_lines.ADDED_TOKENS.items()])  # fmt: skip
+    tokenizer.save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config["vocab_size"] = len(tokenizer)  # no weights are read here
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
 
 
 def demo_speed() -> Speed:

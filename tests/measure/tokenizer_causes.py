@@ -33,14 +33,23 @@ class Cause:
     without: Callable[[str], str]
 
 
-def causes(special: Sequence[str]) -> list[Cause]:
+def causes(special: Sequence[str], added: Sequence[str] = ()) -> list[Cause]:
     """Lists what may be the cause of a difference.
 
     Args:
         special: Tokens of the reference that are no text to it.
+        added: Tokens that were added to it, if it finds them in a way of its own.
     """
     named = re.compile("|".join(map(re.escape, sorted(special, key=len, reverse=True))))
+    tokens = re.compile(r"\s*(?:" + "|".join(map(re.escape, [*added, "\0" * 9])) + r")\s*")
     return [
+        Cause(
+            "spaces and words beside added tokens",
+            "The slow tokenizers look for added tokens in the text as it is written, and have "
+            "rules of their own for white space and words beside them. The backend and the fast "
+            "tokenizers agree.",
+            lambda line: tokens.sub(" x ", line),
+        ),
         Cause(
             "special tokens in the text",
             "The backend spells `</s>`, `<unk>`, `eng_Latn` and the like in ordinary pieces, so "

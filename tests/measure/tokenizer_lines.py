@@ -108,6 +108,33 @@ def broken(lines: list[str], count: int, seed: int) -> list[bytes]:
     return made
 
 
+ADDED_TOKENS: dict[str, tuple[str, ...]] = {
+    "covfefe": ("normalized",),
+    "<ent>": (),
+    "New York": ("single_word", "normalized"),
+    "ﬁsh": ("normalized",),
+    "@@": ("lstrip",),
+    "##": ("rstrip",),
+    "日本": ("lstrip", "rstrip"),
+    "<name>": ("special",),
+}
+"""Tokens that are added to a tokenizer, with their flags."""
+
+
+def with_tokens(lines: list[str], seed: int = 4) -> list[str]:
+    """Puts added tokens into lines: between words, and glued to them."""
+    rng = random.Random(seed)
+    made = []
+    for line in lines:
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(line) + 1)
+            space = rng.choice(("", " ", "  "))
+            token = rng.choice(tuple(ADDED_TOKENS))
+            line = line[:at] + rng.choice(("", " ")) + token + space + line[at:]
+        made.append(line)
+    return made
+
+
 def corpus(declaration_lines: list[str], count: int, seed: int = 1) -> list[str]:
     """Chooses `count` different lines: three quarters of the Declaration, the rest troubled."""
     rng = random.Random(seed)

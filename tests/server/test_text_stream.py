@@ -26,7 +26,7 @@ from support.tokenizers import write_tokenizer
 pytestmark = pytest.mark.server
 
 GAPS = (" ", "\n", "\n\n", "  \r\n\t", "\u2003", "\n---\n")
-LIMITS = {"max_text_bytes": "1000", "max_targets": "2"}
+LIMITS = {"max_text_bytes": "1000", "max_targets": "2", "max_stream_parts": "7"}
 # Rows that end only when they are superseded: the tiny NLLB model has room for them.
 ENDLESS_CONFIG = """
 backend: "ctranslate2"
@@ -108,6 +108,18 @@ def test_options_and_long_texts_are_those_of_the_unary_model(
     text = f"{COMMENTARY[0]} {COMMENTARY[1]}\n{COMMENTARY[2]}"
     wanted = answer(send_text(connection, text, ["de"], beam_size=1, split="lines"))
     assert [joined(streams.parts(text, ["de"], split="lines"), 1)] == wanted["text_output"]
+
+
+def test_parts_are_bounded_though_nobody_reads_them(streams: Streams) -> None:
+    """Triton keeps what a client has not read: behind some parts, each is a sentence at least."""
+    sentences = COMMENTARY[:12]
+    text = " ".join(sentences)
+    plenty = streams.parts(text, ["de", "fr"])
+    few = streams.parts(text, ["de", "fr"], model="tight-stream")
+    assert joined(few, 2) == joined(plenty, 2)
+    most = int(LIMITS["max_stream_parts"]) + 2 * len(sentences) + 2
+    assert len(few) <= most < len(plenty)
+    assert joined(streams.parts(GOOD, ["de"], model="tight-stream"), 1) == [GOOD_GERMAN]
 
 
 def test_one_language_twice_and_none_at_all(streams: Streams) -> None:

@@ -246,6 +246,10 @@ std::vector<Parameter> ModelParameters() {
        "Most target languages of one text.", "8"},
       {"max_request_rows", &E::max_request_rows, kModel, FromTo(1, 16777216),
        "Most rows that the texts of one request may become: sentences x target languages.", "1024"},
+      {"max_stream_parts", &E::max_stream_parts, kModel, FromTo(0, 16777216),
+       "Most parts of a stream that may be less than a sentence; behind these, a translation is "
+       "sent sentence by sentence.",
+       "1000"},
       {"allowed_parameters", &E::allowed_parameters, kModel, kNone,
        "Names of unknown parameters to ignore instead of refusing them, without regard to case; "
        "a trailing * stands for any ending.",

@@ -48,7 +48,8 @@ void TextStream::RowGrew(size_t row, int64_t id) {
   std::vector<int>& ids = rows_[row].ids;
   ids.push_back(static_cast<int>(id));
   const size_t target = row % targets_.size();
-  const bool due = ids.size() % (1 + ids.size() / kIdsOfLongRow) == 0;
+  const bool due = parts_ < config_.engine.max_stream_parts &&
+                   ids.size() % (1 + ids.size() / kIdsOfLongRow) == 0;
   if (due && targets_[target].text.next_row() == row) Advance(target);
 }
 
@@ -97,6 +98,7 @@ void TextStream::Send(size_t target, const std::string& part) {
   Response response(request_);
   Write(target, part, whole, &response);
   response.SendPart();
+  ++parts_;
 }
 
 // Of no target at all, the one response has no outputs.

@@ -19,7 +19,8 @@ namespace ct2triton {
 // Sends the translations of one text while they grow. Each response has a part of one of them: what
 // follows the part before. Sentences follow each other in each language; languages do not wait for
 // each other. The last part of each tells how it ended, and that of the last language ends the
-// stream.
+// stream. What a client does not read, Triton keeps: behind so many parts (max_stream_parts), no
+// part is less than a sentence.
 class TextStream : public AnswerStream {
  public:
   // All but the plan outlive it.
@@ -56,6 +57,7 @@ class TextStream : public AnswerStream {
   std::mutex mutex_;  // of all below, and of what is sent
   std::deque<Target> targets_;
   std::vector<GrowingRow> rows_;
+  int64_t parts_ = 0;       // sent so far
   size_t unfinished_;       // targets
   size_t last_target_ = 0;  // once all are finished: whose last part is not sent yet,
   std::string last_part_;   // and this part

@@ -71,7 +71,8 @@ std::vector<AddedTokens::Part> AddedTokens::Split(std::string_view text) const {
     if (token->single_word && IsWithinWord(text, begin, end)) continue;
     if (token->lstrip) begin = WithSpacesBefore(text, begin, done);
     if (token->rstrip) end = WithSpacesBehind(text, end);
-    // Spaces that the token before has taken may hold a token's first byte.
+    // The token before may have taken this one, of spaces, or its first bytes.
+    if (end <= done) continue;
     begin = std::max(begin, done);
     if (done < begin) parts.push_back({text.substr(done, begin - done), kText});
     parts.push_back({text.substr(begin, end - begin), token->id});

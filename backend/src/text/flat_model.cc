@@ -4,6 +4,7 @@
 #include <sentencepiece_lite.h>
 #include <sentencepiece_lite_generated.h>
 
+#include <cctype>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -27,6 +28,12 @@ constexpr float kMaxMergeRank = 2147483520.0F;
   throw Error(ErrorCode::kUnsupported, "it cannot be used: " + what);
 }
 
+bool IsByteName(const std::string& text) {
+  return text.size() == 6 && text.compare(0, 3, "<0x") == 0 && text[5] == '>' &&
+         std::isxdigit(static_cast<unsigned char>(text[3])) != 0 &&
+         std::isxdigit(static_cast<unsigned char>(text[4])) != 0;
+}
+
 void CheckModel(const PieceList& list) {
   if (list.algorithm != PieceList::Algorithm::kUnigram &&
       list.algorithm != PieceList::Algorithm::kBpe) {
@@ -45,6 +52,9 @@ void CheckPiece(const PieceList& list, size_t id) {
   if (piece.text.find('\0') != std::string::npos) Refuse(number + " holds a NUL");
   if (piece.text.size() > kMaxPieceBytes) {
     Refuse(number + " is longer than " + std::to_string(kMaxPieceBytes) + " bytes");
+  }
+  if (piece.type == PieceType::kByte && !IsByteName(piece.text)) {
+    Refuse(number + " stands for a byte, and is not written as <0x41>: " + Quote(piece.text));
   }
   const bool is_rank = list.algorithm == PieceList::Algorithm::kBpe;
   const bool is_too_large = is_rank && std::abs(piece.score) > kMaxMergeRank;

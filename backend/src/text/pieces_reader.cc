@@ -142,7 +142,13 @@ class PiecesReader {
     const auto& tokens = split_ == Side::kTarget ? of_target : of_source;
     std::unordered_map<std::string_view, int> ids;  // the first, if repeated
     for (size_t i = 0; i < tokens.size(); ++i) ids.emplace(tokens[i], static_cast<int>(i));
-    const auto unknown = ids.find(of_source.at(static_cast<size_t>(rules_.unk_id)));
+    if (rules_.unk_id < 0 || static_cast<size_t>(rules_.unk_id) >= of_source.size()) {
+      throw Error(ErrorCode::kInvalidArgument, "the vocabulary in " + Quote(folder_.string(), 200) +
+                                                   " has " + std::to_string(of_source.size()) +
+                                                   " entries, and none for the unknown token " +
+                                                   std::to_string(rules_.unk_id));
+    }
+    const auto unknown = ids.find(of_source[static_cast<size_t>(rules_.unk_id)]);
     const int unknown_id = unknown == ids.end() ? rules_.unk_id : unknown->second;
     Number([&](int i) {
       const auto found = ids.find(pieces_->split_->text(i));
