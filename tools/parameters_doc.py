@@ -45,7 +45,7 @@ meet:
 
 | rows with | why not in a loop |
 |---|---|
-| `replace_unknowns`, `coverage_penalty` | the loop keeps no attention |
+| `coverage_penalty` | the loop keeps no sums of attention |
 | `use_vmap` with a map that has lines for n-grams | the candidates differ from row to row |
 | a model that the loop cannot run, or whose trial at load fails | the load log says the reason |
 | a GPU | the loop's attention is for CPUs |
@@ -68,8 +68,9 @@ These combinations are refused before CTranslate2 sees them:
 | hypotheses searched x length limit > `max_search_tokens` | the memory of one call |
 
 Hypotheses searched: `beam_size`; times `num_hypotheses` with `return_alternatives`; when sampling,
-`num_hypotheses`; `beam_size` x `patience` with `coverage_penalty` or `replace_unknowns`. Each token
-of each keeps a key and a value per decoder layer: 98 kB for NLLB-200 600M at float32.
+`num_hypotheses`; `beam_size` x `patience` with `coverage_penalty`, `replace_unknowns` or
+`return_alignments`. Each token of each keeps a key and a value per decoder layer: 98 kB for
+NLLB-200 600M at float32.
 
 What is not listed follows CTranslate2: defaults are its own.
 """

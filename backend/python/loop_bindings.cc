@@ -33,6 +33,7 @@ py::dict Describe(const Hypothesis& hypothesis) {
   row["ids"] = hypothesis.ids;
   row["score"] = hypothesis.score;
   row["finish_reason"] = FinishReasonName(hypothesis.finish);
+  row["alignments"] = hypothesis.alignments;
   return row;
 }
 
@@ -118,7 +119,7 @@ class PyModel {
                           &of_request);
     }
     auto rows = loaded_->Check({{source, prefix, draft}}, &options);
-    if (const auto reason = WhyNotLoop(*rows[0].search)) {
+    if (const auto reason = WhyNotLoop(rows[0], *loaded_->weights())) {
       throw Error(ErrorCode::kUnsupported, *reason);
     }
     return std::move(rows[0]);

@@ -224,6 +224,7 @@ py::dict Describe(const Hypothesis& hypothesis) {
   row["ids"] = hypothesis.ids;
   row["score"] = hypothesis.score;
   row["finish_reason"] = FinishReasonName(hypothesis.finish);
+  row["alignments"] = hypothesis.alignments;
   return row;
 }
 
@@ -341,6 +342,7 @@ py::dict PyAnswerTensors(const std::vector<std::vector<Ids>>& rows, bool batched
   tensors["SCORES"] = ToPython(answer.Scores());
   tensors["FINISH_REASON"] = ToPython(answer.FinishReasons());
   tensors["DRAFT_TOKENS_KEPT"] = ToPython(answer.DraftTokensKept());
+  tensors["ALIGNMENTS"] = ToPython(answer.Alignments());
   return tensors;
 }
 

@@ -6,6 +6,7 @@ python demo_model/train_demo sample --count 60  prints sentences in one language
 python demo_model/train_demo text               writes parallel text, a file for each language
 python demo_model/train_demo train              trains (or goes on) and writes the checkpoint
 python demo_model/train_demo evaluate           scores a checkpoint on held-out text, served
+python demo_model/train_demo alignments         says how often ALIGNMENTS finds the right words
 python demo_model/train_demo package            puts a checkpoint, also converted, into the package
 """
 
@@ -120,6 +121,21 @@ def evaluate(args: argparse.Namespace) -> int:
     return 0
 
 
+def alignments(args: argparse.Namespace) -> int:
+    """Say of each choice of heads how often a value's tokens come from that value."""
+    from train_demo.alignments import choices, share_right
+    from train_demo.corpus import held_out_sentences
+    from train_demo.grammar import read_grammar
+
+    sentences = held_out_sentences(read_grammar(), args.count, args.seed)
+    print("| layer | heads | right |\n|---|---|---|")
+    for layer, heads in choices():
+        share, tokens = share_right(sentences, layer, heads)
+        print(f"| {layer} | {', '.join(map(str, heads))} | {share:.1%} |")
+    print(f"{tokens} tokens of values, {len(sentences)} sentences")
+    return 0
+
+
 def package(args: argparse.Namespace) -> int:
     """Convert a checkpoint and put both into the package."""
     from train_demo.export import convert_for_package
@@ -182,6 +198,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--show", type=int, default=10, help="differences printed per language")
     command.add_argument("--seed", type=int, default=1)
     command.set_defaults(run=evaluate)
+    command = commands.add_parser("alignments", help=alignments.__doc__)
+    command.add_argument("--count", type=count, default=600, help="sentences")
+    command.add_argument("--seed", type=int, default=1)
+    command.set_defaults(run=alignments)
     command = commands.add_parser("package", help=package.__doc__)
     command.add_argument(
         "--checkpoint",

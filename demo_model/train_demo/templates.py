@@ -48,11 +48,14 @@ class Sentence:
         template: Its id.
         key: Names the combination of values; unique within the template.
         texts: By language.
+        places: By language, where the values of slots stand in the text: variable, first
+            character, and the one behind the last.
     """
 
     template: str
     key: str
     texts: Mapping[str, str]
+    places: Mapping[str, tuple[tuple[str, int, int], ...]]
 
 
 @dataclass(frozen=True)
@@ -82,15 +85,20 @@ class Template:
 
     def fill(self, values: Mapping[str, Value]) -> Sentence:
         """Write the sentence in every language."""
-        texts = {
-            language: "".join(
-                part if isinstance(part, str) else part.fill(values[part.variable].forms[language])
-                for part in parts
-            )
-            for language, parts in self.parts.items()
-        }
+        texts, places = {}, {}
+        for language, parts in self.parts.items():
+            text, found = "", []
+            for part in parts:
+                start = len(text)
+                if isinstance(part, str):
+                    text += part
+                    continue
+                text += part.fill(values[part.variable].forms[language])
+                if part.choices is None:
+                    found.append((part.variable, start, len(text)))
+            texts[language], places[language] = text, tuple(found)
         key = "|".join(value.key for value in values.values())
-        return Sentence(self.id, key, texts)
+        return Sentence(self.id, key, texts, places)
 
 
 def read_template(entry: Mapping[str, Any], listed: Mapping[str, Kind]) -> Template:

@@ -4,10 +4,7 @@
 Families, options and the steps at which rows join are drawn from a seed, which is printed with the
 result. At float32 every answer must be CTranslate2's, or differ at a tie that is shown.
 
-    python tests/core/loop_matrix.py --rows 5000 --seed 1
-    python tests/core/loop_matrix.py --rows 5000 --compute-type int8 --composition --directory DIR
-    python tests/core/loop_matrix.py --rows 300 --compute-type int8 --shape transformer-base
-    python tests/core/loop_matrix.py --rows 5000 --compute-type int8 --drafts
+    python tests/core/loop_matrix.py --rows 5000 --seed 1 --compute-type int8
 """
 
 from __future__ import annotations
@@ -152,15 +149,18 @@ class MatrixModel:
             options["suppress_sequences"] = [
                 [self.target_tokens[i] for i in ids] for ids in options["suppress_sequences"]
             ]
+        options["return_attention"] = options.pop("return_alignments", False)
         [result] = self.translator.translate_batch(
             [[self.source_tokens[i] for i in case.source]], target_prefix=prefix, **options
         )
-        hypotheses = [[self.target_ids[token] for token in ids] for ids in result.hypotheses]
+        ids = self.target_ids  # a source token in place of an unknown one may be unknown, too
+        hypotheses = [[ids.get(token, ids["<unk>"]) for token in row] for row in result.hypotheses]
         return {
             "ids": hypotheses[0],
             "hypotheses": hypotheses,
             "scores": result.scores or [0.0] * len(hypotheses),
             "logits": result.logits[0] if result.logits else None,
+            "attention": result.attention,
         }
 
     def draw(self, rng: random.Random) -> Case:

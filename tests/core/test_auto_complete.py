@@ -26,6 +26,7 @@ ALL_OUTPUTS = [
     {"name": "SCORES", "data_type": "TYPE_FP32", "dims": [-1]},
     {"name": "FINISH_REASON", "data_type": "TYPE_STRING", "dims": [-1]},
     {"name": "DRAFT_TOKENS_KEPT", "data_type": "TYPE_INT32", "dims": [1]},
+    {"name": "ALIGNMENTS", "data_type": "TYPE_INT32", "dims": [-1]},
 ]
 
 

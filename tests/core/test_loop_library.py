@@ -119,7 +119,6 @@ def test_tokens_that_ctranslate2_adds_to_a_source_are_added(tmp_path: Path) -> N
     ("options", "reason"),
     [
         ({"beam_size": 2, "coverage_penalty": 0.1}, "coverage_penalty is not 0"),
-        ({"beam_size": 1, "replace_unknowns": True}, "replace_unknowns is on"),
     ],
     ids=str,
 )

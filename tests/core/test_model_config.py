@@ -174,7 +174,7 @@ class TestTensors:
         )
         assert refusal("invalid_argument", output=[tensor("foo")]) == (
             'output "foo" is not known; known are OUTPUT_IDS, OUTPUT_LENGTHS, HYPOTHESES, '
-            "HYPOTHESIS_LENGTHS, SCORES, FINISH_REASON, DRAFT_TOKENS_KEPT"
+            "HYPOTHESIS_LENGTHS, SCORES, FINISH_REASON, DRAFT_TOKENS_KEPT, ALIGNMENTS"
         )
 
     @pytest.mark.parametrize(("kind", "name"), [("input", "INPUT_IDS"), ("output", "OUTPUT_IDS")])

@@ -46,6 +46,7 @@ MORE: dict[str, list[tuple[Any, Any]]] = {
     "num_hypotheses": [("2", 2)],
     "return_alternatives": [("true", True), ("1", True), (1, True), (True, True)],
     "min_alternative_expansion_prob": [("0.5", 0.5)],
+    "return_alignments": [("true", True), ("0", False)],
     "return_scores": [("True", True), ("FALSE", False), ("0", False), (0, False)],
     "sampling_topk": [("0", 0), (10, 10)],
     "sampling_topp": [("0.5", 0.5), ("1", 1.0)],
@@ -78,6 +79,8 @@ MORE: dict[str, list[tuple[Any, Any]]] = {
     "model_path": [("../base/1/model", "../base/1/model"), ("1/./a/../b", "1/./a/../b"), ("", "")],
     "pad_id": [("0", 0), ("58100", 58100)],
     "special_ids": [("[0, 1, 2147483647]", [0, 1, 2147483647]), ("[]", [])],
+    "alignment_layer": [("0", 0)],
+    "alignment_heads": [("[0]", [0]), ("[]", [])],
     "vmap_prefix_ids": [("[5, 6]", [5, 6]), ("[]", [])],
     "vmap_source_ids": [("[5]", [5])],
     "max_beam_size": [("8", 8)],
@@ -265,6 +268,7 @@ def test_defaults_and_names_are_those_of_ctranslate2() -> None:
         default = TABLE[name]["default"]
         assert str(default if default != [] else None) in {theirs[name], theirs[name] + ".0"}, name
     ours = {"truncate_input", "max_decoding_length_multiple", "sampling_seed", "draft_bias"}
+    ours |= {"return_alignments"}
     decoding = {name for name, row in TABLE.items() if row["kind"] == "decoding"}
     assert decoding - theirs.keys() == ours
 

@@ -175,6 +175,7 @@ void CheckAnswer(FuzzedDataProvider* data) {
   CheckShape(lengths, {wide(n)}, results.size(), batched);
   CheckShape(answer.Scores(), {wide(n)}, results.size(), batched);
   CheckShape(answer.DraftTokensKept(), {1}, results.size(), batched);
+  CheckShape(answer.Alignments(), {wide(longest_best)}, results.size(), batched);
   CheckShape(answer.FinishReasons(), {wide(n)}, results.size(), batched);
   for (size_t row = 0; row < results.size(); ++row) {
     const Ids& first = results[row].hypotheses[0].ids;

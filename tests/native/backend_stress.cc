@@ -44,6 +44,7 @@ const std::vector<Parameters> kOptions = {
     {{"beam_size", int64_t{1}}, {"max_decoding_length", int64_t{8}}},
     {{"beam_size", int64_t{3}}, {"max_decoding_length", std::string("6")}},
     {{"num_hypotheses", int64_t{2}}, {"return_scores", true}, {"max_decoding_length", int64_t{5}}},
+    {{"replace_unknowns", true}, {"return_alignments", true}, {"max_decoding_length", int64_t{7}}},
 };
 
 const std::vector<std::pair<std::string, std::string>> kRefusedSettings = {

@@ -40,13 +40,14 @@ def write_fuzz_repository(repository: Path, engine_model: Path, decoding: str = 
     """
     length = {"max_decoding_length": DEFAULT_LENGTH, "decoding": decoding, "use_vmap": True}
     shared = {**length, "model_path": "../full/1/model"}
-    full = write_model(repository, "full", engine_model, configs.full(**length))
+    more = configs.entry("output", "ALIGNMENTS", "TYPE_INT32", "[-1]")
+    full = write_model(repository, "full", engine_model, configs.full(more=more, **length))
     write_whole_lists(full / "1" / "model", LANGUAGES[:2])
     texts = {
         "plain": configs.plain(max_input_length=SHORT_INPUT, **shared),
-        "single": configs.full(batching="max_batch_size: 0\n", **shared),
+        "single": configs.full(more=more, batching="max_batch_size: 0\n", **shared),
         "wide": configs.full(
-            "TYPE_INT64", wait_for_batch=True, allowed_parameters=["x-*"], **shared
+            "TYPE_INT64", more, wait_for_batch=True, allowed_parameters=["x-*"], **shared
         ),
     }
     for name, text in texts.items():

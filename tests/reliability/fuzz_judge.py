@@ -41,10 +41,30 @@ def complaint(answer: Answer, reply: Reply) -> str:
     if set(reply.outputs) != set(answer.outputs):
         return f"expected the outputs {answer.outputs}, got {sorted(reply.outputs)}"
     wanted = _arrays(answer.truths)
+    aligned = reply.outputs.pop("ALIGNMENTS", None)
+    if aligned is not None and (message := _misplaced(answer, aligned, wanted["OUTPUT_IDS"])):
+        return message
     for name, got in reply.outputs.items():
         expected = wanted[name] if answer.batched else wanted[name][0]
         if got.shape != expected.shape or not _equal(expected, got):
             return f"{name}: expected {expected.tolist()}, got {got.tolist()}"
+    return ""
+
+
+def _misplaced(answer: Answer, got: np.ndarray[Any, Any], best: np.ndarray[Any, Any]) -> str:
+    """Says what is wrong with positions: one for each token, and none behind the longest row.
+
+    Which position, tests/core/loop_alignments.py says: attention has ties.
+    """
+    expected = best.shape if answer.batched else best[0].shape
+    if got.shape != expected:
+        return f"ALIGNMENTS: expected the shape {expected}, got {got.shape}"
+    rows = got if answer.batched else got[None]
+    for truth, row in zip(answer.truths, rows.tolist(), strict=True):
+        if row and (
+            min(row) < -1 or max(row) >= 512 or set(row[len(truth.hypotheses[0]) :]) - {-1}
+        ):
+            return f"ALIGNMENTS: {row}"
     return ""
 
 

@@ -19,6 +19,7 @@ ALL_OUTPUTS = (
     "HYPOTHESIS_LENGTHS",
     "SCORES",
     "FINISH_REASON",
+    "ALIGNMENTS",
 )
 _JUNK = (PAD, 0, -1, 2**31 - 1, 700)
 

@@ -37,6 +37,7 @@ def assert_completed(config: Any) -> None:
         "SCORES": [-1],
         "FINISH_REASON": [-1],
         "DRAFT_TOKENS_KEPT": [1],
+        "ALIGNMENTS": [-1],
     }
     assert {name for name, tensor in inputs.items() if tensor.allow_ragged_batch} == {
         "INPUT_IDS",

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.server
 MODEL = "nllb"
 ALL_OUTPUTS = {
     "OUTPUT_IDS", "OUTPUT_LENGTHS", "HYPOTHESES", "HYPOTHESIS_LENGTHS", "SCORES", "FINISH_REASON",
-    "DRAFT_TOKENS_KEPT",
+    "DRAFT_TOKENS_KEPT", "ALIGNMENTS",
 }  # fmt: skip
 BEAM = {"beam_size": 3, "num_hypotheses": 3, "max_decoding_length": 12}
 

@@ -32,6 +32,7 @@ def test_a_request_of_no_rows(connection: Connection) -> None:
             "SCORES": (0, 0),
             "FINISH_REASON": (0, 0),
             "DRAFT_TOKENS_KEPT": (0, 1),
+            "ALIGNMENTS": (0, 0),
         }
 
 

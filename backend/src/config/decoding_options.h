@@ -41,6 +41,7 @@ struct DecodingOptions {
   bool use_vmap = false;                     // use the model's vocabulary map, if it has one
   std::int64_t num_hypotheses = 1;           // hypotheses returned per row
   bool return_scores = false;                // compute the scores
+  bool return_alignments = false;            // find where in the source each token comes from
   bool return_alternatives = false;          // hypotheses differ at the first free position
   float min_alternative_expansion_prob = 0;  // probability; must be 0 with return_alternatives
   bool replace_unknowns = false;             // unknown -> the source token most attended to

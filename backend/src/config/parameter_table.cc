@@ -66,6 +66,9 @@ std::vector<Parameter> SearchParameters() {
        "Least probability of an alternative; must stay 0 with return_alternatives, because "
        "CTranslate2 ends the process when no alternative reaches it.",
        "0"},
+      {"return_alignments", &D::return_alignments, kRequest, kNone,
+       "Find the source position of each output token, also when ALIGNMENTS is not asked for.",
+       "true"},
       {"return_scores", &D::return_scores, kRequest, kNone,
        "Compute the score of each hypothesis, also when SCORES is not asked for.", "true"},
   };
@@ -219,6 +222,15 @@ std::vector<Parameter> ModelParameters() {
        "Id that pads output rows and is stripped from the end of input rows.", "1"},
       {"special_ids", &E::special_ids, kModel, kIds,
        "Ids of special tokens; a source row of only these is answered as empty text.",
+       "[0, 1, 2, 3]"},
+      {"alignment_layer", &E::alignment_layer, kModel, kTokens,
+       "Layer of the decoder, from 0, whose attention says where a token comes from, in decode "
+       "loops alone: calls then say -1; without it, the layer that the model names, or else the "
+       "last.",
+       "4"},
+      {"alignment_heads", &E::alignment_heads, kModel, kTokens,
+       "Heads of that layer, from 0, whose mean counts; an empty list means those that the model "
+       "names, or else the first, and all heads of an alignment_layer.",
        "[0, 1, 2, 3]"},
       {"vmap_prefix_ids", &E::vmap_prefix_ids, kModel, kIds,
        "Ids of the target languages that the vocabulary map is made for: only rows with one of "

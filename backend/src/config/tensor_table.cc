@@ -55,6 +55,7 @@ const std::vector<TensorRule>& OutputRules(bool of_text) {
       {tensor::kScores, kFloat, false, {-1}},
       {tensor::kFinishReason, kString, false, {-1}},
       {tensor::kDraftTokensKept, kInt32, false, {1}},
+      {tensor::kAlignments, kInt32, false, {-1}},
   };
   return of_text ? text_rules : rules;
 }

@@ -22,6 +22,7 @@ inline constexpr char kHypothesisLengths[] = "HYPOTHESIS_LENGTHS";
 inline constexpr char kScores[] = "SCORES";
 inline constexpr char kFinishReason[] = "FINISH_REASON";
 inline constexpr char kDraftTokensKept[] = "DRAFT_TOKENS_KEPT";
+inline constexpr char kAlignments[] = "ALIGNMENTS";
 // Of models that take text: named as in Triton's backends for language models.
 inline constexpr char kTextInput[] = "text_input";
 inline constexpr char kSourceLanguage[] = "source_language";

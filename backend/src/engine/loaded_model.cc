@@ -9,6 +9,7 @@
 #include "engine/library_check.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/loop_support.h"
+#include "engine/loop/row_alignment.h"
 #include "engine/row_check.h"
 #include "engine/search.h"
 #include "engine/weights.h"
@@ -79,6 +80,15 @@ LoadedModel::LoadedModel(const std::string& directory, const Device& device,
   RequireFittingSearch(*default_searches_.at(nullptr), *weights_, engine_);
   if (UseLoop(engine_, device)) TryLoop();
   for (const auto& [map, search] : default_searches_) RequireLoopIfNeeded(*search);
+  ChooseAlignment();
+}
+
+void LoadedModel::ChooseAlignment() {
+  if (loop_ != nullptr) {
+    alignment_ = loop_->ChosenAlignment(engine_);
+  } else if (engine_.alignment_layer || !engine_.alignment_heads.empty()) {
+    alignment_ = std::make_shared<const AlignmentHeads>();  // which no call can follow
+  }
 }
 
 void LoadedModel::TryLoop() {
@@ -146,6 +156,7 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
     const auto search = search_for(MapFor(rows[i], *weights_, engine_));
     checked.push_back(CheckRow(rows[i], i, names, search, *weights_, engine_));
     CheckedRow& row = checked.back();
+    row.alignment = alignment_;
     row.in_loop = loop_ != nullptr && !row.empty && loop_->CanRun(row);
     if (!row.in_loop) continue;
     row.cache_bytes = loop_->CacheBytes(row);

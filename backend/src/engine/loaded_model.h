@@ -64,6 +64,7 @@ class LoadedModel {
   using Searches = std::map<const VocabularyMap*, std::shared_ptr<const Search>>;
 
   void TryLoop();
+  void ChooseAlignment();
   std::string WhyCalls(const Search& search) const;
   void RequireLoopIfNeeded(const Search& search) const;
 
@@ -73,6 +74,7 @@ class LoadedModel {
   const Searches default_searches_;  // with each map, and with null
   std::shared_ptr<const LoopModel> loop_;
   std::string loop_refusal_;
+  std::shared_ptr<const AlignmentHeads> alignment_;  // null: the model's own
 };
 
 }  // namespace ct2triton

@@ -169,7 +169,7 @@ ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens, Keep keep)
   // It is the difference between "stop" and "length", and the engine takes it off again; but a
   // replaced unknown token may look like one, and CTranslate2 takes end tokens off before it
   // replaces.
-  to.return_end_token = from.return_end_token || !from.replace_unknowns;
+  to.return_end_token = !CallTakesEndsOff();
   to.max_input_length = 0;  // rows were checked, or cut, one by one
   to.max_decoding_length = static_cast<size_t>(limit_tokens);
   to.min_decoding_length = static_cast<size_t>(from.min_decoding_length);
@@ -183,6 +183,7 @@ ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens, Keep keep)
         static_cast<size_t>(std::round(static_cast<float>(from.beam_size) * from.patience));
   }
   to.return_scores = from.return_scores;
+  to.return_attention = from.return_alignments;
   to.return_alternatives = from.return_alternatives;
   to.min_alternative_expansion_prob = from.min_alternative_expansion_prob;
   to.replace_unknowns = from.replace_unknowns;

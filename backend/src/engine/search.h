@@ -48,11 +48,10 @@ class Search {
   // sampling with one hypothesis.
   bool EndsRowsAlone() const;
   // True where CTranslate2's step callback reports all that the answer is made of. It does not
-  // report attention, which replaces unknown tokens and makes a coverage penalty, nor candidates
+  // report attention, which aligns tokens and makes a coverage penalty, nor candidates
   // that differ from call to call.
   bool ReportsRows() const {
-    return EndsRowsAlone() && !options_.replace_unknowns && options_.coverage_penalty == 0 &&
-           !candidates_vary_;
+    return EndsRowsAlone() && !Aligns() && options_.coverage_penalty == 0 && !candidates_vary_;
   }
   // True where a row may run beyond its limit and be judged afterwards: a beam search that ends
   // when it has finished beam_size x patience hypotheses. See CallEngine::Run.
@@ -65,10 +64,14 @@ class Search {
   bool ForcedTokensMatter() const {
     return BeamSearches() && options_.prefix_bias_beta == 0 && options_.min_decoding_length == 0;
   }
-  // Attention decides about the answer, and each finished hypothesis keeps its own.
+  // Where each token comes from is part of the answer, or decides about it.
+  bool Aligns() const { return options_.replace_unknowns || options_.return_alignments; }
+  // Attention is part of the answer, and each finished hypothesis keeps its own.
   bool ReadsAttention() const {
-    return BeamSearches() && (options_.coverage_penalty != 0 || options_.replace_unknowns);
+    return BeamSearches() && (options_.coverage_penalty != 0 || Aligns());
   }
+  // A call gives its answers without their end tokens; see ForCall.
+  bool CallTakesEndsOff() const { return options_.replace_unknowns && !options_.return_end_token; }
   // True where rows get each other's attention on a CPU, and so have to run alone there: at the
   // first step it is repeated for the beams, but its gather indices are not (CTranslate2 4.8.5,
   // src/decoding.cc). One beam needs no repeating.

@@ -11,6 +11,7 @@
 
 namespace ct2triton {
 
+struct AlignmentHeads;
 class Search;  // the engine's: options resolved against a vocabulary
 
 // One row that has been checked against a model and its options, and can no longer be refused.
@@ -26,6 +27,8 @@ struct CheckedRow {
   bool mapped = false;       // the candidates are those of the vocabulary map
   std::shared_ptr<const Search> search;
   std::shared_ptr<const DecodingOptions> options;  // those of `search`
+  // Chosen by the operator, for decode loops; null: the model's own.
+  std::shared_ptr<const AlignmentHeads> alignment;
 
   // For whoever puts calls together.
   CallKey key;

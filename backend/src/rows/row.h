@@ -26,6 +26,9 @@ struct Hypothesis {
   Ids ids;  // the target prefix included, as CTranslate2 returns it
   float score = 0;
   FinishReason finish = FinishReason::kStop;
+  // Of each id, where in the source it comes from; -1 of forced ids, and where that is not known.
+  // None unless the row asks for it.
+  Ids alignments = {};
 };
 
 struct RowResult {

@@ -160,6 +160,15 @@ Matrix<int64_t> AnswerTensors::DraftTokensKept() const {
   return matrix;
 }
 
+Matrix<int64_t> AnswerTensors::Alignments() const {
+  const int64_t longest = LongestOf(rows_, /*best_only=*/true);
+  Matrix<int64_t> matrix{Shape({longest}), {}};
+  for (const auto& row : rows_) {
+    AppendPadded(row.hypotheses.front().alignments, longest, -1, &matrix.values);
+  }
+  return matrix;
+}
+
 Matrix<int64_t> AnswerTensors::Hypotheses() const {
   const int64_t longest = LongestOf(rows_, /*best_only=*/false);
   Matrix<int64_t> matrix{Shape({hypotheses_, longest}), {}};

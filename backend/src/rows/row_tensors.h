@@ -57,6 +57,7 @@ class AnswerTensors {
   Matrix<float> Scores() const;               // [b, n]; -inf where a row has fewer hypotheses
   Matrix<std::string> FinishReasons() const;  // [b, n]; "" where a row has fewer hypotheses
   Matrix<int64_t> DraftTokensKept() const;    // [b, 1]
+  Matrix<int64_t> Alignments() const;         // [b, longest]: of OutputIds; -1 where not known
 
  private:
   std::vector<int64_t> Shape(std::vector<int64_t> per_row) const;

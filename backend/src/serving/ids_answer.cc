@@ -27,6 +27,8 @@ void WriteOutput(const TensorSpec& spec, const AnswerTensors& answer, Response* 
     WriteTensor(spec, answer.FinishReasons(), response);
   } else if (spec.name == tensor::kDraftTokensKept) {
     WriteTensor(spec, answer.DraftTokensKept(), response);
+  } else if (spec.name == tensor::kAlignments) {
+    WriteTensor(spec, answer.Alignments(), response);
   } else {
     throw Error(ErrorCode::kInternal, "output " + spec.name + " is declared but not known");
   }

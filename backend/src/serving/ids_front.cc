@@ -51,11 +51,14 @@ RequestTensors ReadTensors(const RequestHandle& request, const ModelConfig& conf
 
 DecodedRequest IdsFront::Decode(const RequestHandle& request) const {
   auto wanted = request.WantedOutputs();
-  const bool scores = std::find(wanted.begin(), wanted.end(), tensor::kScores) != wanted.end();
+  const auto is_wanted = [&wanted](const char* name) {
+    return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+  };
+  const WantedOutputs outputs{is_wanted(tensor::kScores), is_wanted(tensor::kAlignments)};
   const RequestTensors tensors = ReadTensors(request, config_);
   const bool batched = tensors.input_ids.shape.size() > 1;
   DecodedRequest decoded;
-  const auto options = ReadOptions(request, scores, config_, &decoded.options);
+  const auto options = ReadOptions(request, outputs, config_, &decoded.options);
   if (decoded.options.split != RequestOptions().split) {
     throw Error(ErrorCode::kInvalidArgument,
                 "parameter \"split\" is for texts, and this model takes ids; leave it out");

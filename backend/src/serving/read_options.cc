@@ -5,16 +5,20 @@
 
 namespace ct2triton {
 
-std::optional<DecodingOptions> ReadOptions(const RequestHandle& request, bool scores_wanted,
-                                           const ModelConfig& config, RequestOptions* of_request) {
+std::optional<DecodingOptions> ReadOptions(const RequestHandle& request,
+                                           const WantedOutputs& wanted, const ModelConfig& config,
+                                           RequestOptions* of_request) {
   const auto parameters = request.Parameters();
-  const bool turn_scores_on = scores_wanted && !config.decoding.return_scores;
-  if (parameters.empty() && !turn_scores_on) return std::nullopt;
-  DecodingOptions options = config.decoding;
+  const DecodingOptions& defaults = config.decoding;
+  const bool turn_on = (wanted.scores && !defaults.return_scores) ||
+                       (wanted.alignments && !defaults.return_alignments);
+  if (parameters.empty() && !turn_on) return std::nullopt;
+  DecodingOptions options = defaults;
   for (const auto& [name, value] : parameters) {
     SetRequestParameter(name, value, config.engine, &options, of_request);
   }
-  if (scores_wanted) options.return_scores = true;
+  if (wanted.scores) options.return_scores = true;
+  if (wanted.alignments) options.return_alignments = true;
   return options;
 }
 

@@ -9,9 +9,16 @@
 
 namespace ct2triton {
 
+// Outputs that an option stands for: to name one turns it on.
+struct WantedOutputs {
+  bool scores = false;
+  bool alignments = false;
+};
+
 // The decoding options of a request that sets any; nothing where the model's defaults hold. What
 // else it sets goes into `of_request`. Throws Error(kInvalidArgument).
-std::optional<DecodingOptions> ReadOptions(const RequestHandle& request, bool scores_wanted,
-                                           const ModelConfig& config, RequestOptions* of_request);
+std::optional<DecodingOptions> ReadOptions(const RequestHandle& request,
+                                           const WantedOutputs& wanted, const ModelConfig& config,
+                                           RequestOptions* of_request);
 
 }  // namespace ct2triton

@@ -251,7 +251,7 @@ DecodedRequest TextFront::Decode(const RequestHandle& request) const {
   TextTensors tensors = ReadTensors(request, config_);
   const size_t targets = TargetsOfEach(tensors, config_.engine);
   DecodedRequest decoded;
-  const auto options = ReadOptions(request, scores, config_, &decoded.options);
+  const auto options = ReadOptions(request, {scores}, config_, &decoded.options);
   const DecodingOptions& in_force = options ? *options : config_.decoding;
   if (config_.streams) ValidateStream(in_force);
   const bool all = std::find(wanted.begin(), wanted.end(), tensor::kTextHypotheses) != wanted.end();

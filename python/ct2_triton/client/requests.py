@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 INPUT_IDS, TARGET_PREFIX, DRAFT_IDS = "INPUT_IDS", "TARGET_PREFIX", "DRAFT_IDS"
 OUTPUT_IDS, SCORES, FINISH_REASON = "OUTPUT_IDS", "SCORES", "FINISH_REASON"
 HYPOTHESES, HYPOTHESIS_LENGTHS = "HYPOTHESES", "HYPOTHESIS_LENGTHS"
-DRAFT_TOKENS_KEPT = "DRAFT_TOKENS_KEPT"
+DRAFT_TOKENS_KEPT, ALIGNMENTS = "DRAFT_TOKENS_KEPT", "ALIGNMENTS"
 
 _INTEGERS = {
     f"{sign}INT{bits}": np.dtype(f"<{kind}{bits // 8}")
@@ -178,7 +178,8 @@ def read_response(
     rows = _hypothesis_rows(result)
     scores = _values(result, SCORES, len(rows))
     reasons = _values(result, FINISH_REASON, len(rows))
-    hypotheses = []
+    hypotheses: list[Hypothesis] = []
+    alignments = _alignments(result, rows[0])
     for row, score, reason in zip(rows, scores, reasons, strict=True):
         ids = tuple(row[prefix_length:])
         hypotheses.append(
@@ -187,6 +188,7 @@ def read_response(
                 ids,
                 None if score is None else float(score),
                 None if reason is None else reason.decode(),
+                None if alignments is None or hypotheses else alignments[prefix_length:],
             )
         )
     return tuple(hypotheses)
@@ -222,6 +224,8 @@ def _wanted_outputs(tensors: ModelTensors, options: Mapping[str, OptionValue]) -
     wanted = [HYPOTHESES, HYPOTHESIS_LENGTHS] if several else [OUTPUT_IDS]
     if options.get("return_scores"):
         wanted.append(SCORES)
+    if options.get("return_alignments"):
+        wanted.append(ALIGNMENTS)
     check_declared(wanted, tensors)
     return wanted + ([FINISH_REASON] if FINISH_REASON in tensors.outputs else [])
 
@@ -240,8 +244,8 @@ def check_declared(wanted: Sequence[str], model: ModelTensors | TextModel) -> No
     if missing:
         raise InvalidCallError(
             f"model {model.model!r} does not declare {', '.join(missing)}; without it, "
-            "num_hypotheses and return_scores have nothing to come back in: declare it in "
-            "config.pbtxt, or leave the option out"
+            "num_hypotheses, return_scores and return_alignments have nothing to come back in: "
+            "declare it in config.pbtxt, or leave the option out"
         )
 
 
@@ -300,6 +304,18 @@ def _hypothesis_rows(result: InferResult) -> list[list[int]]:
         )
     rows = padded.reshape(lengths.size, -1).tolist()
     return [row[:length] for row, length in zip(rows, lengths.reshape(-1).tolist(), strict=True)]
+
+
+def _alignments(result: InferResult, best: list[int]) -> tuple[int, ...] | None:
+    """Return where each id of the best hypothesis comes from; None where that was not sent."""
+    tensor = _tensor(result, ALIGNMENTS)
+    if tensor is None:
+        return None
+    if tensor.size < len(best):
+        raise UnexpectedResponseError(
+            f"{ALIGNMENTS} has {tensor.size} positions for {len(best)} tokens"
+        )
+    return tuple(int(position) for position in tensor.reshape(-1)[: len(best)])
 
 
 def _values(result: InferResult, name: str, count: int) -> list[Any]:

@@ -19,12 +19,16 @@ class Hypothesis:
             (there was nothing to translate), "cut" (the input was cut by an option), "split" (a
             sentence was too long and was cut in parts), or None when the model's config declares
             no such output. Of several sentences, the worst.
+        alignments: For each of `ids`, the position in the source ids that it looks at most; -1
+            for forced ids. None where `return_alignments` was not asked for, and of all hypotheses
+            but the best.
     """
 
     text: str
     ids: tuple[int, ...] = ()
     score: float | None = None
     finish_reason: str | None = None
+    alignments: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,11 @@ class Translation:
     def score(self) -> float | None:
         """Score of the best answer, if scores were asked for."""
         return self.hypotheses[0].score
+
+    @property
+    def alignments(self) -> tuple[int, ...] | None:
+        """Where each id of the best answer comes from, if that was asked for."""
+        return self.hypotheses[0].alignments
 
     @property
     def finish_reason(self) -> str | None:

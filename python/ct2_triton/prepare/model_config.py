@@ -27,6 +27,7 @@ _OUTPUTS = (
     Tensor("HYPOTHESES", "TYPE_INT32", (-1, -1)),
     Tensor("HYPOTHESIS_LENGTHS", "TYPE_INT32"),
     Tensor("DRAFT_TOKENS_KEPT", "TYPE_INT32", (1,)),
+    Tensor("ALIGNMENTS", "TYPE_INT32"),
 )
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import SourceError
 from ct2_triton.prepare.checkpoint import Checkpoint
+from ct2_triton.prepare.triton_config import Parameter
 from ct2_triton.prepared_model import (
     CONFIG_NAME,
     LANGUAGES_NAME,
@@ -33,6 +35,10 @@ NAME = "demo"
 """The source that means this model; a folder of that name is `./demo`."""
 
 VOCABULARY_NAME = "shared_vocabulary.json"
+
+_ALIGNMENT = Parameter(
+    "alignment_layer", "1", "Its heads together find the right word more often than the first one."
+)
 
 FOLDER = Path(__file__).resolve().parents[1] / "demo_model"
 
@@ -89,6 +95,7 @@ def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -
         else None
     )
     search = own_search(source, rules)
+    search = replace(search, parameters=(*search.parameters, _ALIGNMENT))
     config = build_config(options, folder.name, source, rules, search, shortlist)
     (folder / CONFIG_NAME).write_text(config.to_text(), encoding="utf-8")
     model = folder / "1" / "model"

@@ -92,6 +92,7 @@ def test_the_backend_accepts_what_is_written(prepared: Prepared, family: str) ->
         "HYPOTHESES",
         "HYPOTHESIS_LENGTHS",
         "DRAFT_TOKENS_KEPT",
+        "ALIGNMENTS",
     }
 
 

@@ -45,9 +45,19 @@ int64_t LongestHypothesis(const ctranslate2::TranslationResult& result) {
   return static_cast<int64_t>(longest);
 }
 
+// For each token, the first position with the most of its attention.
+Ids MostAttended(const std::vector<std::vector<float>>& attention) {
+  Ids positions;
+  for (const auto& weights : attention) {
+    positions.push_back(std::max_element(weights.begin(), weights.end()) - weights.begin());
+  }
+  return positions;
+}
+
 void KeepBest(size_t count, ctranslate2::TranslationResult* result) {
   if (result->hypotheses.size() > count) result->hypotheses.resize(count);
   if (result->scores.size() > count) result->scores.resize(count);
+  if (result->attention.size() > count) result->attention.resize(count);
 }
 
 }  // namespace
@@ -191,8 +201,13 @@ RowResult CallEngine::Impl::ToRowResult(const CheckedRow& row,
   RowResult answer;
   answer.steps = LongestHypothesis(result);
   for (size_t h = 0; h < result.hypotheses.size(); ++h) {
-    answer.hypotheses.push_back(
-        FinishHypothesis(row, ToIds(result.hypotheses[h], weights_->target())));
+    Hypothesis hypothesis =
+        FinishHypothesis(row, ToIds(result.hypotheses[h], weights_->target()),
+                         row.search->CallTakesEndsOff() ? EndToken::kTakenOff : EndToken::kThere);
+    // A call has the attention of the model's own heads, and of no others.
+    const bool known = !row.alignment && h < result.attention.size();
+    AddAlignments(row, known ? MostAttended(result.attention[h]) : Ids(), &hypothesis);
+    answer.hypotheses.push_back(std::move(hypothesis));
     if (h < result.scores.size()) answer.hypotheses.back().score = result.scores[h];
   }
   if (answer.hypotheses.empty())

@@ -12,7 +12,8 @@ namespace ct2triton {
 
 Alternatives::Alternatives(const SearchRules& rules, const BeamSettings& settings,
                            const Outputs& forced, size_t limit,
-                           const std::optional<Sampler>& sampler, const Kernels& kernels)
+                           const std::optional<Sampler>& sampler, const Kernels& kernels,
+                           const RowAlignment* alignment)
     : first_rules_(rules.WithMinLength(1)),
       rest_rules_(rules.WithMinLength(rules.min_length() -
                                       std::min(rules.min_length(), forced.size() + 1))),
@@ -21,6 +22,7 @@ Alternatives::Alternatives(const SearchRules& rules, const BeamSettings& setting
       limit_(limit),
       sampler_(sampler),
       kernels_(kernels),
+      alignment_(alignment),
       slots_(settings.hypotheses * settings.beams),
       length_(forced.size()) {
   strands_.reserve(slots_.size());
@@ -66,13 +68,15 @@ void Alternatives::ChooseFirst(float* logits, size_t outputs, const LogSoftmax& 
 std::unique_ptr<WideSearch> Alternatives::NewRest(size_t alternative) const {
   auto sampler = sampler_;
   if (sampler) sampler = sampler->OfSequence(alternative);
+  const AlignedSlots aligned{alignment_, FirstSlot(alternative)};
   if (settings_.beams == 1) {
     return std::make_unique<SeveralDraws>(rest_rules_, 1, Outputs(), rest_limit(), sampler,
-                                          kernels_);
+                                          kernels_, aligned);
   }
   BeamSettings settings = settings_;
   settings.hypotheses = 1;
-  return std::make_unique<BeamSearch>(rest_rules_, settings, Outputs(), rest_limit(), sampler);
+  return std::make_unique<BeamSearch>(rest_rules_, settings, Outputs(), rest_limit(), sampler,
+                                      BeamBias(), aligned);
 }
 
 bool Alternatives::Ends() const {
@@ -86,9 +90,11 @@ std::vector<WideSearch::Hypothesis> Alternatives::Results() const {
   for (const Alternative& each : alternatives_.empty() ? next_ : alternatives_) {
     Hypothesis result{forced_, each.score};
     result.outputs.push_back(each.first);
+    result.positions = PositionsOf({alignment_}, nullptr, result.outputs.size());
     if (each.rest_result) {
       const auto& rest = *each.rest_result;
       result.outputs.insert(result.outputs.end(), rest.outputs.begin(), rest.outputs.end());
+      result.positions.insert(result.positions.end(), rest.positions.begin(), rest.positions.end());
       result.score += rest.score;
     }
     results.push_back(std::move(result));
@@ -116,14 +122,17 @@ void Alternatives::Accept() noexcept {
 }
 
 // What is forced lies first, and the slots of each search behind those of the ones before it.
+size_t Alternatives::FirstSlot(size_t alternative) const {
+  return 1 + forced_.size() + alternative * SlotsFor(settings_.beams, 0, rest_limit());
+}
+
 void Alternatives::AddStrand(size_t alternative, size_t beam) noexcept {
   const WideSearch& rest = *alternatives_[alternative].rest;
   const size_t shared = 1 + forced_.size();
-  const size_t base = shared + alternative * SlotsFor(settings_.beams, 0, rest_limit());
   auto& slots = slots_[strands_.size()];
   slots.resize(length_ + 1);
   std::iota(slots.begin(), slots.end(), 0);
-  slots[shared] = static_cast<int32_t>(base);
+  slots[shared] = static_cast<int32_t>(FirstSlot(alternative));
   for (size_t t = 1; t <= rest.length(); ++t)
     slots[shared + t] = slots[shared] + rest.slots(beam)[t];
   strands_.push_back({alternative, beam});

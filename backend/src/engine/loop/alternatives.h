@@ -25,7 +25,8 @@ class Alternatives final : public WideSearch {
  public:
   // `forced`: outputs that the row begins with, fewer than `limit`.
   Alternatives(const SearchRules& rules, const BeamSettings& settings, const Outputs& forced,
-               size_t limit, const std::optional<Sampler>& sampler, const Kernels& kernels);
+               size_t limit, const std::optional<Sampler>& sampler, const Kernels& kernels,
+               const RowAlignment* alignment = nullptr);
 
   size_t beams() const override { return alternatives_.empty() ? 1 : strands_.size(); }
   size_t length() const override { return length_; }
@@ -54,6 +55,7 @@ class Alternatives final : public WideSearch {
   void ChooseFirst(float* logits, size_t outputs, const LogSoftmax& log_softmax);
   std::unique_ptr<WideSearch> NewRest(size_t alternative) const;
   void AddStrand(size_t alternative, size_t beam) noexcept;
+  size_t FirstSlot(size_t alternative) const;
   size_t rest_limit() const { return limit_ - forced_.size() - 1; }
 
   const std::shared_ptr<const SearchRules> first_rules_;
@@ -63,6 +65,7 @@ class Alternatives final : public WideSearch {
   const size_t limit_;
   const std::optional<Sampler> sampler_;
   const Kernels& kernels_;
+  const RowAlignment* alignment_;  // of the row, where it asks for one
   std::vector<Alternative> next_;  // after the first choice
   std::vector<Alternative> alternatives_;
   std::vector<Strand> strands_;

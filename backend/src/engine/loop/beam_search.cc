@@ -27,11 +27,12 @@ BeamSettings BeamSettings::Of(const Search& search) {
 
 BeamSearch::BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSettings& settings,
                        const Outputs& forced, size_t limit, const std::optional<Sampler>& sampler,
-                       BeamBias bias)
+                       BeamBias bias, const AlignedSlots& aligned)
     : rules_(std::move(rules)),
       settings_(settings),
       sampler_(sampler),
       bias_(std::move(bias)),
+      aligned_(aligned),
       diverged_(settings.beams, 0),
       forced_(forced.size()),
       limit_(limit),
@@ -99,7 +100,7 @@ std::vector<size_t> BeamSearch::Finish(const std::vector<Candidate>& candidates,
     size_t goes_on = k;
     if (at_limit || rules_->IsEnd(candidates[k].output)) {
       next->top_ended |= k == 0;
-      next->finished.push_back({WithOutput(candidates[k]), candidates[k].score});
+      next->finished.push_back(Ended(candidates[k]));
       while (reserve < candidates.size() && rules_->IsEnd(candidates[reserve].output)) ++reserve;
       if (reserve < candidates.size()) goes_on = reserve++;
     }
@@ -110,6 +111,12 @@ std::vector<size_t> BeamSearch::Finish(const std::vector<Candidate>& candidates,
       at_limit || (settings_.ends_early ? next->top_ended && finished >= settings_.hypotheses
                                         : finished >= settings_.most_finished);
   return active;
+}
+
+// What its last tokens look at is known now: their slots may be taken for others later.
+BeamSearch::Hypothesis BeamSearch::Ended(const Candidate& candidate) const {
+  const int32_t* slots = IsFirstChoice() ? nullptr : beams_[candidate.beam].slots.data();
+  return {WithOutput(candidate), candidate.score, PositionsOf(aligned_, slots, length() + 1)};
 }
 
 Outputs BeamSearch::WithOutput(const Candidate& candidate) const {

@@ -51,10 +51,12 @@ struct BeamBias {
 // A slot that no beam has any more is taken for a new token.
 class BeamSearch final : public WideSearch {
  public:
-  // `forced`: outputs that the row begins with, fewer than `limit`.
+  // `forced`: outputs that the row begins with, fewer than `limit`. `aligned`: where the row asks
+  // for an alignment.
   BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSettings& settings,
              const Outputs& forced, size_t limit,
-             const std::optional<Sampler>& sampler = std::nullopt, BeamBias bias = {});
+             const std::optional<Sampler>& sampler = std::nullopt, BeamBias bias = {},
+             const AlignedSlots& aligned = {});
 
   size_t beams() const override { return beams_.size(); }
   size_t length() const override { return beams_.front().outputs.size(); }
@@ -89,6 +91,7 @@ class BeamSearch final : public WideSearch {
   std::vector<Candidate> CandidatesOf(const std::vector<BeamScores>& scores, size_t outputs) const;
   bool IsFirstChoice() const { return beams_.front().slots.empty(); }
   std::vector<size_t> Finish(const std::vector<Candidate>& candidates, Next* next) const;
+  Hypothesis Ended(const Candidate& candidate) const;
   Outputs WithOutput(const Candidate& candidate) const;
   void GiveSlots(const std::vector<Candidate>& chosen, std::vector<Beam>* beams) const;
 
@@ -96,6 +99,7 @@ class BeamSearch final : public WideSearch {
   BeamSettings settings_;
   std::optional<Sampler> sampler_;
   BeamBias bias_;
+  AlignedSlots aligned_;
   PrefixBias::Diverged diverged_;
   size_t forced_;
   size_t limit_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/decoder_shape.h"
 
+#include <numeric>
 #include <optional>
 #include <regex>
 #include <stdexcept>
@@ -138,6 +139,29 @@ const float* FloatsOf(const Model& model, const std::string& name) {
   }
 }
 
+namespace {
+
+// As CTranslate2 (src/layers/transformer.cc) chooses them: so many heads of a layer, 0 being all;
+// a layer below 0 counts from the end.
+AlignmentHeads AlignmentOf(const Model& model, size_t layers, size_t heads) {
+  const double named_layer = Attribute(model, "decoder/alignment_layer", -1);
+  const double named_heads = Attribute(model, "decoder/alignment_heads", 1);
+  const double layer = named_layer < 0 ? named_layer + static_cast<double>(layers) : named_layer;
+  if (layer < 0 || layer >= static_cast<double>(layers)) {
+    Refuse("decoder/alignment_layer is " + std::to_string(static_cast<int>(named_layer)));
+  }
+  if (named_heads < 0 || named_heads > static_cast<double>(heads)) {
+    Refuse("decoder/alignment_heads is " + std::to_string(static_cast<int>(named_heads)));
+  }
+  AlignmentHeads alignment;
+  alignment.layer = static_cast<size_t>(layer);
+  alignment.heads.resize(named_heads == 0 ? heads : static_cast<size_t>(named_heads));
+  std::iota(alignment.heads.begin(), alignment.heads.end(), 0);
+  return alignment;
+}
+
+}  // namespace
+
 DecoderShape::DecoderShape(const Model& model, const std::set<std::string>& names) {
   RequireKnownNames(names);
   const auto attribute = [&](const char* name, double otherwise) {
@@ -164,11 +188,36 @@ DecoderShape::DecoderShape(const Model& model, const std::set<std::string>& name
   output_norm = names.count("decoder/layer_norm/gamma") != 0;
   embedding_scale = EmbeddingScale(model, "decoder");
   output_scale = static_cast<float>(attribute("scale_outputs", 1));
+  alignment = AlignmentOf(model, layers, heads);
   const double number = attribute("activation", 0);
   if (number < 0 || number > static_cast<int>(ctranslate2::ops::ActivationType::Sigmoid)) {
     Refuse("decoder/activation is " + std::to_string(static_cast<int>(number)));
   }
   activation = static_cast<ctranslate2::ops::ActivationType>(static_cast<int>(number));
+}
+
+std::shared_ptr<const AlignmentHeads> ChooseAlignment(const EngineOptions& engine,
+                                                      const DecoderShape& shape) {
+  if (!engine.alignment_layer && engine.alignment_heads.empty()) return nullptr;
+  const auto require = [](const char* name, int64_t value, size_t count, const char* of) {
+    if (value < static_cast<int64_t>(count)) return;
+    throw Error(ErrorCode::kInvalidArgument,
+                std::string("parameter ") + name + ": the decoder has no " + of + " " +
+                    std::to_string(value) + "; allowed are 0 to " + std::to_string(count - 1));
+  };
+  auto chosen = std::make_shared<AlignmentHeads>(shape.alignment);
+  if (engine.alignment_layer) {
+    require("alignment_layer", *engine.alignment_layer, shape.layers, "layer");
+    chosen->layer = static_cast<size_t>(*engine.alignment_layer);
+    chosen->heads.resize(shape.heads);
+    std::iota(chosen->heads.begin(), chosen->heads.end(), 0);
+  }
+  if (!engine.alignment_heads.empty()) chosen->heads.clear();
+  for (const int64_t head : engine.alignment_heads) {
+    require("alignment_heads", head, shape.heads, "head");
+    chosen->heads.push_back(static_cast<size_t>(head));
+  }
+  return chosen;
 }
 
 }  // namespace ct2triton

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <set>
 #include <string>
 
+#include "config/engine_options.h"
 #include "ctranslate2_layers.h"
+#include "engine/loop/row_alignment.h"
 
 namespace ct2triton {
 
@@ -22,6 +25,7 @@ struct DecoderShape {
   bool output_norm = false;
   float embedding_scale = 0;  // 0: the square root of the model's width
   float output_scale = 1;     // before the projection
+  AlignmentHeads alignment;   // as the model names them, or CTranslate2 by default
   ctranslate2::ops::ActivationType activation = ctranslate2::ops::ActivationType::ReLU;
 
   // `names`: all variables of the model, see ReadVariableNames. Throws Error(kUnsupported) that
@@ -29,6 +33,11 @@ struct DecoderShape {
   // follow: that would be another kind of decoder.
   DecoderShape(const ctranslate2::models::Model& model, const std::set<std::string>& names);
 };
+
+// The heads that the operator chooses for alignments; null where that is left to the model. Throws
+// Error(kInvalidArgument) where the decoder has no such layer or head.
+std::shared_ptr<const AlignmentHeads> ChooseAlignment(const EngineOptions& engine,
+                                                      const DecoderShape& shape);
 
 // "decoder/layer_3"
 std::string LayerScope(size_t layer);

@@ -107,8 +107,7 @@ void DecoderStep::AttendToSelf(size_t index, const std::vector<StepRow>& rows) {
     float* values = keys + row.capacity * width;
     for (size_t i = 0; i < row.count; ++i) {
       const size_t position = row.position + i;
-      const size_t slot =
-          row.slots == nullptr ? position : static_cast<size_t>(row.slots[position]);
+      const size_t slot = row.Slot(i);
       std::copy_n(projected + width, width, keys + slot * width);
       std::copy_n(projected + 2 * width, width, values + slot * width);
       call.slots = row.slots;
@@ -138,8 +137,10 @@ void DecoderStep::AttendToSource(size_t index, const std::vector<StepRow>& rows)
     call.keys = row.encoding->keys(index);
     call.values = row.encoding->values(index);
     call.tokens = row.encoding->tokens();
+    const bool noted = row.alignment != nullptr && row.alignment->layer() == index;
     for (size_t i = 0; i < row.count; ++i) {
       model_.kernels().attend(call);
+      if (noted) row.alignment->Note(row.Slot(i), call.scores, call.tokens);
       call.query += width;
       call.out += width;
     }

@@ -7,6 +7,7 @@
 
 #include "engine/loop/decoder_model.h"
 #include "engine/loop/float_buffer.h"
+#include "engine/loop/row_alignment.h"
 #include "engine/loop/source_encoder.h"
 
 namespace ct2triton {
@@ -27,6 +28,12 @@ struct StepRow {
   // prompt are. Where attention has a bias by distance, the prompt's distances are one less than
   // its length greater.
   size_t prompt = 0;
+  RowAlignment* alignment = nullptr;  // hears where the tokens look; null: nobody asks
+
+  // Of the token that is to be run as number `i`.
+  size_t Slot(size_t i) const {
+    return slots == nullptr ? position + i : static_cast<size_t>(slots[position + i]);
+  }
 };
 
 // Runs tokens of many rows through a decoder at once, each row at its own position: the products

@@ -24,7 +24,7 @@ struct AttentionCall {
                           // which is 0; null: none
   size_t added_distance;  // to each
   size_t last_distance;   // greater distances count as this one
-  float* scores;          // for the kernel to use: heads * tokens floats
+  float* scores;          // heads * tokens floats: the weights of the values, when it is done
   float* out;             // [heads, head_dim]
 };
 

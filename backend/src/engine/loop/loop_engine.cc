@@ -95,7 +95,12 @@ std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {
   return std::make_unique<DecodeLoop>(model_, caches_);
 }
 
-bool LoopModel::CanRun(const CheckedRow& row) const { return !WhyNotLoop(*row.search); }
+std::shared_ptr<const AlignmentHeads> LoopModel::ChosenAlignment(
+    const EngineOptions& engine) const {
+  return ChooseAlignment(engine, model_->shape());
+}
+
+bool LoopModel::CanRun(const CheckedRow& row) const { return !WhyNotLoop(row, model_->weights()); }
 
 size_t LoopModel::CacheBytes(const CheckedRow& row) const { return model_->CacheBytes(row); }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "config/engine_options.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
 
@@ -92,6 +93,9 @@ class LoopModel {
 
   virtual ~LoopModel() = default;
   virtual std::unique_ptr<LoopEngine> NewLoop() const;
+  // The heads that the operator chooses for alignments; null where that is left to the model.
+  // Throws Error(kInvalidArgument) where the decoder has no such layer or head.
+  std::shared_ptr<const AlignmentHeads> ChosenAlignment(const EngineOptions& engine) const;
   // Whether loops can run this row; a call of CTranslate2 can run every row.
   bool CanRun(const CheckedRow& row) const;
   // Memory for keys and values that the row holds while it runs: of its own tokens, and of its

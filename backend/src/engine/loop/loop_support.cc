@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/loop_support.h"
 
+#include "engine/finish.h"
+
 namespace ct2triton {
 
 namespace {
@@ -32,6 +34,8 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
   options.sampling_seed = defaults.sampling_seed;
   options.use_vmap = defaults.use_vmap;
   options.return_scores = defaults.return_scores;
+  options.return_alignments = defaults.return_alignments;
+  options.replace_unknowns = defaults.replace_unknowns;
   options.return_alternatives = defaults.return_alternatives;
   options.min_alternative_expansion_prob = defaults.min_alternative_expansion_prob;
   return options;
@@ -42,11 +46,31 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
 std::optional<std::string> WhyNotLoop(const Search& search) {
   const DecodingOptions& options = search.options();
   if (options.coverage_penalty != 0) return "coverage_penalty is not 0";
-  if (options.replace_unknowns) return "replace_unknowns is on";
   if (search.map() != nullptr && !search.map()->fixed()) {
     return "vmap.txt has lines for n-grams";
   }
   if (WithoutKnown(options) != DecodingOptions()) return "it has an option that the loop lacks";
+  return std::nullopt;
+}
+
+// A row whose prefix reaches its limit never runs in the loop, so nothing says where its tokens
+// look. (With a seed it stays there, since calls take none.)
+std::optional<std::string> WhyNotLoop(const CheckedRow& row, const Weights& weights) {
+  const Search& search = *row.search;
+  if (auto reason = WhyNotLoop(search)) return reason;
+  const size_t first = weights.NeedsPrefix() ? 1 : 0;
+  const auto limit = static_cast<size_t>(row.limit_tokens);
+  if (!search.options().replace_unknowns || search.Biased() || search.Seeded() ||
+      row.prefix.size() < first + limit) {
+    return std::nullopt;
+  }
+  const auto& target = weights.target();
+  for (size_t i = first; i < first + limit; ++i) {
+    const auto& token = target.to_token(static_cast<size_t>(row.prefix[i]));
+    if (IsUnknown(static_cast<int64_t>(target.to_id(token)), weights)) {
+      return "replace_unknowns is on, and its prefix has an unknown token and reaches its limit";
+    }
+  }
   return std::nullopt;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "engine/search.h"
+#include "engine/weights.h"
+#include "rows/checked_row.h"
 
 namespace ct2triton {
 
@@ -12,5 +14,7 @@ namespace ct2triton {
 // them: the options, as the end of a sentence. Nothing where the loop can run them.
 // About the model as such: DecoderModel's constructor.
 std::optional<std::string> WhyNotLoop(const Search& search);
+// The same of one row, whose search is one that the loop can run.
+std::optional<std::string> WhyNotLoop(const CheckedRow& row, const Weights& weights);
 
 }  // namespace ct2triton

@@ -69,6 +69,7 @@ RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& 
     bias.prefix.emplace(std::exchange(forced, {}), row.search->options().prefix_bias_beta);
     first_ids.resize(1);
   }
+  MakeAlignment();
   MakeSearch(forced, limit, std::move(bias));
   if (greedy() != nullptr) {
     answer_.reserve(limit);
@@ -94,20 +95,28 @@ void RunningRow::MakeSearch(const Outputs& forced, size_t limit, BeamBias bias) 
   const auto sampler = Sampler::Of(row_);
   const auto settings = BeamSettings::Of(*row_.search);
   if (row_.search->options().return_alternatives) {
-    search_ =
-        std::make_unique<Alternatives>(*rules_, settings, forced, limit, sampler, model_.kernels());
+    search_ = std::make_unique<Alternatives>(*rules_, settings, forced, limit, sampler,
+                                             model_.kernels(), alignment_.get());
     prompt_ = forced.size();
   } else if (row_.search->BeamSearches()) {
-    search_ =
-        std::make_unique<BeamSearch>(rules_, settings, forced, limit, sampler, std::move(bias));
+    search_ = std::make_unique<BeamSearch>(rules_, settings, forced, limit, sampler,
+                                           std::move(bias), AlignedSlots{alignment_.get()});
   } else if (settings.hypotheses > 1) {
     search_ = std::make_unique<SeveralDraws>(rules_, settings.hypotheses, forced, limit, sampler,
-                                             model_.kernels());
+                                             model_.kernels(), AlignedSlots{alignment_.get()});
   } else {
     search_.emplace<DraftedSearch>(
         GreedySearch(rules_, forced, limit, sampler, std::move(bias.draft)),
         Draft(std::move(draft)));
   }
+}
+
+void RunningRow::MakeAlignment() {
+  if (!row_.search->Aligns()) return;
+  const size_t first = model_.weights().files().add_source_bos ? 1 : 0;
+  alignment_ =
+      std::make_unique<RowAlignment>(row_.alignment ? *row_.alignment : model_.shape().alignment,
+                                     first, row_.source.size(), model_.CacheTokens(row_));
 }
 
 // Its forced tokens reach its limit: it ends without having run.
@@ -137,7 +146,7 @@ size_t RunningRow::AddTo(std::vector<StepRow>* feed, size_t* draft_tokens) {
     feeding_ = 1;
     for (size_t i = 0; i < feed_.size(); ++i) {
       feed->push_back({&feed_[i], 1, position_, cache_.data(), capacity_, encoding_.get(), 1,
-                       beams()->slots(i)});
+                       beams()->slots(i), 0, alignment_.get()});
     }
     return feed_.size();
   }
@@ -152,7 +161,7 @@ size_t RunningRow::AddTo(std::vector<StepRow>* feed, size_t* draft_tokens) {
     outputs = 1 + tried;
   }
   feed->push_back({tokens_.data(), tokens_.size(), position_, cache_.data(), capacity_,
-                   encoding_.get(), outputs, nullptr, prompt_});
+                   encoding_.get(), outputs, nullptr, prompt_, alignment_.get()});
   return outputs;
 }
 
@@ -194,8 +203,25 @@ void RunningRow::ChooseGreedily(const Chooser::Found* found) {
   next_result_.emplace();
   next_result_->steps = static_cast<int64_t>(answer.size());
   next_result_->draft_tokens_kept = kept_ + static_cast<int64_t>(chosen.size()) - 1;
-  next_result_->hypotheses.push_back(FinishHypothesis(row_, std::move(answer)));
+  const Ids positions = PositionsOf({alignment_.get()}, nullptr, answer.size());
+  next_result_->hypotheses.push_back(Finished(std::move(answer), positions));
   next_result_->hypotheses.back().score = greedy()->Score();
+}
+
+Hypothesis RunningRow::Finished(Ids ids, const Ids& positions) const {
+  Hypothesis hypothesis = FinishHypothesis(row_, std::move(ids));
+  for (size_t i = 0; i < std::min(hypothesis.ids.size(), positions.size()); ++i) {
+    hypothesis.ids[i] = Shown(hypothesis.ids[i], positions[i]);
+  }
+  AddAlignments(row_, positions, &hypothesis);
+  return hypothesis;
+}
+
+// An id of the answer, behind whose choice there is nothing to do but to replace an unknown token.
+int64_t RunningRow::Shown(int64_t id, int64_t position) const {
+  const Weights& weights = model_.weights();
+  if (!row_.search->options().replace_unknowns || !IsUnknown(id, weights)) return id;
+  return IdOfSource(row_, position, weights);
 }
 
 RowResult RunningRow::ResultOf(const std::vector<WideSearch::Hypothesis>& hypotheses,
@@ -205,7 +231,7 @@ RowResult RunningRow::ResultOf(const std::vector<WideSearch::Hypothesis>& hypoth
   for (const auto& hypothesis : hypotheses) {
     Ids ids;
     for (const int32_t output : hypothesis.outputs) ids.push_back(AnswerId(output));
-    result.hypotheses.push_back(FinishHypothesis(row_, std::move(ids)));
+    result.hypotheses.push_back(Finished(std::move(ids), hypothesis.positions));
     if (row_.search->options().return_scores) result.hypotheses.back().score = hypothesis.score;
   }
   return result;
@@ -258,7 +284,10 @@ void RunningRow::ReportGrowth(LoopListener* listener) noexcept {
   if (!search.options().return_end_token) {
     while (certain > 0 && search.IsEnd(answer_[certain - 1])) --certain;
   }
-  while (reported_ < certain) listener->RowGrew(name_, answer_[reported_++]);
+  for (; reported_ < certain; ++reported_) {
+    const int64_t id = answer_[reported_];
+    listener->RowGrew(name_, alignment_ ? Shown(id, alignment_->PositionOf(reported_)) : id);
+  }
 }
 
 }  // namespace ct2triton

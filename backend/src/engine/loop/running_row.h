@@ -15,6 +15,7 @@
 #include "engine/loop/decoder_step.h"
 #include "engine/loop/drafted_search.h"
 #include "engine/loop/loop_engine.h"
+#include "engine/loop/row_alignment.h"
 #include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
 #include "engine/loop/step_budget.h"
@@ -70,6 +71,9 @@ class RunningRow {
   void EndForced(const Outputs& forced);
   size_t AddDraft(size_t most);
   void ChooseGreedily(const Chooser::Found* found);
+  void MakeAlignment();
+  Hypothesis Finished(Ids ids, const Ids& positions) const;
+  int64_t Shown(int64_t id, int64_t position) const;
   RowResult ResultOf(const std::vector<WideSearch::Hypothesis>& hypotheses, size_t steps) const;
   int64_t AnswerId(int32_t output) const;
   size_t AcceptChoice() noexcept;
@@ -81,6 +85,7 @@ class RunningRow {
   const DecoderModel& model_;
   const std::shared_ptr<const SearchRules> rules_;
   const double draw_cost_;
+  std::unique_ptr<RowAlignment> alignment_;  // null: the row asks for none
   Search search_;
   int64_t kept_ = 0;           // tokens of the draft, so far
   Ids answer_;                 // of a greedy row, so far; has room for all that may come

@@ -9,9 +9,11 @@ namespace ct2triton {
 
 SeveralDraws::SeveralDraws(const std::shared_ptr<const SearchRules>& rules, size_t hypotheses,
                            const Outputs& forced, size_t limit,
-                           const std::optional<Sampler>& sampler, const Kernels& kernels)
+                           const std::optional<Sampler>& sampler, const Kernels& kernels,
+                           const AlignedSlots& aligned)
     : rules_(rules),
       kernels_(kernels),
+      aligned_(aligned),
       running_(hypotheses),
       forced_(forced.size()),
       length_(forced.size()) {
@@ -47,9 +49,11 @@ std::vector<WideSearch::Hypothesis> SeveralDraws::Results() const {
   std::vector<Hypothesis> all;
   for (const Draw& draw : draws_) {
     all.push_back({draw.search.outputs(), draw.search.score()});
-    if (draw.ended) continue;
-    all.back().outputs.push_back(draw.choice.output);
-    all.back().score += draw.choice.log_probability;
+    if (!draw.ended) {
+      all.back().outputs.push_back(draw.choice.output);
+      all.back().score += draw.choice.log_probability;
+    }
+    all.back().positions = PositionsOf(aligned_, draw.slots.data(), all.back().outputs.size());
   }
   const size_t wanted = all.size();
   return BestFirst(std::move(all), *rules_, wanted);

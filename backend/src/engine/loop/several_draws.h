@@ -21,7 +21,7 @@ class SeveralDraws final : public WideSearch {
   // `forced`: outputs that the row begins with, fewer than `limit`. `rules` must be scored.
   SeveralDraws(const std::shared_ptr<const SearchRules>& rules, size_t hypotheses,
                const Outputs& forced, size_t limit, const std::optional<Sampler>& sampler,
-               const Kernels& kernels);
+               const Kernels& kernels, const AlignedSlots& aligned = {});
 
   size_t beams() const override { return has_chosen_ ? running_.size() : 1; }
   size_t length() const override { return length_; }
@@ -43,6 +43,7 @@ class SeveralDraws final : public WideSearch {
 
   const std::shared_ptr<const SearchRules> rules_;
   const Kernels& kernels_;
+  AlignedSlots aligned_;
   std::vector<Draw> draws_;
   std::vector<size_t> running_;  // of the draws
   const size_t forced_;

@@ -22,6 +22,17 @@ size_t SlotsFor(size_t beams, size_t forced, size_t limit) {
   return shared + beams * (limit - shared);
 }
 
+Ids PositionsOf(const AlignedSlots& aligned, const int32_t* slots, size_t outputs) {
+  Ids positions;
+  if (aligned.alignment == nullptr) return positions;
+  positions.reserve(outputs);
+  for (size_t i = 0; i < outputs; ++i) {
+    const size_t slot = slots == nullptr ? i : static_cast<size_t>(slots[i]);
+    positions.push_back(aligned.alignment->PositionOf(aligned.first + slot));
+  }
+  return positions;
+}
+
 std::vector<WideSearch::Hypothesis> BestFirst(std::vector<WideSearch::Hypothesis> finished,
                                               const SearchRules& rules, size_t wanted) {
   for (auto& hypothesis : finished) {

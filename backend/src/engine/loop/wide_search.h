@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "engine/loop/layers.h"
+#include "engine/loop/row_alignment.h"
 #include "engine/loop/search_rules.h"
+#include "rows/row.h"
 
 namespace ct2triton {
 
@@ -20,6 +22,7 @@ class WideSearch {
   struct Hypothesis {
     Outputs outputs;  // forced and end tokens too
     float score = 0;
+    Ids positions = {};  // where in the source each output comes from, if the row asks for it
   };
 
   virtual ~WideSearch() = default;
@@ -43,6 +46,16 @@ class WideSearch {
   virtual std::vector<Hypothesis> Results() const = 0;
   virtual void Accept() noexcept = 0;
 };
+
+// The slots of a search in the alignment of its row; null: the row asks for none.
+struct AlignedSlots {
+  const RowAlignment* alignment = nullptr;
+  size_t first = 0;
+};
+
+// Of so many outputs: each comes from where the token before it looks, which lies in `slots`; null:
+// in order. Nothing where there is no alignment.
+Ids PositionsOf(const AlignedSlots& aligned, const int32_t* slots, size_t outputs);
 
 // Slots that `beams` sequences may need: for the token that starts the decoder and the forced ones,
 // and for what each beam adds to them.

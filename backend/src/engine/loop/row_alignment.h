@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ct2triton {
+
+// The heads whose attention to the source tells where a token comes from.
+struct AlignmentHeads {
+  size_t layer = 0;
+  std::vector<size_t> heads;  // of this layer; at least one
+};
+
+// Where in its source each token of a row looks most, as its decoder chooses what follows it: by
+// the mean of some heads, the first position of equal ones.
+//
+// It is kept by slot of the row's cache, as keys and values are. So beams of one origin share it,
+// and what a step does again is written again.
+class RowAlignment {
+ public:
+  // `first`, `count`: which of the encoded tokens are the row's own; at least one.
+  RowAlignment(AlignmentHeads heads, size_t first, size_t count, size_t slots);
+
+  size_t layer() const { return heads_.layer; }
+  // The token in this slot has this attention, [all heads, encoded tokens].
+  void Note(size_t slot, const float* weights, size_t encoded_tokens) noexcept;
+  // In the source row; of a slot that was noted.
+  int64_t PositionOf(size_t slot) const { return positions_[slot]; }
+
+ private:
+  const AlignmentHeads heads_;
+  const size_t first_;
+  const size_t count_;
+  std::vector<int64_t> positions_;  // by slot
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where tokens come from, in loops and calls; and what unknown tokens are replaced by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core import loop_alignments
+from core.engine_truth import END, EngineTruth, Row, ragged_rows
+from core.loop_helpers import GREEDY, decode_alone, new_loop, run_to_end
+from core.loop_matrix import MatrixModel, matrix_models
+from ct2_triton import _core
+from support.tiny import tiny_engine_model
+from tiny_models import FAMILIES
+
+ALIGNED: dict[str, Any] = {**GREEDY, "return_alignments": True}
+SEARCHES = [
+    {"beam_size": 1},
+    {"beam_size": 4, "num_hypotheses": 4, "patience": 1.5},
+    {"beam_size": 3, "prefix_bias_beta": 0.3},
+    {"beam_size": 2, "return_end_token": True},
+]
+
+
+def best(truth: EngineTruth, source: Row, prefix: Row, forced: int, **options: Any) -> list[Row]:
+    """CTranslate2's positions of each hypothesis of a row that is alone in its call."""
+    result = truth.result(source, prefix, return_attention=True, **options)
+    return [
+        [-1] * forced + [int(np.argmax(weights)) for weights in hypothesis[forced:]]
+        for hypothesis in result.attention
+    ]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return matrix_models(tiny_engine_model, tmp_path_factory.mktemp("aligned"))
+
+
+@pytest.mark.parametrize("kind", [*sorted(FAMILIES), "vocabulary-map", "nllb-ends-by-itself"])
+def test_positions_are_those_of_the_most_attention(models: dict[str, Path], kind: str) -> None:
+    """More rows: tests/core/loop_alignments.py."""
+    found = loop_alignments.run(MatrixModel(kind, models[kind], "float32", beams=0.4), 50, seed=3)
+
+    assert found.different == []
+    assert found.tokens > 100
+    assert found.ties <= found.tokens / 100
+    assert found.replaced > 0
+
+
+@pytest.mark.parametrize("decoding", ["loop", "calls"])
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
+def test_rows_of_a_request(
+    engine_model: Path, truth: EngineTruth, search: dict[str, Any], decoding: str
+) -> None:
+    """Forced tokens have -1, and rows that do not ask have nothing."""
+    parameters = {"compute_type": "float32", "decoding": decoding}
+    translator = _core.Translator(str(engine_model), parameters)
+    sources, prefixes = ragged_rows(truth, 8, seed=31)
+    options = {"max_decoding_length": 12, **search}
+    asks = {**options, "return_alignments": True}
+
+    answers = translator.translate(sources, prefixes, [asks] * 7 + [options])
+
+    for source, prefix, hypotheses in zip(sources[:7], prefixes, answers, strict=False):
+        forced = 0 if "prefix_bias_beta" in search else len(prefix)
+        expected = best(truth, source, prefix, forced, **options)
+        assert [hypothesis["alignments"] for hypothesis in hypotheses] == expected
+    assert [hypothesis["alignments"] for hypothesis in answers[7]] == [[]] * len(answers[7])
+
+
+def test_a_draft_changes_no_position(engine_model: Path, truth: EngineTruth) -> None:
+    loop = new_loop(engine_model)
+    for source, prefix in zip(*ragged_rows(truth, 4, seed=32), strict=True):
+        row = (source, prefix, {**ALIGNED, "min_decoding_length": 16})
+        plain = decode_alone(loop, *row)
+        free = plain["ids"][len(prefix) :]
+        for draft in (free, [*free[:4], 3, *free[5:]], free[:6]):
+            [name] = loop.admit([row], [draft])
+            answer = run_to_end(loop)[name]
+            assert answer["alignments"] == plain["alignments"]
+            assert answer["draft_tokens_kept"] > 0
+
+
+def test_several_draws(engine_model: Path) -> None:
+    """A draw is where the same tokens are when they are forced, all but the last of which show."""
+    loop = new_loop(engine_model)
+    source = [300, *range(50, 60), END]
+    options = {"sampling_topk": 0, "num_hypotheses": 4, "sampling_seed": 3, "beam_size": 1}
+    answer = decode_alone(loop, source, [], {**options, "return_alignments": True})
+    assert len({tuple(one["ids"]) for one in answer["hypotheses"]}) == 4
+    translator = EngineTruth(engine_model)
+    for one in answer["hypotheses"]:
+        result = translator.result(source, one["ids"][:-1], return_attention=True, **GREEDY)
+        known = [int(np.argmax(weights)) for weights in result.attention[0]][: len(one["ids"])]
+        assert one["alignments"] == known
+
+
+def test_heads_of_the_operators_choice(engine_model: Path) -> None:
+    source, prefix = [300, *range(50, 60), END], [301]
+    row = ([source], [prefix], ALIGNED)
+    parameters: dict[str, Any] = {"compute_type": "float32"}
+
+    def positions(**chosen: Any) -> Row:
+        return _core.Translator(str(engine_model), parameters | chosen).translate(*row)[0][0][
+            "alignments"
+        ]
+
+    own = positions()
+    assert positions(alignment_heads="[0]") == own  # CTranslate2's default
+    last = positions(alignment_layer=1, alignment_heads="[0]")
+    assert last == own
+    others = {
+        tuple(positions(alignment_layer=layer, **({"alignment_heads": heads} if heads else {})))
+        for layer in (0, 1)
+        for heads in ("", "[1]")
+    }
+    assert len(others) > 1
+    for chosen, message in (
+        ({"alignment_layer": 2}, "alignment_layer: the decoder has no layer 2; allowed are 0 to 1"),
+        ({"alignment_heads": "[0, 99]"}, "alignment_heads: the decoder has no head 99"),
+    ):
+        with pytest.raises(_core.Error, match=message) as caught:
+            positions(**chosen)
+        assert caught.value.code == "invalid_argument"
+    assert positions() == own
+    assert set(positions(alignment_layer=1, decoding="calls")) == {-1}  # calls cannot choose
+
+
+def test_a_forced_unknown_token_is_replaced(engine_model: Path, truth: EngineTruth) -> None:
+    """As CTranslate2 does; where the prefix reaches the limit, too, which a call then runs."""
+    translator = _core.Translator(str(engine_model), {"compute_type": "float32"})
+    unknown = truth.ids["<unk>"]
+    source, prefix = [300, *range(50, 60), END], [301, unknown, 60, unknown]
+    for limit in (12, 4, 3):
+        options = {"beam_size": 1, "replace_unknowns": True, "max_decoding_length": limit}
+        [[answer]] = translator.translate([source], [prefix], options)
+        assert [answer["ids"]] == truth.hypotheses(source, prefix, **options)
+        assert answer["grown"] == (answer["ids"] if limit == 12 else [])
+        assert unknown not in answer["ids"]
+    assert sum(translator.calls) >= 2
+
+
+def test_where_nothing_is_to_be_translated(engine_model: Path) -> None:
+    translator = _core.Translator(str(engine_model), {"compute_type": "float32"})
+    [[answer]] = translator.translate([[END]], [[301, 60]], ALIGNED)
+    assert answer["ids"] == [301, 60]
+    assert answer["alignments"] == [-1, -1]
+    [[answer]] = translator.translate([[300, 60, END]], [[301]], ALIGNED)
+    assert answer["alignments"][0] == -1
+    assert min(answer["alignments"][1:]) >= 0
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_a_step_that_fails_changes_no_position(engine_model: Path, after: int) -> None:
+    model = _core.LoopModel(
+        str(engine_model), {"compute_type": "float32"}, damaged="decoder/projection"
+    )
+    rows = [([300, *range(50, 62), END], [], {**ALIGNED, "beam_size": beams}) for beams in (1, 4)]
+    plain = [decode_alone(_core.DecodeLoop(model), *row) for row in rows]
+    loop = _core.DecodeLoop(model)
+    names = loop.admit(rows)
+    model.fail_after(after)
+    answers: dict[int, Any] = {}
+    while loop.running:
+        try:
+            answers.update(loop.step()[1])
+        except _core.Error:
+            model.fail_after(-1)
+    assert [answers[name]["alignments"] for name in names] == [one["alignments"] for one in plain]
