@@ -23,6 +23,8 @@ SEARCHES = [
     {"beam_size": 4, "num_hypotheses": 4, "patience": 1.5},
     {"beam_size": 3, "prefix_bias_beta": 0.3},
     {"beam_size": 2, "return_end_token": True},
+    {"beam_size": 1, "return_alternatives": True, "num_hypotheses": 3},
+    {"beam_size": 2, "return_alternatives": True, "num_hypotheses": 3},
 ]
 
 

@@ -80,3 +80,17 @@ def test_text_is_parallel(tmp_path: Path) -> None:
     held_out = (tmp_path / "held-out" / "eng.txt").read_text("utf-8").splitlines()
     assert len(held_out) == 5
     assert not set(held_out) & set(lines["eng"])
+
+
+def test_alignments_find_values() -> None:
+    done = run("alignments", "--count", "60")
+    assert done.returncode == 0, done.stderr
+    head, _, *rows, last = done.stdout.splitlines()
+    assert head == "| layer | heads | right |"
+    right = {
+        (layer, heads): float(share.rstrip("%"))
+        for layer, heads, share in (row.strip("| ").split(" | ") for row in rows)
+    }
+    assert len(right) == 10
+    assert right["1", "0, 1, 2, 3"] > max(75, right["0", "0, 1, 2, 3"])
+    assert last.endswith("tokens of values, 60 sentences")

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/search.h"
+#include "engine/weights.h"
 
 namespace ct2triton {
 namespace {

@@ -3,11 +3,12 @@
 
 #include <cstdint>
 
-#include "engine/weights.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
 
 namespace ct2triton {
+
+class Weights;
 
 // Whether the ids that a search generated end with their end token.
 enum class EndToken { kThere, kTakenOff };

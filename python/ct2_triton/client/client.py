@@ -163,6 +163,10 @@ class TranslationClient:
         """Whether the model takes text, not token ids; None until the server has said it."""
         return None if self._rows is None else isinstance(self._rows, TextRows)
 
+    def gives(self, output: str) -> bool:
+        """Tell whether the model declares an output, as far as the server has said it yet."""
+        return self._served.gives(output)
+
     async def __aenter__(self) -> TranslationClient:
         """Return the client."""
         return self

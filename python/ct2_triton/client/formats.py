@@ -51,5 +51,7 @@ def _answer(translation: Translation) -> dict[str, Any]:
 
 
 def _hypothesis(one: Hypothesis) -> dict[str, Any]:
-    fields = {"text": one.text, "score": one.score, "finish_reason": one.finish_reason}
+    fields: dict[str, Any] = {"text": one.text, "score": one.score}
+    fields["finish_reason"] = one.finish_reason
+    fields |= {"ids": one.alignments and one.ids, "alignments": one.alignments}
     return {name: value for name, value in fields.items() if value is not None}

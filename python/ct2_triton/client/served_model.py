@@ -50,6 +50,10 @@ class ServedModel:
         """Give the versions to ask for a session, in their order; "" where the server chooses."""
         return self._split.order(session)
 
+    def gives(self, output: str) -> bool:
+        """Tell whether a version declares an output, as far as the server has said it yet."""
+        return any(output in tensors.outputs for tensors in self._tensors.values())
+
     async def look(self, deadline: Deadline) -> ModelTensors | TextModel:
         """Ask the server what the model takes.
 

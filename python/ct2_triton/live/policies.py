@@ -27,10 +27,13 @@ class Guess:
     Attributes:
         text: The translation.
         ids: Its token ids.
+        behind: For each id, how many words of the source stand behind the one that it looks at;
+            None where the server does not say it.
     """
 
     text: str
     ids: tuple[int, ...] = ()
+    behind: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,11 @@ class Policy(Protocol):
 
     Attributes:
         guesses: Whether text is translated before its segment is final.
+        attends: Whether it has a use for `Guess.behind`.
     """
 
     guesses: bool
+    attends: bool
 
     def draft(self) -> Draft:
         """Say what the next guess starts from."""
@@ -83,6 +88,7 @@ class FinalOnly:
     """Mode "final": nothing is shown before the segment is final."""
 
     guesses = False
+    attends = False
 
     def draft(self) -> Draft:
         """Start from nothing."""
@@ -100,6 +106,7 @@ class Retranslation:
     """Show every guess, and settle nothing: what other policies are measured against."""
 
     guesses = True
+    attends = False
 
     def __init__(self, *, mask: int = 0, bias: float = 0.0) -> None:
         """Start a segment.
@@ -133,6 +140,7 @@ class Agreement:
     """
 
     guesses = True
+    attends = False
 
     def __init__(
         self,
@@ -162,23 +170,28 @@ class Agreement:
         """Start from nothing, or lean towards the last guess."""
         return _lean(self._last, self._bias)
 
-    def take(self, guess: Guess) -> Shown:
-        """Commit what the guesses agree on, and show what may be shown of the rest."""
+    def take(self, guess: Guess, most: int | None = None) -> Shown:
+        """Commit what the guesses agree on, and show what may be shown of the rest.
+
+        Args:
+            guess: The next guess.
+            most: Words that may be committed, in place of all but those that are held.
+        """
         words = split_words(guess.text)
         self._last = guess
         self._guesses = [*self._guesses, words][-self._agree :]
-        self._commit(words)
+        self._commit(words, most)
         committed = join_words(self._committed)
         return Shown(committed, self._tail(words, committed))
 
     def completion(self) -> None:
         """Let the final take the place of all that was shown."""
 
-    def _commit(self, words: list[str]) -> None:
+    def _commit(self, words: list[str], most: int | None) -> None:
         if len(self._guesses) < self._agree:
             return
         agreed = min(common_words(words, other) for other in self._guesses)
-        settled = words[: max(0, agreed - self._hold)]
+        settled = words[: max(0, agreed - self._hold) if most is None else min(agreed, most)]
         known = len(self._committed)
         if common_words(settled, self._committed) == known:
             self._committed += settled[known:]
@@ -194,8 +207,10 @@ class Agreement:
 class Append:
     """Mode "append": viewers see additions only.
 
-    What guesses agree on is committed. The final is forced from it only where the free final does
-    not begin with it; the free final is the transcript in any case.
+    What guesses agree on is committed, up to the first word that looks at the end of what was said
+    (AlignAtt, arXiv 2305.11408): more words would change it. Where the server does not say what
+    words look at, the last ones are held. The final is forced from what is committed only where the
+    free final does not begin with it; the free final is the transcript in any case.
     """
 
     guesses = True
@@ -206,6 +221,7 @@ class Append:
         *,
         guesses_that_agree: int = 3,
         hold: int = 4,
+        guard: int | None = 2,
         forces: bool = False,
     ) -> None:
         """Start a segment.
@@ -213,12 +229,17 @@ class Append:
         Args:
             decode: Makes text of token ids.
             guesses_that_agree: How many guesses in a row must agree on a word.
-            hold: Words at the end of what they agree on that are not committed yet.
+            hold: Words at the end of what they agree on that are not committed yet, where the
+                server does not say what words look at.
+            guard: Words at the end of the source: what looks at them is not committed yet. None:
+                words at the end of the guess are held instead.
             forces: Whether a guess is forced to begin with what is committed. Forced guesses agree
                 more, so more is committed, and earlier, also what is wrong.
         """
         self._decode = decode
         self._agreement = Agreement(guesses_that_agree=guesses_that_agree, hold=hold)
+        self._guard = guard
+        self.attends = guard is not None
         self._forces = forces
         self._ids: tuple[int, ...] = ()
         self._committed = ""
@@ -229,7 +250,7 @@ class Append:
 
     def take(self, guess: Guess) -> Shown:
         """Commit what guesses agree on; nothing else is shown."""
-        shown = self._agreement.take(guess)
+        shown = self._agreement.take(guess, self._words_before_guard(guess))
         if shown.committed != self._committed:
             ids = ids_of_start(guess.ids, shown.committed, self._decode)
             if ids is None:  # no token ends there: commit nothing that cannot be forced
@@ -240,6 +261,16 @@ class Append:
     def completion(self) -> Draft:
         """Start from what is committed."""
         return Draft(self._ids)
+
+    def _words_before_guard(self, guess: Guess) -> int | None:
+        """Count the whole words in front of the first id that looks at the end of the source."""
+        if guess.behind is None or self._guard is None:
+            return None
+        forced = len(self._ids) if self._forces else 0
+        guard = self._guard
+        looks = (i for i, left in enumerate(guess.behind) if i >= forced and left < guard)
+        start = self._decode(guess.ids[: next(looks, len(guess.ids))])
+        return common_words(split_words(start), split_words(guess.text))
 
 
 def _lean(last: Guess, bias: float) -> Draft:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import ClientError, SupersededError
-from ct2_triton.live.policies import Draft, Guess, Shown
+from ct2_triton.live.policies import Draft, Shown
 from ct2_triton.live.updates import Caption
 from ct2_triton.live.words import common_words, split_words
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.results import Translation
     from ct2_triton.live.finals import Finals
     from ct2_triton.live.options import LiveOptions
-    from ct2_triton.live.policies import Policy
+    from ct2_triton.live.policies import Guess, Policy
 
     # Translates a text from a draft; the third argument says that it is the final.
     Translate = Callable[[str, Draft, bool], Awaitable[Translation]]
@@ -73,6 +73,7 @@ class Track:
         policy: Policy,
         options: LiveOptions,
         translate: Translate,
+        guess_of: Callable[[Translation], Guess],
         finals: Finals,
         deliver: Callable[[Caption], None],
         counts: LiveCounts,
@@ -85,6 +86,7 @@ class Track:
             policy: Makes captions of guesses.
             options: How often to guess.
             translate: Sends one request.
+            guess_of: Makes a guess of an answer.
             finals: Sends finals.
             deliver: Takes each caption.
             counts: Where requests are counted.
@@ -93,6 +95,7 @@ class Track:
         self._policy = policy
         self._options = options
         self._translate = translate
+        self._guess_of = guess_of
         self._finals = finals
         self._deliver = deliver
         self._counts = counts
@@ -190,7 +193,7 @@ class Track:
         if answer is None:
             self._sent = []  # so that the next update is tried, whatever it adds
             return
-        shown = self._policy.take(Guess(answer.text, answer.ids))
+        shown = self._policy.take(self._guess_of(answer))
         if shown != self._shown:
             self._shown = shown
             self._deliver(self._caption(said))

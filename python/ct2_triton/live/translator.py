@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.client.tasks import cancel_all
 from ct2_triton.errors import InvalidCallError
+from ct2_triton.live.attention import SourceAttention
 from ct2_triton.live.finals import Finals
 from ct2_triton.live.options import LiveOptions
 from ct2_triton.live.outbox import Outbox
+from ct2_triton.live.policies import Guess
 from ct2_triton.live.source import StableSource
 from ct2_triton.live.track import LiveCounts, Said, Track
 from ct2_triton.live.updates import LiveInputError
@@ -104,6 +106,7 @@ class LiveTranslator:
             )
         self._decoding = decoding
         self._finals = Finals(self.options.outage_s)
+        self._attention = SourceAttention(client)
         self._outbox = Outbox()
         self._segments: dict[str, _Segment] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
@@ -299,12 +302,14 @@ class LiveTranslator:
             self._drained.set()
 
     def _track(self, name: str, target: str | None) -> Track:
+        policy = self.options.make_policy(self._decode)
         return Track(
             name,
             target,
-            policy=self.options.make_policy(self._decode),
+            policy=policy,
             options=self.options,
-            translate=self._translate_into(name, target),
+            translate=self._translate_into(name, target, attends=getattr(policy, "attends", False)),
+            guess_of=self._guess_of,
             finals=self._finals,
             deliver=self._outbox.put,
             counts=self.counts,
@@ -325,7 +330,13 @@ class LiveTranslator:
                 "choose 'steady' or 'final', or a model of token ids"
             )
 
-    def _translate_into(self, name: str, target: str | None) -> Translate:
+    def _guess_of(self, answer: Translation) -> Guess:
+        behind = None
+        if answer.alignments is not None:
+            behind = self._attention.words_behind(answer)
+        return Guess(answer.text, answer.ids, behind)
+
+    def _translate_into(self, name: str, target: str | None, *, attends: bool) -> Translate:
         key = f"{self._key}/{name}"
         latest: tuple[int, ...] = ()
 
@@ -335,6 +346,8 @@ class LiveTranslator:
                 **({} if is_final else {"beam_size": 1}),
                 **draft.options,
             }
+            if attends and not is_final and self._client.gives("ALIGNMENTS"):
+                options["return_alignments"] = True
             nonlocal latest
             if self.options.drafts and (expected := _expected(latest, draft.ids, options)):
                 options["draft_ids"] = expected

@@ -37,7 +37,7 @@ NAME = "demo"
 VOCABULARY_NAME = "shared_vocabulary.json"
 
 _ALIGNMENT = Parameter(
-    "alignment_layer", "1", "Its heads together find the right word more often than the first one."
+    "alignment_heads", "[1]", "Live captions settle sooner by it than by the first head."
 )
 
 FOLDER = Path(__file__).resolve().parents[1] / "demo_model"

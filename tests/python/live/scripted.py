@@ -17,6 +17,11 @@ AT_ONCE = LiveOptions(min_words=1, min_interval_ms=0, source="newest")
 class Tokens:
     """A token for each letter, and languages that are what they are called."""
 
+    rules = SimpleNamespace(input_ids=lambda pieces, source, target: [1, *pieces, 2])
+
+    def encode(self, text: str) -> Any:
+        return SimpleNamespace(ids=tuple(map(ord, text)))
+
     def source(self, name: str | None) -> None:
         return None
 
@@ -35,9 +40,11 @@ class ScriptedClient:
         calls: Text, language and options of each request.
         gate: Requests wait for it.
         failures: Raised one by one, each in place of an answer.
+        aligns: Whether it says where each letter comes from, when it is asked.
     """
 
-    def __init__(self, failures: Iterable[Exception | None] = ()) -> None:
+    def __init__(self, failures: Iterable[Exception | None] = (), *, aligns: bool = False) -> None:
+        self.aligns = aligns
         self.tokenizer = self.languages = Tokens()
         self.takes_text = False
         self.calls: list[tuple[str, str, dict[str, Any]]] = []
@@ -45,6 +52,9 @@ class ScriptedClient:
         self.gate.set()
         self.arrived = asyncio.Event()
         self.failures = iter(failures)
+
+    def gives(self, output: str) -> bool:
+        return self.aligns and output == "ALIGNMENTS"
 
     async def translate(
         self,
@@ -65,7 +75,8 @@ class ScriptedClient:
         if prefix_ids and "prefix_bias_beta" not in options:
             start = self.tokenizer.decode(prefix_ids)
             answer = start + answer[len(start) :]
-        hypothesis = Hypothesis(answer, tuple(map(ord, answer)))
+        positions = tuple(range(1, len(answer) + 1)) if "return_alignments" in options else None
+        hypothesis = Hypothesis(answer, tuple(map(ord, answer)), alignments=positions)
         return [Translation(text, None, targets, (hypothesis,))]
 
 

@@ -76,6 +76,28 @@ def test_every_final_comes_once_and_what_is_committed_stays(
             assert last.transcript == segments[int(last.segment)][-1].upper()
 
 
+async def test_append_asks_what_words_look_at() -> None:
+    """Guesses do where the model tells; what looks at the last two words of the source waits."""
+    steps = ["a", "a b", "a b c", "a b c d", "a b c d e", "a b c d e f"]
+    for aligns, shown in ((True, {"A B", "A B C"}), (False, set())):
+        client = ScriptedClient(aligns=aligns)
+        options = replace(AT_ONCE, mode="append")
+        translator = live(client, options=options)
+        captions = []
+        async with translator:
+            for text in steps[:-1]:
+                before = len(client.calls)
+                await translator.push(SegmentUpdate("1", text))
+                while len(client.calls) == before:  # noqa: ASYNC110 - each guess is made
+                    await asyncio.sleep(0)
+            captions = await collect(translator, [SegmentUpdate("1", steps[-1], final=True)])
+        asked = ["return_alignments" in options for *_, options in client.calls]
+        assert asked == [aligns] * 5 + [False]
+        assert captions[-1].committed == "A B C D E F"
+        assert bool(captions[:-1]) == aligns
+        assert {one.committed for one in captions[:-1]} <= shown
+
+
 async def test_newer_text_replaces_what_waits_and_the_final_supersedes_what_runs() -> None:
     client = ScriptedClient()
     client.gate.clear()

@@ -139,3 +139,42 @@ def test_the_stable_part_is_never_longer_than_the_recognizer_says(
     found = StableSource().take(SegmentUpdate("1", text, stable_chars=stable))
     assert text.lstrip().startswith(found)
     assert len(found) <= stable
+
+
+def test_append_commits_what_does_not_look_at_the_end() -> None:
+    """Of what two guesses agree on: whole words, up to the first that looks at the last two."""
+    text = "Der Hund lief weg"
+    ids = tuple(map(ord, text))
+
+    def committed(*words_behind: int, guard: int | None = 2) -> str:
+        policy = Append(decode, guesses_that_agree=2, hold=3, guard=guard)
+        letters = [
+            left for word, left in zip(split_words(text), words_behind, strict=True) for _ in word
+        ]
+        for _ in range(2):
+            shown = policy.take(Guess(text, ids, tuple(letters)))
+        assert decode(policy.completion().ids).rstrip() == shown.committed
+        return shown.committed
+
+    assert committed(5, 4, 2, 1) == "Der Hund lief"
+    assert committed(5, 1, 4, 4) == "Der"
+    assert committed(5, 4, 3, 2) == text
+    assert committed(0, 5, 5, 5) == ""
+    assert committed(5, 4, 2, 1, guard=3) == "Der Hund"
+    assert committed(5, 4, 2, 1, guard=None) == "Der"  # three words are held
+
+
+def test_append_commits_whole_words_alone() -> None:
+    policy = Append(decode, guesses_that_agree=1)
+    text = "Wir fahren"
+    behind = tuple(0 if i == 7 else 5 for i in range(len(text)))  # in the middle of a word
+    assert policy.take(Guess(text, tuple(map(ord, text)), behind)).committed == "Wir"
+
+
+@given(texts=TEXTS, left=st.lists(st.integers(0, 4), min_size=150, max_size=150))
+def test_what_is_appended_stays_whatever_words_look_at(texts: list[str], left: list[int]) -> None:
+    policy, committed = Append(decode, guesses_that_agree=1), ""
+    for text in texts:
+        shown = policy.take(Guess(text, tuple(map(ord, text)), tuple(left[: len(text)])))
+        assert shown.committed.startswith(committed)
+        committed = shown.committed
