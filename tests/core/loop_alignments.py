@@ -48,6 +48,8 @@ class Found:
 def draw(model: MatrixModel, rng: random.Random) -> Case:
     """Makes a row that asks for alignments, replaces unknown tokens, or both."""
     case = model.draw(rng)
+    while case.options.get("return_alternatives") and case.options["beam_size"] > 1:
+        case = model.draw(rng)  # CTranslate2 mixes up the attention of alternatives with beams
     options = {**case.options, **rng.choice([{"return_alignments": True}, {"return_scores": True}])}
     options["replace_unknowns"] = rng.random() < 0.6 or "return_alignments" not in options
     unknown = model.target_ids["<unk>"]

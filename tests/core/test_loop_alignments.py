@@ -24,7 +24,6 @@ SEARCHES = [
     {"beam_size": 3, "prefix_bias_beta": 0.3},
     {"beam_size": 2, "return_end_token": True},
     {"beam_size": 1, "return_alternatives": True, "num_hypotheses": 3},
-    {"beam_size": 2, "return_alternatives": True, "num_hypotheses": 3},
 ]
 
 
@@ -87,11 +86,23 @@ def test_a_draft_changes_no_position(engine_model: Path, truth: EngineTruth) -> 
             assert answer["draft_tokens_kept"] > 0
 
 
-def test_several_draws(engine_model: Path) -> None:
-    """A draw is where the same tokens are when they are forced, all but the last of which show."""
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sampling_topk": 0, "num_hypotheses": 4, "sampling_seed": 3},
+        {"return_alternatives": True, "num_hypotheses": 4, "beam_size": 2},
+    ],
+    ids=str,
+)
+def test_hypotheses_look_where_they_look_when_forced(
+    engine_model: Path, options: dict[str, Any]
+) -> None:
+    """Where CTranslate2 cannot be asked: of a draw, and of alternatives with beams.
+
+    To the latter it gives one token the attention of another alternative.
+    """
     loop = new_loop(engine_model)
     source = [300, *range(50, 60), END]
-    options = {"sampling_topk": 0, "num_hypotheses": 4, "sampling_seed": 3, "beam_size": 1}
     answer = decode_alone(loop, source, [], {**options, "return_alignments": True})
     assert len({tuple(one["ids"]) for one in answer["hypotheses"]}) == 4
     translator = EngineTruth(engine_model)
