@@ -34,8 +34,10 @@ POLICIES: dict[str, Callable[[Decode], Policy]] = {
     "agree-3": lambda _: Agreement(guesses_that_agree=3),
     "append-held": lambda decode: Append(decode, guard=None),
     "append-guard-3": lambda decode: Append(decode, guard=3),
-    "append-2-forced": lambda decode: Append(decode, guesses_that_agree=2, hold=2, forces=True),
-    "append-3-forced": lambda decode: Append(decode, forces=True),
+    "append-2-forced": lambda decode: Append(
+        decode, guesses_that_agree=2, hold=2, guard=None, forces=True
+    ),
+    "append-3-forced": lambda decode: Append(decode, guard=None, forces=True),
     "agree-2-tail-4": lambda _: Agreement(tail_mask=4),
 }
 
