@@ -168,7 +168,6 @@ CHOICES: dict[str, list[Any]] = {
     "prefix_bias_beta": [1e-6, 0.3, 0.999999],
     "num_hypotheses": [1, 2, 5, 32],
     "return_alternatives": [True, False, False],
-    "return_alignments": [True, False],
     "return_scores": [True, False],
     "sampling_topk": [0, 1, 2, 5, 50, 64, 600],
     "sampling_topp": [1e-30, 0.1, 0.9],

@@ -224,9 +224,8 @@ std::vector<Parameter> ModelParameters() {
        "Ids of special tokens; a source row of only these is answered as empty text.",
        "[0, 1, 2, 3]"},
       {"alignment_layer", &E::alignment_layer, kModel, kTokens,
-       "Layer of the decoder, from 0, whose attention says where a token comes from, in decode "
-       "loops alone: calls then say -1; without it, the layer that the model names, or else the "
-       "last.",
+       "Layer of the decoder, from 0, by whose attention decode loops, and no calls, say where a "
+       "token comes from; without it, the layer that the model names, or the last.",
        "4"},
       {"alignment_heads", &E::alignment_heads, kModel, kTokens,
        "Heads of that layer, from 0, whose mean counts; an empty list means those that the model "
