@@ -340,6 +340,16 @@ class TestWarnings:
             "with which Triton's batcher can stall for up to 500 ms"
         ]
 
+    @pytest.mark.parametrize("batch", [1, 8])
+    def test_of_a_bias_that_lets_languages_change(self, batch: int) -> None:
+        parameters = {"prefix_bias_beta": "0.01"}
+        assert parse(max_batch_size=batch, parameters=parameters)["warnings"] == [
+            "prefix_bias_beta 0.01 is so small that rows may leave the language of their prefix; "
+            "give 0.05 or more, or let requests set draft_bias, which always forces the prefix"
+        ]
+        parameters = {"prefix_bias_beta": "0.05"}
+        assert parse(max_batch_size=batch, parameters=parameters)["warnings"] == []
+
     def test_not_of_a_queue_delay(self) -> None:
         batching = {"max_queue_delay_microseconds": "5000", "preferred_batch_size": [4]}
         assert parse(dynamic_batching=batching)["warnings"] == []

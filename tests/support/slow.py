@@ -13,6 +13,7 @@ SLOW = (
     "bench",
     "core/test_combinations.py",
     "core/test_library.py",
+    "core/test_loop_draft_bias.py",
     "core/test_loop_matrix.py",
     "core/test_loop_trial.py",
     "core/test_loop_work.py",

@@ -47,7 +47,7 @@ std::vector<Parameter> SearchParameters() {
       {"prefix_bias_beta", &D::prefix_bias_beta, kRequest, FromToBelow(0, 1),
        "0 forces the target prefix; above 0 the search is biased towards it, the more the nearer "
        "to "
-       "1; the language token is not forced then, and below 0.1 rows may change their language.",
+       "1; the language token is not forced then, and below 0.05 rows may change their language.",
        "0.5"},
       {"draft_bias", &D::draft_bias, kRequestOnly, FromToBelow(0, 1),
        "How much an answer leans towards its draft while it has followed it, the more the nearer "
