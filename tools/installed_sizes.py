@@ -22,6 +22,7 @@ ROWS = (
     ("", "the engine alone"),
     ("server", "serve"),
     ("client", "translate"),
+    ("bulk", "translate large files"),
     ("server,client", "serve and translate"),
     ("prepare", "prepare converted models"),
     ("convert", "convert checkpoints"),

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real servers behind a real HAProxy: one is killed, one drained, one added, and nothing is lost.
 
-A server that is stopped (SIGSTOP) keeps what it was sent, so that the moment is made, not met.
-Health checks are off while it lasts: a busy machine is not to take part.
+Servers that are stopped (SIGSTOP) keep what they were sent, so that the moment is made, not met: as
+long as none answers, each has the same share. Health checks are off while it lasts: a busy machine
+is not to take part.
 """
 
 from __future__ import annotations
@@ -149,13 +150,14 @@ async def test_the_calls_of_one_connection_are_shared(
 
 
 async def test_what_a_killed_server_had_is_answered_by_the_other(
-    proxy: Proxy, first: TritonServer, repository: Path, expected: list[str]
+    proxy: Proxy, first: TritonServer, second: TritonServer, repository: Path, expected: list[str]
 ) -> None:
     async with client_of(proxy, repository, AGAIN) as client:
         await client.connect()
-        with stopped(first):
+        with stopped(first, second):
             answers = asyncio.create_task(_texts(_stream(client, 8)))
             await _calls(proxy, "first", 4)
+            await _calls(proxy, "second", 4)
             first.process.send_signal(signal.SIGKILL)
         first.process.wait()
         assert await answers == expected
@@ -175,13 +177,14 @@ async def test_a_dead_server_gets_no_more_calls(
 
 
 async def test_a_server_is_drained_under_load_and_nothing_has_to_be_sent_again(
-    proxy: Proxy, first: TritonServer, repository: Path, expected: list[str]
+    proxy: Proxy, first: TritonServer, second: TritonServer, repository: Path, expected: list[str]
 ) -> None:
     async with client_of(proxy, repository, ONCE) as client:
         await client.connect()
-        with stopped(first):
+        with stopped(first, second):
             answers = asyncio.create_task(_texts(_stream(client, 8)))
             await _calls(proxy, "first", 4)
+            await _calls(proxy, "second", 4)
             assert proxy.say(_command("set server grpc/first state drain")) == ""
             had = proxy.state("first")["stot"]
         assert await answers == expected

@@ -12,6 +12,8 @@ language where there are several. Files are translated with -i and -o:
     ct2-translate --model nllb --from en --to de --stream < book.txt
     ct2-translate --model nllb --from en --to de -i book.txt -o book.de.txt
     ct2-translate --model nllb --from en --to de -i film.srt -o film.de.srt
+
+Large files, over several servers: ct2-translate bulk --help
 """
 
 from __future__ import annotations

@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +22,19 @@ import psutil
 import pytest
 from tritonclient.grpc import service_pb2_grpc
 
+from ct2_triton.bulk.blocks import cut
+from ct2_triton.bulk.cli import add_arguments
+from ct2_triton.bulk.outputs import finish
+from ct2_triton.bulk.worker import Task, Translator
+from ct2_triton.client.files import Job
 from ct2_triton.serve import TritonServer
-from server.client.conftest import Command
-from support.fault_server import FaultServer, serving_in_a_thread
+from server.client.conftest import Command, Prepared
+from support.fault_server import FaultServer, echo, serving_in_a_thread
 from support.waiting import wait_until
 from tiny_corpus import sentences
 
 pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
 pytest.importorskip("ray")
 
 
@@ -57,7 +66,6 @@ def test_lines_json_lines_and_parquet_are_what_the_plain_client_gives(
     objects.write_text("\n".join([*rows, '"Only a text."']), encoding="utf-8")
     ids = list(range(len(texts)))
     columns = {"id": ids, "body": [None, *texts[1:]]}
-    parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.table(columns), table, row_group_size=9)
 
     said = _run(
@@ -165,12 +173,12 @@ def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
     texts = [f"{number} {text}" for number, text in enumerate(sentences(190, seed=7))]
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    (first, first_url, end_first), (second, second_url, _) = held
+    ways = [way for way, _, _ in held]
     line = bulk("-i", source, "-o", output, "--block-lines", "20", "--timeout", "600")
-    line[line.index("--url") + 1] = f"{first_url},{second_url}"
+    line[line.index("--url") + 1] = ",".join(url for _, url, _ in held)
 
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as run:
-        wait_until(lambda: first.answered > 0 and second.answered > 0)
+        wait_until(lambda: any(way.answered for way in ways))
         family = _family(run)
         workers = [process for process in family if process.pid in _workers(run)]
         run.kill()
@@ -184,16 +192,19 @@ def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
     (parts / "000000003").write_text("kept\n" * 20, encoding="utf-8")
     (parts / "000000003.failed").touch()
 
-    before = first.answered + second.answered
+    before = [way.answered for way in ways]
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as run:
         wait_until(lambda: len(_workers(run)) == 2)
-        wait_until(lambda: first.answered + second.answered >= before + 40)
+        wait_until(lambda: sum(way.answered for way in ways) >= sum(before) + 40)
         family = _family(run)
         killed, other = _workers(run)
         psutil.Process(killed).kill()
         wait_until(lambda: len(_workers(run) - {killed, other}) == 1)
-        end_first()
-        second.let_go()
+        # A worker that met one server first may have sent it all its lines.
+        most = max((0, 1), key=lambda at: ways[at].answered - before[at])
+        end = held[most][2]
+        end()
+        ways[1 - most].let_go()
         _, said = run.communicate(timeout=240)
         assert run.returncode == 0, said
     assert "1 of 10 blocks are there: kept" in said
@@ -202,6 +213,39 @@ def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
     assert output.read_text(encoding="utf-8").split("\n") == [*wanted, ""]
     assert not parts.exists()
     wait_until(lambda: all(map(_has_ended, family)))
+
+
+def test_a_failed_line_is_sent_again_and_then_listed(prepared: Prepared, tmp_path: Path) -> None:
+    """In this process, as a worker does it: no Ray, and a server that fails on request."""
+    seen: Counter[bytes] = Counter()
+
+    async def fail(server: FaultServer, request: Any, context: Any) -> Any:
+        content = request.raw_input_contents[0]
+        seen[content] += 1
+        if len(content) > 60:  # the long line; the short one goes well at its second try
+            await context.abort(grpc.StatusCode.INTERNAL, "the engine failed")
+        if seen[content] == 1:
+            await context.abort(grpc.StatusCode.INTERNAL, "the engine failed once")
+        return await echo(server, request, context)
+
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("Short.\n\n" + "A long line. " * 9 + "\n", encoding="utf-8")
+    parser = ArgumentParser()
+    add_arguments(parser)
+    with serving_in_a_thread(FaultServer, fail) as (_, url):
+        tokenizer = prepared("nllb").tokenizer_folder
+        command = ["-i", source, "-o", output, "--model=m", "--from=en", "--to=de", "--url", url]
+        args = parser.parse_args([*map(str, command), "--tokenizer", str(tokenizer)])
+        (block,) = cut(source, output, 5000)
+        block.part.parent.mkdir()
+        done = Translator(Task(args, ("deu_Latn",)))(asdict(block))
+    assert done == {"count": 3, "failed": 1, "error": ""}
+    assert sorted(seen.values()) == [2, 3]
+    assert finish(Job(source, output), [block]) == 1
+    short, blank, long, end = output.read_text(encoding="utf-8").split("\n")
+    assert (bool(short), blank, long, end) == (True, "", "", "")
+    failed = json.loads((tmp_path / "out.txt.failed.jsonl").read_text(encoding="utf-8"))
+    assert (failed["line"], failed["error"]) == (3, "the engine failed")
 
 
 def test_what_cannot_be_is_said_before_ray_starts(bulk: Command, tmp_path: Path) -> None:
@@ -219,7 +263,7 @@ def test_what_cannot_be_is_said_before_ray_starts(bulk: Command, tmp_path: Path)
         (["-i", text, "-o", tmp_path / "out.srt"], "subtitles are for ct2-translate without"),
     ):
         assert said in _run(bulk(*arguments), code=1)
-    pyarrow.parquet.write_table(pyarrow.table({"body": ["One."], "id": [1]}), table)
+    parquet.write_table(pyarrow.table({"body": ["One."], "id": [1]}), table)
     assert "has no column 'text': give one of body, id" in _run(
         bulk("-i", table, "-o", output), code=1
     )
