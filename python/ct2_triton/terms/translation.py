@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Translate a text so that its terms survive, or say which have not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.terms.finding import find_terms
+from ct2_triton.terms.placeholders import DEFAULT_KINDS, mark, restore
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from ct2_triton.client.client import TranslationClient
+    from ct2_triton.terms.finding import TermText
+
+
+@dataclass(frozen=True)
+class TermTranslation:
+    """A translation into one language.
+
+    Attributes:
+        text: The translation.
+        target: Its language, as it was named; None for a model without languages.
+        lost: Terms that it does not have as often as the text; then it is the plain translation.
+        placeholder: The kind of placeholder that brought them through; None where none was needed.
+    """
+
+    text: str
+    target: str | None
+    lost: tuple[str, ...] = ()
+    placeholder: str | Sequence[str] | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether a term is lost."""
+        return bool(self.lost)
+
+
+async def translate_terms(
+    client: TranslationClient,
+    text: str,
+    *,
+    source: str | None = None,
+    targets: str | Sequence[str] | None = None,
+    keep: Collection[str] = (),
+    glossary: Mapping[str, str] | None = None,
+    patterns: Collection[str] = (),
+    placeholders: Sequence[str | Sequence[str]] = DEFAULT_KINDS,
+    **options: Any,  # noqa: ANN401
+) -> list[TermTranslation]:
+    """Translate a text so that its terms survive.
+
+    The plain translation is asked for first: what it keeps by itself needs no placeholder. The
+    languages that lose a term are asked for again with each kind of placeholder in turn.
+
+    Args:
+        client: Of the model.
+        text: The text; `<dnt>...</dnt>` around what comes back as it is.
+        source: Its language.
+        targets: Language or languages wanted.
+        keep: Phrases that come back as they are.
+        glossary: What phrases become; for the languages of this call.
+        patterns: What else comes back as it is: "urls", "emails", "numbers", "emoji".
+        placeholders: Kinds of placeholders, such as `X{}`, or names that the model copies.
+        **options: Further arguments of `TranslationClient.translate`.
+
+    Returns:
+        One translation for each target, in order.
+
+    Raises:
+        InvalidCallError: The terms or the placeholders cannot be.
+        ClientError: The translation fails.
+    """
+    found = find_terms(text, keep, glossary, patterns)
+    marked = [(kind, mark(found, kind)) for kind in placeholders]
+    named = [targets] if isinstance(targets, str) or targets is None else list(targets)
+    plain = await client.translate(found.text, source=source, targets=targets, **options)
+    done = [_judged(found, one.text, name) for one, name in zip(plain, named, strict=True)]
+    for kind, with_placeholders in marked:
+        open_ = [i for i, one in enumerate(done) if one.failed]
+        if not open_ or with_placeholders is None:
+            continue
+        asked = [name for i in open_ if (name := named[i]) is not None] or None
+        again = await client.translate(
+            with_placeholders.text, source=source, targets=asked, **options
+        )
+        for i, one in zip(open_, again, strict=True):
+            restored = restore(found, with_placeholders, one.text)
+            if restored is not None:
+                done[i] = TermTranslation(restored, named[i], (), kind)
+    return done
+
+
+def _judged(found: TermText, text: str, target: str | None) -> TermTranslation:
+    return TermTranslation(text, target, found.lost_in(text))

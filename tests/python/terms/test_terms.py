@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Terms: found, replaced by placeholders, put back, or told to be lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ct2_triton.errors import InvalidCallError
+from ct2_triton.terms.finding import PATTERNS, find_terms, occurrences
+from ct2_triton.terms.placeholders import KINDS, mark, restore
+
+
+def _texts(text: str, **arguments: object) -> list[str]:
+    return [term.text for term in find_terms(text, **arguments).terms]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "terms"),
+    [
+        ("Ask <dnt>Ada Bell</dnt>, not <dnt>Bo</dnt>.", {}, ["Ada Bell", "Bo"]),
+        ("York and New York, Yorker", {"keep": ["York", "New York"]}, ["York", "New York"]),
+        ("the cat and <dnt>the cat</dnt>", {"glossary": {"cat": "Katze"}}, ["Katze", "the cat"]),
+        ("See https://a.example/b?c=1.", {"patterns": ["urls", "numbers"]}, ["https://a.example/b?c=1"]),
+        ("At 5:45, 1,000.5 of X2", {"patterns": ["numbers"]}, ["5:45", "1,000.5"]),
+        ("Write to a.b@c.example!", {"patterns": ["emails"]}, ["a.b@c.example"]),
+        ("Good \U0001f44d\U0001f3fd \U0001f1e9\U0001f1ea \u2764\ufe0f", {"patterns": ["emoji"]},
+         ["\U0001f44d\U0001f3fd", "\U0001f1e9\U0001f1ea", "\u2764\ufe0f"]),
+        ("我喜欢GitHub的", {"keep": ["GitHub"]}, ["GitHub"]),
+    ],
+)  # fmt: skip
+def test_terms_are_found(text: str, arguments: dict[str, object], terms: list[str]) -> None:
+    assert _texts(text, **arguments) == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "said"),
+    [
+        ("a <dnt>b", {}, "<dnt> before 'b' has no </dnt>"),
+        ("a", {"keep": "bc"}, "keep and patterns are collections: one phrase is ['phrase']"),
+        ("a</dnt>", {}, "</dnt> at character 1 has no <dnt> before it"),
+        ("<dnt>a<dnt>b</dnt></dnt>", {}, "<dnt> at character 6 is inside of another one"),
+        ("<dnt> </dnt>", {}, "</dnt> at character 6 ends a term without a visible character"),
+        ("a", {"keep": ["b", ""]}, "'' cannot be a term: it has no visible character"),
+        ("a", {"glossary": {"a": " "}}, "' ' cannot be a term: it has no visible character"),
+        ("a", {"patterns": ["dates"]}, f"no pattern is named 'dates'; there is {list(PATTERNS)}"),
+    ],
+)
+def test_terms_that_cannot_be(text: str, arguments: dict[str, object], said: str) -> None:
+    with pytest.raises(InvalidCallError) as error:
+        find_terms(text, **arguments)  # type: ignore[arg-type]
+    assert str(error.value) == said
+
+
+def test_a_term_inside_of_a_word_can_be_lost_too() -> None:
+    found = find_terms("pre<dnt>fix</dnt>es")
+    assert found.lost_in("Vorsilben") == ("fix",)
+    assert found.lost_in("prefixes") == ()
+
+
+def test_a_placeholder_is_never_in_the_text_before() -> None:
+    found = find_terms("X1 and x 2 for <dnt>Ada</dnt>")
+    marked = mark(found, "X{}")
+    assert marked is not None
+    assert marked.text == "X1 and x 2 for X3"
+    assert mark(found, ["Bo"]) is not None
+    assert mark(find_terms("Bo and <dnt>Ada</dnt>"), ["Bo"]) is None
+    with pytest.raises(InvalidCallError, match="'X' is no kind of placeholder"):
+        mark(found, "X")
+
+
+@pytest.mark.parametrize(
+    ("translation", "restored"),
+    [
+        ("Fragen Sie x 1, nicht X2.", "Fragen Sie Ada, nicht Bo."),
+        ("Nicht X2, sondern X1.", "Nicht Bo, sondern Ada."),
+        ("Fragen Sie X1.", None),
+        ("X1, X1 und X2", None),
+        ("X1 und X22", None),
+        ("Ada, X1 und X2", None),  # the model has one of its own
+    ],
+)
+def test_terms_come_back_once_or_not_at_all(translation: str, restored: str | None) -> None:
+    found = find_terms("Ask <dnt>Ada</dnt>, not <dnt>Bo</dnt>.")
+    marked = mark(found, "X{}")
+    assert marked is not None
+    assert restore(found, marked, translation) == restored
+
+
+WORDS = st.sampled_from(
+    ["a", "X1", "12", "#1", "[2]", "Ada", "Ada Bell", "é", ".", " ", "x 1", "中"]
+)
+
+
+@given(
+    st.lists(st.tuples(WORDS.filter(str.strip), st.booleans()), max_size=6),
+    st.sampled_from(KINDS),
+    st.randoms(use_true_random=False),
+)
+def test_whatever_comes_back_has_each_term_as_often_as_the_text(
+    words: list[tuple[str, bool]], kind: str, random: object
+) -> None:
+    """The model here drops, doubles and moves what it is given."""
+    found = find_terms(" ".join(f"<dnt>{word}</dnt>" if kept else word for word, kept in words))
+    marked = mark(found, kind)
+    assert marked is not None
+    answer = marked.text.split(" ")
+    answer = random.choices(answer, k=random.randint(0, 8)) if answer else []  # type: ignore[attr-defined]
+    for translation in (marked.text, " ".join(answer)):
+        restored = restore(found, marked, translation)
+        if restored is None:
+            assert translation != marked.text or not found.terms or found.lost_in(found.text)
+            continue
+        for word, kept in words:
+            if kept:
+                assert occurrences(word, restored) == occurrences(word, found.text)
