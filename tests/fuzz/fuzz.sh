@@ -21,7 +21,7 @@ while [[ ${1:-} == --* ]]; do
   esac
 done
 targets=("$@")
-[[ $# -gt 0 ]] || targets=(fuzz_config fuzz_parameters fuzz_rows fuzz_request)
+[[ $# -gt 0 ]] || targets=(fuzz_config fuzz_parameters fuzz_rows fuzz_tokenizer fuzz_request fuzz_text)
 
 bin=$PWD/.venv/bin
 build=build/fuzz
@@ -67,6 +67,10 @@ CT2_TRITON_FUZZ_MODEL=$(PYTHONPATH=tests:tests/tiny "$bin/python" -c '
 from support.tiny import tiny_engine_model
 print(tiny_engine_model("nllb"))')
 export CT2_TRITON_FUZZ_MODEL
+# A copy: what is fuzzed does not depend on the working tree.
+rm -rf "$build/text_model"
+"$bin/ct2-prepare" demo --model-repository "$build/text_model" >/dev/null
+export CT2_TRITON_FUZZ_TEXT_MODEL=$build/text_model/demo
 {
   cat tests/fuzz/config.dict
   "$bin/python" -c '

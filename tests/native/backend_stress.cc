@@ -9,33 +9,31 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <deque>
 #include <filesystem>
-#include <random>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "stress.h"
 #include "triton_stand_in.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 using Ids = std::vector<int64_t>;
 using Parameters = std::vector<std::pair<std::string, stand_in::ParameterValue>>;
-using Random = std::mt19937_64;
 using stand_in::Answer;
 using stand_in::Call;
 using stand_in::Require;
+using stress::Clock;
+using stress::Draw;
+using stress::Random;
 
 constexpr size_t kInstances = 2;
 constexpr size_t kCases = 48;
-constexpr size_t kPending = 24;
+constexpr stress::Pace kPace = {6, 2000, 4, 24};
 constexpr int64_t kLargestPiece = 999;
 constexpr int64_t kEnd = 2;
 constexpr int64_t kPadding = 1;
@@ -52,10 +50,6 @@ const std::vector<std::pair<std::string, std::string>> kRefusedSettings = {
     {"compute_type", "int9"},     {"model_path", "../nowhere"}, {"model_path", "../../elsewhere"},
     {"end_token", "[123456789]"}, {"special_ids", "[1,"},
 };
-
-int64_t Draw(Random* random, int64_t from, int64_t to) {
-  return std::uniform_int_distribution<int64_t>(from, to)(*random);
-}
 
 // A configuration that leaves its tensors to the backend.
 std::string Config(const std::vector<std::pair<std::string, std::string>>& settings) {
@@ -235,32 +229,6 @@ void CheckAnswer(World* world, const Sent& sent) {
   }
 }
 
-void CancelSome(std::deque<Sent>* pending, size_t since, Random* random) {
-  std::this_thread::sleep_for(std::chrono::microseconds(Draw(random, 0, 2000)));
-  for (size_t i = since; i < pending->size(); ++i) {
-    if (Draw(random, 0, 3) != 0) continue;
-    (*pending)[i].cancelled = true;
-    (*pending)[i].call->Cancel();
-  }
-}
-
-// What Triton's thread of one instance does.
-void RunInstance(World* world, stand_in::Model* model, size_t instance, uint64_t seed) {
-  Random random(seed);
-  std::deque<Sent> pending;
-  while (Clock::now() < world->end) {
-    std::vector<TRITONBACKEND_Request*> batch;
-    const size_t since = pending.size();
-    for (int64_t count = Draw(&random, 1, 6); count > 0; --count) {
-      pending.push_back(SomeRequest(world, &random, &batch));
-    }
-    model->Execute(instance, std::move(batch));
-    CancelSome(&pending, since, &random);
-    for (; pending.size() > kPending; pending.pop_front()) CheckAnswer(world, pending.front());
-  }
-  for (const Sent& sent : pending) CheckAnswer(world, sent);
-}
-
 void RefuseLoad(World* world, size_t round) {
   auto settings = kSettings;
   settings.push_back(kRefusedSettings[round % kRefusedSettings.size()]);
@@ -299,14 +267,15 @@ void Run(World* world, double seconds, uint64_t seed) {
   stand_in::Model calls(world->folder, Config(Settings("calls")), kInstances);
   stand_in::Model loops(world->folder, Config(Settings("loop")), kInstances);
   ComputeTruth(world, &calls, &random);
-  world->end = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < kInstances; ++i) {
-    threads.emplace_back(RunInstance, world, &calls, i, seed + 2 * i + 1);
-    threads.emplace_back(RunInstance, world, &loops, i, seed + 2 * i + 2);
-  }
-  threads.emplace_back(Reload, world, seed);
-  for (auto& thread : threads) thread.join();
+  world->end = stress::After(seconds);
+  const auto make = [world](Random* drawn, std::vector<TRITONBACKEND_Request*>* batch) {
+    return SomeRequest(world, drawn, batch);
+  };
+  stress::OnThreads(2 * kInstances + 1, [&](size_t i) {
+    if (i == 2 * kInstances) return Reload(world, seed);
+    stress::KeepSending<Sent>(i % 2 ? &loops : &calls, i / 2, world->end, seed + i + 1, kPace, make,
+                              [world](const Sent& sent) { CheckAnswer(world, sent); });
+  });
 }
 
 }  // namespace

@@ -6,43 +6,35 @@
 // stream; an error is one response, and the last one. Meant to run under a sanitizer.
 //
 // stream_stress <seconds> <seed> <folder of a prepared model>
-#include <chrono>
 #include <cstdio>
-#include <deque>
-#include <functional>
 #include <memory>
-#include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "stress.h"
+#include "text_tensors.h"
 #include "triton_stand_in.h"
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Random = std::mt19937_64;
 using stand_in::Answer;
 using stand_in::Call;
+using stand_in::ReadStrings;
 using stand_in::Require;
+using stand_in::Strings;
+using stress::Draw;
+using stress::Pick;
+using stress::Random;
 using Texts = std::vector<std::string>;
 
 constexpr size_t kInstances = 2;
 constexpr size_t kCases = 24;
-constexpr size_t kPending = 12;
+constexpr stress::Pace kPace = {4, 4000, 5, 12};
 
 const Texts kSentences = {"Gate C19 closes in 6 minutes!", "The ticket office opens at 5:45.",
                           "Good morning.", "Where is the station?", "---"};
 const Texts kGaps = {" ", "\n", "\n\n\t", "  "};
 const Texts kLanguages = {"deu_Latn", "fr", "es", "it", "nld_Latn"};
-
-int64_t Draw(Random* random, int64_t from, int64_t to) {
-  return std::uniform_int_distribution<int64_t>(from, to)(*random);
-}
-
-const std::string& Pick(const Texts& texts, Random* random) {
-  return texts[static_cast<size_t>(Draw(random, 0, static_cast<int64_t>(texts.size()) - 1))];
-}
 
 std::string Config(const std::string& decoding, bool streams) {
   return R"({"name":"model","backend":"ctranslate2","max_batch_size":0,"output":[],)"
@@ -54,28 +46,6 @@ std::string Config(const std::string& decoding, bool streams) {
          R"("max_decoding_length":{"string_value":"8"},"inter_threads":{"string_value":"2"},)"
          R"("decoding":{"string_value":")" +
          decoding + R"("}}})";
-}
-
-stand_in::Tensor Strings(const std::string& name, const Texts& values) {
-  std::string bytes;
-  for (const std::string& value : values) {
-    for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(value.size() >> shift);
-    bytes += value;
-  }
-  return {name, TRITONSERVER_TYPE_BYTES, {static_cast<int64_t>(values.size())}, std::move(bytes)};
-}
-
-Texts ReadStrings(const stand_in::Tensor& tensor) {
-  Texts values;
-  for (size_t at = 0; at < tensor.bytes.size();) {
-    size_t length = 0;
-    for (size_t i = 4; i-- > 0;) {
-      length = length << 8 | static_cast<unsigned char>(tensor.bytes[at + i]);
-    }
-    values.push_back(tensor.bytes.substr(at + 4, length));
-    at += 4 + length;
-  }
-  return values;
 }
 
 struct Case {
@@ -197,29 +167,6 @@ void CheckStream(const Sent& sent, Counts* counts) {
   ++(superseded ? counts->superseded : counts->cancelled);
 }
 
-// What Triton's thread of one instance does.
-void RunInstance(stand_in::Model* model, size_t instance, const std::vector<Case>& cases,
-                 Clock::time_point end, uint64_t seed, Counts* counts) {
-  Random random(seed);
-  std::deque<Sent> pending;
-  while (Clock::now() < end) {
-    std::vector<TRITONBACKEND_Request*> batch;
-    const size_t since = pending.size();
-    for (int64_t count = Draw(&random, 1, 4); count > 0; --count) {
-      pending.push_back(SomeRequest(cases, &random, &batch));
-    }
-    model->Execute(instance, std::move(batch));
-    std::this_thread::sleep_for(std::chrono::microseconds(Draw(&random, 0, 4000)));
-    for (size_t i = since; i < pending.size(); ++i) {
-      if (Draw(&random, 0, 4) != 0) continue;
-      pending[i].cancelled = true;
-      pending[i].call->Cancel();
-    }
-    for (; pending.size() > kPending; pending.pop_front()) CheckStream(pending.front(), counts);
-  }
-  for (const Sent& sent : pending) CheckStream(sent, counts);
-}
-
 Counts Run(const std::string& folder, double seconds, uint64_t seed) {
   Random random(seed);
   stand_in::Model unary(folder, Config("calls", false), 1);
@@ -227,14 +174,15 @@ Counts Run(const std::string& folder, double seconds, uint64_t seed) {
   stand_in::Model loops(folder, Config("loop", true), kInstances);
   std::vector<Case> cases;
   for (size_t i = 0; i < kCases; ++i) cases.push_back(SomeCase(&unary, &random));
-  const auto end = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+  const auto end = stress::After(seconds);
   std::vector<Counts> counts(2 * kInstances);
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    threads.emplace_back(RunInstance, i % 2 ? &loops : &calls, i / 2, std::cref(cases), end,
-                         seed + i + 1, &counts[i]);
-  }
-  for (auto& thread : threads) thread.join();
+  stress::OnThreads(counts.size(), [&](size_t i) {
+    const auto make = [&](Random* drawn, std::vector<TRITONBACKEND_Request*>* batch) {
+      return SomeRequest(cases, drawn, batch);
+    };
+    stress::KeepSending<Sent>(i % 2 ? &loops : &calls, i / 2, end, seed + i + 1, kPace, make,
+                              [&](const Sent& sent) { CheckStream(sent, &counts[i]); });
+  });
   Counts sum;
   for (const Counts& one : counts) {
     sum.good += one.good;

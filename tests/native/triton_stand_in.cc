@@ -10,11 +10,14 @@
 
 #include "triton_stand_in_handles.h"
 
+std::atomic<long> TRITONSERVER_Metric::metrics{0};
+
 namespace stand_in {
 
 std::atomic<long> Counted::live{0};
 
 long LiveHandles() { return Counted::live; }
+long LiveMetrics() { return TRITONSERVER_Metric::metrics; }
 
 void UseMemory() { ::operator delete(::operator new(1)); }
 

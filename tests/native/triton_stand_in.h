@@ -110,8 +110,10 @@ class Model {
 // Needs some memory, as Triton may at any call: throws where there is none.
 void UseMemory();
 
-// Errors, messages, requests and responses that are not freed; 0 when nothing is going on.
+// Errors, messages, requests, responses and metrics that are not freed; 0 when nothing is going on.
 long LiveHandles();
+// The metrics among them: a model makes one for a language when it first meets it.
+long LiveMetrics();
 
 // Ends the program unless the bytes are as many as the shape promises.
 void CheckOutput(const Tensor& tensor);

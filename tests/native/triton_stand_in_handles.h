@@ -39,6 +39,9 @@ struct TRITONSERVER_Parameter : stand_in::Counted {};
 struct TRITONSERVER_MetricFamily {};
 
 struct TRITONSERVER_Metric : stand_in::Counted {
+  TRITONSERVER_Metric() { ++metrics; }
+  ~TRITONSERVER_Metric() { --metrics; }
+  static std::atomic<long> metrics;
   std::atomic<double> value{0};
 };
 
