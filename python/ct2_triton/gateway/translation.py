@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ct2_triton.client.tasks import map_bounded
 from ct2_triton.gateway.refusals import Refusal
+from ct2_triton.terms import translate_html
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,7 +90,17 @@ async def translate_plain(
     return list(dict.fromkeys(hypothesis.text for hypothesis in found.hypotheses))
 
 
-FORMATS: Mapping[str, Format] = {"text": translate_plain}
+async def translate_markup(
+    client: TranslationClient,
+    text: str,
+    road: Road,
+    alternatives: int,
+) -> Sequence[str]:
+    """Translate HTML; it is a `Format`. There are no alternatives."""
+    return [await translate_html(client, text, source=road.source, target=road.target)]
+
+
+FORMATS: Mapping[str, Format] = {"text": translate_plain, "html": translate_markup}
 """What requests may name as `format`."""
 
 

@@ -127,7 +127,7 @@ def find_terms(
     found = [
         Term(match.start(), match.end(), becomes[phrase])
         for phrase in becomes
-        for match in _whole(phrase).finditer(plain)
+        for match in whole(phrase).finditer(plain)
     ]
     found += [
         Term(match.start(), match.end(), match[0])
@@ -147,17 +147,26 @@ def occurrences(term: str, text: str) -> int:
     Returns:
         How often; not counted is where it is a part of a longer word or number.
     """
-    return sum(1 for _ in _whole(term).finditer(text))
+    return sum(1 for _ in whole(term).finditer(text))
 
 
 def _pieces(term: str, text: str) -> int:
     return text.count(term)
 
 
-def _whole(phrase: str) -> re.Pattern[str]:
+def whole(phrase: str, flags: int = 0) -> re.Pattern[str]:
+    """Find a phrase where it is no part of a longer word or number.
+
+    Args:
+        phrase: The phrase.
+        flags: Those of `re`.
+
+    Returns:
+        What finds it.
+    """
     before = f"(?<!{_LETTER})" if re.match(_LETTER, phrase) else ""
     after = f"(?!{_LETTER})" if re.match(_LETTER, phrase[-1]) else ""
-    return re.compile(f"{before}{re.escape(phrase)}{after}")
+    return re.compile(f"{before}{re.escape(phrase)}{after}", flags)
 
 
 def _read_tags(text: str) -> tuple[str, list[Term]]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ct2_triton.errors import InvalidCallError
@@ -93,6 +93,7 @@ WORDS = st.sampled_from(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(WORDS.filter(str.strip), st.booleans()), max_size=6),
     st.sampled_from(KINDS),

@@ -188,21 +188,40 @@ async def test_keys_let_in(make_site: MakeSite) -> None:
     assert (await site.get("/languages"))[0] == 200
 
 
-async def test_html_is_refused_until_there_is_a_format_for_it(
-    site: Site, make_site: MakeSite
-) -> None:
-    status, answer = await site.post("/translate", {**GOOD, "format": "html"})
+async def test_html_keeps_its_tags(site: Site) -> None:
+    page = (
+        '<!DOCTYPE html><h1 title="5:45 &amp; more">Penalty for <b>Castelmar</b>!</h1>'
+        f"<ul><li><a href=x><i>{SENTENCE}</i></a></li></ul><script>a < b</script><!-- c -->"
+    )
+    status, answer = await site.post("/translate", {**GOOD, "q": page, "format": "html"})
+    assert status == 200
+    assert answer["translatedText"] == (
+        '<!DOCTYPE html><h1 title="5:45 &amp; more">Elfmeter für <b>Castelmar</b>!</h1>'
+        f"<ul><li><a href=x><i>{GERMAN}</i></a></li></ul><script>a < b</script><!-- c -->"
+    )
+    _, answers = await site.post(
+        "/translate",
+        {**GOOD, "q": [f"<p>{SENTENCE}", SENTENCE, "<"], "format": "html", "alternatives": 2},
+    )
+    assert answers == {
+        "translatedText": [f"<p>{GERMAN}", GERMAN, "<"],
+        "alternatives": [[], [], []],
+    }
+
+
+async def test_a_format_that_is_not_there_is_refused(site: Site, make_site: MakeSite) -> None:
+    status, answer = await site.post("/translate", {**GOOD, "format": "pdf"})
     assert status == 400
-    assert answer == {"error": "html format is not supported; there is text"}
+    assert answer == {"error": "pdf format is not supported; there is text, html"}
     await site.good()
 
     async def bold(client: TranslationClient, text: str, road: Any, _: int) -> list[str]:
         [found] = await client.translate(text[3:-4], source=road.source, targets=road.target)
         return [f"<b>{found.text}</b>"]
 
-    other = await make_site(formats={"html": bold})
+    other = await make_site(formats={"bold": bold})
     _, answer = await other.post(
-        "/translate", {**GOOD, "q": f"<b>{SENTENCE}</b>", "format": "html"}
+        "/translate", {**GOOD, "q": f"<b>{SENTENCE}</b>", "format": "bold"}
     )
     assert answer == {"translatedText": f"<b>{GERMAN}</b>"}
 
@@ -222,4 +241,4 @@ async def test_the_document_is_openapi(site: Site) -> None:
     assert status == 200
     fields = spec["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]
     assert "de" in fields["schema"]["properties"]["target"]["enum"]
-    assert fields["schema"]["properties"]["format"]["enum"] == ["text"]
+    assert fields["schema"]["properties"]["format"]["enum"] == ["text", "html"]

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cut HTML into texts, tags inside of sentences, and all the rest, which stays as it is."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field, replace
+from html.parser import HTMLParser
+from typing import Literal, TypeAlias
+
+INLINE = frozenset(
+    ["a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font",
+     "i", "ins", "label", "mark", "q", "s", "small", "span", "strike", "strong", "sub", "sup",
+     "time", "tt", "u"]
+)  # fmt: skip
+"""Elements inside of a sentence. All others end it."""
+UNTRANSLATED = frozenset(
+    ["code", "kbd", "math", "noscript", "pre", "samp", "script", "style", "svg", "template",
+     "textarea", "var"]
+)  # fmt: skip
+"""Elements of which nothing is translated."""
+_VOID = frozenset(
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param",
+     "source", "track", "wbr"]
+)  # fmt: skip
+_MOST_ELEMENTS = 50  # of one sentence; more, or deeper ones, are no sentence
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a document.
+
+    Attributes:
+        kind: `text`; `open` or `close`, tags inside of a sentence; `raw`, the rest.
+        content: The text without entities, or the name of the tag.
+        html: How it stands in the document.
+    """
+
+    kind: Literal["text", "open", "close", "raw"]
+    content: str = ""
+    html: str = ""
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element inside of a sentence: its tags as they stand, and what it holds."""
+
+    start: str = ""
+    children: list[Node] = field(default_factory=list)
+    end: str = ""
+
+    @property
+    def text(self) -> str:
+        """Its text, without tags."""
+        return "".join(node if isinstance(node, str) else node.text for node in self.children)
+
+    @property
+    def elements(self) -> list[Element]:
+        """The elements in it, with those inside of these."""
+        inner = [node for node in self.children if not isinstance(node, str)]
+        return [*inner, *(deeper for one in inner for deeper in one.elements)]
+
+
+Node: TypeAlias = "str | Element"
+
+
+def read_parts(document: str) -> list[Part]:
+    """Cut HTML into parts.
+
+    Args:
+        document: A page, or a part of one.
+
+    Returns:
+        Its parts in order; their `html` together is the document.
+    """
+    return _Reader(document).parts
+
+
+def runs(parts: list[Part]) -> list[list[Part]]:
+    """Join the parts of a sentence, or of several.
+
+    Args:
+        parts: Those of a document.
+
+    Returns:
+        Lists of texts and tags inside of sentences, and lists of one raw part.
+    """
+    found: list[list[Part]] = []
+    for part in parts:
+        if part.kind == "raw" or not found or found[-1][0].kind == "raw":
+            found.append([part])
+        else:
+            found[-1].append(part)
+    return found
+
+
+def nest(run: list[Part]) -> Element | None:
+    """Nest the elements of a sentence.
+
+    Args:
+        run: A list that `runs` gives, without raw parts.
+
+    Returns:
+        An element without tags that holds all; None where the tags are not balanced, or are many.
+    """
+    if len(run) > 4 * _MOST_ELEMENTS:
+        return None
+    levels = [("", Element())]
+    for part in run:
+        name, element = levels[-1]
+        if part.kind == "text":
+            element.children.append(part.content)
+        elif part.kind == "open":
+            levels.append((part.content, Element(part.html)))
+        elif name != part.content:
+            return None
+        else:
+            levels.pop()
+            levels[-1][1].children.append(replace(element, end=part.html))
+        if len(levels) > _MOST_ELEMENTS:
+            return None
+    return levels[0][1] if len(levels) == 1 else None
+
+
+def escaped(text: str) -> str:
+    """Write text as HTML.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The same with entities where HTML needs them.
+    """
+    return html.escape(text, quote=False).replace("\xa0", "&nbsp;")
+
+
+class _Reader(HTMLParser):
+    """Takes each construct as it stands: from where it begins to where the next one does."""
+
+    def __init__(self, document: str) -> None:
+        super().__init__()
+        self._begun: list[tuple[int, Part]] = []
+        self._lines = [0, *(i + 1 for i, letter in enumerate(document) if letter == "\n")]
+        self._untranslated: list[str] = []  # the element that is not, and others of its name in it
+        # It is never closed: to look for the ends of what has none takes time squared.
+        self.feed(document)
+        if self.rawdata:
+            is_text = self.cdata_elem is None and self.rawdata[0] != "<" and not self._untranslated
+            rest = Part("text", html.unescape(self.rawdata)) if is_text else Part("raw")
+            self._begun.append((len(document) - len(self.rawdata), rest))
+        begun = [(0, Part("raw")), *self._begun]  # what comes first may be nothing to the parser
+        ends = [*(start for start, _ in self._begun), len(document)]
+        pieces = (
+            replace(part, html=document[start:end])
+            for (start, part), end in zip(begun, ends, strict=True)
+        )
+        self.parts = [part for part in pieces if part.html]
+
+    def _add(self, part: Part) -> None:
+        line, column = self.getpos()
+        self._begun.append((self._lines[line - 1] + column, part))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        within = self._untranslated
+        begins = not within and (tag in UNTRANSLATED or _says_no(dict(attrs)))
+        is_inline = tag in INLINE and not begins and not within
+        self._add(Part("open", tag) if is_inline else Part("raw"))
+        if (begins and tag not in _VOID) or tag in within:
+            within.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        is_foreign = bool(self._untranslated) or tag in {"svg", "math"}
+        if is_foreign:  # there, such a tag ends what it begins; in HTML the slash says nothing
+            self._add(Part("raw"))
+        else:
+            self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        is_inline = tag in INLINE and not self._untranslated
+        self._add(Part("close", tag) if is_inline else Part("raw"))
+        if tag in self._untranslated:
+            self._untranslated.pop()
+
+    def handle_data(self, data: str) -> None:
+        self._add(Part("raw") if self._untranslated else Part("text", data))
+
+    def handle_comment(self, data: str) -> None:
+        self._add(Part("raw"))
+
+    def handle_decl(self, decl: str) -> None:
+        self._add(Part("raw"))
+
+    def unknown_decl(self, data: str) -> None:
+        self._add(Part("raw"))
+
+    def handle_pi(self, data: str) -> None:
+        self._add(Part("raw"))
+
+
+def _says_no(attributes: dict[str, str | None]) -> bool:
+    said = (attributes.get("translate") or "").strip().lower()
+    return said == "no" or "notranslate" in (attributes.get("class") or "").split()

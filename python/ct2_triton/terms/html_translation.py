@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Translate HTML so that its tags stay as they are, in their order."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.terms.finding import whole
+from ct2_triton.terms.html_parts import escaped, nest, read_parts, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ct2_triton.client.client import TranslationClient
+    from ct2_triton.terms.html_parts import Element, Part
+
+_SPACE = re.compile(r"[ \t\r\n\f]+")  # what HTML shows as one space
+_ENDS = " .!?\u3002\uff01\uff1f"  # of a sentence, also in Chinese and Japanese
+
+
+async def translate_html(
+    client: TranslationClient,
+    document: str,
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    **options: Any,  # noqa: ANN401
+) -> str:
+    """Translate the text of HTML.
+
+    All tags come back letter by letter and in their order, and so do scripts, styles, comments
+    and what says `translate="no"`. A block ends a sentence. Tags inside of a sentence are put
+    around the words that are found in its translation: as they were, or as they are translated
+    alone. Where one is not found there exactly once, in its turn, the texts between the tags are
+    translated each on its own.
+
+    Args:
+        client: Of the model.
+        document: A page, or a part of one.
+        source: Its language.
+        target: The language wanted.
+        **options: Further arguments of `TranslationClient.translate`.
+
+    Returns:
+        The translation.
+
+    Raises:
+        ClientError: The translation fails.
+    """
+    known: dict[str, str] = {}
+
+    async def learn(texts: Iterable[str]) -> None:
+        asked = [text for text in dict.fromkeys(texts) if _has_words(text) and text not in known]
+        if not asked:
+            return
+        found = await client.translate(asked, source=source, targets=target, **options)
+        known.update(zip(asked, (one.text for [one] in found), strict=True))
+
+    sentences = [(run, _sentence(run)) for run in runs(read_parts(document))]
+    await learn(text for _, one in sentences if one is not None for text in _texts(one))
+    written = [(run, None if one is None else write_sentence(one, known)) for run, one in sentences]
+    await learn(
+        core(part.content)
+        for run, text in written
+        if text is None
+        for part in run
+        if part.kind == "text"
+    )
+    return "".join(write_pieces(run, known) if text is None else text for run, text in written)
+
+
+def write_sentence(sentence: Element, known: Mapping[str, str]) -> str | None:
+    """Write the translation of a sentence, with the tags around the words that they belong to.
+
+    Args:
+        sentence: The sentence.
+        known: The translations of its text, and of the texts of the elements in it.
+
+    Returns:
+        HTML; None where the place of a tag is not found.
+    """
+    outer = _only_element(sentence)
+    if outer is not None:
+        inner = write_sentence(outer, known)
+        before, after = (
+            escaped("".join(node for node in nodes if isinstance(node, str)))
+            for nodes in _around(sentence, outer)
+        )
+        tags = (before, outer.start, inner, outer.end, after)
+        return None if inner is None else "".join(text or "" for text in tags)
+    text = sentence.text
+    lead, tail = _ends(text)
+    translated = known.get(core(text), core(text))
+    inside = _place(sentence, translated, known)
+    return None if inside is None else f"{escaped(lead)}{inside}{escaped(tail)}"
+
+
+def write_pieces(run: Iterable[Part], known: Mapping[str, str]) -> str:
+    """Write tags as they are, with the translation of each text between them.
+
+    Args:
+        run: The parts.
+        known: The translations of their texts.
+
+    Returns:
+        HTML.
+    """
+    return "".join(
+        _piece(part.content, known[core(part.content)])
+        if part.kind == "text" and core(part.content) in known
+        else part.html
+        for part in run
+    )
+
+
+def core(text: str) -> str:
+    """Give text as a model should see it: no space at its ends, single ones inside.
+
+    Args:
+        text: The text.
+
+    Returns:
+        The same with less space.
+    """
+    return _SPACE.sub(" ", text).strip()
+
+
+def _piece(text: str, translated: str) -> str:
+    lead, tail = _ends(text)
+    return f"{escaped(lead)}{escaped(translated)}{escaped(tail)}"
+
+
+def _ends(text: str) -> tuple[str, str]:
+    """Give the space before a text and behind it."""
+    return text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+
+
+def _sentence(run: list[Part]) -> Element | None:
+    """Nest a sentence; None where there is nothing to translate as one."""
+    if run[0].kind == "raw":
+        return None
+    sentence = nest(run)
+    return sentence if sentence is not None and _has_words(sentence.text) else None
+
+
+def _texts(sentence: Element) -> list[str]:
+    return [core(sentence.text), *(core(one.text) for one in sentence.elements)]
+
+
+def _only_element(sentence: Element) -> Element | None:
+    """Give the element that holds the whole text, if one does."""
+    filled = [n for n in sentence.children if not isinstance(n, str) or n.strip()]
+    return filled[0] if len(filled) == 1 and not isinstance(filled[0], str) else None
+
+
+def _around(sentence: Element, outer: Element) -> tuple[list[object], list[object]]:
+    at = next(i for i, node in enumerate(sentence.children) if node is outer)
+    return list(sentence.children[:at]), list(sentence.children[at + 1 :])
+
+
+def _place(sentence: Element, translated: str, known: Mapping[str, str]) -> str | None:
+    """Put the elements of a sentence around their words in its translation."""
+    parts: list[str] = []
+    at = 0
+    for element in sentence.children:
+        if isinstance(element, str):
+            continue
+        span = _find(core(element.text), translated, known)
+        if span is None or span[0] < at:
+            return None
+        inner = _place(element, translated[slice(*span)], known)
+        if inner is None:
+            return None
+        parts += [escaped(translated[at : span[0]]), element.start, inner, element.end]
+        at = span[1]
+    return "".join([*parts, escaped(translated[at:])])
+
+
+def _find(phrase: str, translated: str, known: Mapping[str, str]) -> tuple[int, int] | None:
+    """Find a phrase of the source in a translation."""
+    for words in (known.get(phrase, "").rstrip(_ENDS), phrase):
+        found = list(islice(whole(words, re.IGNORECASE).finditer(translated), 2)) if words else []
+        if len(found) == 1:
+            return found[0].span()
+    return None
+
+
+def _has_words(text: str) -> bool:
+    return any(map(str.isalpha, text))

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTML: cut into parts, translated by a client that is a dictionary, and put together again."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ct2_triton.client import Hypothesis, Translation
+from ct2_triton.terms import translate_html
+from ct2_triton.terms.html_parts import read_parts
+
+GERMAN = {
+    "The red train leaves today.": "Der rote Zug fährt heute ab.",
+    "red": "rot",
+    "train": "Zug",
+    "today": "Heute.",
+    "The red train": "Der rote Zug",
+    "leaves": "Blätter",
+}
+
+
+class Dictionary:
+    """Translates what `GERMAN` has, and writes all else in capitals."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def translate(self, texts: list[str], **_: Any) -> list[list[Translation]]:
+        self.asked += texts
+        answers = [GERMAN.get(text, text.upper()) for text in texts]
+        return [[Translation("", None, None, (Hypothesis(answer),))] for answer in answers]
+
+
+async def _translated(document: str) -> str:
+    return await translate_html(Dictionary(), document)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("document", "translation"),
+    [
+        ("<p>one</p><p>two</p>", "<p>ONE</p><p>TWO</p>"),
+        ("<p>\n one\n two </p>", "<p>\n ONE TWO </p>"),
+        ("one<br>two<br/>three", "ONE<br>TWO<br/>THREE"),
+        # Tags go around their words, where these are found.
+        ("The red <b>train</b> leaves <i>today</i>.", "Der rote <b>Zug</b> fährt <i>heute</i> ab."),
+        ("<a href='x'>The red <b>train</b> leaves today.</a>",
+         "<a href='x'>Der rote <b>Zug</b> fährt heute ab.</a>"),
+        ("<em>The red <b>train</b></em> leaves today.",
+         "<em>Der rote <b>Zug</b></em> fährt heute ab."),
+        # Where they are not, each text is translated on its own.
+        ("The <b>red</b> train leaves today.", "THE <b>rot</b> TRAIN LEAVES TODAY."),
+        ("Go <b>on</b> and <i>on</i>.", "GO <b>ON</b> AND <i>ON</i>."),
+        ("<b>one <i>two</b> three</i>", "<b>ONE <i>TWO</b> THREE</i>"),
+        # What stays.
+        ("<script>if (a < b) c('<p>d</p>')</script><style>p {}</style><!-- a <b> -->one",
+         "<script>if (a < b) c('<p>d</p>')</script><style>p {}</style><!-- a <b> -->ONE"),
+        ("<p translate=no>a <p>b</p> c</p><i class='x notranslate'>d</i>e",
+         "<p translate=no>a <p>b</p> c</p><i class='x notranslate'>d</i>E"),
+        ("<pre>a\n  b</pre><code>c</code> d", "<pre>a\n  b</pre><code>c</code> D"),
+        ('<!DOCTYPE html><IMG Alt="a &quot; b" src=c>one',
+         '<!DOCTYPE html><IMG Alt="a &quot; b" src=c>ONE'),
+        ("<p>12:30 &nbsp; &copy; 5</p>", "<p>12:30 &nbsp; &copy; 5</p>"),
+        ("one <b", "ONE <b"),
+        ("one<script>two", "ONE<script>two"),
+        # Entities.
+        ("a &lt; b &amp;&amp; c &eacute;&#233;&nbsp;d", "A &lt; B &amp;&amp; C ÉÉ&nbsp;D"),
+        ("a < b & c", "A &lt; B &amp; C"),
+        ("", ""),
+    ],
+)  # fmt: skip
+async def test_a_document(document: str, translation: str) -> None:
+    assert await _translated(document) == translation
+
+
+async def test_text_without_words_is_not_sent_and_each_text_once() -> None:
+    client = Dictionary()
+    await translate_html(client, "<p>one</p> <p>12</p><p>&mdash;</p><p>one</p>")  # type: ignore[arg-type]
+    assert client.asked == ["one"]
+
+
+PIECES = st.sampled_from(
+    ["<b>", "</b>", "<p>", "</p>", "<i x='>'>", "</i>", "<br>", "one ", "two", " &amp; ", "&nbsp;",
+     "<", ">", "<!--", "-->", "<script>", "</script>", "\n", "<span translate=no>", "</span>", "</",
+     "<svg/>", "<pre>", "</pre>", "é中", "<a\nb>", "</a>", "<?", "<![CDATA[", "]]>", "&", "&#x",
+     "\r\n", "12", "</>"]
+)  # fmt: skip
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(PIECES, max_size=20).map("".join))
+async def test_whatever_comes_all_markup_stays_in_its_order(document: str) -> None:
+    parts = read_parts(document)
+    assert "".join(part.html for part in parts) == document
+    translated = await _translated(document)
+
+    def markup(text: str) -> list[str]:
+        return [part.html for part in read_parts(text) if part.kind != "text"]
+
+    at = 0
+    for tag in (part.html for part in parts if part.kind != "text"):
+        assert tag in translated[at:]
+        at = translated.index(tag, at) + len(tag)
+    if not re.search(r"<(?![a-z/])|&|<!|</(?![a-z])|\]\]", document):
+        assert markup(translated) == markup(document)
+
+
+@pytest.mark.parametrize(
+    "piece", ["<a ", "<!--", "<b>", "</", "<", "&", "<b>a</b>", "<a b='", "<b></b>"]
+)
+async def test_long_documents_of_any_kind_are_read(piece: str) -> None:
+    document = piece * 5000
+    assert "".join(part.html for part in read_parts(document)) == document
+    assert await _translated(document)
