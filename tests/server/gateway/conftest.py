@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -72,9 +73,18 @@ class Command:
 
 @pytest.fixture(scope="session")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Computed in float32: the same answers whatever else is in the batch."""
+    """Computed in float32: the same answers whatever else is in the batch.
+
+    Its table has every pair of languages, so that a gateway has several sources to choose from.
+    """
     folder = tmp_path_factory.mktemp("gateway")
     prepare(PrepareOptions("demo", folder, settings={"compute_type": "float32"}, io="both"))
+    path = folder / "demo" / "tokenizer" / "languages.json"
+    table = json.loads(path.read_text())
+    for language in table["languages"]:
+        language.update(source=True, target=True)
+    path.unlink()  # it may be a link
+    path.write_text(json.dumps(table))
     return folder
 
 
