@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,10 +70,19 @@ class Traces:
             self.server.grpc_url, model, repository=self._repository, metadata=metadata
         )
 
-    def of(self, trace_id: str) -> Span:
-        """Waits for a trace, and gives the span of its request."""
+    def of(self, model: str, ask: Callable[[SyncTranslationClient], object]) -> Span:
+        """Asks a model in a trace of the client's, and gives the span of the request."""
+
+        def send(trace_id: str) -> None:
+            with self.client(model, trace_id) as client:
+                ask(client)
+
+        return self.told(send)
+
+    def told(self, send: Callable[[str], object]) -> Span:
+        """Sends a request of a trace, and gives the span of the request."""
         spans: dict[str, Span] = {}
-        for told in self.collector.trace(trace_id):
+        for told in self.collector.told(send):
             times = (int(told[f"{edge}TimeUnixNano"]) for edge in ("start", "end"))
             events = [event["name"] for event in told["events"]]
             spans[told["spanId"]] = Span(told["name"], told["parentSpanId"], *times, events)
@@ -89,11 +98,6 @@ class Traces:
 def traceparent(trace_id: str) -> str:
     """Gives the header of W3C that names a trace and the client's span."""
     return f"00-{trace_id}-{CLIENT_SPAN}-01"
-
-
-def new_trace() -> str:
-    """Gives the id of a trace that nobody has."""
-    return secrets.token_hex(16)
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +118,12 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traces]:
         yield Traces(stack.start(repository, server_arguments=arguments), collector, repository)
 
 
+def translate(client: SyncTranslationClient) -> None:
+    client.translate(SENTENCE, **SENT)
+
+
 def test_a_row_waits_is_encoded_and_decoded(traces: Traces) -> None:
-    trace = new_trace()
-    with traces.client("demo", trace) as client:
-        client.translate(SENTENCE, **SENT)
-    model = traces.of(trace)["demo"]
+    model = traces.of("demo", translate)["demo"]
     row = model["row"]
     assert row.shape() == ("row", ["queue", "encode", "decode"])
     assert "row 0" in row.events
@@ -132,86 +137,80 @@ def test_a_row_waits_is_encoded_and_decoded(traces: Traces) -> None:
 
 
 def test_a_row_in_a_call_has_one_span_for_both(traces: Traces) -> None:
-    trace = new_trace()
-    with traces.client("in-calls", trace) as client:
-        client.translate(SENTENCE, **SENT)
-    row = traces.of(trace)["in-calls"]["row"]
+    row = traces.of("in-calls", translate)["in-calls"]["row"]
     assert row.shape() == ("row", ["queue", "call"])
     assert row["call"].end_ns > row["call"].start_ns
 
 
 def test_a_long_text_tells_its_first_rows(traces: Traces) -> None:
-    trace = new_trace()
     text = " ".join(f"Platform {number} is closed." for number in range(ROWS_TOLD + 3))
-    with traces.client("demo-text", trace) as client:
-        client.translate(text, **SENT)
-    rows = [child for child in traces.of(trace)["demo-text"].children if child.name == "row"]
+    request = traces.of("demo-text", lambda client: client.translate(text, **SENT))
+    rows = [child for child in request["demo-text"].children if child.name == "row"]
     assert [row.shape() for row in rows] == [("row", ["queue", "encode", "decode"])] * ROWS_TOLD
     named = [[event for event in row.events if event.startswith("row ")] for row in rows]
     assert sorted(named) == [[f"row {number}"] for number in range(ROWS_TOLD)]
 
 
 def test_a_stream_tells_its_row(traces: Traces) -> None:
-    trace = new_trace()
-    with traces.client("demo", trace) as client:
-        assert list(client.stream_text(SENTENCE, **SENT))
-    row = traces.of(trace)["demo-stream"]["row"]
-    assert row.shape() == ("row", ["queue", "encode", "decode"])
+    request = traces.of("demo", lambda client: list(client.stream_text(SENTENCE, **SENT)))
+    assert request["demo-stream"]["row"].shape() == ("row", ["queue", "encode", "decode"])
 
 
 def test_each_call_of_a_client_names_its_own_trace(traces: Traces) -> None:
-    own, of_call, of_stream, of_text = (new_trace() for _ in range(4))
+    def headers(trace_id: str) -> dict[str, str]:
+        return {"Traceparent": traceparent(trace_id)}
 
-    def headers(trace: str) -> dict[str, str]:
-        return {"Traceparent": traceparent(trace)}
+    with traces.client("demo", secrets.token_hex(16)) as client:
+        unary = traces.told(lambda it: client.translate(SENTENCE, **SENT, metadata=headers(it)))
+        assert unary["demo"]["row"]
+        rows = traces.told(lambda it: list(client.stream([SENTENCE], **SENT, metadata=headers(it))))
+        assert rows["demo"]["row"]
+        text = traces.told(
+            lambda it: list(client.stream_text(SENTENCE, **SENT, metadata=headers(it)))
+        )
+        assert text["demo-stream"]["row"]
 
-    with traces.client("demo", own) as client:
-        client.translate(SENTENCE, **SENT)
-        client.translate(SENTENCE, **SENT, metadata=headers(of_call))
-        assert len(list(client.stream([SENTENCE], **SENT, metadata=headers(of_stream)))) == 1
-        assert list(client.stream_text(SENTENCE, **SENT, metadata=headers(of_text)))
+
+def test_headers_that_grpc_cannot_send_are_refused(traces: Traces) -> None:
+    with traces.client("demo") as client:
         with pytest.raises(InvalidCallError, match="metadata has the name 'a b'; it must be of"):
             client.translate(SENTENCE, **SENT, metadata={"a b": "c"})
         with pytest.raises(InvalidCallError, match=r"metadata has 'a\\nb' for 'c'; it must be a"):
             client.translate(SENTENCE, **SENT, metadata={"c": "a\nb"})
         client.translate(SENTENCE, **SENT)
-    for trace, model in (
-        (own, "demo"),
-        (of_call, "demo"),
-        (of_stream, "demo"),
-        (of_text, "demo-stream"),
-    ):
-        told = traces.collector.trace(trace)
-        assert model in {span["name"] for span in told}
-    assert traces.of(of_call)["demo"]["row"]
 
 
 def test_a_call_joins_the_span_in_which_the_caller_is(traces: Traces) -> None:
     otel = pytest.importorskip("opentelemetry.trace")
     page = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
     (example,) = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
-    trace, flags = new_trace(), otel.TraceFlags(otel.TraceFlags.SAMPLED)
-    caller = otel.SpanContext(
-        int(trace, 16), int(CLIENT_SPAN, 16), is_remote=False, trace_flags=flags
-    )
-    with traces.client("demo") as client, otel.use_span(otel.NonRecordingSpan(caller)):
-        exec(example, {"client": client, "text": SENTENCE})  # noqa: S102  # as written
-    assert traces.of(trace)["demo"]["row"]["decode"]
+    flags = otel.TraceFlags(otel.TraceFlags.SAMPLED)
+
+    def send(trace_id: str) -> None:
+        caller = otel.SpanContext(
+            int(trace_id, 16), int(CLIENT_SPAN, 16), is_remote=False, trace_flags=flags
+        )
+        with traces.client("demo") as client, otel.use_span(otel.NonRecordingSpan(caller)):
+            exec(example, {"client": client, "text": SENTENCE})  # noqa: S102  # as written
+
+    assert traces.told(send)["demo"]["row"]["decode"]
 
 
 def test_text_and_several_servers_pass_the_trace_on(traces: Traces) -> None:
-    trace = new_trace()
-    with SyncTranslationClient([traces.server.grpc_url] * 2, "demo-text") as client:
-        client.translate(SENTENCE, **SENT, metadata={"traceparent": traceparent(trace)})
-    assert traces.of(trace)["demo-text"]["row"]
+    def send(trace_id: str) -> None:
+        with SyncTranslationClient([traces.server.grpc_url] * 2, "demo-text") as client:
+            client.translate(SENTENCE, **SENT, metadata={"traceparent": traceparent(trace_id)})
+
+    assert traces.told(send)["demo-text"]["row"]
 
 
 def test_what_is_not_traced_is_not_told(traces: Traces) -> None:
-    trace = new_trace()
-    known = {span["traceId"] for span in traces.collector.spans}
-    with traces.client("demo") as client:
-        client.translate(SENTENCE, **SENT)
-    with traces.client("demo", trace) as client:
-        client.translate(SENTENCE, **SENT)
-    assert traces.of(trace)["demo"]["row"]
-    assert {span["traceId"] for span in traces.collector.spans} == known | {trace}
+    def send(trace_id: str) -> None:
+        with traces.client("demo") as client:
+            translate(client)
+        with traces.client("demo", trace_id) as client:
+            translate(client)
+
+    assert traces.told(send)["demo"]["row"]
+    requests = [span for span in traces.collector.spans if span["name"] == "InferRequest"]
+    assert {span["parentSpanId"] for span in requests} == {CLIENT_SPAN}
