@@ -81,11 +81,13 @@ class Collector:
 
     def _arrived(self, trace_id: str) -> bool:
         """Waits for the last span of a trace, Triton's own of the request."""
+
+        def arrived() -> bool:
+            return "InferRequest" in [span["name"] for span in self._of(trace_id)]
+
         with contextlib.suppress(AssertionError):
-            names = lambda: [span["name"] for span in self._of(trace_id)]
-            wait_until(lambda: "InferRequest" in names(), "a trace", limit_s=3)
-            return True
-        return False
+            wait_until(arrived, "a trace", limit_s=3)
+        return arrived()
 
     def take(self, message: dict[str, Any]) -> None:
         """Keeps what one export holds."""
