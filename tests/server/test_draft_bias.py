@@ -77,7 +77,11 @@ def test_rows_of_one_request_lean_each_towards_its_own(
         ([DRAFT], {"draft_bias": 0.4, "sampling_topk": 5}, "combined with sampling_topk 5"),
         ([DRAFT], {"draft_bias": 0.4, "prefix_bias_beta": 0.2}, "with prefix_bias_beta 0.2"),
         ([DRAFT], {"draft_bias": 0.4, "return_alternatives": True}, "with return_alternatives"),
-        ([DRAFT], {"draft_bias": 0.4, "replace_unknowns": True}, "because replace_unknowns is on"),
+        (
+            [DRAFT],
+            {"draft_bias": 0.4, "beam_size": 2, "coverage_penalty": 0.5},
+            "because coverage_penalty is not 0",
+        ),
         ([[5, 99999]], {"draft_bias": 0.4}, "DRAFT_IDS, row 0: id 99999 at position 1"),
     ],
     ids=str,
