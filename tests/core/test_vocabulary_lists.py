@@ -142,12 +142,17 @@ def test_a_row_whose_loop_fails_keeps_its_list_in_a_call(
 
 def test_an_end_token_outside_the_list_leaves_it(listed: ListedModel) -> None:
     model = translator(listed, beam_size=1, **LIMIT)
-    [[plain]] = translate(model, [[60, 61, END]], [[A]], use_vmap=False)
-    end = plain[3]
-    assert end not in LISTS[A]
+    sources = [[id_, id_ + 1, END] for id_ in range(60, 90)]
+    answers = translate(model, sources, [[A]] * len(sources), use_vmap=False)
+    source, end = next(
+        (source, id_)
+        for source, [answer] in zip(sources, answers, strict=True)
+        for id_ in answer[1:]
+        if id_ not in LISTS[A]
+    )
     options: dict[str, Any] = {"beam_size": 1, "end_token": [end], **LIMIT}
-    expected = listed.whole.hypotheses([60, 61, END], [A], **options)
-    assert translate(model, [[60, 61, END]], [[A]], end_token=[end]) == [expected]
+    expected = listed.whole.hypotheses(source, [A], **options)
+    assert translate(model, [source], [[A]], end_token=[end]) == [expected]
 
 
 def test_draws_are_of_the_list_and_do_not_depend_on_the_company(listed: ListedModel) -> None:
