@@ -46,6 +46,7 @@ meet:
 | rows with | why not in a loop |
 |---|---|
 | `coverage_penalty` | the loop keeps no sums of attention |
+| `return_alternatives` with `beam_size` x `num_hypotheses` over 128 | its beams all run at once |
 | `use_vmap` with a map that has lines for n-grams | the candidates differ from row to row |
 | a model that the loop cannot run, or whose trial at load fails | the load log says the reason |
 | a GPU | the loop's attention is for CPUs |

@@ -156,3 +156,17 @@ def test_a_folder_that_does_not_say_how_is_refused_and_read_by_the_client(
     assert refused.value.code == "unsupported"
     client = Tokenizer(folder)
     assert client.encode(f"a {ONE}").ids == Tokenizer(folder_of("nllb", 0)).encode(f"a {ONE}").ids
+
+
+def test_a_million_spaces_are_walked_once(folder_of: Callable[..., Path]) -> None:
+    """Each of them is a token that takes those behind it; their number times itself never ends."""
+    folder = folder_of("nllb", 0)
+    rules = json.loads((folder / "languages.json").read_text(encoding="utf-8"))
+    [known] = [token for token in rules["added_tokens"] if token["content"] == ONE]
+    lines = {**known, "content": "\n", "single_word": False, "rstrip": True, "normalized": False}
+    own = Path(shutil.copytree(folder, folder.with_name("lines")))
+    (own / "languages.json").write_text(
+        json.dumps({**rules, "added_tokens": [lines]}), encoding="utf-8"
+    )
+    text = "a" + "\n" * 1_000_000 + "b"
+    assert Tokenizer(own).encode(text).ids.count(known["id"]) == 1

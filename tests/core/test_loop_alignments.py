@@ -13,8 +13,10 @@ from core import loop_alignments
 from core.engine_truth import END, EngineTruth, Row, ragged_rows
 from core.loop_helpers import GREEDY, decode_alone, new_loop, run_to_end
 from core.loop_matrix import MatrixModel, matrix_models
+from core.senders import Sender, worker_held
 from ct2_triton import _core
 from support.tiny import tiny_engine_model
+from support.waiting import wait_until
 from tiny_models import FAMILIES
 
 ALIGNED: dict[str, Any] = {**GREEDY, "return_alignments": True}
@@ -155,6 +157,35 @@ def test_a_forced_unknown_token_is_replaced(engine_model: Path, truth: EngineTru
         assert answer["grown"] == (answer["ids"] if limit == 12 else [])
         assert unknown not in answer["ids"]
     assert sum(translator.calls) >= 2
+
+
+def test_models_that_chose_other_heads_share_no_run(engine_model: Path) -> None:
+    """They share files, weights and threads; an equal row of each waits, and each runs."""
+    settings = {"compute_type": "float32", "inter_threads": "1"}
+    chosen = [{}, {"alignment_layer": 0, "alignment_heads": "[1]"}]
+    models = [_core.Translator(str(engine_model), {**settings, **heads}) for heads in chosen]
+    row = [[300, *range(50, 60), END]]
+    alone = [model.translate(row, parameters=ALIGNED) for model in models]
+    assert alone[0] != alone[1]
+    with worker_held(models[0]):
+        senders = [Sender(model, row, ALIGNED) for model in models]
+        wait_until(lambda: all(model.waiting >= 1 for model in models))
+    assert [sender.ended().answers for sender in senders] == alone
+
+
+@pytest.mark.parametrize("forced", [[END, 60], [60, END, END, 61], [60, END]], ids=str)
+def test_a_call_keeps_forced_end_tokens(engine_model: Path, forced: Row) -> None:
+    """As a loop does, though the call takes end tokens off before it replaces unknown ones."""
+    row = ([[300, *range(50, 60), END]], [[301, *forced]])
+    options = {**ALIGNED, "replace_unknowns": True, "max_decoding_length": 12}
+    found = [
+        _core.Translator(
+            str(engine_model), {"compute_type": "float32", "decoding": decoding}
+        ).translate(*row, options)[0][0]
+        for decoding in ("calls", "loop")
+    ]
+    for name in ("ids", "alignments", "finish_reason"):
+        assert found[0][name] == found[1][name]
 
 
 def test_where_nothing_is_to_be_translated(engine_model: Path) -> None:

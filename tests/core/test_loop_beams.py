@@ -345,3 +345,13 @@ def test_beams_count_as_rows_of_a_step(engine_model: Path, truth: EngineTruth) -
     [loop] = translator.loops
     assert loop["encoded_rows"] == 12
     assert loop["steps"] < loop["step_rows"] <= 8 * loop["steps"]
+
+
+def test_alternatives_of_very_many_beams_are_left_to_calls(engine_model: Path) -> None:
+    """They would all run at each step, before everybody else, and keep memory for their logits."""
+    translator = _core.Translator(str(engine_model), {"compute_type": "float32"})
+    row = ([[300, 50, 60, END]], [[301]])
+    options = {"beam_size": 16, "return_alternatives": True, "max_decoding_length": 4}
+    for hypotheses in (8, 9):
+        translator.translate(*row, {**options, "num_hypotheses": hypotheses})
+        assert sum(loop["encoded_rows"] for loop in translator.loops) == 1

@@ -12,8 +12,8 @@ namespace {
 
 const Error only_in_loop(ErrorCode::kInternal,
                          "CTranslate2 failed in a decode loop, and a call would give another "
-                         "answer, since it takes no sampling_seed and no draft_bias; send the "
-                         "request again");
+                         "answer, since it takes no sampling_seed, no draft_bias and no heads of "
+                         "attention for replace_unknowns; send the request again");
 
 }  // namespace
 

@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "config/decoding_options.h"
+#include "rows/alignment_heads.h"
 #include "rows/call_key.h"
 #include "rows/row.h"
 
 namespace ct2triton {
 
-struct AlignmentHeads;
 class Search;  // the engine's: options resolved against a vocabulary
 
 // One row that has been checked against a model and its options, and can no longer be refused.
@@ -27,7 +27,7 @@ struct CheckedRow {
   bool mapped = false;       // the candidates are those of the vocabulary map
   std::shared_ptr<const Search> search;
   std::shared_ptr<const DecodingOptions> options;  // those of `search`
-  // Chosen by the operator, for decode loops; null: the model's own.
+  // Chosen by the operator, for decode loops; null: the model's own, or the row asks for none.
   std::shared_ptr<const AlignmentHeads> alignment;
 
   // For whoever puts calls together.
@@ -36,7 +36,7 @@ struct CheckedRow {
   int64_t search_tokens = 0;  // that the search may come to keep in memory
   bool may_overrun = false;   // may run beyond its limit beside rows of larger limits
   bool repeatable = true;     // equal rows have equal answers: one run serves them all
-  bool only_in_loop = false;  // has what calls do not take: a seed, a bias towards its draft
+  bool only_in_loop = false;  // has what calls do not take: a seed, a bias, heads of attention
   bool in_loop = false;       // runs in a decode loop, not in a call
   // Of keys and values, in a loop: its own tokens', and its source's, which equal sources share.
   size_t cache_bytes = 0;

@@ -70,7 +70,7 @@ std::vector<AddedTokens::Part> AddedTokens::Split(std::string_view text) const {
     at = end;
     if (token->single_word && IsWithinWord(text, begin, end)) continue;
     if (token->lstrip) begin = WithSpacesBefore(text, begin, done);
-    if (token->rstrip) end = WithSpacesBehind(text, end);
+    if (token->rstrip) end = WithSpacesBehind(text, std::max(end, done));  // once over each space
     // The token before may have taken this one, of spaces, or its first bytes.
     if (end <= done) continue;
     begin = std::max(begin, done);

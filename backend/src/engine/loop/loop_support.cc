@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/loop_support.h"
 
+#include <string>
+
 #include "engine/finish.h"
 
 namespace ct2triton {
 
 namespace {
+
+// Of a search of alternatives: all of its beams run at every step, and nothing can part them.
+constexpr int64_t kMostAlternativeBeams = 128;
 
 // What is left of the options of a search without those that the loop obeys, or that change
 // nothing in it. An option that is new to the loop stays.
@@ -46,6 +51,11 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
 std::optional<std::string> WhyNotLoop(const Search& search) {
   const DecodingOptions& options = search.options();
   if (options.coverage_penalty != 0) return "coverage_penalty is not 0";
+  if (options.return_alternatives && search.Copies() > kMostAlternativeBeams) {
+    return "return_alternatives has " + std::to_string(search.Copies()) +
+           " beams in all (beam_size x num_hypotheses), more than " +
+           std::to_string(kMostAlternativeBeams);
+  }
   if (search.map() != nullptr && !search.map()->fixed()) {
     return "vmap.txt has lines for n-grams";
   }

@@ -5,13 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace ct2triton {
+#include "rows/alignment_heads.h"
 
-// The heads whose attention to the source tells where a token comes from.
-struct AlignmentHeads {
-  size_t layer = 0;
-  std::vector<size_t> heads;  // of this layer; at least one
-};
+namespace ct2triton {
 
 // Where in its source each token of a row looks most, as its decoder chooses what follows it: by
 // the mean of some heads, the first position of equal ones.
