@@ -109,4 +109,5 @@ def _filled(rows: Iterable[Sequence[int]], filler: int) -> NDArray[Any]:
     """Make rows of one length."""
     rows = list(rows)
     width = max(map(len, rows), default=0)
-    return np.array([[*row, *[filler] * (width - len(row))] for row in rows]).reshape(-1, width)
+    filled = [[*row, *[filler] * (width - len(row))] for row in rows]
+    return np.array(filled).reshape(len(rows), width)

@@ -17,7 +17,9 @@ from ct2_triton.serve import TritonServer
 from ct2_triton.serve.chosen_models import choose_models
 from server.helpers import Connection
 from server.text_client import refusal, translated
+from support.prepared import prepare_tiny
 from support.servers import ServerStack
+from tiny_corpus import sentences
 from train_demo.corpus import held_out_sentences
 from train_demo.grammar import read_grammar
 
@@ -35,6 +37,8 @@ def ensemble_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Triton
     settings = {"compute_type": "float32"}
     model = prepare(PrepareOptions("demo", folder, settings=settings, io="ensemble"))
     write_text_models(model.directory, "both", force=False)
+    pair = prepare_tiny("marian-pair", folder, "pair", io="ensemble")
+    write_text_models(pair.directory, "both", force=False)
     with ServerStack() as stack:
         yield stack.start(folder)
 
@@ -71,6 +75,18 @@ def test_texts_of_several_lengths_and_languages_in_a_request(ensemble: Connectio
     texts = [SENTENCE, "", "Next week in Stockholm: fog.", "  "]
     answers = translated(ensemble, texts, ["de"], model=ENSEMBLE)
     assert answers == [[GERMAN], [""], ["Nächste Woche in Stockholm: Nebel."], [""]]
+
+
+def test_a_model_of_one_pair_needs_no_languages(ensemble: Connection) -> None:
+    """An ensemble's inputs are all there, and may be empty; a text model's may be left out."""
+    texts = [*sentences(6, seed=5), ""]
+    answers = translated(ensemble, texts, [""], "", model="pair-ensemble")
+    assert answers == translated(ensemble, texts, None, None, model="pair-text")
+    assert answers == translated(ensemble, texts, ["de"], "en", model="pair-text")
+    assert all(answer for [answer] in answers[:-1])
+    assert answers[-1] == [""]
+    assert "xx" in refusal(ensemble, texts, ["xx"], None, model="pair-text")
+    assert translated(ensemble, texts[0], None, None, model="pair-text") == answers[:1]
 
 
 @pytest.mark.parametrize(

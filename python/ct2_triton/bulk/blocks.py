@@ -14,10 +14,11 @@ from ct2_triton.client.inputs import Line, from_json
 from ct2_triton.errors import ClientError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 TEXT, JSON, PARQUET = "text", "jsonl", "parquet"
 _PARTS = ".blocks"
+_BUFFER_BYTES = 1 << 20  # of each column; without it, the whole of a row group is read
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ def kind_of(path: Path) -> str:
 def cut(source: Path, output: Path, lines: int) -> Iterator[Block]:
     """Cut an input into blocks, in order.
 
+    An empty input has none; where it becomes a table, it has an empty one, which gives the columns.
+
     Args:
         source: The input.
         output: What it becomes.
@@ -81,6 +84,8 @@ def cut(source: Path, output: Path, lines: int) -> Iterator[Block]:
         for number, (count, offset) in enumerate(cuts):
             yield Block(str(source), str(output), number, first, count, offset)
             first += count
+        if first == 0 and kind_of(output) == PARQUET:
+            yield Block(str(source), str(output), 0, 0, 0, 0)
     except (OSError, ValueError) as error:  # pyarrow's errors are these
         raise ClientError(f"cannot read {source}: {error}") from error
 
@@ -119,11 +124,11 @@ def read_lines(block: Block) -> list[Line]:
 
 
 def read_table(block: Block) -> Any:  # noqa: ANN401 - a pyarrow.Table
-    """Read a block of a Parquet file, and no more of it than its row groups."""
+    """Read a block of a Parquet file, and hold little more, whatever its row groups."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    with parquet.ParquetFile(block.source) as file:
+    with parquet.ParquetFile(block.source, buffer_size=_BUFFER_BYTES) as file:
         groups: list[int] = []
         start = skipped = 0
         for group in range(file.num_row_groups):
@@ -132,8 +137,21 @@ def read_table(block: Block) -> Any:  # noqa: ANN401 - a pyarrow.Table
                 skipped = skipped if groups else block.first - start
                 groups.append(group)
             start = end
-        table: pa.Table = file.read_row_groups(groups)
-        return table.slice(skipped, block.count)
+        batches = file.iter_batches(max(block.count, 1), row_groups=groups)
+        found = list(_slices(batches, skipped, skipped + block.count))
+        return pa.Table.from_batches(found, file.schema_arrow)
+
+
+def _slices(batches: Iterator[Any], begin: int, end: int) -> Iterator[Any]:
+    """Give the rows of a range as parts of batches; batches before it are let go."""
+    start = 0
+    for batch in batches:
+        first, last = max(begin - start, 0), min(end - start, batch.num_rows)
+        if first < last:
+            yield batch.slice(first, last - first)
+        start += batch.num_rows
+        if start >= end:
+            return
 
 
 def lines_of(table: Any, block: Block, column: str) -> list[Line]:  # noqa: ANN401
@@ -156,8 +174,13 @@ def lines_of(table: Any, block: Block, column: str) -> list[Line]:  # noqa: ANN4
     ]
 
 
-def check_column(source: Path, column: str) -> None:
-    """Look whether a Parquet file has its column of text.
+def check_columns(source: Path, column: str, added: Sequence[str]) -> None:
+    """Look whether a Parquet file has its column of text, and room for those of translations.
+
+    Args:
+        source: The file.
+        column: Where the text is.
+        added: Names of the columns that its output gets.
 
     Raises:
         ClientError: It has not, or the file is none.
@@ -175,6 +198,11 @@ def check_column(source: Path, column: str) -> None:
     kind = schema.field(column).type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise ClientError(f"column {column!r} of {source} is {kind}; it must be text")
+    if taken := sorted(set(added) & set(schema.names)):
+        raise ClientError(
+            f"{source} has a column {taken[0]!r} already, the name of a column of translations: "
+            "rename it, or name an output .jsonl"
+        )
 
 
 def as_parquet(table: Any, columns: dict[str, list[str | None]]) -> bytes:  # noqa: ANN401

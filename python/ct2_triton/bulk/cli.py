@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count
-from ct2_triton.bulk.blocks import JSON, PARQUET, check_column, cut, kind_of
+from ct2_triton.bulk.blocks import JSON, PARQUET, check_columns, cut, kind_of
 from ct2_triton.bulk.cluster import cluster, translate
 from ct2_triton.bulk.outputs import finish, open_parts
 from ct2_triton.bulk.worker import Task
@@ -162,7 +162,7 @@ def _check(jobs: Sequence[Job], task: Task) -> None:
                 f"{job.output}: the fields of JSON lines have no columns; name an output .jsonl"
             )
         if source == PARQUET:
-            check_column(job.source, task.args.column)
+            check_columns(job.source, task.args.column, task.columns if output == PARQUET else [])
 
 
 def _settings(task: Task) -> dict[str, object]:

@@ -25,11 +25,13 @@ _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
+# Ray listens on all addresses, except where it knows no clusters: there on 127.0.0.1.
+_ON_THIS_MACHINE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
 @contextmanager
 def cluster(address: str | None, workers: int) -> Iterator[None]:
-    """Start Ray on this machine, or join a cluster; leave no process behind.
+    """Start Ray on this machine, for it alone, or join a cluster; leave no process behind.
 
     Args:
         address: Of a cluster that runs; None for processes of this machine.
@@ -38,7 +40,8 @@ def cluster(address: str | None, workers: int) -> Iterator[None]:
     Raises:
         ClientError: Ray is not installed, or does not start.
     """
-    for name, value in _QUIET.items():
+    settings = _QUIET | (_ON_THIS_MACHINE if address is None else {})
+    for name, value in settings.items():  # read where Ray is imported
         os.environ.setdefault(name, value)
     try:
         import ray

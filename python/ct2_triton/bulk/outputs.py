@@ -90,8 +90,12 @@ def _join_bytes(parts: Sequence[Path], whole: Path) -> None:
 
 
 def _join_tables(parts: Sequence[Path], whole: Path) -> None:
+    import pyarrow as pa
     from pyarrow import parquet
 
-    with parquet.ParquetWriter(whole, parquet.read_schema(parts[0])) as writer:
-        for part in parts:
-            writer.write_table(parquet.read_table(part))
+    try:
+        with parquet.ParquetWriter(whole, parquet.read_schema(parts[0])) as writer:
+            for part in parts:
+                writer.write_table(parquet.read_table(part))
+    except pa.ArrowException as error:
+        raise ClientError(f"cannot join the tables of {parts[0].parent}: {error}") from error

@@ -26,6 +26,7 @@ from ct2_triton.client.sync_client import SyncTranslationClient
 from ct2_triton.errors import (
     ClientError,
     DeadlineExceededError,
+    InvalidCallError,
     ServerFailedError,
 )
 
@@ -115,6 +116,9 @@ class Translator:
             again = set()
             for item in self._stream([lines[number] for number in waiting]):
                 number = waiting[item.position]
+                known = found[number].get(item.target)
+                if known is not None and not _is_failure(known):
+                    continue  # sent again for another language of its line
                 found[number][item.target] = item
                 if _is_failure(item) and isinstance(item.outcome, _WORTH_ANOTHER_TRY):
                     again.add(number)
@@ -166,9 +170,21 @@ def _is_failure(item: StreamItem) -> bool:
     Raises:
         ClientError: It is not the line's fault: all others would fail, too.
     """
-    if isinstance(item.outcome, ClientError) and not isinstance(item.outcome, _OF_ONE_LINE):
-        raise item.outcome
-    return isinstance(item.outcome, ClientError)
+    if not isinstance(item.outcome, ClientError):
+        return False
+    is_no_text = isinstance(item.outcome, InvalidCallError) and not _is_unicode(item.sentence.text)
+    if is_no_text or isinstance(item.outcome, _OF_ONE_LINE):
+        return True
+    raise item.outcome
+
+
+def _is_unicode(text: str) -> bool:
+    """Say whether a text can be sent: JSON may hold half a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _column_text(item: StreamItem) -> str | None:
@@ -176,8 +192,14 @@ def _column_text(item: StreamItem) -> str | None:
 
 
 def _json_lines(objects: list[dict[str, Any]]) -> bytes:
-    lines = [json.dumps(one, ensure_ascii=False, default=str) for one in objects]
-    return "".join(f"{line}\n" for line in lines).encode()
+    return b"".join(map(_json_line, objects))
+
+
+def _json_line(one: dict[str, Any]) -> bytes:
+    line = json.dumps(one, ensure_ascii=False, default=str)
+    if not _is_unicode(line):
+        line = json.dumps(one, default=str)
+    return f"{line}\n".encode()
 
 
 def _write(path: Path, data: bytes) -> None:

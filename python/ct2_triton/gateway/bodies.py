@@ -99,12 +99,14 @@ async def read_fields(request: web.Request, timeout_s: float) -> Fields:
         The fields.
 
     Raises:
-        Refusal: They cannot be read, or not in time.
+        Refusal: They cannot be read, or not in time, or whoever asks has gone.
     """
     try:
         return await asyncio.wait_for(_read(request), timeout_s)
     except asyncio.TimeoutError as error:
         raise Refusal(408, f"the request did not come within {timeout_s:g} s") from error
+    except ConnectionError as error:  # nobody reads the answer
+        raise Refusal(400, "Invalid request: the body is not complete") from error
     except (HttpProcessingError, LookupError, ValueError) as error:  # of a form, of a charset
         raise Refusal(400, "Invalid request: the body cannot be read") from error
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import socket
 import sys
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ct2_triton.errors import ClientError, Ct2TritonError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterable, Iterator
 
     Serve = Callable[["Place"], Coroutine[Any, Any, None]]
 
@@ -85,17 +86,17 @@ def serve_in(
 
 
 def _serve_in_children(processes: int, place: Place, serve: Serve) -> None:
-    ready, tell = os.pipe()
     end, hold = os.pipe()
-    children = []
+    children: dict[int, int] = {}  # the pipes on which they tell that they are ready
     for _ in range(processes):
+        told, tell = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(hold)
             own = Place(place.host, place.port, partial(_tell, tell), end)
             os._exit(_run_child(serve, own))
-        children.append(child)
-    os.close(tell)
+        os.close(tell)  # the child alone holds it: its end is the child's
+        children[child] = told
     os.close(end)
 
     def stop(*_: object) -> None:
@@ -104,14 +105,17 @@ def _serve_in_children(processes: int, place: Place, serve: Serve) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-    if _read_all(ready, processes):
+    if _all_ready(children.values()):
         place.ready(place.port)
+    else:
+        for child in children:  # one that is not ready yet does not look at the pipe
+            os.kill(child, signal.SIGTERM)
     statuses = []
     for _ in children:
         statuses.append(os.wait()[1])
         stop()  # one that has ended ends the others
     if any(statuses):
-        raise ClientError(f"{sum(map(bool, statuses))} of {processes} processes failed")
+        raise ClientError(f"a process has failed, so all {processes} have ended")
 
 
 def _run_child(serve: Serve, place: Place) -> int:
@@ -128,13 +132,14 @@ def _tell(pipe: int, _: int) -> None:
     os.write(pipe, b".")
 
 
-def _read_all(pipe: int, count: int) -> bool:
-    """Read so many bytes; False where the pipe ends before."""
-    left = count
-    while left:
-        if not (found := os.read(pipe, left)):
-            return False
-        left -= len(found)
+def _all_ready(pipes: Iterable[int]) -> bool:
+    """Wait until each child has told; False as soon as one has ended before."""
+    waiting = set(pipes)
+    while waiting:
+        for pipe in select.select(waiting, [], [])[0]:
+            if not os.read(pipe, 1):
+                return False
+            waiting.remove(pipe)
     return True
 
 

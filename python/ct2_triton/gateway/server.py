@@ -11,6 +11,7 @@ GET  /                              a page to translate with
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import time
@@ -138,7 +139,7 @@ class Gateway:
         )
         self._check_size(texts)
         with self._slot():
-            answers = await self._translator.translate(wanted)
+            answers = await self._in_time(self._translator.translate(wanted))
         return web.json_response(_translated(wanted, answers, is_list=isinstance(q, list)))
 
     async def _detect(self, request: web.Request) -> web.Response:
@@ -221,6 +222,14 @@ class Gateway:
                 raise Refusal(
                     400, f"Invalid request: request ({size}) exceeds text limit ({limit})"
                 )
+
+    async def _in_time(self, work: Awaitable[Sequence[Answer]]) -> Sequence[Answer]:
+        """Wait for the translations of a request, all of them together as long as allowed."""
+        limit = self._limits.timeout_s
+        try:
+            return await asyncio.wait_for(work, limit)
+        except asyncio.TimeoutError as error:
+            raise Refusal(504, f"Cannot translate text: it took more than {limit:g} s") from error
 
     @contextmanager
     def _slot(self) -> Iterator[None]:

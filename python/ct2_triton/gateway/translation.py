@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ct2_triton.client.tasks import map_bounded
 from ct2_triton.gateway.refusals import Refusal
 from ct2_triton.terms import translate_html
+from ct2_triton.terms.html_parts import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,6 +40,11 @@ class Wanted:
     target: str
     format: str = "text"
     alternatives: int = 0
+
+    @property
+    def read_texts(self) -> Sequence[str]:
+        """The texts as people read them: without tags."""
+        return [text_of(text) for text in self.texts] if self.format == "html" else self.texts
 
 
 @dataclass(frozen=True)
@@ -140,7 +146,7 @@ class Translator:
         detected: Sequence[Detection | None] = [None] * len(wanted.texts)
         sources = [wanted.source] * len(wanted.texts)
         if wanted.source == AUTO:
-            detected = self.detector.detect_each(wanted.texts)
+            detected = self.detector.detect_each(wanted.read_texts)
             sources = [one.language for one in detected if one is not None]
         roads = [self._road(self._language(source), target) for source in sources]
 

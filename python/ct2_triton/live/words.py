@@ -6,15 +6,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ct2_triton.scripts import UNSPACED
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Scripts that put no space between words: each of their letters counts as a word. Thai, Lao,
-# Burmese, Khmer; Japanese kana; Chinese characters; full-width forms.
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef"
-)
-_WORD = re.compile(rf"(?:[{_UNSPACED}]|[^\s{_UNSPACED}]+)\s*")
+# Each letter of a script without spaces counts as a word.
+_WORD = re.compile(rf"(?:[{UNSPACED}]|[^\s{UNSPACED}]+)\s*")
 
 
 def split_words(text: str) -> list[str]:

@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import InvalidCallError
+from ct2_triton.scripts import UNSPACED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
 PATTERNS = {
     "urls": r"(?:https?://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}']",
-    "emails": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    "emails": r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "numbers": r"(?<![\w.,:])\d+(?:[.,:]\d+)*(?!\w)",
     "emoji": (
         "(?:[\U0001f1e6-\U0001f1ff]{2}|[\u2600-\u27bf\U0001f300-\U0001faff][\ufe0f\U0001f3fb-\U0001f3ff]?"
@@ -26,8 +29,10 @@ PATTERNS = {
 
 _TAG = re.compile(r"</?dnt>")
 _SHOWN = 40
-# A term is not found inside of a longer word. Scripts without spaces have no such ends of words.
-_LETTER = "[0-9A-Za-z\u00c0-\u024f]"
+# What is no part of a longer word: scripts without spaces, Korean, which puts its particles right
+# behind a name, and the selectors behind emoji, which are marks to Unicode.
+_ENDS_WORDS = re.compile(rf"[{UNSPACED}\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff\ufe00-\ufe0f]")
+_OF_WORDS = ("L", "M", "N")  # Unicode's letters, marks and numbers
 
 
 @dataclass(frozen=True)
@@ -125,9 +130,9 @@ def find_terms(
     plain, marked = _read_tags(text)
     becomes = {**{phrase: phrase for phrase in keep}, **glossary}
     found = [
-        Term(match.start(), match.end(), becomes[phrase])
+        Term(start, start + len(phrase), becomes[phrase])
         for phrase in becomes
-        for match in whole(phrase).finditer(plain)
+        for start in places(phrase, plain)
     ]
     found += [
         Term(match.start(), match.end(), match[0])
@@ -147,26 +152,56 @@ def occurrences(term: str, text: str) -> int:
     Returns:
         How often; not counted is where it is a part of a longer word or number.
     """
-    return sum(1 for _ in whole(term).finditer(text))
+    return sum(1 for _ in places(term, text))
 
 
 def _pieces(term: str, text: str) -> int:
     return text.count(term)
 
 
-def whole(phrase: str, flags: int = 0) -> re.Pattern[str]:
+def places(phrase: str, text: str, *, in_any_case: bool = False) -> Iterator[int]:
     """Find a phrase where it is no part of a longer word or number.
+
+    A word is of letters, marks and numbers of any script. Scripts without spaces, and Korean, have
+    no such ends of words: there, a phrase is found everywhere.
 
     Args:
         phrase: The phrase.
-        flags: Those of `re`.
+        text: Where to look for it.
+        in_any_case: Whether capitals and small letters are the same.
 
-    Returns:
-        What finds it.
+    Yields:
+        Where it begins; no two of these places overlap.
     """
-    before = f"(?<!{_LETTER})" if re.match(_LETTER, phrase) else ""
-    after = f"(?!{_LETTER})" if re.match(_LETTER, phrase[-1]) else ""
-    return re.compile(f"{before}{re.escape(phrase)}{after}", flags)
+    pattern = re.compile(re.escape(phrase), re.IGNORECASE) if in_any_case else None
+
+    def find(at: int) -> int:
+        if pattern is None:
+            return text.find(phrase, at)
+        match = pattern.search(text, at)
+        return -1 if match is None else match.start()
+
+    begins, ends = _is_of_word(phrase[0]), _is_of_word(phrase[-1])
+    start = find(0)
+    while start >= 0:
+        end = start + len(phrase)
+        within = begins and _is_of_word(text[start - 1 : start])
+        if within or (ends and _is_of_word(text[end : end + 1])):
+            end = _end_of_word(text, start) if begins else start + 1
+        else:
+            yield start
+        start = find(end)
+
+
+def _end_of_word(text: str, start: int) -> int:
+    """Give the end of the word that a letter is in."""
+    return next((i for i in range(start, len(text)) if not _is_of_word(text[i])), len(text))
+
+
+def _is_of_word(letter: str) -> bool:
+    """Tell whether a character is a part of a word; "" is none."""
+    is_part = bool(letter) and unicodedata.category(letter)[0] in _OF_WORDS
+    return is_part and _ENDS_WORDS.match(letter) is None
 
 
 def _read_tags(text: str) -> tuple[str, list[Term]]:
@@ -197,7 +232,13 @@ def _read_tags(text: str) -> tuple[str, list[Term]]:
 
 def _without_overlaps(marked: list[Term], found: list[Term]) -> Iterator[Term]:
     """Give those of the tags, and the others that do not touch one of these."""
-    free = [f for f in found if not any(f.start < m.end and m.start < f.end for m in marked)]
+    ends = [term.end for term in marked]
+
+    def is_free(term: Term) -> bool:
+        at = bisect_right(ends, term.start)  # the first that ends behind its start
+        return at == len(marked) or term.end <= marked[at].start
+
+    free = filter(is_free, found)
     end = 0
     for term in sorted([*marked, *free], key=lambda term: (term.start, -term.end)):
         if term.start >= end:

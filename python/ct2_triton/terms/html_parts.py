@@ -23,7 +23,8 @@ _VOID = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param",
      "source", "track", "wbr"]
 )  # fmt: skip
-_MOST_ELEMENTS = 50  # of one sentence; more, or deeper ones, are no sentence
+_MOST_ELEMENTS = 50  # of one sentence; more are no sentence
+_MOST_LEVELS = 8  # of elements in elements
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,20 @@ def runs(parts: list[Part]) -> list[list[Part]]:
     return found
 
 
+def text_of(document: str) -> str:
+    """Give the text of HTML that is translated.
+
+    Args:
+        document: A page, or a part of one.
+
+    Returns:
+        Its text, without tags and entities; lines where tags end a sentence.
+    """
+    found = runs(read_parts(document))
+    texts = ("".join(part.content for part in run if part.kind == "text") for run in found)
+    return "\n".join(filter(None, texts))
+
+
 def nest(run: list[Part]) -> Element | None:
     """Nest the elements of a sentence.
 
@@ -101,7 +116,8 @@ def nest(run: list[Part]) -> Element | None:
         run: A list that `runs` gives, without raw parts.
 
     Returns:
-        An element without tags that holds all; None where the tags are not balanced, or are many.
+        An element without tags that holds all; None where the tags are not balanced, or are
+        many or deep.
     """
     if len(run) > 4 * _MOST_ELEMENTS:
         return None
@@ -117,7 +133,7 @@ def nest(run: list[Part]) -> Element | None:
         else:
             levels.pop()
             levels[-1][1].children.append(replace(element, end=part.html))
-        if len(levels) > _MOST_ELEMENTS:
+        if len(levels) > _MOST_LEVELS + 1:
             return None
     return levels[0][1] if len(levels) == 1 else None
 

@@ -7,7 +7,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.terms.finding import whole
+from ct2_triton.terms.finding import places
 from ct2_triton.terms.html_parts import escaped, nest, read_parts, runs
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ct2_triton.terms.html_parts import Element, Part
 
 _SPACE = re.compile(r"[ \t\r\n\f]+")  # what HTML shows as one space
+_MOST_TIMES = 3  # that the text of a sentence is asked for, with what its elements hold
 _ENDS = " .!?\u3002\uff01\uff1f"  # of a sentence, also in Chinese and Japanese
 
 
@@ -142,11 +143,17 @@ def _sentence(run: list[Part]) -> Element | None:
     if run[0].kind == "raw":
         return None
     sentence = nest(run)
-    return sentence if sentence is not None and _has_words(sentence.text) else None
+    if sentence is None or not _has_words(sentence.text):
+        return None
+    whole, *parts = _texts(sentence)
+    asked = len(whole) + sum(map(len, parts))
+    return sentence if asked <= _MOST_TIMES * len(whole) else None
 
 
 def _texts(sentence: Element) -> list[str]:
-    return [core(sentence.text), *(core(one.text) for one in sentence.elements)]
+    """Give the texts to ask for, each once: that of the sentence, then those of its elements."""
+    texts = [sentence.text, *(one.text for one in sentence.elements)]
+    return list(dict.fromkeys(map(core, texts)))
 
 
 def _only_element(sentence: Element) -> Element | None:
@@ -181,9 +188,9 @@ def _place(sentence: Element, translated: str, known: Mapping[str, str]) -> str 
 def _find(phrase: str, translated: str, known: Mapping[str, str]) -> tuple[int, int] | None:
     """Find a phrase of the source in a translation."""
     for words in (known.get(phrase, "").rstrip(_ENDS), phrase):
-        found = list(islice(whole(words, re.IGNORECASE).finditer(translated), 2)) if words else []
+        found = list(islice(places(words, translated, in_any_case=True), 2)) if words else []
         if len(found) == 1:
-            return found[0].span()
+            return found[0], found[0] + len(words)
     return None
 
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
-from typing import TYPE_CHECKING
+from itertools import count, islice
+from typing import TYPE_CHECKING, TypeAlias
 
 from ct2_triton.errors import InvalidCallError
 
@@ -20,6 +21,9 @@ KINDS = ("X{}", "ID{}", "#{}", "[{}]", "__{}__", "{{{}}}", "<{}>", "@{}", "${}",
 DEFAULT_KINDS = ("X{}", "[{}]")
 """What is tried, in this order, where nothing else is said."""
 
+Spans: TypeAlias = dict[str, list[tuple[int, int]]]  # places by placeholder
+Find: TypeAlias = Callable[[str], Spans]
+
 
 @dataclass(frozen=True)
 class Marked:
@@ -27,11 +31,26 @@ class Marked:
 
     Attributes:
         text: The text.
-        placeholders: Finds each placeholder, in the order of the terms.
+        placeholders: The placeholder of each term.
+        find: Finds all placeholders of their kind in a text.
     """
 
     text: str
-    placeholders: tuple[re.Pattern[str], ...]
+    placeholders: tuple[str, ...]
+    find: Find
+
+
+def check_kind(kind: str | Sequence[str]) -> None:
+    """See that a kind of placeholders can be.
+
+    Args:
+        kind: As of `mark`.
+
+    Raises:
+        InvalidCallError: The kind has no place for a number.
+    """
+    if isinstance(kind, str) and (kind.count("{}") != 1 or not kind.replace("{}", "").strip()):
+        raise InvalidCallError(f"{kind!r} is no kind of placeholder: one is 'X{{}}'")
 
 
 def mark(found: TermText, kind: str | Sequence[str]) -> Marked | None:
@@ -48,14 +67,17 @@ def mark(found: TermText, kind: str | Sequence[str]) -> Marked | None:
     Raises:
         InvalidCallError: The kind has no place for a number.
     """
-    chosen: list[str] = []
-    offered = _all_of(kind)
-    while len(chosen) < len(found.terms):
-        if (placeholder := next(offered, None)) is None:
-            return None
-        if not _pattern(placeholder).search(found.text):
-            chosen.append(placeholder)
-    return Marked(found.replaced(chosen), tuple(map(_pattern, chosen)))
+    check_kind(kind)
+    if isinstance(kind, str):
+        find = _numbers(kind)
+        offered: Iterator[str] = (kind.replace("{}", str(number)) for number in count(1))
+    else:
+        find = _names(kind)
+        offered = iter(dict.fromkeys(kind))
+    taken = find(found.text)
+    free = (placeholder for placeholder in offered if placeholder not in taken)
+    chosen = tuple(islice(free, len(found.terms)))
+    return Marked(found.replaced(chosen), chosen, find) if len(chosen) == len(found.terms) else None
 
 
 def restore(found: TermText, marked: Marked, translation: str) -> str | None:
@@ -70,12 +92,12 @@ def restore(found: TermText, marked: Marked, translation: str) -> str | None:
         The translation with the terms; None where a placeholder is not there exactly once, or
         where the translation then has a term more or less often than the text.
     """
+    spans = marked.find(translation)
     places: list[tuple[int, int, str]] = []
-    for term, pattern in zip(found.terms, marked.placeholders, strict=True):
-        matches = list(pattern.finditer(translation))
-        if len(matches) != 1:
+    for term, placeholder in zip(found.terms, marked.placeholders, strict=True):
+        if len(spans.get(placeholder, ())) != 1:
             return None
-        places.append((*matches[0].span(), term.text))
+        places.append((*spans[placeholder][0], term.text))
     parts: list[str] = []
     at = 0
     for start, end, text in sorted(places):
@@ -87,16 +109,45 @@ def restore(found: TermText, marked: Marked, translation: str) -> str | None:
     return None if found.lost_in(restored) else restored
 
 
-def _all_of(kind: str | Sequence[str]) -> Iterator[str]:
-    if not isinstance(kind, str):
-        return iter(dict.fromkeys(kind))
-    if kind.count("{}") != 1 or not kind.replace("{}", "").strip():
-        raise InvalidCallError(f"{kind!r} is no kind of placeholder: one is 'X{{}}'")
-    return (kind.replace("{}", str(number)) for number in count(1))
+def _numbers(kind: str) -> Find:
+    """Find placeholders with any number, in one scan."""
+    before, after = kind.split("{}")
+    body = r"(\d+)"
+    if before.strip():
+        body = _loose(before) + (r"\s?" if not before[-1].isdecimal() else "") + body
+    if after.strip():
+        body += (r"\s?" if not after[0].isdecimal() else "") + _loose(after)
+    pattern = _alone(body)
+
+    def find(text: str) -> Spans:
+        spans: Spans = {}
+        for match in pattern.finditer(text):
+            spans.setdefault(kind.replace("{}", match[2]), []).append(match.span(1))
+        return spans
+
+    return find
 
 
-def _pattern(placeholder: str) -> re.Pattern[str]:
-    """Find it also where the model has put spaces into it, or changed its case."""
-    parts = re.findall(r"[^\W\d_]+|\d+|[^\w\s]|_+|\s+", placeholder)
-    body = r"\s?".join(re.escape(part) for part in parts if part.strip())
-    return re.compile(rf"(?<![0-9A-Za-z]){body}(?![0-9A-Za-z])", re.IGNORECASE)
+def _names(names: Sequence[str]) -> Find:
+    """Find each of the names."""
+    patterns = {name: _alone(_loose(name)) for name in names}
+
+    def find(text: str) -> Spans:
+        spans = {
+            name: [match.span(1) for match in pattern.finditer(text)]
+            for name, pattern in patterns.items()
+        }
+        return {name: places for name, places in spans.items() if places}
+
+    return find
+
+
+def _loose(text: str) -> str:
+    """Allow for the spaces that a model puts into a placeholder."""
+    parts = re.findall(r"[^\W\d_]+|\d+|[^\w\s]|_+", text)
+    return r"\s?".join(map(re.escape, parts))
+
+
+def _alone(body: str) -> re.Pattern[str]:
+    """Find it in any case, no part of a longer word, also where two have a sign in common."""
+    return re.compile(rf"(?<![0-9A-Za-z])(?=({body})(?![0-9A-Za-z]))", re.IGNORECASE)

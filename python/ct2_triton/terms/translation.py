@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.terms.finding import find_terms
-from ct2_triton.terms.placeholders import DEFAULT_KINDS, mark, restore
+from ct2_triton.terms.placeholders import DEFAULT_KINDS, check_kind, mark, restore
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -74,20 +74,19 @@ async def translate_terms(
         ClientError: The translation fails.
     """
     found = find_terms(text, keep, glossary, patterns)
-    marked = [(kind, mark(found, kind)) for kind in placeholders]
+    for kind in placeholders:
+        check_kind(kind)
     named = [targets] if isinstance(targets, str) or targets is None else list(targets)
     plain = await client.translate(found.text, source=source, targets=targets, **options)
     done = [_judged(found, one.text, name) for one, name in zip(plain, named, strict=True)]
-    for kind, with_placeholders in marked:
+    for kind in placeholders:
         open_ = [i for i, one in enumerate(done) if one.failed]
-        if not open_ or with_placeholders is None:
+        if not open_ or (marked := mark(found, kind)) is None:
             continue
         asked = [name for i in open_ if (name := named[i]) is not None] or None
-        again = await client.translate(
-            with_placeholders.text, source=source, targets=asked, **options
-        )
+        again = await client.translate(marked.text, source=source, targets=asked, **options)
         for i, one in zip(open_, again, strict=True):
-            restored = restore(found, with_placeholders, one.text)
+            restored = restore(found, marked, one.text)
             if restored is not None:
                 done[i] = TermTranslation(restored, named[i], (), kind)
     return done

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ct2_triton.client import Hypothesis, Translation
 from ct2_triton.terms import translate_html
-from ct2_triton.terms.html_parts import read_parts
+from ct2_triton.terms.html_parts import read_parts, text_of
 
 GERMAN = {
     "The red train leaves today.": "Der rote Zug fährt heute ab.",
@@ -81,6 +81,27 @@ async def test_text_without_words_is_not_sent_and_each_text_once() -> None:
     client = Dictionary()
     await translate_html(client, "<p>one</p> <p>12</p><p>&mdash;</p><p>one</p>")  # type: ignore[arg-type]
     assert client.asked == ["one"]
+
+
+@pytest.mark.parametrize("levels", [1, 2, 5, 49])
+async def test_elements_in_elements_are_asked_a_few_times_only(levels: int) -> None:
+    document = "<b>a " * levels + "one two three " * 1000 + "four" + "</b>" * levels
+    client = Dictionary()
+    assert await translate_html(client, document) == document.upper().replace("B>", "b>")  # type: ignore[arg-type]
+    assert sum(map(len, client.asked)) <= 4 * len(document)
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        ('<button type="submit" class="x">Ab<b>brechen</b></button>', "Abbrechen"),
+        ("<p>one &amp; two</p><script>three</script><p>four", "one & two\nfour"),
+        ("one", "one"),
+        ("", ""),
+    ],
+)
+def test_the_text_of_a_document(document: str, text: str) -> None:
+    assert text_of(document) == text
 
 
 PIECES = st.sampled_from(

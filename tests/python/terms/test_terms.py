@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ct2_triton.client import Hypothesis, Translation
 from ct2_triton.errors import InvalidCallError
+from ct2_triton.terms import TermTranslation, translate_terms
 from ct2_triton.terms.finding import PATTERNS, find_terms, occurrences
 from ct2_triton.terms.placeholders import KINDS, mark, restore
 
@@ -27,7 +32,14 @@ def _texts(text: str, **arguments: object) -> list[str]:
         ("Write to a.b@c.example!", {"patterns": ["emails"]}, ["a.b@c.example"]),
         ("Good \U0001f44d\U0001f3fd \U0001f1e9\U0001f1ea \u2764\ufe0f", {"patterns": ["emoji"]},
          ["\U0001f44d\U0001f3fd", "\U0001f1e9\U0001f1ea", "\u2764\ufe0f"]),
-        ("我喜欢GitHub的", {"keep": ["GitHub"]}, ["GitHub"]),
+        ("我喜欢GitHub的", {"keep": ["GitHub", "喜"]}, ["喜", "GitHub"]),
+        ("GitHub를 서울에서", {"keep": ["GitHub", "서울"]}, ["GitHub", "서울"]),
+        ("который кот, он", {"keep": ["он"], "glossary": {"кот": "cat"}}, ["cat", "он"]),
+        ("Việt, Vi\u0301, Vi², Vi\u0661, Vi", {"keep": ["Vi"]}, ["Vi"]),
+        ("हिन्दी हिन", {"keep": ["हिन"]}, ["हिन"]),
+        ("\u2764\ufe0fAda", {"keep": ["Ada", "\u2764\ufe0f"]}, ["\u2764\ufe0f", "Ada"]),
+        ("ab abc ab-c xab", {"keep": ["ab"]}, ["ab", "ab"]),
+        ("12 <dnt>a 34 b</dnt> 5", {"patterns": ["numbers"]}, ["12", "a 34 b", "5"]),
     ],
 )  # fmt: skip
 def test_terms_are_found(text: str, arguments: dict[str, object], terms: list[str]) -> None:
@@ -86,6 +98,51 @@ def test_terms_come_back_once_or_not_at_all(translation: str, restored: str | No
     marked = mark(found, "X{}")
     assert marked is not None
     assert restore(found, marked, translation) == restored
+
+
+def test_long_texts_take_time_in_proportion() -> None:
+    """With the square of their length, none of these would end."""
+    assert _texts("a" * 3_000_000, patterns=["emails"]) == []
+    assert _texts("ab" * 1_000_000, keep=["ab", "aba"]) == []
+    count = 100_000
+    found = find_terms("<dnt>a</dnt> 1 " * count, patterns=["numbers"])
+    assert len(found.terms) == 2 * count
+    marked = mark(found, "X{}")
+    assert marked is not None
+    assert restore(found, marked, marked.text) == found.text
+
+
+def test_placeholders_that_share_a_sign_are_each_found() -> None:
+    found = find_terms("#-1-#-2-# <dnt>Ada</dnt>")
+    marked = mark(found, "#-{}-#")
+    assert marked is not None
+    assert marked.placeholders == ("#-3-#",)
+
+
+class Echo:
+    """Translates nothing."""
+
+    async def translate(self, text: str, **_: Any) -> list[Translation]:
+        return [Translation("", None, None, (Hypothesis(text),))]
+
+
+class Unread(Sequence[str]):
+    """Names that nobody may look at."""
+
+    def __getitem__(self, _: Any) -> Any:
+        raise AssertionError
+
+    def __len__(self) -> int:
+        raise AssertionError
+
+
+async def test_placeholders_are_made_only_where_a_term_is_lost() -> None:
+    text = "Ask <dnt>Ada</dnt>."
+    echo: Any = Echo()
+    [kept] = await translate_terms(echo, text, targets="de", placeholders=[Unread()])
+    assert kept == TermTranslation("Ask Ada.", "de")
+    with pytest.raises(InvalidCallError, match="'X' is no kind of placeholder"):
+        await translate_terms(echo, text, targets="de", placeholders=["X"])
 
 
 WORDS = st.sampled_from(

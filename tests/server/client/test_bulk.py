@@ -9,11 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from argparse import ArgumentParser
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +19,9 @@ import psutil
 import pytest
 from tritonclient.grpc import service_pb2_grpc
 
-from ct2_triton.bulk.blocks import cut
-from ct2_triton.bulk.cli import add_arguments
-from ct2_triton.bulk.outputs import finish
-from ct2_triton.bulk.worker import Task, Translator
-from ct2_triton.client.files import Job
 from ct2_triton.serve import TritonServer
-from server.client.conftest import Command, Prepared
-from support.fault_server import FaultServer, echo, serving_in_a_thread
+from server.client.conftest import Command
+from support.fault_server import FaultServer, serving_in_a_thread
 from support.waiting import wait_until
 from tiny_corpus import sentences
 
@@ -156,6 +148,15 @@ def _family(run: subprocess.Popen[str]) -> list[psutil.Process]:
     return list(psutil.Process(run.pid).children(recursive=True))
 
 
+def _listens_at(pids: set[int]) -> set[str]:
+    """The addresses that others may connect to."""
+    return {
+        one.laddr.ip.removeprefix("::ffff:")
+        for one in psutil.net_connections("tcp")
+        if one.status == psutil.CONN_LISTEN and one.pid in pids
+    }
+
+
 def _has_ended(process: psutil.Process) -> bool:
     """Whether it runs no more; where nobody collects its status, it stays in the list."""
     try:
@@ -197,6 +198,7 @@ def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
         wait_until(lambda: len(_workers(run)) == 2)
         wait_until(lambda: sum(way.answered for way in ways) >= sum(before) + 40)
         family = _family(run)
+        listens_at = _listens_at({run.pid, *(process.pid for process in family)})
         killed, other = _workers(run)
         psutil.Process(killed).kill()
         wait_until(lambda: len(_workers(run) - {killed, other}) == 1)
@@ -207,45 +209,13 @@ def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
         ways[1 - most].let_go()
         _, said = run.communicate(timeout=240)
         assert run.returncode == 0, said
+    assert listens_at == {"127.0.0.1"}
     assert "1 of 10 blocks are there: kept" in said
     wanted = expected(texts)
     wanted[60:80] = ["kept"] * 20
     assert output.read_text(encoding="utf-8").split("\n") == [*wanted, ""]
     assert not parts.exists()
     wait_until(lambda: all(map(_has_ended, family)))
-
-
-def test_a_failed_line_is_sent_again_and_then_listed(prepared: Prepared, tmp_path: Path) -> None:
-    """In this process, as a worker does it: no Ray, and a server that fails on request."""
-    seen: Counter[bytes] = Counter()
-
-    async def fail(server: FaultServer, request: Any, context: Any) -> Any:
-        content = request.raw_input_contents[0]
-        seen[content] += 1
-        if len(content) > 60:  # the long line; the short one goes well at its second try
-            await context.abort(grpc.StatusCode.INTERNAL, "the engine failed")
-        if seen[content] == 1:
-            await context.abort(grpc.StatusCode.INTERNAL, "the engine failed once")
-        return await echo(server, request, context)
-
-    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
-    source.write_text("Short.\n\n" + "A long line. " * 9 + "\n", encoding="utf-8")
-    parser = ArgumentParser()
-    add_arguments(parser)
-    with serving_in_a_thread(FaultServer, fail) as (_, url):
-        tokenizer = prepared("nllb").tokenizer_folder
-        command = ["-i", source, "-o", output, "--model=m", "--from=en", "--to=de", "--url", url]
-        args = parser.parse_args([*map(str, command), "--tokenizer", str(tokenizer)])
-        (block,) = cut(source, output, 5000)
-        block.part.parent.mkdir()
-        done = Translator(Task(args, ("deu_Latn",)))(asdict(block))
-    assert done == {"count": 3, "failed": 1, "error": ""}
-    assert sorted(seen.values()) == [2, 3]
-    assert finish(Job(source, output), [block]) == 1
-    short, blank, long, end = output.read_text(encoding="utf-8").split("\n")
-    assert (bool(short), blank, long, end) == (True, "", "", "")
-    failed = json.loads((tmp_path / "out.txt.failed.jsonl").read_text(encoding="utf-8"))
-    assert (failed["line"], failed["error"]) == (3, "the engine failed")
 
 
 def test_what_cannot_be_is_said_before_ray_starts(bulk: Command, tmp_path: Path) -> None:
@@ -268,6 +238,10 @@ def test_what_cannot_be_is_said_before_ray_starts(bulk: Command, tmp_path: Path)
         bulk("-i", table, "-o", output), code=1
     )
     assert "'id' of " in _run(bulk("-i", table, "-o", output, "--column", "id"), code=1)
+    parquet.write_table(pyarrow.table({"text": ["One."], "deu_Latn": ["Eins."]}), table)
+    assert "has a column 'deu_Latn' already" in _run(
+        bulk("-i", table, "-o", tmp_path / "out.parquet"), code=1
+    )
     (tmp_path / "out.txt.blocks").mkdir()
     (tmp_path / "out.txt.blocks" / "run.json").write_text("{}")
     assert "another text or other settings" in _run(bulk("-i", text, "-o", output), code=1)

@@ -97,7 +97,7 @@ def test_keys_come_from_the_environment(start_gateway: StartGateway) -> None:
     ("arguments", "message"),
     [
         (["--model", "demo"], "'demo' takes token ids; name one that takes text"),
-        (["--model", "demo", "--processes", "2"], "2 of 2 processes failed"),
+        (["--model", "demo", "--processes", "2"], "a process has failed, so all 2 have ended"),
         (["--model", "nowhere-text"], "the languages of model 'nowhere-text' are in neither"),
         (["--url", "localhost:1"], "not ready within 1 s"),
         (["--port", "PORT"], "cannot listen"),

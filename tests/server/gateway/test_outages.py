@@ -45,6 +45,21 @@ async def test_a_translation_that_takes_too_long_is_given_up(make_site: MakeSite
     await site.good()
 
 
+async def test_a_request_has_a_deadline_and_frees_its_slot_then(make_site: MakeSite) -> None:
+    async def never(*_: object) -> Sequence[str]:
+        await asyncio.Event().wait()
+        return []
+
+    formats = {"text": translate_plain, "never": never}
+    site = await make_site(formats=formats, timeout_s=0.2, max_requests=1)
+    for _ in range(2):
+        asked = {**GOOD, "format": "never"}
+        status, answer = await site.post("/translate", None, params=asked)
+        assert status == 504
+        assert answer == {"error": "Cannot translate text: it took more than 0.2 s"}
+    await (await make_site()).good()
+
+
 async def test_a_failure_of_the_gateway_is_500_and_no_secret(make_site: MakeSite) -> None:
     async def fail(*_: object) -> Sequence[str]:
         raise ZeroDivisionError("a secret")

@@ -209,6 +209,16 @@ async def test_html_keeps_its_tags(site: Site) -> None:
     }
 
 
+async def test_the_language_of_html_is_that_of_its_text(site: Site) -> None:
+    button = '<button type="submit" class="btn btn-primary">Abbrechen</button>'
+    fields = {"q": button, "source": "auto", "target": "de", "format": "html"}
+    status, answer = await site.post("/translate", fields)
+    assert status == 200
+    assert answer["detectedLanguage"]["language"] == "de"
+    assert answer["translatedText"] == button
+    await site.good()
+
+
 async def test_a_format_that_is_not_there_is_refused(site: Site, make_site: MakeSite) -> None:
     status, answer = await site.post("/translate", {**GOOD, "format": "pdf"})
     assert status == 400

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several processes that share a port, when one of them cannot start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# The first that makes the file fails; the other one serves, or is never ready.
+PROGRAM = """
+import asyncio, os, sys
+from ct2_triton.errors import ClientError
+from ct2_triton.gateway.processes import serve_in
+
+async def serve(place):
+    try:
+        os.close(os.open(sys.argv[1], os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        if sys.argv[2] == "never":
+            await asyncio.Event().wait()
+        place.ready(place.port)
+        await place.ended()
+    else:
+        raise ClientError("no model")
+
+try:
+    serve_in(3, "127.0.0.1", 0, serve, print)
+except ClientError as error:
+    sys.exit(f"all: {error}")
+"""
+
+
+@pytest.mark.parametrize("ready", ["at once", "never"])
+def test_one_that_cannot_start_ends_all(tmp_path: Path, ready: str) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "made"), ready]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    said = ["ct2-gateway: no model", "all: a process has failed, so all 3 have ended"]
+    assert ended.stderr.splitlines() == said

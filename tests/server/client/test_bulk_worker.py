@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A block of ct2-translate bulk, translated in this process as a worker does it: no Ray."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from ct2_triton.bulk.blocks import Block, check_columns, cut, read_table
+from ct2_triton.bulk.cli import add_arguments
+from ct2_triton.bulk.outputs import finish
+from ct2_triton.bulk.worker import Task, Translator
+from ct2_triton.client.files import Job
+from ct2_triton.errors import ClientError
+from server.client.conftest import Prepared
+from support.fault_server import FaultServer, echo, serving_in_a_thread
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+HALF = "Hi \ud83d there."
+LANGUAGES = {"de": "deu_Latn", "fr": "fra_Latn"}
+Translate = Callable[..., tuple[dict[str, Any], list[Block]]]
+
+
+@pytest.fixture
+def translate(prepared: Prepared) -> Translate:
+    """A function that translates the only block of a file with a server that answers so."""
+
+    def run(
+        source: Path, output: Path, answer: Any = echo, targets: str = "de"
+    ) -> tuple[dict[str, Any], list[Block]]:
+        parser = ArgumentParser()
+        add_arguments(parser)
+        with serving_in_a_thread(FaultServer, answer) as (_, url):
+            tokenizer = prepared("nllb").tokenizer_folder
+            command = ["-i", source, "-o", output, "--model=m", "--from=en", "--url", url]
+            command += ["--tokenizer", tokenizer, "--to", targets]
+            args = parser.parse_args(list(map(str, command)))
+            blocks = list(cut(source, output, 5000))
+            assert len(blocks) == 1
+            blocks[0].part.parent.mkdir()
+            codes = tuple(LANGUAGES[target] for target in targets.split(","))
+            return Translator(Task(args, codes))(asdict(blocks[0])), blocks
+
+    return run
+
+
+def _objects(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_failed_line_is_sent_again_and_then_listed(translate: Translate, tmp_path: Path) -> None:
+    seen: Counter[bytes] = Counter()
+
+    async def fail(server: FaultServer, request: Any, context: Any) -> Any:
+        content = request.raw_input_contents[0]
+        seen[content] += 1
+        if len(content) > 60:  # the long line; the short one goes well at its second try
+            await context.abort(grpc.StatusCode.INTERNAL, "the engine failed")
+        if seen[content] == 1:
+            await context.abort(grpc.StatusCode.INTERNAL, "the engine failed once")
+        return await echo(server, request, context)
+
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("Short.\n\n" + "A long line. " * 9 + "\n", encoding="utf-8")
+    done, blocks = translate(source, output, fail)
+    assert done == {"count": 3, "failed": 1, "error": ""}
+    assert sorted(seen.values()) == [2, 3]
+    assert finish(Job(source, output), blocks) == 1
+    short, blank, long, end = output.read_text(encoding="utf-8").split("\n")
+    assert (bool(short), blank, long, end) == (True, "", "", "")
+    (failed,) = _objects(tmp_path / "out.txt.failed.jsonl")
+    assert (failed["line"], failed["error"]) == (3, "the engine failed")
+
+
+def test_another_try_for_one_language_keeps_the_translations_of_the_others(
+    translate: Translate, tmp_path: Path
+) -> None:
+    """The first request of a try goes well, then the other one: never both in one try."""
+    seen: Counter[bytes] = Counter()
+    first: list[bytes] = []
+
+    async def fail(server: FaultServer, request: Any, context: Any) -> Any:
+        language = request.raw_input_contents[1]
+        first.append(language)
+        seen[language] += 1
+        if seen[language] != (1 if language == first[0] else 2):
+            await context.abort(grpc.StatusCode.INTERNAL, "the engine failed")
+        return await echo(server, request, context)
+
+    source, output = tmp_path / "in.txt", tmp_path / "out.jsonl"
+    source.write_text("Short.\n", encoding="utf-8")
+    done, blocks = translate(source, output, fail, "de,fr")
+    assert done == {"count": 1, "failed": 0, "error": ""}
+    assert sorted(seen.values()) == [2, 2]
+    assert finish(Job(source, output), blocks) == 0
+    (line,) = _objects(output)
+    assert [answer["target"] for answer in line["translations"]] == ["deu_Latn", "fra_Latn"]
+
+
+def test_half_a_surrogate_pair_fails_its_line_alone(translate: Translate, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    lines = [{"text": HALF}, {"text": "Grüß Gott.", "note": HALF}, {"text": "Grüß Gott."}]
+    source.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    done, blocks = translate(source, output)
+    assert done == {"count": 3, "failed": 1, "error": ""}
+    assert finish(Job(source, output), blocks) == 1
+    half, beside, good = _objects(output)
+    assert (half["text"], beside["text"], beside["note"]) == (HALF, "Grüß Gott.", HALF)
+    assert "not valid Unicode" in half["translations"][0]["error"]
+    assert beside["translations"] == good["translations"]
+    assert good["translations"][0]["text"]
+    assert "Grüß Gott." in output.read_text(encoding="utf-8").splitlines()[2]
+    (failed,) = _objects(tmp_path / "out.jsonl.failed.jsonl")
+    assert (failed["line"], failed["text"]) == (1, HALF)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "txt"])
+def test_an_empty_input_becomes_a_table_with_its_columns(
+    translate: Translate, tmp_path: Path, kind: str
+) -> None:
+    source, output = tmp_path / f"in.{kind}", tmp_path / "out.parquet"
+    columns = {"id": pyarrow.int64(), "text": pyarrow.string()}
+    if kind == "parquet":
+        parquet.write_table(pyarrow.schema(columns).empty_table(), source)
+    else:
+        source.touch()
+        columns = {"line": pyarrow.int64(), "text": pyarrow.string()}
+    done, blocks = translate(source, output)
+    assert done == {"count": 0, "failed": 0, "error": ""}
+    assert finish(Job(source, output), blocks) == 0
+    found = parquet.read_table(output)
+    assert found.schema == pyarrow.schema({**columns, "deu_Latn": pyarrow.string()})
+    assert found.num_rows == 0
+    assert list(cut(source, tmp_path / "out.txt", 5000)) == []
+
+
+def test_a_damaged_part_is_an_error_of_the_command(translate: Translate, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.parquet"
+    source.write_text("Short.\n", encoding="utf-8")
+    _, blocks = translate(source, output)
+    good = blocks[0].part.read_bytes()
+    blocks[0].part.write_bytes(b"no table")
+    with pytest.raises(ClientError, match="cannot join the tables of"):
+        finish(Job(source, output), blocks)
+    blocks[0].part.write_bytes(good)
+    assert finish(Job(source, output), blocks) == 0
+
+
+def test_a_column_of_translations_must_be_new(tmp_path: Path) -> None:
+    source = tmp_path / "in.parquet"
+    parquet.write_table(pyarrow.table({"text": ["One."], "deu_Latn": ["Eins."]}), source)
+    with pytest.raises(ClientError, match="has a column 'deu_Latn' already"):
+        check_columns(source, "text", ["fra_Latn", "deu_Latn"])
+    check_columns(source, "text", ["fra_Latn"])
+    check_columns(source, "text", [])
+
+
+def test_a_block_of_a_long_row_group_is_not_the_row_group(tmp_path: Path) -> None:
+    """Counted by Arrow itself, at the highest."""
+    source, rows = tmp_path / "in.parquet", 20_000
+    texts = [f"{number} {'word ' * 100}" for number in range(rows)]
+    table = pyarrow.table({"id": range(rows), "text": texts})
+    for size in (rows, 7_000):
+        parquet.write_table(table, source, row_group_size=size, use_dictionary=False)
+        blocks = list(cut(source, tmp_path / "out.parquet", 1_500))
+        outer = pyarrow.default_memory_pool()
+        pool = pyarrow.proxy_memory_pool(outer)
+        pyarrow.set_memory_pool(pool)
+        try:
+            found = [read_table(block) for block in blocks[:1]]
+            most = pool.max_memory()
+            found += [read_table(block) for block in blocks[1:]]
+        finally:
+            pyarrow.set_memory_pool(outer)
+        assert 0 < most < table.nbytes / 2
+        assert pyarrow.concat_tables(found).equals(table)
+        del found
