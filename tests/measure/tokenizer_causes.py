@@ -98,8 +98,13 @@ def explain(line: str, agree: Agree, known: Sequence[Cause]) -> str:
     return UNEXPLAINED
 
 
+# Letters by their category that combine with what stands before them.
+_HALFWIDTH_SOUND_MARKS = "\uff9e\uff9f"
+
+
 def _without_marks(line: str) -> str:
-    return "".join(c for c in line if not unicodedata.category(c).startswith("M"))
+    marks = (c for c in line if unicodedata.category(c)[0] == "M" or c in _HALFWIDTH_SOUND_MARKS)
+    return line.translate({ord(c): None for c in marks})
 
 
 def _plain_letters(line: str) -> str:
