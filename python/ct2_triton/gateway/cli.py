@@ -128,8 +128,6 @@ def run(args: argparse.Namespace) -> int:
 
 async def _serve(args: argparse.Namespace, place: Place) -> None:
     """Serve at a place until its end."""
-    from aiohttp import web
-
     from ct2_triton.gateway.server import Gateway
     from ct2_triton.web import listen
 
@@ -146,8 +144,8 @@ async def _serve(args: argparse.Namespace, place: Place) -> None:
                     f"model {model!r} takes token ids; name one that takes text, as ct2-prepare "
                     f"--io both writes it: {model}{TEXT_SUFFIX}"
                 )
-        app = Gateway(Translator(catalog, detector, clients), _limits(args)).application()
-        runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_S, access_log=None)
+        gateway = Gateway(Translator(catalog, detector, clients), _limits(args))
+        runner = gateway.runner(_SHUTDOWN_S)
         await runner.setup()
         try:
             port = await listen(runner, place.host, place.port, reuse_port=place.is_shared or None)

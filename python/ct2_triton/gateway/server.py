@@ -85,8 +85,20 @@ class Gateway:
         self._busy = 0
         self._health: tuple[float, Refusal | None] = (float("-inf"), None)
 
-    def application(self) -> web.Application:
-        """Make the application."""
+    def runner(self, shutdown_s: float) -> web.AppRunner:
+        """Make the runner. It ends a request when whoever asked has gone.
+
+        Args:
+            shutdown_s: Seconds that requests have at its end.
+        """
+        return web.AppRunner(
+            self._application(),
+            shutdown_timeout=shutdown_s,
+            access_log=None,
+            handler_cancellation=True,
+        )
+
+    def _application(self) -> web.Application:
         most = _BYTES_A_CHARACTER * self._limits.max_chars + _OTHER_BYTES
         app = web.Application(middlewares=[self._answer_errors], client_max_size=most)
         for path, name in _PAGES.items():

@@ -60,6 +60,31 @@ async def test_a_request_has_a_deadline_and_frees_its_slot_then(make_site: MakeS
     await (await make_site()).good()
 
 
+async def test_who_goes_away_frees_the_slot(
+    make_site: MakeSite, caplog: pytest.LogCaptureFixture
+) -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def never(*_: object) -> Sequence[str]:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return []
+
+    site = await make_site(formats={"text": translate_plain, "never": never}, max_requests=1)
+    asking = asyncio.create_task(site.post("/translate", {**GOOD, "format": "never"}))
+    await started.wait()
+    asking.cancel()
+    await ended.wait()
+    while (await site.post("/translate", GOOD))[0] == 429:
+        pass  # the slot is freed soon after
+    await site.good()
+    ours = [one for one in caplog.records if one.name.startswith(("aiohttp", "ct2_triton"))]
+    assert [one for one in ours if one.levelname == "ERROR"] == []
+
+
 async def test_a_failure_of_the_gateway_is_500_and_no_secret(make_site: MakeSite) -> None:
     async def fail(*_: object) -> Sequence[str]:
         raise ZeroDivisionError("a secret")
