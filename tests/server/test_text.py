@@ -16,7 +16,10 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from server.helpers import Connection
 from server.text_client import answer, refusal, send_text, translated
+from support.endless import ALLOWS_ENDLESS, ENDLESS, ROOMY
+from support.metrics import fresh, scrape
 from support.odd_texts import ODD_TEXTS
+from support.prepared import prepare_tiny
 from support.servers import ServerStack
 from support.waiting import wait_until
 
@@ -44,7 +47,10 @@ ONE_CALL = {"compute_type": "float32", "decoding": "calls", "inter_threads": "1"
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo model for ids and text: as it is, with tight limits, with one call at a time."""
+    """The demo model for ids and text: as it is, with tight limits, with one call at a time.
+
+    And a model of text that takes rows of `support.endless`.
+    """
     folder = tmp_path_factory.mktemp("repository")
     for name, settings in (
         ("demo", {"compute_type": "float32"}),
@@ -52,6 +58,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("calls", {**ONE_CALL, "source_language": "en"}),
     ):
         prepare(PrepareOptions("demo", folder, name, settings=settings, io="both"))
+    endless = {name: str(value) for name, value in ALLOWS_ENDLESS.items()}
+    prepare_tiny("nllb", folder, "endless", ROOMY, settings=endless, io="text")
     return folder
 
 
@@ -365,6 +373,29 @@ def test_a_book_goes_through(connection: Connection, by_ids: SyncTranslationClie
     assert len(_core.segment(book.encode(), "en")) == 10_000
     wanted = "".join(german[one] + gap for one, gap in zip(sentences, gaps, strict=True))
     assert translated(connection, book, ["de"]) == [[wanted]]
+
+
+def test_at_most_256_rows_of_a_book_are_in_the_queue(
+    connection: Connection, server: TritonServer
+) -> None:
+    """Rows that cannot end: what is handed over stays, and is counted by the server."""
+
+    def rows() -> float:
+        found = scrape(server, "endless")
+        return found["ct2_waiting_rows"] + found["ct2_decoding_rows"]
+
+    book = " ".join(f"Gate {i} closes in 6 minutes!" for i in range(1_000))
+    call: dict[str, Any] = {"model": "endless", "supersede_key": "book"}
+    short = {"max_decoding_length": 8}
+    reading = send_text(connection, book, ["deu_Latn"], "eng_Latn", **call, **ENDLESS)
+    wait_until(lambda: rows() == 256)
+    fresh(server, "endless")
+    wait_until(lambda: rows() == 256)  # and no more; a row that starts may be counted twice
+    newer = translated(connection, GOOD, ["deu_Latn"], "eng_Latn", **call, **short)
+    with pytest.raises(InferenceServerException, match="newer request"):
+        answer(reading)
+    assert translated(connection, GOOD, ["deu_Latn"], "eng_Latn", **call, **short) == newer
+    wait_until(lambda: rows() == 0)
 
 
 def test_a_sentence_passes_a_book(connection: Connection) -> None:
