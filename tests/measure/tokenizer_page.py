@@ -44,7 +44,7 @@ def page(
     parts = [
         f"{lines:,} different lines a family: three quarters are paragraphs of the Declaration, "
         "the rest have emoji, odd spaces,\ncontrol and combining characters, compatibility forms, "
-        f"special tokens, very long words.\n{versions}.\n",
+        f"special tokens, very long words.\nThe versions are {versions}.\n",
         _table(
             ("family", "reference", "lines", "rows that differ", "of these, no cause", "texts"),
             (_compared(entry) for entry in comparisons),

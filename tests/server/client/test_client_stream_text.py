@@ -113,7 +113,7 @@ async def test_a_stream_that_is_left_ends_on_the_server(
     await asyncio.to_thread(wait_until, lambda: _nothing_runs(server, "endless-stream"))
     statistics = Connection(server.grpc_url)
     try:
-        wait_until(lambda: statistics.statistics("endless-stream").inference_stats.fail.count == 1)
+        wait_until(lambda: statistics.statistics("endless-stream").inference_stats.fail.count >= 1)
     finally:
         statistics.close()
 
