@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -25,13 +24,14 @@ from ct2_triton.gateway.translation import FORMATS, Format, Translator
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from support.servers import ServerStack
+from support.web_command import WebCommand
 
 MODEL = "demo-text"
 SENTENCE = "The ticket office opens at 5:45."
 GERMAN = "Der Fahrkartenschalter öffnet um 5:45 Uhr."
 GOOD = {"q": SENTENCE, "source": "en", "target": "de"}
 MakeSite = Callable[..., Awaitable["Site"]]
-StartGateway = Callable[..., "Command"]
+StartGateway = Callable[..., WebCommand]
 
 
 class Site:
@@ -55,20 +55,6 @@ class Site:
     async def good(self) -> None:
         """A request that must be answered."""
         assert await self.post("/translate", GOOD) == (200, {"translatedText": GERMAN})
-
-
-class Command:
-    """A ct2-gateway that runs, and its address."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        assert process.stdout
-        line = process.stdout.readline()
-        self.url = line.split()[1].rstrip("/") if line else ""
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
 
 
 @pytest.fixture(scope="session")
@@ -147,7 +133,7 @@ def start_gateway(demo_server: TritonServer, repository: Path) -> Iterator[Start
     """A function that starts the command on a free port."""
     with ExitStack() as stack:
 
-        def start(*arguments: str, stderr: int | None = None, **variables: str) -> Command:
+        def start(*arguments: str, stderr: int | None = None, **variables: str) -> WebCommand:
             command = [
                 str(Path(sys.executable).with_name("ct2-gateway")),
                 *("--model", MODEL, "--model-repository", str(repository)),
@@ -159,7 +145,7 @@ def start_gateway(demo_server: TritonServer, repository: Path) -> Iterator[Start
             )
             stack.enter_context(process)
             stack.callback(process.kill)
-            return Command(process)
+            return WebCommand(process)
 
         yield start
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -18,25 +17,12 @@ import pytest
 from ct2_triton.client import TranslationClient
 from ct2_triton.prepared_model import PreparedModel
 from ct2_triton.serve import TritonServer
+from support.web_command import WebCommand
 
 pytestmark = pytest.mark.server
 
 SENTENCE = "Next week in Stockholm: fog."
-Start = Callable[..., "Live"]
-
-
-class Live:
-    """A ct2-live that runs, and its address."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        assert process.stdout
-        line = process.stdout.readline()
-        self.url = line.split()[1].rstrip("/") if line else ""
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+Start = Callable[..., WebCommand]
 
 
 @pytest.fixture
@@ -53,13 +39,13 @@ def start(command: list[str]) -> Iterator[Start]:
     """A function that starts ct2-live on a free port."""
     with ExitStack() as stack:
 
-        def make(*arguments: str) -> Live:
+        def make(*arguments: str) -> WebCommand:
             process = subprocess.Popen(
                 [*command, "--port", "0", *arguments], stdout=subprocess.PIPE, text=True
             )
             stack.enter_context(process)
             stack.callback(process.kill)
-            return Live(process)
+            return WebCommand(process)
 
         yield make
 
