@@ -14,12 +14,6 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, what);
 }
 
-std::string ShapeText(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 // A tensor seen as rows: [n] is one row.
 struct RowView {
   int64_t rows;
@@ -100,6 +94,12 @@ std::vector<IdView> RowsBeside(const IdTensor& tensor, const char* name, int64_t
 }
 
 }  // namespace
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
+  return text + "]";
+}
 
 std::vector<RowInput> SplitRows(const RequestTensors& tensors, std::optional<int64_t> pad_id) {
   const RowView input = ViewRows(tensors.input_ids, tensor::kInputIds);

@@ -21,6 +21,8 @@ struct IdTensor {
   std::shared_ptr<const std::string> joined;  // holds the values that came in several buffers
 };
 
+std::string ShapeText(const std::vector<int64_t>& shape);  // "[2,3]"
+
 // The tensors of one request, by their role. Shapes: [n] is one row of n ids; [b, n] is b rows.
 struct RequestTensors {
   IdTensor input_ids;

@@ -16,6 +16,7 @@
 #include "serving/text_answer.h"
 #include "serving/text_plan.h"
 #include "serving/text_stream.h"
+#include "serving/text_tensors.h"
 #include "text/segmenter.h"
 #include "text/utf8.h"
 #include "triton/input.h"
@@ -25,48 +26,6 @@ namespace {
 
 [[noreturn]] void Refuse(const std::string& text) {
   throw Error(ErrorCode::kInvalidArgument, text);
-}
-
-// The inputs of one request of b texts with n targets each.
-struct TextTensors {
-  StringTensor texts;                   // [b, 1]
-  std::optional<StringTensor> sources;  // [b, 1]
-  std::optional<StringTensor> targets;  // [b, n]
-};
-
-TextTensors ReadTensors(const RequestHandle& request, const ModelConfig& config) {
-  TextTensors tensors;
-  bool has_text = false;
-  for (TRITONBACKEND_Input* handle : request.Inputs()) {
-    Input input = DescribeInput(handle);
-    // Triton leaves the batch dimension out of the shape where it is 0: a request of no texts.
-    if (config.max_batch_size > 0 && input.shape.size() == 1) {
-      input.shape.insert(input.shape.begin(), 0);
-    }
-    if (input.name == tensor::kTextInput) {
-      tensors.texts = ReadStrings(input);
-      has_text = true;
-    } else if (input.name == tensor::kSourceLanguage) {
-      tensors.sources = ReadStrings(input);
-    } else if (input.name == tensor::kTargetLanguages) {
-      tensors.targets = ReadStrings(input);
-    } else {
-      Refuse("unknown input " + Quote(input.name));
-    }
-  }
-  if (!has_text) Refuse(std::string(tensor::kTextInput) + " is missing");
-  return tensors;
-}
-
-size_t TargetsOfEach(const TextTensors& tensors, const EngineOptions& engine) {
-  if (!tensors.targets) return 1;
-  const auto targets = static_cast<size_t>(tensors.targets->shape.back());
-  if (targets > static_cast<size_t>(engine.max_targets)) {
-    Refuse(std::string(tensor::kTargetLanguages) + ": " + std::to_string(targets) +
-           " languages are more than the model's max_targets " +
-           std::to_string(engine.max_targets));
-  }
-  return targets;
 }
 
 Split SplitOf(const std::string& name) {
@@ -218,12 +177,6 @@ std::vector<RowInput> RowMaker::Rows() const {
   return rows;
 }
 
-std::vector<std::string> TargetsOf(const TextTensors& tensors, size_t text, size_t targets) {
-  if (!tensors.targets) return std::vector<std::string>(targets);
-  const auto begin = tensors.targets->values.begin() + static_cast<std::ptrdiff_t>(text * targets);
-  return {begin, begin + static_cast<std::ptrdiff_t>(targets)};
-}
-
 // What is not translated is copied into every answer.
 void CheckAnswerBytes(const TextTensors& tensors, size_t targets, int64_t hypotheses) {
   constexpr double kMost = 256.0 * 1024 * 1024;
@@ -236,11 +189,6 @@ void CheckAnswerBytes(const TextTensors& tensors, size_t targets, int64_t hypoth
          std::to_string(hypotheses) + " hypotheses may give more than 256 MiB; send fewer at once");
 }
 
-std::string SourceOf(const TextTensors& tensors, size_t text, const EngineOptions& engine) {
-  if (!tensors.sources || tensors.sources->values[text].empty()) return engine.source_language;
-  return tensors.sources->values[text];
-}
-
 }  // namespace
 
 DecodedRequest TextFront::Decode(const RequestHandle& request) const {
@@ -248,8 +196,8 @@ DecodedRequest TextFront::Decode(const RequestHandle& request) const {
   const bool scores = std::any_of(wanted.begin(), wanted.end(), [](const std::string& name) {
     return name == tensor::kScore || name == tensor::kHypothesisScores;
   });
-  TextTensors tensors = ReadTensors(request, config_);
-  const size_t targets = TargetsOfEach(tensors, config_.engine);
+  TextTensors tensors = ReadTextTensors(request, config_);
+  const size_t targets = tensors.targets_of_each();
   DecodedRequest decoded;
   const auto options = ReadOptions(request, {scores}, config_, &decoded.options);
   const DecodingOptions& in_force = options ? *options : config_.decoding;
@@ -262,8 +210,8 @@ DecodedRequest TextFront::Decode(const RequestHandle& request) const {
   std::vector<TextPlan> plans;
   for (size_t i = 0; i < tensors.texts.values.size(); ++i) {
     plans.push_back(maker.Plan(i, std::move(tensors.texts.values[i]),
-                               SourceOf(tensors, i, config_.engine),
-                               TargetsOf(tensors, i, targets)));
+                               tensors.Source(i, config_.engine.source_language),
+                               tensors.Targets(i)));
   }
   decoded.rows = model_.Check(maker.Rows(), options ? &*options : nullptr, maker);
   if (config_.streams) {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/model_config.h"
+#include "triton/input.h"
+#include "triton/request.h"
+
+namespace ct2triton {
+
+// The inputs of one request of b texts with n targets each. A model without batches leaves the b
+// out of its shapes: its requests have one text.
+struct TextTensors {
+  StringTensor texts;                   // [b, 1]
+  std::optional<StringTensor> sources;  // [b, 1]
+  std::optional<StringTensor> targets;  // [b, n]
+
+  size_t targets_of_each() const {
+    return targets ? static_cast<size_t>(targets->shape.back()) : 1;
+  }
+  std::string Source(size_t text, const std::string& otherwise) const;
+  std::vector<std::string> Targets(size_t text) const;  // empty ones where nobody named any
+};
+
+// Throws Error(kInvalidArgument): an input that is unknown, missing, or of another type or shape;
+// more targets than the model allows.
+TextTensors ReadTextTensors(const RequestHandle& request, const ModelConfig& config);
+
+}  // namespace ct2triton
