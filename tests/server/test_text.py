@@ -55,11 +55,12 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, settings in (
         ("demo", {"compute_type": "float32"}),
         ("tight", {"compute_type": "float32", **LIMITS}),
-        ("calls", {**ONE_CALL, "source_language": "en"}),
     ):
         prepare(PrepareOptions("demo", folder, name, settings=settings, io="both"))
     endless = {name: str(value) for name, value in ALLOWS_ENDLESS.items()}
     prepare_tiny("nllb", folder, "endless", ROOMY, settings=endless, io="text")
+    one_call = {**endless, **ONE_CALL, "source_language": "eng_Latn"}
+    prepare_tiny("nllb", folder, "calls", ROOMY, settings=one_call, io="text")
     return folder
 
 
@@ -85,6 +86,10 @@ def by_ids(server: TritonServer, repository: Path) -> Iterator[SyncTranslationCl
 
 def _texts(client: SyncTranslationClient, lines: list[str], target: str) -> list[str]:
     return [row[0].text for row in client.translate(lines, source="en", targets=target)]
+
+
+def _decoding(server: TritonServer, model: str) -> float:
+    return scrape(server, model)["ct2_decoding_rows"]
 
 
 def _rows_run(connection: Connection) -> int:
@@ -334,32 +339,30 @@ def test_where_to_split_is_for_texts_alone(connection: Connection) -> None:
     assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
 
 
-def test_requests_with_and_without_optional_inputs_share_calls(connection: Connection) -> None:
-    """They wait behind one long call, and then run in one or two."""
-    lines = COMMENTARY[:8]
-    for tokens in (256, 512, 1024):
-        gate = send_text(
-            connection, GOOD, SIX, model="calls-text", beam_size=8, min_decoding_length=tokens,
-            max_decoding_length=tokens,
-        )  # fmt: skip
-        before = connection.statistics("calls-text")
-        waiting = [
-            send_text(connection, line, ["de"], "en" if i % 2 else None, model="calls-text")
-            for i, line in enumerate(lines)
-        ]
-        refusal(connection, GOOD, ["xx"], model="calls-text")  # behind them: they are in
-        refusal(connection, GOOD, ["xx"], None, model="calls-text")
-        held = connection.statistics("calls-text").inference_count == before.inference_count
+def test_requests_with_and_without_optional_inputs_share_calls(
+    connection: Connection, server: TritonServer
+) -> None:
+    """They wait behind a call that ends when it is superseded, and then run in one or two."""
+    call: dict[str, Any] = {"model": "calls", "max_decoding_length": 8, "beam_size": 1}
+    gate_call = {"model": "calls", "supersede_key": "gate"}
+    before = connection.statistics("calls")
+    gate = send_text(connection, GOOD, ["deu_Latn"], "eng_Latn", **gate_call, **ENDLESS)
+    wait_until(lambda: _decoding(server, "calls") == 1)
+    waiting = [
+        send_text(connection, line, ["deu_Latn"], "eng_Latn" if i % 2 else None, **call)
+        for i, line in enumerate(COMMENTARY[:8])
+    ]
+    for source in ("eng_Latn", None):  # behind them: they are in
+        refusal(connection, GOOD, ["xx"], source, model="calls")
+    assert len(translated(connection, GOOD, ["deu_Latn"], "eng_Latn", **call | gate_call)) == 1
+    with pytest.raises(InferenceServerException, match="newer request"):
         answer(gate)
-        for pending in waiting:
-            assert answer(pending)["finish_reason"] == [["stop"]]
-        if held:
-            break
-    after = connection.statistics("calls-text")
-    assert held
+    for pending in waiting:
+        assert len(answer(pending)["text_output"]) == 1
+    after = connection.statistics("calls")
     rows = after.inference_count - before.inference_count
     calls = after.execution_count - before.execution_count
-    assert rows >= len(lines)
+    assert rows >= len(waiting)
     assert calls <= 4, f"{rows} rows in {calls} calls"
 
 
