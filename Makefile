@@ -33,7 +33,7 @@ BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
 TEST_NEEDS := install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf-analyzer/.installed \
   .venvs/sentencepiece-$(LITE_RELEASE)/.installed .venvs/prometheus/.installed \
   .venvs/transformers-$(TRANSFORMERS_5)/.installed .venvs/kubernetes/.installed \
-  .venvs/haproxy/.installed
+  .venvs/haproxy/.installed .venvs/live/.installed
 
 .PHONY: install demo live-demo test check lint asan tsan fuzz clean distclean
 
@@ -99,6 +99,12 @@ fuzz: install
 # NVIDIA's load tool: the last client wheel whose binary runs on glibc before 2.38.
 .venvs/perf-analyzer/.installed: .venv/.installed
 	test -d $(@D)/bin || $(PIP) install --quiet --no-deps --target $(@D) 'tritonclient==2.51.0'
+	touch $@
+
+# Speech recognizers, and SimulEval, whose requirements are .venv's but for two.
+.venvs/live/.installed: .venv/.installed
+	test -d $(@D)/simuleval || $(PIP) install --quiet --no-deps --target $(@D) \
+	  pocketsphinx==5.1.1 faster-whisper==1.2.1 simuleval==1.1.4 textgrid==1.6.1 tornado==6.6.1
 	touch $@
 
 # Debian's Prometheus, unpacked and not installed: no root, no service. Where it cannot be had, the

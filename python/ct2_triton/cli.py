@@ -87,8 +87,22 @@ def translate(argv: Sequence[str] | None = None) -> int:
     return main("ct2-translate", "ct2_triton.client.cli", arguments)
 
 
+def live(argv: Sequence[str] | None = None) -> int:
+    """Run `ct2-live`, or `ct2-live hear`.
+
+    Args:
+        argv: Arguments after the command's name; None for those of the process.
+
+    Returns:
+        The exit code.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["hear"]:
+        return main("ct2-live hear", "ct2_triton.live.recognizers.cli", arguments[1:])
+    return main("ct2-live", "ct2_triton.live.cli", arguments)
+
+
 gateway = partial(main, "ct2-gateway", "ct2_triton.gateway.cli")
-live = partial(main, "ct2-live", "ct2_triton.live.cli")
 models = partial(main, "ct2-models", "ct2_triton.models.cli")
 prepare = partial(main, "ct2-prepare", "ct2_triton.prepare.cli")
 serve = partial(main, "ct2-serve", "ct2_triton.serve.cli")

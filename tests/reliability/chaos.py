@@ -8,6 +8,7 @@
     python tests/reliability/chaos.py overload --seconds 180
     python tests/reliability/chaos.py queue-policy
     python tests/reliability/chaos.py soak --seconds 900
+    python tests/reliability/chaos.py live --minutes 30
 
 `--decoding loop` and `--decoding calls` say how the served models decode greedy rows. Each command
 prints what happened and ends with exit code 1 when something is wrong. Those that watch memory
@@ -268,6 +269,37 @@ def soak(args: argparse.Namespace) -> bool:
     return not report.wrong and report.growth < 0.05
 
 
+def live(args: argparse.Namespace) -> bool:
+    """Live captions for a long time: what ct2-live and a viewer's Chromium hold."""
+    import asyncio
+
+    from ct2_triton.prepare import PrepareOptions, prepare
+    from reliability.live_soak import run_live_soak
+    from support.servers import ServerStack
+
+    print(f"live: seed {args.seed}, {args.minutes:g} minutes", flush=True)
+    with tempfile.TemporaryDirectory() as name, ServerStack() as stack:
+        folder, seconds = Path(name), 60 * args.minutes
+        prepare(PrepareOptions("demo", folder / "repository"))
+        server = stack.start(folder / "repository")
+        event = run_live_soak(
+            server, folder / "repository", args.seed, args.speakers, seconds, folder
+        )
+        report = asyncio.run(event)
+    print("\n".join(report.wrong[:20]))
+    print(f"{report.updates} updates, {report.spoken} segments, {report.messages} messages")
+    print(f"{report.finals} finals in {seconds:.0f} s, {len(report.wrong)} wrong")
+    flat = True
+    for what in ("live_mib", "triton_mib", "heap_mib", "nodes"):
+        first, warm, end = (report.at(what, *part) for part in ((0, 0.05), (0.3, 0.4), (0.9, 1)))
+        growth = report.growth(what)
+        print(f"{what}: first {first:.1f}, warm {warm:.1f}, end {end:.1f}, {growth:+.1%}")
+        flat &= growth < 0.1
+        points = [(one.seconds, float(getattr(one, what))) for one in report.samples]
+        write_series(f"live-{what}", "seconds", what, points)
+    return flat and not report.wrong
+
+
 @contextmanager
 def one_model(engine_model: Path, config: str) -> Iterator[TritonServer]:
     """A server with this model, called `model`, under explicit model control."""
@@ -335,6 +367,9 @@ def main() -> int:
     command("overload", overload).add_argument("--seconds", type=duration, default=180.0)
     command("queue-policy", queue_policy).add_argument("--runs", type=count, default=12)
     command("soak", soak).add_argument("--seconds", type=duration, default=900.0)
+    talk = command("live", live)
+    talk.add_argument("--minutes", type=duration, default=30.0)
+    talk.add_argument("--speakers", type=count, default=4)
     args = parser.parse_args()
     try:
         return 0 if args.run(args) else 1

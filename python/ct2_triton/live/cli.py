@@ -50,6 +50,8 @@ _HELP = {
     "agree on them; append: never take a shown word back (default: %(default)s)",
     "words": "new words to wait for before the next guess (default: %(default)s)",
     "interval": "least time between two guesses of a segment, in ms (default: %(default)s)",
+    "captions": "captions kept for those who come late and for subtitles, one for each segment and "
+    "language; beyond it the oldest are forgotten (default: %(default)s)",
     "newest": "guess from all of an update, not only from what two updates agree on",
 }
 
@@ -70,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--port", type=int, default=8090, help="port to listen at; 0: any (default: %(default)s)")
     add("--speaker-key", metavar="KEY", help="what speakers must send (default: nothing)")
     add("--viewer-key", metavar="KEY", help="what viewers must send (default: nothing)")
+    add("--max-captions", type=count, default=20_000, metavar="N", help=_HELP["captions"])
     for who, most in (("speakers", 32), ("viewers", 1000)):
         said = f"most {who} at a time; more are refused (default: %(default)s)"
         add(f"--max-{who}", type=count, default=most, metavar="N", help=said)
@@ -117,7 +120,7 @@ def _translator(args: argparse.Namespace, client: TranslationClient) -> LiveTran
 
 async def _stdio(args: argparse.Namespace) -> int:
     """Turn updates on stdin into captions on stdout; answer there, too, what cannot be used."""
-    hub, refused, start = Hub(), 0, time.monotonic()
+    hub, refused, start = Hub(args.max_captions), 0, time.monotonic()
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_client(args))
         if isinstance(client.languages, NamedLanguages):
@@ -156,7 +159,7 @@ async def _serve(args: argparse.Namespace) -> int:
         from ct2_triton.web import listen, stopped
     except ImportError as error:
         raise ClientError("ct2-live needs its extra: pip install 'ct2-triton[live]'") from error
-    hub = Hub()
+    hub = Hub(args.max_captions)
     async with _client(args) as client:
         await client.wait_until_ready(max(args.retry_for, 1.0))
         make: Callable[[], LiveTranslator] = partial(_translator, args, client)

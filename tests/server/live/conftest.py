@@ -3,8 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 
 from ct2_triton.client import TranslationClient
@@ -13,6 +19,9 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepared_model import PreparedModel
 from ct2_triton.serve import TritonServer
 from support.servers import ServerStack
+from support.web_command import WebCommand
+
+Start = Callable[..., WebCommand]
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +44,44 @@ async def client(
     repository = demo_model.directory.parent
     async with TranslationClient(demo_server.grpc_url, "demo", repository=repository) as made:
         yield made
+
+
+@pytest.fixture
+def command(demo_server: TritonServer, demo_model: PreparedModel) -> list[str]:
+    place = ["--url", demo_server.grpc_url, "--model-repository", str(demo_model.directory.parent)]
+    return [
+        str(Path(sys.executable).with_name("ct2-live")),
+        *("--model", "demo", "--from", "en", "--to", "de,fr", *place),
+    ]
+
+
+@pytest.fixture
+def start(command: list[str]) -> Iterator[Start]:
+    """A function that starts ct2-live on a free port."""
+    with ExitStack() as stack:
+
+        def make(*arguments: str) -> WebCommand:
+            process = subprocess.Popen(
+                [*command, "--port", "0", *arguments], stdout=subprocess.PIPE, text=True
+            )
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return WebCommand(process)
+
+        yield make
+
+
+async def finals(
+    socket: aiohttp.ClientWebSocketResponse, languages: set[str]
+) -> dict[str, dict[str, Any]]:
+    """Reads captions until the final of each language is there."""
+    found: dict[str, dict[str, Any]] = {}
+    while set(found) != languages:
+        message = await socket.receive_json()
+        if message["final"]:
+            assert message["target"] not in found
+            found[message["target"]] = message
+    return found
 
 
 def growing(segment: str, sentence: str) -> list[SegmentUpdate]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,39 +13,11 @@ import aiohttp
 import pytest
 
 from ct2_triton.client import TranslationClient
-from ct2_triton.prepared_model import PreparedModel
-from ct2_triton.serve import TritonServer
-from support.web_command import WebCommand
+from server.live.conftest import Start, finals
 
 pytestmark = pytest.mark.server
 
 SENTENCE = "Next week in Stockholm: fog."
-Start = Callable[..., WebCommand]
-
-
-@pytest.fixture
-def command(demo_server: TritonServer, demo_model: PreparedModel) -> list[str]:
-    place = ["--url", demo_server.grpc_url, "--model-repository", str(demo_model.directory.parent)]
-    return [
-        str(Path(sys.executable).with_name("ct2-live")),
-        *("--model", "demo", "--from", "en", "--to", "de,fr", *place),
-    ]
-
-
-@pytest.fixture
-def start(command: list[str]) -> Iterator[Start]:
-    """A function that starts ct2-live on a free port."""
-    with ExitStack() as stack:
-
-        def make(*arguments: str) -> WebCommand:
-            process = subprocess.Popen(
-                [*command, "--port", "0", *arguments], stdout=subprocess.PIPE, text=True
-            )
-            stack.enter_context(process)
-            stack.callback(process.kill)
-            return WebCommand(process)
-
-        yield make
 
 
 @pytest.fixture
@@ -59,19 +29,6 @@ async def web() -> AsyncIterator[aiohttp.ClientSession]:
 async def say(socket: aiohttp.ClientWebSocketResponse, **update: Any) -> dict[str, Any]:
     await socket.send_json(update)
     return dict(await socket.receive_json())
-
-
-async def finals(
-    socket: aiohttp.ClientWebSocketResponse, languages: set[str]
-) -> dict[str, dict[str, Any]]:
-    """Reads captions until the final of each language is there."""
-    found: dict[str, dict[str, Any]] = {}
-    while set(found) != languages:
-        message = await socket.receive_json()
-        if message["final"]:
-            assert message["target"] not in found
-            found[message["target"]] = message
-    return found
 
 
 async def test_speakers_speak_and_viewers_follow_come_late_and_come_back(
