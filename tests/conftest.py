@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from ct2_triton.serve import TritonServer
 from support import servers
@@ -26,6 +27,17 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # A shell that runs the tests in its background makes them, and all they start, ignore interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The same examples at each run, whatever the machine does meanwhile. HYPOTHESIS_PROFILE=default
+# tries others.
+settings.register_profile(
+    "fixed",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 @pytest.fixture

@@ -66,13 +66,13 @@ def test_clean_text(language: str) -> None:
     assert _pieces(joined, language) == CLEAN[language]
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@settings(max_examples=400)
 @given(TRICKY, st.sampled_from(LANGUAGES), st.sampled_from(SPLITS))
 def test_pieces_joined_are_the_text(text: str, language: str, split: str) -> None:
     _check_cover(text.encode(), _core.segment(text.encode(), language, split))
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@settings(max_examples=400)
 @given(ANY_BYTES, st.sampled_from(LANGUAGES))
 def test_no_byte_of_any_text_is_lost(text: bytes, language: str) -> None:
     at = 0
@@ -83,7 +83,7 @@ def test_no_byte_of_any_text_is_lost(text: bytes, language: str) -> None:
     assert _is_space(text[at:])
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@settings(max_examples=400)
 @given(TRICKY.filter(lambda text: text.strip(SPACES) != ""), st.integers(1, 30))
 def test_parts_of_a_long_piece_fit_and_are_all_there(text: str, most: int) -> None:
     data = text.strip(SPACES).encode()

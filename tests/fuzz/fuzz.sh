@@ -2,22 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the fuzz targets of tests/fuzz into build/fuzz, replays their corpus and fuzzes.
 #
-#   tests/fuzz/fuzz.sh [--seconds N] [target ...]   N seconds for each target, 60 unless told; 0 replays
-#   tests/fuzz/fuzz.sh --merge [target ...]         takes what covers more into the corpus
+#   tests/fuzz/fuzz.sh [--seconds N] [target ...]  N seconds for each target, 60 unless told: other
+#                                                  inputs each time
+#   tests/fuzz/fuzz.sh --made N [target ...]       N inputs made of the corpus, which SEED decides: the
+#                                                  same ones each time
+#   tests/fuzz/fuzz.sh --merge [target ...]        takes what covers more into the corpus
 #
-# The corpus is one archive, tests/fuzz/corpus.tar.xz, unpacked into build/fuzz/kept.
+# The corpus is one archive, tests/fuzz/corpus.tar.xz, unpacked into build/fuzz/kept; it runs first.
 # Ends with a status other than 0 at the first broken property, crash, leak or hang; the input then
-# lies in build/fuzz/artifacts: build/fuzz/tests/fuzz/<target> <input> runs it again. SEED is the
-# seed (0: another one each time). CLANG names the compiler; without one, root gets Debian's.
+# lies in build/fuzz/artifacts: build/fuzz/tests/fuzz/<target> <input> runs it again. SEED is 1
+# unless told. CLANG names the compiler; without one, root gets Debian's.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-seconds=60 merge=false
+seconds=60 made=0 merge=false seed=${SEED:-1}
 while [[ ${1:-} == --* ]]; do
   case $1 in
     --seconds) seconds=$2; shift 2 ;;
+    --made) made=$2 seconds=0; shift 2 ;;
     --merge) merge=true; shift ;;
-    *) sed -n '3,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '3,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 targets=("$@")
@@ -95,11 +99,16 @@ for target in "${targets[@]}"; do
       "$found/$target"
     continue
   fi
-  echo "$target: corpus of $(find "${seeds[@]}" -type f | wc -l), then $seconds s"
-  nice -n 10 "$build/tests/fuzz/$target" "${options[@]}" -runs=0 "${seeds[@]}"
+  echo "$target: corpus of $(find "${seeds[@]}" -type f | wc -l), $made made of it, seed $seed"
+  replayed=("${seeds[@]}")
+  if [[ $made -gt 0 ]]; then
+    "$bin/python" tests/fuzz/made_inputs.py "$kept/$target" "$build/kept/made/$target" "$made" "$seed"
+    replayed+=("$build/kept/made/$target")
+  fi
+  nice -n 10 "$build/tests/fuzz/$target" "${options[@]}" -seed="$seed" -runs=0 "${replayed[@]}"
   if [[ $seconds -gt 0 ]]; then
-    nice -n 10 "$build/tests/fuzz/$target" "${options[@]}" -seed="${SEED:-0}" \
-      -max_total_time="$seconds" "$found/$target" "${seeds[@]}"
+    nice -n 10 "$build/tests/fuzz/$target" "${options[@]}" -max_total_time="$seconds" \
+      "$found/$target" "${seeds[@]}"
   fi
 done
 

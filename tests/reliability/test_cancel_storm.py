@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from server.helpers import LANGUAGES, Reference
 from support.endless import ALLOWS_ENDLESS, ENDLESS, endless_model
 from support.metrics import scrape
 from support.repository import write_model, write_whole_lists
+from support.seeds import SEED
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
@@ -36,7 +36,6 @@ def test_clients_that_leave_do_no_harm(
     model = write_model(tmp_path, "nllb", nllb_engine_model, config)
     write_whole_lists(model / "1" / "model", LANGUAGES[:2])
     reference = Reference(nllb_engine_model)
-    seed = random.SystemRandom().randrange(10**6)
     files = 0
 
     def start() -> TritonServer:
@@ -45,9 +44,9 @@ def test_clients_that_leave_do_no_harm(
         files = observe.open_files(server)
         return server
 
-    storm = run_storm(start, "nllb", reference, seed, ACTIONS)
+    storm = run_storm(start, "nllb", reference, SEED, ACTIONS)
     server, report = storm.server, storm.report
-    assert not report.wrong, f"seed {seed}: {report.wrong[:5]}"
+    assert not report.wrong, f"seed {SEED}: {report.wrong[:5]}"
     assert len(report.did) == 6
     assert report.answered["OK"] >= report.did["wait"]
     assert report.answered["CANCELLED"] > 0
@@ -57,7 +56,7 @@ def test_clients_that_leave_do_no_harm(
     assert report.answered["OK"] <= counts.success
     assert counts.success + counts.failed <= report.requests
     wait_until(lambda: observe.open_files(server) <= files + 4, "closed sockets")
-    again = CancelStorm(server, "nllb", reference, seed)
+    again = CancelStorm(server, "nllb", reference, SEED)
     again.run(8)
     assert not again.report.wrong
 

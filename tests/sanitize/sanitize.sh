@@ -133,7 +133,7 @@ run_server() {
            tests/reliability/test_fuzz.py)
     export CT2_TRITON_LOAD_SECONDS=${CT2_TRITON_LOAD_SECONDS:-60}
   fi
-  CT2_TRITON_LOAD_SEED=$seed \
+  CT2_TRITON_SEED=$seed \
     CT2_TRITON_PLUGIN=$PWD/$build/backend/libtriton_ctranslate2.so \
     CT2_TRITON_SERVER_PRELOAD="$runtime $PWD/$build/tests/native/libserver_preload.so" \
     timeout 3600 nice "$python" -m pytest -p no:cacheprovider -q -s "${tests[@]}"

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from fuzz.made_inputs import make_inputs
+
 ROOT = Path(__file__).resolve().parents[2]
+MADE_INPUTS = 2000  # for each fuzz target
 # Their time goes into CTranslate2 and Python, which no sanitizer of ours sees.
 SLOW = (
     "test_translator_parity.py",
@@ -56,6 +60,16 @@ def test_the_tests_of_the_core() -> None:
 
 
 def test_fuzz_targets() -> None:
-    """The corpus of each, then a few seconds of new inputs."""
-    output = _run("tests/fuzz/fuzz.sh", "--seconds", "4")
-    assert output.count("number_of_executed_units") == 12
+    """The corpus of each, and inputs made of it: the same ones each time."""
+    output = _run("tests/fuzz/fuzz.sh", "--made", str(MADE_INPUTS))
+    executed = re.findall(r"number_of_executed_units: (\d+)", output)
+    assert len(executed) == 6
+    assert min(map(int, executed)) >= MADE_INPUTS
+
+
+def test_made_inputs_are_the_same_each_time() -> None:
+    corpus = [b"", b"a", b"some longer input", bytes(range(256))]
+    made = make_inputs(corpus, 300, seed=1)
+    assert made == make_inputs(corpus, 300, seed=1)
+    assert made != make_inputs(corpus, 300, seed=2)
+    assert len(set(made)) > 200

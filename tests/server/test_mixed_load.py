@@ -2,7 +2,7 @@
 """Good, bad and cancelled requests at once, while a model is loaded, refused and unloaded.
 
 A few seconds of it with every run of the tests; tests/sanitize/sanitize.sh runs it longer, on a
-server whose backend is built with a sanitizer. CT2_TRITON_LOAD_SECONDS and CT2_TRITON_LOAD_SEED
+server whose backend is built with a sanitizer. CT2_TRITON_LOAD_SECONDS and CT2_TRITON_SEED
 set it.
 """
 
@@ -25,12 +25,12 @@ from tritonclient.utils import InferenceServerException
 from server import configs
 from server.helpers import END, Connection, Ids, Reference, sentences
 from support.repository import write_model
+from support.seeds import SEED
 from support.servers import MakeServer
 
 pytestmark = pytest.mark.server
 
 SECONDS = float(os.environ.get("CT2_TRITON_LOAD_SECONDS", "3"))
-SEED = int(os.environ.get("CT2_TRITON_LOAD_SEED", "1"))
 CLIENTS = 6
 OPTIONS: list[dict[str, Any]] = [
     {"beam_size": 1, "max_decoding_length": 12},

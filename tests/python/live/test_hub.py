@@ -35,7 +35,7 @@ async def take(hub: Hub, position: str | None, count: int) -> list[dict[str, Any
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     changes=st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=20),
     leaves=st.lists(st.integers(1, 4), max_size=6),

@@ -40,7 +40,7 @@ FAILURES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     segments=st.lists(st.lists(WORDS, min_size=1, max_size=5), max_size=4),
     order=st.randoms(use_true_random=False),

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ct2_triton.client import Hypothesis, Translation
@@ -112,7 +112,6 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(PIECES, max_size=20).map("".join))
 async def test_whatever_comes_all_markup_stays_in_its_order(document: str) -> None:
     parts = read_parts(document)

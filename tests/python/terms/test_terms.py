@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ct2_triton.client import Hypothesis, Translation
@@ -150,7 +150,6 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(WORDS.filter(str.strip), st.booleans()), max_size=6),
     st.sampled_from(KINDS),

@@ -58,9 +58,7 @@ def test_requests_made_of_the_document(
     operation = document[path][method]
     strategy = operation.as_strategy(generation_mode=mode)
 
-    @settings(
-        max_examples=40, derandomize=True, database=None, deadline=None, phases=[Phase.generate]
-    )
+    @settings(max_examples=40, phases=[Phase.generate])
     @given(case=strategy)
     def conforms(case: schemathesis.Case) -> None:
         case.call_and_validate()
