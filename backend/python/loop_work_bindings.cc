@@ -12,6 +12,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "engine/loaded_model.h"
 #include "engine/loop/loop_engine.h"
 #include "queue/admission.h"
+#include "queue/admission_room.h"
 #include "queue/loop_work.h"
 #include "queue/scheduler.h"
 
@@ -174,6 +176,29 @@ size_t PyRowsToAdmit(size_t waiting, size_t searches, size_t running, size_t run
   return RowsToAdmit(state, LoopSettings());
 }
 
+size_t PyRowsPastWide(size_t narrow, size_t max_rows) {
+  LoopState state;
+  state.narrow = narrow;
+  LoopSettings settings;
+  settings.max_rows = max_rows;
+  return RowsPastWide(state, settings);
+}
+
+// `waiting`: beams, tokens and bytes of each row, in turn.
+std::vector<size_t> PyTakeRows(const std::vector<std::tuple<size_t, size_t, size_t>>& waiting,
+                               size_t rows, size_t tokens, size_t narrow_rows, size_t most_bytes,
+                               size_t bytes_in_use, size_t wide_bytes, size_t anyway) {
+  AdmissionRoom room({rows, tokens, {most_bytes, bytes_in_use, wide_bytes}, anyway, narrow_rows});
+  std::vector<size_t> taken;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    const auto& [beams, row_tokens, bytes] = waiting[i];
+    const Offer offer = room.Take({beams, row_tokens, bytes});
+    if (offer == Offer::kTaken) taken.push_back(i);
+    if (offer == Offer::kEnded) break;
+  }
+  return taken;
+}
+
 }  // namespace
 
 void BindLoopWork(py::module_& module) {
@@ -181,6 +206,12 @@ void BindLoopWork(py::module_& module) {
              py::arg("running"), py::arg("running_all"), py::arg("lanes") = 1,
              py::arg("steps_held") = 0,
              "Tell how many waiting rows join a loop before its next step.");
+  module.def("rows_past_wide", &PyRowsPastWide, py::arg("narrow"), py::arg("max_rows") = 64,
+             "Tell how many rows of one sequence may join where rows of several leave no room.");
+  module.def("take_rows", &PyTakeRows, py::arg("waiting"), py::arg("rows") = 64,
+             py::arg("tokens") = 150, py::arg("narrow_rows") = 16, py::arg("most_bytes") = 1000,
+             py::arg("bytes_in_use") = 0, py::arg("wide_bytes") = 0, py::arg("anyway") = 0,
+             "Tell which of these rows (beams, tokens, bytes of cache) a loop takes.");
   module.def("run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("sources"),
              py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
              py::arg("failing_steps") = std::set<size_t>(), py::arg("memory") = false,

@@ -34,3 +34,82 @@ def test_rows_wait_for_company_at_some_steps(searches: int, company: int) -> Non
 def test_beside_a_search_of_many_beams_nobody_waits_for_company() -> None:
     """Its steps are long: 3 of them are longer than many greedy rows."""
     assert _core.rows_to_admit(1, searches=1, running=32, running_all=32) == 1
+
+
+NARROW = (1, 5, 10)  # beams, tokens, bytes
+WIDE = (32, 5, 400)
+
+
+def test_rows_go_in_turn_while_there_is_room() -> None:
+    assert _core.take_rows([NARROW, WIDE, NARROW, WIDE, NARROW]) == [0, 1, 2]
+    assert _core.take_rows([WIDE, NARROW], rows=1) == [0]  # one goes whatever it has
+
+
+def test_a_quarter_of_a_step_is_kept_for_rows_of_one_sequence() -> None:
+    assert _core.rows_past_wide(0) == 16
+    assert _core.rows_past_wide(10) == 6
+    assert _core.rows_past_wide(16) == _core.rows_past_wide(64) == 0
+    assert _core.rows_past_wide(0, max_rows=1) == 1
+
+
+def test_narrow_rows_go_past_wide_ones_when_the_loop_is_full() -> None:
+    """As many as are kept for them, the oldest first; no wide row goes past another."""
+    waiting = [WIDE, NARROW, WIDE, NARROW, NARROW, (4, 5, 10)]
+    assert _core.take_rows(waiting, rows=0, narrow_rows=2) == [1, 3]
+    assert _core.take_rows(waiting, rows=0, narrow_rows=0) == []
+    assert _core.take_rows([NARROW, NARROW], rows=0, narrow_rows=1) == [0]
+
+
+def test_narrow_rows_that_go_past_are_encoded_within_the_budget() -> None:
+    assert _core.take_rows([WIDE, *[(1, 60, 10)] * 4], rows=0, tokens=150) == [1, 2]
+    assert _core.take_rows([WIDE, (1, 600, 10)], rows=0, tokens=150) == [1]
+
+
+def test_wide_rows_together_leave_a_quarter_of_the_memory() -> None:
+    running = {"bytes_in_use": 400, "wide_bytes": 400, "most_bytes": 1000}
+    assert _core.take_rows([(2, 5, 350), (2, 5, 1)], **running) == [0]
+    assert _core.take_rows([(2, 5, 351), (2, 5, 1), NARROW], **running) == [2]
+
+
+def test_one_wide_row_may_have_all_memory_that_is_left() -> None:
+    assert _core.take_rows([(2, 5, 990)], bytes_in_use=10) == [0]
+    assert _core.take_rows([(2, 5, 5000)], anyway=1) == [0]
+
+
+def test_a_wide_row_that_waits_for_memory_gets_it() -> None:
+    """Rows that go past it leave as much as it needs; if all is too little, none goes past."""
+    waiting = [(2, 5, 900), (1, 5, 60), (1, 5, 60)]
+    running = {"bytes_in_use": 300, "wide_bytes": 300}
+    assert _core.take_rows(waiting, **running) == [1]
+    assert _core.take_rows([(2, 5, 1001), NARROW], **running) == []
+    # Once the wide rows have ended, only that narrow row runs.
+    assert _core.take_rows([waiting[0], waiting[2]], bytes_in_use=60) == [0]
+
+
+def test_narrow_rows_that_find_no_memory_wait_in_turn() -> None:
+    running = {"bytes_in_use": 995, "wide_bytes": 0}
+    assert _core.take_rows([NARROW, (1, 5, 1), WIDE], **running) == []
+
+
+def test_under_a_stream_of_narrow_rows_wide_ones_get_their_turn() -> None:
+    """Narrow rows end at every step and new ones come; the wide rows take three quarters."""
+    running = [1] * 64
+    waiting = [WIDE, WIDE, WIDE]
+    steps = 0
+    while WIDE in waiting and steps < 1000:
+        steps += 1
+        running.remove(1)
+        if steps % 50 == 0 and 32 in running:
+            running.remove(32)
+        waiting.append(NARROW)
+        narrow = running.count(1)
+        room = _core.rows_to_admit(
+            99, searches=len(running), running=sum(running), running_all=sum(running)
+        )
+        taken = _core.take_rows(
+            waiting, rows=room, narrow_rows=_core.rows_past_wide(narrow), most_bytes=10**6
+        )
+        running += [waiting[i][0] for i in taken]
+        waiting = [row for i, row in enumerate(waiting) if i not in taken]
+        assert narrow > 0
+    assert steps < 200

@@ -105,6 +105,35 @@ def test_rows_join_a_loop_that_runs(engine_model: Path, truth: EngineTruth) -> N
     assert loop["steps"] - before["steps"] < 120 + 60  # they shared steps
 
 
+@pytest.mark.parametrize("full", ["steps", "memory"])
+def test_a_greedy_row_joins_a_loop_that_wide_rows_fill(
+    engine_model: Path, truth: EngineTruth, full: str
+) -> None:
+    """It need not wait until one of two searches of 32 beams has ended after 100 steps."""
+    wide = {"beam_size": 32, "min_decoding_length": 100, "max_decoding_length": 100}
+    short = {"beam_size": 1, "min_decoding_length": 20, "max_decoding_length": 20}
+    *sources, last = rows_of(3)
+    config = {**LOOP, "inter_threads": "1"}
+    if full == "memory":  # that of two, less a byte
+        model = _core.LoopModel(str(engine_model), {"compute_type": "float32"})
+        config["max_cache_bytes"] = str(2 * sum(model.cache_bytes(sources[0], [], wide)) - 1)
+    translator = _core.Translator(str(engine_model), config)
+    with gate(held_at=10) as held:
+        with worker_held(translator):
+            filling = [Sender(translator, [source], wide) for source in sources]
+            wait_until(lambda: translator.waiting == 2)
+            before = _steps(translator)
+            greedy = Sender(translator, [last], short, gate=held)
+            wait_until(lambda: translator.waiting == 3)
+        held.wait()
+        assert _steps(translator) - before < 40
+    [answer] = greedy.ended().answers
+    assert [answer[0]["ids"]] == truth.hypotheses(last, [], **short)
+    for sender, source in zip(filling, sources, strict=True):
+        [hypotheses] = sender.ended().answers
+        assert [row["ids"] for row in hypotheses] == truth.hypotheses(source, [], **wide)
+
+
 def test_keys_and_values_are_bounded(engine_model: Path, truth: EngineTruth) -> None:
     """With room for next to nothing rows run one after the other, and all are answered."""
     translator = _core.Translator(str(engine_model), {**LOOP, "max_cache_bytes": "1"})

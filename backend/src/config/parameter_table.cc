@@ -177,8 +177,8 @@ std::vector<Parameter> EngineParameters() {
       {"max_cache_bytes", &E::max_cache_bytes, kModel, FromTo(0, 1e15),
        "Most bytes of keys and values that the running rows of decode loops may hold, each counted "
        "up to its length limit, beams each, a source that several translate once; one row runs "
-       "whatever it "
-       "needs; 0 is 4 GiB.",
+       "whatever it needs, and searches of several sequences together get three quarters; 0 is 4 "
+       "GiB.",
        "8589934592"},
       {"inter_threads", &E::inter_threads, kModel, kThreads,
        "Calls and steps of this model at the same time, at most; on a CPU all models share as many "
@@ -188,7 +188,7 @@ std::vector<Parameter> EngineParameters() {
        "CPU threads that one call or step computes with; 0 is 1.", "4"},
       {"max_batch_rows", &E::max_batch_rows, kModel, FromTo(0, 65536),
        "Most rows of one CTranslate2 call, or of one step of a decode loop, where each beam "
-       "counts; "
+       "counts; a loop that searches of several sequences fill takes some other rows besides; "
        "0 is automatic.",
        "32"},
       {"max_batch_tokens", &E::max_batch_tokens, kModel, FromTo(0, 16777216),

@@ -9,6 +9,7 @@ namespace {
 constexpr size_t kMostCompany = 4;     // rows that are worth waiting for
 constexpr size_t kRowsPerCompany = 6;  // running searches for each of them
 constexpr size_t kMostStepsHeld = 3;
+constexpr size_t kPartForNarrow = 4;  // one in so many rows of a step
 
 // Rows that this loop should take so that all lanes come out even.
 size_t Room(const LoopState& state, const LoopSettings& settings) {
@@ -32,6 +33,11 @@ bool LoopSettings::operator==(const LoopSettings& other) const {
 
 size_t RowsToAdmit(const LoopState& state, const LoopSettings& settings) {
   return HoldsRows(state, settings) ? 0 : Room(state, settings);
+}
+
+size_t RowsPastWide(const LoopState& state, const LoopSettings& settings) {
+  const size_t kept = std::max<size_t>(1, settings.max_rows / kPartForNarrow);
+  return kept - std::min(kept, state.narrow);
 }
 
 bool HoldsRows(const LoopState& state, const LoopSettings& settings) {

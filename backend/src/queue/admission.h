@@ -11,6 +11,7 @@ namespace ct2triton {
 struct LoopState {
   size_t searches = 0;     // rows in this loop, however many beams they have
   size_t running = 0;      // rows in this loop
+  size_t narrow = 0;       // of these: of searches that have one sequence
   size_t running_all = 0;  // in all loops of the model
   size_t waiting = 0;
   size_t lanes = 1;       // loops among which the rows are divided
@@ -28,6 +29,11 @@ struct LoopSettings {
 // Rows that may join now. Rows wait for company while few have room: encoding some together costs
 // less than each alone (docs/benchmarks.md), but no longer than some steps.
 size_t RowsToAdmit(const LoopState& state, const LoopSettings& settings);
+
+// Rows of one sequence that may join although rows of several leave no room. So a loop may run some
+// more rows than `max_rows`; its steps stay below that, since wide rows then take turns
+// (StepBudget).
+size_t RowsPastWide(const LoopState& state, const LoopSettings& settings);
 
 // Waiting rows have room, but not enough company yet.
 bool HoldsRows(const LoopState& state, const LoopSettings& settings);

@@ -7,6 +7,26 @@
 #include "steady_clock.h"
 
 namespace ct2triton {
+namespace {
+
+LoopLoad LoadOf(const CheckedRow& row) {
+  const auto step_rows = static_cast<size_t>(row.copies);
+  return step_rows == 1 ? LoopLoad{1, 0, 0} : LoopLoad{step_rows, step_rows, row.cache_bytes};
+}
+
+}  // namespace
+
+void LoopLoad::Add(const LoopLoad& other) {
+  step_rows += other.step_rows;
+  wide_step_rows += other.wide_step_rows;
+  wide_cache_bytes += other.wide_cache_bytes;
+}
+
+void LoopLoad::Remove(const LoopLoad& other) {
+  step_rows -= other.step_rows;
+  wide_step_rows -= other.wide_step_rows;
+  wide_cache_bytes -= other.wide_cache_bytes;
+}
 
 std::vector<Job> LoopLane::Turn(std::vector<Job> admitted) noexcept {
   DropCancelled();
@@ -44,9 +64,9 @@ void LoopLane::Admit(std::vector<Job>* admitted) {
     names = loop_->Admit(group->call->rows());
     group->call->times()->encoded_ns = SteadyNow_ns();
     for (size_t i = 0; i < names.size(); ++i) {
-      const auto step_rows = static_cast<size_t>(group->call->rows()[i]->copies);
-      places_.emplace(names[i], Place{group, i, step_rows});
-      step_rows_ += step_rows;
+      const LoopLoad load = LoadOf(*group->call->rows()[i]);
+      places_.emplace(names[i], Place{group, i, load});
+      load_.Add(load);
     }
     group->running = names.size();
   } catch (...) {
@@ -54,7 +74,7 @@ void LoopLane::Admit(std::vector<Job>* admitted) {
       loop_->Remove(name);
       const auto place = places_.find(name);
       if (place == places_.end()) continue;
-      step_rows_ -= place->second.step_rows;
+      load_.Remove(place->second.load);
       places_.erase(place);
     }
     admitted->swap(group->jobs);
@@ -66,7 +86,7 @@ void LoopLane::Admit(std::vector<Job>* admitted) {
 void LoopLane::DropCancelled() noexcept {
   for (auto it = places_.begin(); it != places_.end();) {
     const auto place = it++;
-    const auto& [group, position, step_rows] = place->second;
+    const auto& [group, position, load] = place->second;
     if (!group->call->Cancelled(position)) continue;
     loop_->Remove(place->first);
     group->call->FailRow(position, CancelledWhileRunning());
@@ -87,7 +107,7 @@ void LoopLane::RowEnded(LoopRow row, RowResult result) noexcept {
 
 void LoopLane::Leave(std::unordered_map<LoopRow, Place>::iterator place) noexcept {
   const auto group = place->second.group;
-  step_rows_ -= place->second.step_rows;
+  load_.Remove(place->second.load);
   places_.erase(place);
   if (--group->running == 0) groups_.erase(group);
 }
@@ -96,7 +116,7 @@ std::vector<Job> LoopLane::TakeAll() noexcept {
   std::vector<Job> jobs;
   for (const auto& [row, place] : places_) loop_->Remove(row);
   places_.clear();
-  step_rows_ = 0;
+  load_ = LoopLoad();
   for (Group& group : groups_) {
     group.call->KeepUnanswered();
     for (Job& job : group.jobs) {

@@ -14,6 +14,16 @@
 
 namespace ct2triton {
 
+// What running rows take. Of these, wide rows: those whose search has several sequences.
+struct LoopLoad {
+  size_t step_rows = 0;  // each beam counts
+  size_t wide_step_rows = 0;
+  size_t wide_cache_bytes = 0;  // of their own tokens
+
+  void Add(const LoopLoad& other);
+  void Remove(const LoopLoad& other);
+};
+
 // One running loop with the jobs of its rows: answers each as it leaves. Rows that were admitted
 // together are reported as one call.
 class LoopLane : private LoopListener {
@@ -25,8 +35,7 @@ class LoopLane : private LoopListener {
   std::vector<Job> Turn(std::vector<Job> admitted) noexcept;
 
   size_t running() const { return places_.size(); }
-  // What they are in a step: each beam counts.
-  size_t step_rows() const { return step_rows_; }
+  const LoopLoad& load() const { return load_; }
   const LoopCounters& counters() const { return loop_->counters(); }
 
  private:
@@ -38,7 +47,7 @@ class LoopLane : private LoopListener {
   struct Place {
     std::list<Group>::iterator group;
     size_t position;
-    size_t step_rows;
+    LoopLoad load;
   };
 
   void Admit(std::vector<Job>* admitted);
@@ -51,7 +60,7 @@ class LoopLane : private LoopListener {
   const std::unique_ptr<LoopEngine> loop_;
   std::list<Group> groups_;
   std::unordered_map<LoopRow, Place> places_;
-  size_t step_rows_ = 0;
+  LoopLoad load_;
 };
 
 }  // namespace ct2triton

@@ -93,9 +93,10 @@ void LoopWork::Run(int piece) noexcept {
   Lane& lane = lanes_[static_cast<size_t>(piece)];
   try {
     if (!lane.loop) lane.loop = std::make_unique<LoopLane>(model_->NewLoop());
-    const size_t before = lane.loop->step_rows();
+    const LoopLoad before = lane.loop->load();
     auto failed = lane.loop->Turn(TakeRows(&lane));
-    running_ += lane.loop->step_rows() - before;
+    running_ += lane.loop->load().step_rows - before.step_rows;
+    wide_cache_bytes_ += lane.loop->load().wide_cache_bytes - before.wide_cache_bytes;
     {
       const std::lock_guard<std::mutex> lock(counters_mutex_);
       counters_[static_cast<size_t>(piece)] = lane.loop->counters();
@@ -110,7 +111,8 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   if (!lane->admits) return {};
   LoopState state;
   state.searches = lane->loop->running();
-  state.running = lane->loop->step_rows();
+  state.running = lane->loop->load().step_rows;
+  state.narrow = state.running - lane->loop->load().wide_step_rows;
   state.running_all = running_;
   state.waiting = queue_.step_rows(settings_.max_rows * lanes_.size());
   state.lanes = lane->lanes;
@@ -118,13 +120,13 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   lane->steps_held = HoldsRows(state, settings_) ? lane->steps_held + 1 : 0;
   AdmissionBounds bounds;
   bounds.rows = RowsToAdmit(state, settings_);
-  if (bounds.rows == 0) return {};
+  if (bounds.rows == 0 && state.running < settings_.max_rows) return {};
+  bounds.narrow_rows = RowsPastWide(state, settings_);
   bounds.tokens = settings_.encode_tokens;
-  bounds.cache_bytes =
-      settings_.max_cache_bytes - std::min(settings_.max_cache_bytes, model_->cache_bytes_in_use());
+  bounds.cache = {settings_.max_cache_bytes, model_->cache_bytes_in_use(), wide_cache_bytes_};
   bounds.anyway = state.running_all == 0 ? 1 : 0;
-  bounds.encoded = [this](const CheckedRow& row) { return model_->HasEncoding(row); };
-  return queue_.TakeRows(bounds);
+  return queue_.TakeRows(bounds,
+                         [this](const CheckedRow& row) { return model_->HasEncoding(row); });
 }
 
 void LoopWork::RunAlone(Lane* lane, std::vector<Job> jobs) noexcept {
@@ -145,7 +147,7 @@ void LoopWork::RunAlone(Lane* lane, std::vector<Job> jobs) noexcept {
 void LoopWork::Release(int piece) noexcept {
   Lane& lane = lanes_[static_cast<size_t>(piece)];
   lane.busy = false;
-  lane.running = lane.loop ? lane.loop->step_rows() : 0;
+  lane.running = lane.loop ? lane.loop->load().step_rows : 0;
 }
 
 bool LoopWork::Active() const noexcept { return queue_.size() > 0 || UsedLanes() > 0; }

@@ -63,6 +63,7 @@ class LoopWork : public Workload {
   RowQueue queue_;
   std::vector<Lane> lanes_;
   std::atomic<size_t> running_{0};  // rows of the steps of all loops
+  std::atomic<size_t> wide_cache_bytes_{0};
   mutable std::mutex counters_mutex_;
   std::vector<LoopCounters> counters_;  // of each lane
   uint64_t turns_ = 0;

@@ -109,7 +109,8 @@ void RowQueue::Append(CheckedRow row, Waiter waiter, uint64_t turn) {
     }
   }
   const bool repeatable = row.repeatable;
-  Job job{std::move(row), {}, hash, turn, 0, Counted()};
+  Job job{std::move(row), {}, hash, turn};
+  if (job.row.copies == 1) job.narrow = Counted(narrow_);
   job.waiters.push_back(std::move(waiter));
   auto behind = jobs_.end();
   while (behind != jobs_.begin() && std::prev(behind)->turn > turn) --behind;
@@ -135,26 +136,20 @@ std::vector<Job> RowQueue::TakeCall(const CallBounds& bounds, size_t lanes) {
   return call;
 }
 
-std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds) {
+std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds, const IsEncoded& encoded) {
   std::unique_lock<std::mutex> lock(mutex_);
   std::vector<Job> rows;
-  rows.reserve(std::min(bounds.rows, jobs_.size()));  // from here on nothing throws
-  size_t step_rows = 0;
-  size_t tokens = 0;
-  size_t cache_bytes = 0;
-  while (!jobs_.empty() && step_rows < bounds.rows) {
-    const CheckedRow& first = jobs_.front().row;
-    step_rows += static_cast<size_t>(first.copies);
-    if (!rows.empty() && step_rows > bounds.rows) break;
-    tokens += first.prefix.size();
-    cache_bytes += first.cache_bytes;
-    if (!HasSource(rows, first.source) && !bounds.encoded(first)) {
-      tokens += first.source.size();
-      cache_bytes += first.source_cache_bytes;
-    }
-    if (!rows.empty() && tokens > bounds.tokens) break;
-    if (rows.size() >= bounds.anyway && cache_bytes > bounds.cache_bytes) break;
-    rows.push_back(Take(jobs_.begin()));
+  rows.reserve(std::min(bounds.rows + bounds.narrow_rows, jobs_.size()));
+  AdmissionRoom room(bounds);  // from here on nothing throws
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const auto job = it++;
+    const CheckedRow& row = job->row;
+    const bool shares = HasSource(rows, row.source) || encoded(row);
+    const Offer offer = room.Take({static_cast<size_t>(row.copies),
+                                   row.prefix.size() + (shares ? 0 : row.source.size()),
+                                   row.cache_bytes + (shares ? 0 : row.source_cache_bytes)});
+    if (offer == Offer::kTaken) rows.push_back(Take(job));
+    if (offer == Offer::kEnded || (offer == Offer::kPassed && *narrow_ == 0)) break;
   }
   lock.unlock();
   if (!rows.empty()) space_.notify_all();
@@ -170,6 +165,7 @@ Job RowQueue::Take(Jobs::iterator it) noexcept {
   Job job = std::move(*it);
   jobs_.erase(it);
   job.running = Counted(running_);
+  job.narrow = Counted();
   turn_ = std::max(turn_ + 1, job.turn);
   return job;
 }

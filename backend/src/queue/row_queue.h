@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "queue/admission_room.h"
 #include "queue/call_plan.h"
 #include "queue/job.h"
 #include "queue/limit_rates.h"
@@ -25,15 +26,8 @@ struct QueueShare {
   const size_t most_rows;  // at which nothing more is accepted
 };
 
-// What a loop may take at once.
-struct AdmissionBounds {
-  size_t rows = 1;         // of a step: each beam counts; one is taken whatever it has
-  size_t tokens = 1;       // of sources to encode and prefixes; one row is taken whatever it has
-  size_t cache_bytes = 0;  // that are free; the rows of `anyway` need not fit
-  size_t anyway = 0;
-  // Whether the row's source need not be encoded any more; called under the queue's lock.
-  std::function<bool(const CheckedRow&)> encoded;
-};
+// Whether a row's source need not be encoded any more; called under the queue's lock.
+using IsEncoded = std::function<bool(const CheckedRow&)>;
 
 // Rows that wait, each request's in order of arrival; a request of many rows takes turns with those
 // that came later. Equal rows become one job. Threads may use it at once.
@@ -53,8 +47,9 @@ class RowQueue {
   // is fair where `lanes` calls may run side by side. Empty if none waits. An exception leaves the
   // queue as it was.
   std::vector<Job> TakeCall(const CallBounds& bounds, size_t lanes);
-  // Rows for a loop, in turn; a source that several have is counted once. Likewise.
-  std::vector<Job> TakeRows(const AdmissionBounds& bounds);
+  // Rows for a loop, in turn, but that narrow ones may go past wide ones; a source that several
+  // have is counted once. Likewise.
+  std::vector<Job> TakeRows(const AdmissionBounds& bounds, const IsEncoded& encoded);
   // Fails the waiting rows of one listener; equal rows of others go on waiting.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
   // Fails the row whose turn it is.
@@ -83,6 +78,7 @@ class RowQueue {
   Jobs TakeCancelled() noexcept;
 
   const std::function<void()> wake_;
+  const Counter narrow_ = std::make_shared<std::atomic<size_t>>(0);   // that wait
   const Counter running_ = std::make_shared<std::atomic<size_t>>(0);  // taken and not answered
 
   mutable std::mutex mutex_;

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which of the waiting rows fit into a loop, offered one by one in turn. Pure: knows no queue.
+//
+// A row is wide if its search has several sequences, else narrow. Wide rows may fill the steps of
+// all loops and their memory for as long as they run, so some of both is kept for narrow rows.
+#pragma once
+
+#include <cstddef>
+
+namespace ct2triton {
+
+// Bytes of keys and values of the running rows of a model.
+struct CacheUse {
+  size_t most = 0;
+  size_t in_use = 0;
+  size_t wide = 0;  // of those: of wide rows
+};
+
+struct AdmissionBounds {
+  size_t rows = 1;    // of a step, for all in turn: each beam counts; one goes whatever it has
+  size_t tokens = 1;  // of sources to encode and prefixes; one row goes whatever it has
+  CacheUse cache;
+  size_t anyway = 0;       // rows that need not fit the memory
+  size_t narrow_rows = 0;  // may go past wide rows that have no room
+};
+
+// What a row would add.
+struct OfferedRow {
+  size_t step_rows = 1;
+  size_t tokens = 0;
+  size_t cache_bytes = 0;
+};
+
+enum class Offer {
+  kTaken,
+  kPassed,  // it waits, and narrow rows may go past it
+  kEnded,   // it waits, and so do all behind it
+};
+
+class AdmissionRoom {
+ public:
+  explicit AdmissionRoom(const AdmissionBounds& bounds)
+      : bounds_(bounds), cache_(bounds.cache), passes_left_(bounds.narrow_rows) {}
+
+  Offer Take(const OfferedRow& row);
+
+ private:
+  bool HasRows(const OfferedRow& row) const;
+  bool HasTokens(const OfferedRow& row) const;
+  bool HasMemory(const OfferedRow& row) const;
+  bool MayGoPast(const OfferedRow& row) const;
+  Offer PassOver(const OfferedRow& row);
+  void Add(const OfferedRow& row);
+
+  const AdmissionBounds bounds_;
+  CacheUse cache_;
+  size_t passes_left_;
+  size_t taken_ = 0;
+  size_t step_rows_ = 0;
+  size_t tokens_ = 0;
+  bool passing_ = false;
+  size_t passed_bytes_ = 0;  // of the first row that was passed over
+};
+
+}  // namespace ct2triton
