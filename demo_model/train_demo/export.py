@@ -27,7 +27,7 @@ CARD = Path(__file__).parent / "card.md"
 LICENCE = Path(__file__).resolve().parents[2] / "LICENSE"
 RECORD = "training.json"
 # Of the record of the preparation: what holds for every copy of the result.
-_RECORDED = ("conversion", "versions", "family", "repairs", "verification")
+_RECORDED = ("conversion", "versions", "family", "repairs", "verification", "placeholders")
 _PACKAGES = ("torch", "transformers", "sentencepiece", "ctranslate2", "babel", "numpy")
 
 

@@ -51,6 +51,7 @@ _LATER_NAMES = {
     "added_tokens",
     "beside_added_tokens",
     "other_scripts",
+    "placeholders",
     "prefix_starts",
     "source_last",
 }
@@ -157,6 +158,8 @@ class TokenRules:
         source_last: `source_ids` go behind `end_ids` (NLLB with `legacy_behaviour`, mBART-25).
         prefix_starts: The first id of TARGET_PREFIX starts the decoder, and is not part of the
             answer (mBART-25).
+        placeholders: What the model copies best (docs/terms.md), best first: texts with `{}` for a
+            number, and lists of names; None where that was not tried.
     """
 
     family: str
@@ -178,6 +181,7 @@ class TokenRules:
     other_scripts: Mapping[str, str] = field(default_factory=dict)
     source_last: bool = False
     prefix_starts: bool = False
+    placeholders: tuple[str | tuple[str, ...], ...] | None = None
 
     @classmethod
     def read(cls, tokenizer_folder: Path) -> TokenRules:
@@ -199,6 +203,8 @@ class TokenRules:
             rules["duplicate_ids"] = {int(k): v for k, v in rules["duplicate_ids"].items()}
             rules["languages"] = [_language(entry) for entry in rules["languages"]]
             rules["added_tokens"] = [AddedToken(**entry) for entry in rules.get("added_tokens", ())]
+            if rules.get("placeholders") is not None:
+                rules["placeholders"] = tuple(map(_kind, rules["placeholders"]))
             lists = ("end_ids", "special_ids", "languages", "added_tokens")
             return cls(**_with_tuples(rules, lists))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -450,6 +456,10 @@ def _language(entry: Mapping[str, Any]) -> Language:
     values = {name: entry[name] for name in _names(Language)}
     lists = ("aliases", "source_ids", "target_source_ids", "target_prefix_ids")
     return Language(**_with_tuples(values, lists))
+
+
+def _kind(entry: str | Sequence[str]) -> str | tuple[str, ...]:
+    return entry if isinstance(entry, str) else tuple(map(str, entry))
 
 
 def _with_tuples(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -20,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "demo_model"))
 
 from ct2_triton.client import TranslationClient
 from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare.shipped import FOLDER
+from ct2_triton.prepared_model import TokenRules
 from ct2_triton.serve import ServerOptions, TritonServer
 from ct2_triton.terms import DEFAULT_KINDS, translate_terms
 from ct2_triton.terms.finding import TermText, find_terms
@@ -34,6 +36,10 @@ NAMES = {
     "a show": ["Prisma", "Quorum", "Mosaico"],
     "a town": ["Berlin", "Madrid", "Lisbon"],
 }
+
+
+def prepared_kinds() -> tuple[str | tuple[str, ...], ...]:
+    return TokenRules.read(FOLDER).placeholders or ()
 
 
 def sentences(count: int) -> list[TermText]:
@@ -85,6 +91,7 @@ async def measure(client: TranslationClient, texts: list[TermText]) -> None:
     lines = {"none": all_in_turn(())}
     lines |= {f"`{kind}`": survive(kind) for kind in KINDS}
     lines |= {f"{name}: {', '.join(names)}": survive(names) for name, names in NAMES.items()}
+    lines["what `ct2-prepare` finds"] = survive(prepared_kinds()[0])
     lines["defaults in turn"] = all_in_turn(DEFAULT_KINDS)
     lines["names in turn"] = all_in_turn(list(NAMES.values()))
     for name, shares in lines.items():

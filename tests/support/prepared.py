@@ -24,6 +24,7 @@ def prepare_tiny(
     **options: Any,
 ) -> PreparedModel:
     """Prepares the tiny checkpoint of a family in float32; `options` are PrepareOptions's."""
-    options = {"quantization": "float32", "instance_kind": "cpu", **options}
+    given = {"quantization": "float32", "instance_kind": "cpu", "placeholders": False}
+    options = given | options
     checkpoint = tiny_checkpoint(family, tiny)
     return prepare(PrepareOptions(str(checkpoint), repository, name, **options))

@@ -119,7 +119,7 @@ class TranslationClient:
         if max_in_flight < 1:
             raise InvalidCallError(f"max_in_flight is {max_in_flight}; it must be 1 or more")
         self.model = model
-        self._repository = repository
+        self.repository = repository
         self._tokenizer: Tokenizer | None = None
         if isinstance(tokenizer, Tokenizer):
             self._tokenizer = tokenizer
@@ -150,7 +150,7 @@ class TranslationClient:
             TokenizerError: None is found; a model that takes text needs none here.
         """
         if self._tokenizer is None:  # it may have been prepared meanwhile
-            self._tokenizer = find_tokenizer(self.model, repository=self._repository)
+            self._tokenizer = find_tokenizer(self.model, repository=self.repository)
         return self._tokenizer
 
     @property

@@ -13,6 +13,7 @@ from ct2_triton.errors import InvalidCallError, TokenizerError
 from ct2_triton.prepared_model import (
     CONFIG_NAME,
     LANGUAGES_NAME,
+    TEXT_SUFFIX,
     TOKENIZER_NAME,
     Language,
     TokenRules,
@@ -160,6 +161,24 @@ def has_tokenizer(model: str, repository: str | os.PathLike[str] | None = None) 
     config = folder.parent / CONFIG_NAME
     takes_text = config.is_file() and b'"text_input"' in config.read_bytes()
     return (folder / LANGUAGES_NAME).exists() and not takes_text
+
+
+def find_rules(model: str, repository: str | os.PathLike[str] | None = None) -> TokenRules | None:
+    """Read the rules of a model, of token ids or of text, where its folder is at hand.
+
+    Args:
+        model: Name of the model on the server.
+        repository: Folder of prepared models; default: as in `find_tokenizer`.
+
+    Returns:
+        The rules; None where there is no such folder.
+
+    Raises:
+        PreparedModelError: `languages.json` is damaged.
+    """
+    folders = [_folder(name, repository) for name in (model, model.removesuffix(TEXT_SUFFIX))]
+    there = [folder for folder in folders if (folder / LANGUAGES_NAME).exists()]
+    return TokenRules.read(there[0]) if there else None
 
 
 def find_tokenizer(

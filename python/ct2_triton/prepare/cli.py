@@ -89,6 +89,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what a converted model translates (en:de), where nothing in it says so",
     )
     _add_shortlist_arguments(parser)
+    parser.add_argument(
+        "--no-placeholders",
+        dest="placeholders",
+        action="store_false",
+        help="do not try which placeholders for terms the model copies (docs/terms.md)",
+    )
     parser.add_argument("--force", action="store_true", help="replace a model of this name")
     parser.add_argument(
         "--as-version",
@@ -185,6 +191,7 @@ def run(args: argparse.Namespace) -> int:
         shortlist=_shortlist(args),
         language_pair=args.language_pair,
         io=args.io,
+        placeholders=args.placeholders,
         force=args.force,
         as_version=args.as_version,
     )

@@ -30,8 +30,8 @@ _SHOWN = 5
 _SHOWN_LETTERS = 60
 # They describe a tokenizer; what they decide stands in languages.json, which is compared.
 _DESCRIPTIONS = {LANGUAGES_NAME, "tokenizer_config.json", "special_tokens_map.json"}
-# For information alone.
-_UNIMPORTANT_RULES = {"languages", "tokenizer_class"}
+# They change no ids.
+_UNIMPORTANT_RULES = {"languages", "placeholders", "tokenizer_class"}
 # Parameters that name files of a version.
 _OF_FILES = ("model_path", "use_vmap", "vmap_prefix_ids", "vmap_source_ids")
 

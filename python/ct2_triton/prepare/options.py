@@ -64,6 +64,7 @@ class PrepareOptions:
         io: What clients send and get, of `IO_CHOICES`; both: `<name>` takes ids and `<name>-text`
             text, on the same files; stream: also `<name>-stream`, which sends text as it grows;
             ensemble: `<name>` and a classic ensemble with it, `<name>-ensemble`.
+        placeholders: Whether to try which placeholders the model copies (docs/terms.md).
         force: Replace a model of this name.
         as_version: Add the result to a model that is there, as this version; None: a new model.
     """
@@ -79,5 +80,6 @@ class PrepareOptions:
     shortlist: ShortlistOptions | None = None
     language_pair: str | None = None
     io: str = "ids"
+    placeholders: bool = True
     force: bool = False
     as_version: int | None = None

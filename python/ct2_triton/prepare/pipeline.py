@@ -191,6 +191,7 @@ def _fill(
     from ct2_triton.prepare.manifest import write_manifest
     from ct2_triton.prepare.memory import memory_line
     from ct2_triton.prepare.model_config import build_config
+    from ct2_triton.prepare.placeholder_probe import add_placeholders
     from ct2_triton.prepare.rules import build_rules
     from ct2_triton.prepare.shortlist import build_shortlist
     from ct2_triton.prepare.tokenizers import load_tokenizer, missing_normalization
@@ -240,6 +241,8 @@ def _fill(
     }
     if shortlist:
         results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
+    if options.placeholders:
+        results["placeholders"] = add_placeholders(model, tokenizer_folder, rules, report)
     write_manifest(folder, checkpoint.source, options, versions, results)
 
 

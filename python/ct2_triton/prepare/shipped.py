@@ -103,7 +103,7 @@ def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -
     for file in (FOLDER / "model").iterdir():
         shutil.copyfile(file, model / file.name)
     record = _record()
-    results = {name: record[name] for name in ("family", "repairs", "verification")}
+    results = {name: record[name] for name in ("family", "repairs", "verification", "placeholders")}
     results["generation"] = search.record
     if shortlist:
         results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)

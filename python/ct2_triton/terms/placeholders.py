@@ -9,17 +9,23 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import TYPE_CHECKING, TypeAlias
 
+from ct2_triton.client.tokenization import Tokenizer, find_rules
 from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ct2_triton.client.client import TranslationClient
+    from ct2_triton.prepared_model import TokenRules
     from ct2_triton.terms.finding import TermText
 
 KINDS = ("X{}", "ID{}", "#{}", "[{}]", "__{}__", "{{{}}}", "<{}>", "@{}", "${}", "({})")
 """Kinds that are in use elsewhere, for measurements. `{}` is the number."""
 DEFAULT_KINDS = ("X{}", "[{}]")
-"""What is tried, in this order, where nothing else is said."""
+"""What is tried, in this order, of a model of which nothing is known."""
+
+Kind: TypeAlias = str | tuple[str, ...]
+"""A text with `{}` for a number, such as `X{}`; or names that are used as they are."""
 
 Spans: TypeAlias = dict[str, list[tuple[int, int]]]  # places by placeholder
 Find: TypeAlias = Callable[[str], Spans]
@@ -38,6 +44,25 @@ class Marked:
     text: str
     placeholders: tuple[str, ...]
     find: Find
+
+
+def kinds_of(client: TranslationClient) -> Sequence[Kind]:
+    """Give the kinds of placeholders to try with a model.
+
+    Args:
+        client: Of the model.
+
+    Returns:
+        Those that ct2-prepare found it to copy, where the model's folder is at hand.
+
+    Raises:
+        PreparedModelError: `languages.json` is damaged.
+    """
+    if isinstance(client.languages, Tokenizer):
+        rules: TokenRules | None = client.languages.rules
+    else:
+        rules = find_rules(client.model, client.repository)
+    return DEFAULT_KINDS if rules is None or rules.placeholders is None else rules.placeholders
 
 
 def check_kind(kind: str | Sequence[str]) -> None:

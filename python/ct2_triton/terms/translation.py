@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.terms.finding import find_terms
-from ct2_triton.terms.placeholders import DEFAULT_KINDS, check_kind, mark, restore
+from ct2_triton.terms.placeholders import check_kind, kinds_of, mark, restore
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -47,7 +47,7 @@ async def translate_terms(
     keep: Collection[str] = (),
     glossary: Mapping[str, str] | None = None,
     patterns: Collection[str] = (),
-    placeholders: Sequence[str | Sequence[str]] = DEFAULT_KINDS,
+    placeholders: Sequence[str | Sequence[str]] | None = None,
     **options: Any,  # noqa: ANN401
 ) -> list[TermTranslation]:
     """Translate a text so that its terms survive.
@@ -63,7 +63,8 @@ async def translate_terms(
         keep: Phrases that come back as they are.
         glossary: What phrases become; for the languages of this call.
         patterns: What else comes back as it is: "urls", "emails", "numbers", "emoji".
-        placeholders: Kinds of placeholders, such as `X{}`, or names that the model copies.
+        placeholders: Kinds of placeholders, such as `X{}`, or names that the model copies. None:
+            those that `ct2-prepare` found, where the model's folder is at hand; else `X{}`, `[{}]`.
         **options: Further arguments of `TranslationClient.translate`.
 
     Returns:
@@ -74,11 +75,13 @@ async def translate_terms(
         ClientError: The translation fails.
     """
     found = find_terms(text, keep, glossary, patterns)
-    for kind in placeholders:
+    for kind in placeholders or ():
         check_kind(kind)
     named = [targets] if isinstance(targets, str) or targets is None else list(targets)
     plain = await client.translate(found.text, source=source, targets=targets, **options)
     done = [_judged(found, one.text, name) for one, name in zip(plain, named, strict=True)]
+    if placeholders is None:
+        placeholders = kinds_of(client) if any(one.failed for one in done) else ()
     for kind in placeholders:
         open_ = [i for i, one in enumerate(done) if one.failed]
         if not open_ or (marked := mark(found, kind)) is None:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from ct2_triton.client import TranslationClient
 from ct2_triton.errors import InvalidCallError
+from ct2_triton.prepared_model import read_json
 from ct2_triton.serve import TritonServer
 from ct2_triton.terms import TermTranslation, translate_terms
 from server.gateway.conftest import GERMAN, MODEL, SENTENCE
@@ -33,6 +35,19 @@ async def test_a_term_comes_back_by_the_kind_that_the_model_copies(
     )
     assert [one.text for one in found] == ["Elfmeter für Quixolab!", "Penalty pour Quixolab !"]
     assert [(one.failed, one.placeholder) for one in found] == [(False, TEAMS)] * 2
+
+
+async def test_the_kind_that_ct2_prepare_found_is_tried(
+    demo_server: TritonServer, repository: Path
+) -> None:
+    async with TranslationClient(demo_server.grpc_url, MODEL, repository=repository) as client:
+        found = await translate_terms(client, TEXT, source="en", targets=["de", "fr"])
+    kinds = read_json(repository / "demo" / "tokenizer" / "languages.json")["placeholders"]
+    assert [one.text for one in found] == ["Elfmeter für Quixolab!", "Penalty pour Quixolab !"]
+    assert [one.placeholder for one in found] == [tuple(kinds[0])] * 2
+    async with TranslationClient(demo_server.grpc_url, "demo", repository=repository) as client:
+        [german] = await translate_terms(client, TEXT, source="en", targets="de")
+    assert german == found[0]
 
 
 async def test_a_glossary_says_what_terms_become(client: TranslationClient) -> None:

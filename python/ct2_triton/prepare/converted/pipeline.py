@@ -74,6 +74,7 @@ def _fill(
     from ct2_triton.prepare.generation import own_search
     from ct2_triton.prepare.manifest import write_manifest
     from ct2_triton.prepare.model_config import build_config
+    from ct2_triton.prepare.placeholder_probe import add_placeholders
 
     if options.shortlist:
         raise SettingError("--shortlist-from is for checkpoints; this model is not made from one")
@@ -109,6 +110,8 @@ def _fill(
         "generation": search.record,
         "verification": found.to_dict(),
     }
+    if options.placeholders:
+        results["placeholders"] = add_placeholders(model, tokenizer, rules, report)
     write_manifest(folder, checkpoint.source, options, versions, results)
 
 

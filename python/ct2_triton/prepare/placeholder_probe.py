@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds which placeholders a converted model copies: translates sentences with each kind.
+
+A kind that comes back from no sentence of the first round is not asked again. Where the model
+copies no marker well, words of its own vocabulary are tried that look like names. All is greedy and
+bounded, in rows and in tokens of a row.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.client.pieces import read_pieces
+from ct2_triton.errors import UnknownLanguageError
+from ct2_triton.prepare.verification.vocabulary import vocabulary_files
+from ct2_triton.terms.finding import Term, TermText
+from ct2_triton.terms.placeholders import KINDS, mark, restore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from ct2_triton.prepared_model import Language, TokenRules
+    from ct2_triton.terms.placeholders import Kind
+
+_SENTENCES = (
+    "Please send the report to {} before noon.",
+    "{} opens at nine.",
+    "The price of {} has doubled since last year.",
+    "{} said that {} will come tomorrow.",
+    "Have you ever heard of {}?",
+    "We met {} and {} at the station yesterday.",
+)
+_FIRST_ROUND = 2  # sentences
+_NAME_SENTENCES = ("Have you met {}?", "{} has won the first prize.")
+_TERM = "Quixolab"  # no model keeps it; what counts is what stands in its place
+_TARGETS = ("de", "fr", "es", "zh", "ru", "ar")
+_MOST_TARGETS = 3
+_MOST_NAMES_TRIED = 48
+_NAMES = 8  # of one kind: as many terms as a text may have
+_MOST_KINDS = 2  # each that is tried costs a translation
+_GOOD = 0.75  # share of the rows from which on no names are tried
+_LEAST = 0.25  # share of the rows of a kind that is worth a translation
+_MOST_TOKENS = 48  # of an answer
+_ROWS_AT_A_TIME = 32
+_NAME = re.compile("\u2581[A-Z][a-z]{4,}")
+
+
+@dataclass
+class Copied:
+    """How much of each kind came back.
+
+    Attributes:
+        shares: Share of the rows in which each placeholder came back exactly once, by kind.
+        rows: Rows that were translated.
+        seconds: What that took.
+    """
+
+    shares: dict[Kind, float] = field(default_factory=dict)
+    rows: int = 0
+    seconds: float = 0.0
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds that are worth a translation, best first."""
+        able = [kind for kind, share in self.shares.items() if share >= _LEAST]
+        return tuple(sorted(able, key=lambda kind: -self.shares[kind])[:_MOST_KINDS])
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+        shares = {_shown(kind): round(share, 2) for kind, share in self.shares.items() if share}
+        return {"chosen": [_shown(kind) for kind in self.kinds] or ["none"], "shares": shares}
+
+    def line(self) -> str:
+        """Say it for a report."""
+        found = [f"{_shown(kind)} ({100 * self.shares[kind]:.0f} %)" for kind in self.kinds]
+        took = f"{self.rows} rows in {self.seconds:.1f} s"
+        return f"placeholders that it copies: {', then '.join(found) or 'none'}; {took}"
+
+
+def add_placeholders(
+    model: Path, tokenizer_folder: Path, rules: TokenRules, report: Callable[[str], None]
+) -> dict[str, Any]:
+    """Try all kinds, and write those that the model copies into `languages.json`.
+
+    Args:
+        model: The CTranslate2 files.
+        tokenizer_folder: Its tokenizer files.
+        rules: Its ids and languages.
+        report: Gets a line of text.
+
+    Returns:
+        What the manifest says of it.
+    """
+    copied = probe_placeholders(model, tokenizer_folder, rules)
+    replace(rules, placeholders=copied.kinds).write(tokenizer_folder)
+    report(copied.line())
+    return copied.record
+
+
+def probe_placeholders(folder: Path, tokenizer_folder: Path, rules: TokenRules) -> Copied:
+    """Translate sentences with placeholders of every kind.
+
+    Args:
+        folder: The CTranslate2 model.
+        tokenizer_folder: Its tokenizer files.
+        rules: Its ids and languages.
+
+    Returns:
+        What came back.
+    """
+    begin = time.monotonic()
+    model = _Model(folder, tokenizer_folder, rules)
+    copied = Copied(_try_each(model, KINDS))
+    if max(copied.shares.values()) < _GOOD and (names := _copied_names(model)):
+        copied.shares |= _try_each(model, [names])
+    copied.rows, copied.seconds = model.rows, time.monotonic() - begin
+    return copied
+
+
+def _try_each(model: _Model, kinds: Sequence[Kind]) -> dict[Kind, float]:
+    """Give the share of each kind; 0 where the first round brings nothing back."""
+    texts = [_text(sentence) for sentence in _SENTENCES]
+    first = model.survivors((text, kind) for kind in kinds for text in texts[:_FIRST_ROUND])
+    able = [kind for kind in kinds if any(one for tried, one in first if tried == kind)]
+    then = model.survivors((text, kind) for kind in able for text in texts[_FIRST_ROUND:])
+    shares = {}
+    for kind in kinds:
+        found = [survived for tried, survived in (*first, *then) if tried == kind]
+        shares[kind] = sum(found) / len(found) if found else 0.0
+    return shares
+
+
+def _copied_names(model: _Model) -> tuple[str, ...]:
+    """Find words of the vocabulary that come back most often, best first."""
+    names = [token[1:] for token in model.shared_tokens if _NAME.fullmatch(token)]
+    step = max(1, len(names) // _MOST_NAMES_TRIED)
+    counts = {(name,): 0 for name in names[::step][:_MOST_NAMES_TRIED]}
+    for sentence in _NAME_SENTENCES:
+        text = _text(sentence)
+        for kind, survived in model.survivors([(text, kind) for kind in counts]):
+            counts[kind] += survived
+        counts = {kind: count for kind, count in counts.items() if count}
+    best = sorted(counts, key=lambda kind: -counts[kind])[:_NAMES]
+    return tuple(kind[0] for kind in best)
+
+
+def _text(sentence: str) -> TermText:
+    """Make a text whose terms stand where the sentence has `{}`."""
+    parts = sentence.split("{}")
+    terms: list[Term] = []
+    text = parts[0]
+    for part in parts[1:]:
+        terms.append(Term(len(text), len(text) + len(_TERM), _TERM))
+        text += _TERM + part
+    return TermText(text, tuple(terms))
+
+
+class _Model:
+    """Translates with the converted model, as a client would ask it."""
+
+    def __init__(self, folder: Path, tokenizer_folder: Path, rules: TokenRules) -> None:
+        import ctranslate2
+
+        files = vocabulary_files(folder)  # source_ comes before target_
+        self._sources, self._answers = (
+            json.loads(file.read_text(encoding="utf-8")) for file in (files[0], files[-1])
+        )
+        self._ids = {token: i for i, token in reversed(list(enumerate(self._answers)))}
+        self._rules = rules
+        self._pieces = read_pieces(tokenizer_folder, rules)
+        self._translator = ctranslate2.Translator(str(folder), device="cpu")
+        self._source = _find(rules.source_language, ["en"]) or _first(rules, "source")
+        found = [_find(rules.target_language, [name]) for name in _TARGETS]
+        others = [one for one in found if one not in (None, self._source)][:_MOST_TARGETS]
+        self._targets: Sequence[Language | None] = others or [_first(rules, "target", self._source)]
+        self.rows = 0
+
+    @property
+    def shared_tokens(self) -> list[str]:
+        """Tokens of texts and of answers."""
+        return [token for token in self._sources if token in self._ids]
+
+    def survivors(self, marks: Iterable[tuple[TermText, Kind]]) -> list[tuple[Any, bool]]:
+        """Translate texts with placeholders into each language.
+
+        Returns:
+            Each kind with whether its placeholders came back, for each text and language; not
+            where a text has more terms than the kind has names.
+        """
+        asked = [(text, kind, mark(text, kind), t) for text, kind in marks for t in self._targets]
+        sent = [(marked.text, target) for _, _, marked, target in asked if marked is not None]
+        answers = iter(self._translate(sent))
+        return [
+            (kind, marked is not None and restore(text, marked, next(answers)) is not None)
+            for text, kind, marked, _ in asked
+        ]
+
+    def _translate(self, texts: list[tuple[str, Language | None]]) -> list[str]:
+        rows = [
+            self._rules.input_ids(self._pieces.encode(text), self._source, target)
+            for text, target in texts
+        ]
+        prefixes = [self._rules.target_prefix(target) for _, target in texts]
+        self.rows += len(rows)
+        if not rows:
+            return []
+        results = self._translator.translate_batch(
+            [[self._sources[i] for i in row] for row in rows],
+            target_prefix=[[self._answers[i] for i in prefix] for prefix in prefixes],
+            beam_size=1,
+            max_decoding_length=_MOST_TOKENS,
+            max_batch_size=_ROWS_AT_A_TIME,
+        )
+        return [
+            self._pieces.decode(
+                self._rules.without_prefix([self._ids[t] for t in result.hypotheses[0]], target)
+            )
+            for result, (_, target) in zip(results, texts, strict=True)
+        ]
+
+
+def _find(find: Callable[[str | None], Language | None], names: Iterable[str]) -> Language | None:
+    for name in names:
+        try:
+            return find(name)
+        except UnknownLanguageError:
+            continue
+    return None
+
+
+def _first(rules: TokenRules, side: str, other: Language | None = None) -> Language | None:
+    able = [entry for entry in rules.languages if getattr(entry, side)]
+    return next((entry for entry in able if entry is not other), able[0] if able else None)
+
+
+def _shown(kind: Kind) -> str:
+    return kind if isinstance(kind, str) else ", ".join(kind)
