@@ -52,6 +52,7 @@ _HELP = {
     "interval": "least time between two guesses of a segment, in ms (default: %(default)s)",
     "captions": "captions kept for those who come late and for subtitles, one for each segment and "
     "language; beyond it the oldest are forgotten (default: %(default)s)",
+    "longest": "cut a segment after so many words where no sentence ends (default: %(default)s)",
     "newest": "guess from all of an update, not only from what two updates agree on",
 }
 
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--mode", choices=tuple(MODES), default="steady", help=_HELP["mode"])
     add("--min-words", type=count, default=1, metavar="N", help=_HELP["words"])
     add("--min-interval-ms", type=float, default=300.0, metavar="MS", help=_HELP["interval"])
+    add("--max-words", type=count, default=60, metavar="N", help=_HELP["longest"])
     add("--newest", action="store_true", help=_HELP["newest"])
     add("--stdio", action="store_true", help="JSON lines on stdin and stdout, no web server")
     add("--subtitles", type=Path, metavar="FOLDER", help="at the end, write LANGUAGE.vtt and .srt")
@@ -113,6 +115,7 @@ def _translator(args: argparse.Namespace, client: TranslationClient) -> LiveTran
         min_words=args.min_words,
         min_interval_ms=args.min_interval_ms,
         source="newest" if args.newest else "agreement",
+        max_words=args.max_words,
         outage_s=args.patience,
     )
     return LiveTranslator(client, source=args.source, targets=args.targets, options=options)

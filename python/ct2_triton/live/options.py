@@ -34,10 +34,12 @@ class LiveOptions:
         min_interval_ms: Milliseconds between two guesses of a segment and language, at least.
         source: What is translated where the recognizer names no stable part: what two updates
             "agreement" on, or the "newest" text.
+        cut_sentences: Text that goes on is cut at the ends of sentences.
+        max_words: Words after which it is cut where no sentence ends.
         max_segments: Segments that may be open (begun and not final) at a time.
         max_waiting_finals: Final segments that may wait for their translation or their reader;
             then `push` waits.
-        max_chars: Longest text of an update, in characters.
+        max_chars: Longest text of an update behind the last cut, in characters.
         outage_s: Seconds for which a final is sent again while the server takes nothing.
         drafts: Each greedy request tells the server the answer before it, which saves steps there
             and changes no answer. Turn it off where the model's own settings sample.
@@ -49,6 +51,8 @@ class LiveOptions:
     min_words: int = 1
     min_interval_ms: float = 300.0
     source: SourceText = "agreement"
+    cut_sentences: bool = True
+    max_words: int = 60
     max_segments: int = 64
     max_waiting_finals: int = 64
     max_chars: int = 4000
@@ -70,6 +74,7 @@ class LiveOptions:
         for name, least in (
             ("min_words", 1),
             ("min_interval_ms", 0),
+            ("max_words", 2),
             ("max_segments", 1),
             ("max_waiting_finals", 1),
             ("max_chars", 1),

@@ -56,8 +56,8 @@ class Speaker:
         if update.time is None:
             update = replace(update, time=round(time.monotonic() - self._started, 3))
         update = replace(update, segment=f"{self._name}/{update.segment}")
-        await self._live.push(update)
-        self._hub.put(self._source(update), update.time or 0.0)
+        for piece in await self._live.push(update):
+            self._hub.put(self._source(piece), update.time or 0.0)
 
     async def end(self) -> None:
         """End what is open, and wait until all is translated."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from ct2_triton.client.tasks import cancel_all
 from ct2_triton.errors import InvalidCallError
 from ct2_triton.live.attention import SourceAttention
+from ct2_triton.live.cutting import Cuts
 from ct2_triton.live.finals import Finals
 from ct2_triton.live.options import LiveOptions
 from ct2_triton.live.outbox import Outbox
 from ct2_triton.live.policies import Guess
-from ct2_triton.live.source import StableSource
 from ct2_triton.live.track import LiveCounts, Said, Track
 from ct2_triton.live.updates import LiveInputError
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.requests import OptionValue
     from ct2_triton.client.results import Translation
+    from ct2_triton.live.cutting import Piece
     from ct2_triton.live.policies import Draft
     from ct2_triton.live.track import Translate
     from ct2_triton.live.updates import Caption, SegmentUpdate
@@ -41,14 +42,19 @@ _NOT_GREEDY = {"num_hypotheses", "sampling_topk", "prefix_bias_beta", "return_al
 
 @dataclass
 class _Segment:
-    """A segment that is not over in every language."""
+    """A segment, or a piece of one, that is not over in every language."""
 
-    source: StableSource
     tracks: list[Track]
-    newest: SegmentUpdate | None = None
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     open_languages: int = 0
-    is_final: bool = False
+
+
+@dataclass
+class _Talk:
+    """A segment as the recognizer has it, which may be cut into several."""
+
+    cuts: Cuts
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class LiveTranslator:
@@ -94,7 +100,9 @@ class LiveTranslator:
         self.options = options or LiveOptions()
         self.counts = LiveCounts()
         self._client = client
-        client.languages.source(source)  # raises what is wrong now, not with the first update
+        # Raises what is wrong now, not with the first update.
+        spoken = client.languages.source(source)
+        self._language = "" if spoken is None else spoken.code
         languages = client.languages.targets(targets)
         self._check_ids()
         self._source = source
@@ -108,10 +116,10 @@ class LiveTranslator:
         self._finals = Finals(self.options.outage_s)
         self._attention = SourceAttention(client)
         self._outbox = Outbox()
+        self._talks: dict[str, _Talk] = {}
         self._segments: dict[str, _Segment] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._room = asyncio.Semaphore(self.options.max_waiting_finals)
-        self._waits: set[str] = set()
         self._requests: set[asyncio.Task[list[Translation]]] = set()
         self._failure: BaseException | None = None
         self._drained = asyncio.Event()
@@ -130,11 +138,14 @@ class LiveTranslator:
         """Close the translator."""
         await self.close()
 
-    async def push(self, update: SegmentUpdate) -> None:
-        """Take an update. Wait, with a final, while too many finals wait.
+    async def push(self, update: SegmentUpdate) -> list[SegmentUpdate]:
+        """Take an update. Wait, where something ends, while too many finals wait.
 
         Args:
             update: The update; the first one of a segment opens it.
+
+        Returns:
+            The update, or the pieces that it was cut into: captions have their names.
 
         Raises:
             LiveInputError: The segment is final already, the text is too long, or too many
@@ -142,25 +153,30 @@ class LiveTranslator:
             InvalidCallError: The translator is closed.
         """
         self._check(update)
+        talk = self._talks.get(update.segment) or self._begin(update.segment)
         if update.final:
-            # Marked first: a second final of the segment is refused while this one waits.
-            self._waits.add(update.segment)
-            try:
-                await self._room.acquire()
-            finally:
-                self._waits.discard(update.segment)
+            self._end(update.segment)  # a second final is refused while this one waits
+        async with talk.turn:
+            pieces = talk.cuts.take(update)
+            self.counts.updates += 1
+            for piece in pieces:
+                await self._take(piece)
+        if update.final:
+            del self._talks[update.segment]
+        return [piece.update for piece in pieces]
+
+    async def _take(self, piece: Piece) -> None:
+        """Give a piece to its languages."""
+        update = piece.update
+        if update.final:
+            await self._room.acquire()
             self._check_open()
         segment = self._segments.get(update.segment) or self._open(update.segment)
-        segment.newest = update
-        self.counts.updates += 1
-        if update.final:
-            self._end(update.segment, segment)
-            said = Said(update.text, update.time)
-            for track in segment.tracks:
-                track.finish(said)
-        elif text := segment.source.take(update):
-            for track in segment.tracks:
-                track.offer(Said(text, update.time))
+        for track in segment.tracks:
+            if update.final:
+                track.finish(Said(update.text, update.time))
+            elif piece.stable:
+                track.offer(Said(piece.stable, update.time))
 
     async def captions(self) -> AsyncGenerator[Caption, None]:
         """Yield captions as they come, until `finish` or `close`.
@@ -176,9 +192,9 @@ class LiveTranslator:
 
     async def finish(self) -> None:
         """End all open segments with the text they have, and wait until all finals are taken."""
-        for segment in list(self._segments.values()):
-            if segment.newest is not None and not segment.is_final:
-                await self.push(replace(segment.newest, final=True))
+        for name, talk in list(self._talks.items()):
+            if talk.cuts.newest is not None and name not in self._ended:
+                await self.push(replace(talk.cuts.newest, final=True))
         while self._segments:
             self._drained.clear()
             await self._drained.wait()
@@ -248,19 +264,20 @@ class LiveTranslator:
     def _check(self, update: SegmentUpdate) -> None:
         self._check_open()
         name, options = update.segment, self.options
-        known = self._segments.get(name)
-        if name in self._ended or name in self._waits or (known and known.is_final):
+        known = self._talks.get(name)
+        if name in self._ended:
             raise LiveInputError(
                 f"segment {name!r} is final already; what is said next needs a new segment"
             )
-        if len(update.text) > options.max_chars:
+        new = len(update.text) - (known.cuts.cut_chars if known else 0)
+        if new > options.max_chars:
             raise LiveInputError(
-                f"the text of segment {name!r} has {len(update.text)} characters; "
+                f"the text of segment {name!r} has {new} characters; "
                 f"{options.max_chars} are allowed: end the segment and begin a new one"
             )
         if known or update.final:
             return
-        if sum(not one.is_final for one in self._segments.values()) >= options.max_segments:
+        if sum(name not in self._ended for name in self._talks) >= options.max_segments:
             raise LiveInputError(
                 f"segment {name!r} would be one too many: {options.max_segments} segments are "
                 "open; end some of them with a final update"
@@ -270,16 +287,25 @@ class LiveTranslator:
         if self._closed:
             raise InvalidCallError("this live translation is closed; make a new one")
 
-    def _end(self, name: str, segment: _Segment) -> None:
-        segment.is_final = True
+    def _begin(self, name: str) -> _Talk:
+        options = self.options
+        cuts = Cuts(
+            self._language,
+            sentences=options.cut_sentences,
+            max_words=options.max_words,
+            agreement=options.source == "agreement",
+        )
+        self._talks[name] = _Talk(cuts)
+        return self._talks[name]
+
+    def _end(self, name: str) -> None:
         self._ended[name] = None
         while len(self._ended) > _REMEMBERED:
             self._ended.popitem(last=False)
 
     def _open(self, name: str) -> _Segment:
-        source = StableSource(agreement=self.options.source == "agreement")
         tracks = [self._track(name, target) for target in self.targets]
-        segment = _Segment(source, tracks, open_languages=len(tracks))
+        segment = _Segment(tracks, open_languages=len(tracks))
         segment.tasks = [asyncio.create_task(track.run()) for track in tracks]
         for task in segment.tasks:
             task.add_done_callback(self._note_failure)

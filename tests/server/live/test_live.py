@@ -67,6 +67,18 @@ async def test_finals_are_the_offline_translation_and_committed_text_stays(
         assert live.counts.requests == len(truth)
 
 
+async def test_running_text_is_translated_sentence_by_sentence(client: TranslationClient) -> None:
+    options = LiveOptions(min_interval_ms=0)
+    live = LiveTranslator(client, source="en", targets=TARGETS, options=options)
+    nothing = SegmentUpdate("nothing", "", final=True)
+    updates = [*growing("1", " ".join(SENTENCES)), nothing]
+    captions = [caption async for caption in live.run(paced(updates))]
+    names = ["1", "1#2", "1#3"]
+    truth = {(names[int(i)], target): text for (i, target), text in (await offline(client)).items()}
+    finals = {(c.segment, c.target): c.transcript for c in captions if c.final}
+    assert finals == {**truth, **{("nothing", target): "" for target in TARGETS}}
+
+
 async def test_an_answer_goes_on_from_its_own_start_and_leans_to_it(
     client: TranslationClient,
 ) -> None:

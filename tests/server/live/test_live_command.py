@@ -72,6 +72,23 @@ async def test_speakers_speak_and_viewers_follow_come_late_and_come_back(
     assert texts["fra_Latn"] in (tmp_path / "fra_Latn.srt").read_text().replace("\n", " ")
 
 
+async def test_running_text_comes_in_pieces_also_as_it_was_said(
+    start: Start, web: aiohttp.ClientSession
+) -> None:
+    live = start("--max-words", "3")
+    async with (
+        web.ws_connect(f"{live.url}/speak?speaker=anna") as speaker,
+        web.ws_connect(f"{live.url}/captions?to=source") as viewer,
+    ):
+        said = "It rains. Fog and more fog and snow"
+        assert (await say(speaker, segment=1, text=said, final=True))["type"] == "taken"
+        found = [await finals(viewer, {"source"}) for _ in range(3)]
+    assert [one["source"]["transcript"] for one in found] == [
+        "It rains.", "Fog and more", "fog and snow",
+    ]  # fmt: skip
+    assert [one["source"]["segment"] for one in found] == ["anna/1", "anna/1#2", "anna/1#3"]
+
+
 async def test_bad_updates_get_an_answer_and_good_ones_go_on(
     start: Start, web: aiohttp.ClientSession
 ) -> None:

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A segment that goes on and on is cut into pieces, each of which is a segment of its own.
+
+At the end of a sentence, as soon as some words behind it are stable; else by length.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ct2_triton.engine_library import EngineLibraryError, load_core
+from ct2_triton.live.source import StableSource
+from ct2_triton.live.updates import MAX_SEGMENT_BYTES
+from ct2_triton.live.words import join_words, split_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ct2_triton.live.updates import SegmentUpdate
+
+    # Gives the byte ranges of a text's sentences.
+    Segmenter = Callable[[bytes, str], list[tuple[int, int]]]
+
+_LOG = logging.getLogger(__name__)
+_WORDS_BEHIND = 3  # stable words behind an end: it is no abbreviation, and will not go away
+_KNOWN_WORDS = 3  # by which the place of a cut is found again in a text that was revised
+_FARTHEST_WORDS = 5
+_CLAUSE_ENDS = (",", ";", ":", "、", "，", "；", "：", "،", "؛")  # noqa: RUF001
+# What may be an end of a sentence with something behind it.
+_ENDS = re.compile(r"[.!?…።।؟۔][\"'”’»)\]]*\s+\S|[。！？]\S|\n\s*\S")  # noqa: RUF001
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A segment, or a part of one that was too long.
+
+    Attributes:
+        update: The part's own update.
+        stable: What is worth a translation; of a final one, all of it.
+    """
+
+    update: SegmentUpdate
+    stable: str
+
+
+class Cuts:
+    """The pieces of one segment."""
+
+    def __init__(
+        self, language: str = "", *, sentences: bool = True, max_words: int, agreement: bool = True
+    ) -> None:
+        """Start a segment.
+
+        Args:
+            language: Code of its language; it chooses the abbreviations.
+            sentences: Whether it is cut at the ends of sentences.
+            max_words: Words of the longest piece.
+            agreement: Whether two updates must agree on what is translated.
+        """
+        self._language = language
+        self._sentences = sentences
+        self._max_words = max_words
+        self._stable = StableSource()
+        self._worth = StableSource(agreement=agreement)
+        self._cut: list[str] = []  # the last words that were cut
+        self._words = 0  # how many were cut
+        self._pieces = 0
+        self.cut_chars = 0
+        self.newest: SegmentUpdate | None = None
+
+    def take(self, update: SegmentUpdate) -> list[Piece]:
+        """Take the segment's next update.
+
+        Args:
+            update: All of the text so far.
+
+        Returns:
+            The pieces that are over, and the one that is not; of a final update, all are over.
+        """
+        self.newest = update
+        words = split_words(update.text)
+        place = self._place(words)
+        if update.final:
+            ends = self._ends(words, place, len(words), is_final=True)
+        else:
+            stable, worth = self._stable.take(update), self._worth.take(update)
+            ends = self._ends(words, place, len(split_words(stable)), is_final=False)
+        bounds = pairwise([place, *ends])
+        pieces = [self._over(update, words[start:end]) for start, end in bounds]
+        place = ends[-1] if ends else place
+        self._words, self._cut = place, words[:place][-_KNOWN_WORDS:]
+        self.cut_chars = sum(map(len, words[:place]))
+        rest = words[place:]
+        if update.final:
+            return [*pieces, self._over(update, rest)]
+        text = join_words(rest)
+        known = update.stable_chars
+        if known is not None:
+            known = min(len(text), max(0, known - (len(update.text) - len("".join(rest)))))
+        open_one = replace(update, segment=self._name(update), text=text, stable_chars=known)
+        return [*pieces, Piece(open_one, join_words(split_words(worth)[place:]))]
+
+    def _place(self, words: list[str]) -> int:
+        """Find where the last cut was; words in front of it may have come or gone."""
+        known = [word.rstrip() for word in self._cut]
+        for distance in range(_FARTHEST_WORDS + 1):
+            for place in (self._words + distance, self._words - distance):
+                start = place - len(known)
+                if start >= 0 and [word.rstrip() for word in words[start:place]] == known:
+                    return place
+        return min(self._words, len(words))
+
+    def _ends(self, words: list[str], place: int, stable: int, *, is_final: bool) -> list[int]:
+        """Say behind which words to cut."""
+        ends, behind = [], 0 if is_final else _WORDS_BEHIND
+        if self._sentences:
+            found = sentence_ends(words[place:stable], self._language)
+            ends = [end for end in found if end + behind <= stable - place]
+        cuts: list[int] = []
+        last = 0
+        for end in [*ends, stable - place]:
+            while end - last > self._max_words:
+                last += _end_by_length(words[place + last : place + last + self._max_words])
+                cuts.append(place + last)
+            if end in ends:
+                last = end
+                cuts.append(place + last)
+        return cuts
+
+    def _over(self, update: SegmentUpdate, words: list[str]) -> Piece:
+        text = join_words(words)
+        name = self._name(update)
+        self._pieces += 1
+        over = replace(update, segment=name, text=text, final=True, stable_chars=None)
+        return Piece(over, text)
+
+    def _name(self, update: SegmentUpdate) -> str:
+        if self._pieces == 0:
+            return update.segment
+        end = f"#{self._pieces + 1}".encode()
+        start = update.segment.encode()[: MAX_SEGMENT_BYTES - len(end)]
+        return (start + end).decode(errors="ignore")
+
+
+def sentence_ends(words: list[str], language: str) -> list[int]:
+    """Say behind which words sentences end, as the project's segmenter has it.
+
+    Args:
+        words: As `split_words` gives them.
+        language: Code of their language.
+
+    Returns:
+        For each sentence but the last, how many words there are up to its end.
+    """
+    text = "".join(words)
+    if not _ENDS.search(text) or (segment := _segmenter()) is None:
+        return []
+    found, length, ranges = [], 0, segment(text.encode(), language)
+    ends = [end for _, end in ranges[:-1]]
+    for number, word in enumerate(words, start=1):
+        length += len(word.rstrip().encode())
+        if ends and length >= ends[0]:
+            ends.pop(0)
+            found.append(number)
+        length += len(word.encode()) - len(word.rstrip().encode())
+    return found
+
+
+def _end_by_length(words: list[str]) -> int:
+    """Cut behind the last clause in the second half of some words; else behind all of them."""
+    for end in range(len(words), len(words) // 2, -1):
+        if words[end - 1].rstrip().endswith(_CLAUSE_ENDS):
+            return end
+    return len(words)
+
+
+@cache
+def _segmenter() -> Segmenter | None:
+    """Load the segmenter; None where the package has no compiled core."""
+    try:
+        return load_core().segment  # type: ignore[no-any-return]
+    except (ImportError, EngineLibraryError) as error:
+        _LOG.warning("live captions are not cut at the ends of sentences: %s", error)
+        return None
