@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ct2_triton.cli import bench
+from support.recognizers import live_packages
 
 pytestmark = pytest.mark.server
 
@@ -24,7 +27,7 @@ def test_modes_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     figures = {
         line[: line.index("  ", 2)].strip(): [float(x) for x in line.split()[-3:]]
         for line in output.splitlines()
-        if line.startswith(("  NE", "  LAAL", "  finals", "  superseded", "  calls"))
+        if line.startswith(("  NE", "  LAAL", "  AL", "  finals", "  superseded", "  calls"))
     }
     # How many guesses there are hangs on the machine.
     assert figures["NE"][0] == figures["superseded %"][0] == 0
@@ -42,13 +45,29 @@ def test_modes_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
             assert record["shown"].startswith(shown.get(key, ""))
             shown[key] = record["shown"]
     for name in policies:
-        log = (tmp_path / f"instances-{name}.log").read_text().splitlines()
+        log = (tmp_path / "simuleval" / name / "instances.log").read_text().splitlines()
         assert len(log) == len(finals)
         for entry in map(json.loads, log):
             length = entry["prediction_length"]
             assert len(entry["delays"]) == len(entry["elapsed"]) == length
             assert len(entry["prediction"].split()) == length
             assert max(entry["delays"]) <= entry["source_length"]
+    for number, name in enumerate(policies):
+        scores = simuleval(tmp_path / "simuleval" / name)
+        assert scores["AL"] == pytest.approx(figures["AL settled"][number], abs=0.006)
+        assert scores["LAAL"] == pytest.approx(figures["LAAL settled"][number], abs=0.006)
+
+
+def simuleval(folder: Path) -> dict[str, float]:
+    """What SimulEval computes from a folder that the command wrote."""
+    command = [sys.executable, "-m", "simuleval.cli", "--score-only", "--output", str(folder)]
+    command += ["--quality-metrics", "BLEU", "--latency-metrics", "AL", "LAAL"]
+    done = subprocess.run(
+        command, env=live_packages(), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    names, values = done.stdout.splitlines()[-2:]
+    return dict(zip(names.split(), map(float, values.split()[1:]), strict=True))
 
 
 def test_recorded_updates_and_bad_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

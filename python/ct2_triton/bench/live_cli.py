@@ -3,7 +3,7 @@
 
 Speakers with clocks of their own speak sentences of the demo model as a recognizer with errors
 would give them (seeded). Each mode or policy replays the same event. Written: the table,
-updates.jsonl (each caption with its times) and, for SimulEval's tools, instances-POLICY.log.
+updates.jsonl (each caption with its times) and, for SimulEval's tools, simuleval/POLICY.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ct2_triton.bench.live_figures import (
     figures,
     json_lines,
     lines_of,
-    simuleval_lines,
     table,
     update_lines,
+    write_simuleval,
 )
 from ct2_triton.bench.live_replay import POLICIES, replay
 from ct2_triton.bench.workload import SENTENCES
@@ -106,9 +106,7 @@ def run(args: argparse.Namespace) -> list[Table]:
         lines = lines_of(one, offline)
         rows[one.name] = figures(one, lines)
         if args.output:
-            args.output.mkdir(parents=True, exist_ok=True)
-            text = json_lines(simuleval_lines(lines))
-            (args.output / f"instances-{one.name}.log").write_text(text, encoding="utf-8")
+            write_simuleval(args.output / "simuleval" / one.name, lines)
     if args.output:
         text = "".join(json_lines(update_lines(one)) for one in replays)
         (args.output / "updates.jsonl").write_text(text, encoding="utf-8")

@@ -16,6 +16,7 @@ from ct2_triton.live.words import split_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from ct2_triton.bench.live_replay import Replay, Seen
     from ct2_triton.live import SegmentUpdate
@@ -30,6 +31,8 @@ FIGURES = (
     "p95 ms",
     "final p95 ms",
     "calls/word",
+    "tokens/guess",
+    "steps/guess",
     "superseded %",
     "chrF shown",
     "finals equal %",
@@ -115,6 +118,7 @@ def figures(replay: Replay, lines: Sequence[Line]) -> dict[str, float]:
     """
     requests = sum(counts.requests for counts in replay.counts)
     superseded = sum(counts.superseded for counts in replay.counts)
+    guesses = max(1, requests - sum(counts.finals for counts in replay.counts))
     partial = [1000 * (s.at_s - (s.caption.time or 0)) for s in replay.seen if not s.caption.final]
     final = [1000 * (s.at_s - (s.caption.time or 0)) for s in replay.seen if s.caption.final]
     settled = [metrics.settled_delays(line.shown, line.said()) for line in lines]
@@ -137,6 +141,8 @@ def figures(replay: Replay, lines: Sequence[Line]) -> dict[str, float]:
         percentile(partial or final, 0.95),
         percentile(final, 0.95),
         requests / sum(line.source_words for line in lines),
+        sum(counts.guess_tokens for counts in replay.counts) / guesses,
+        sum(counts.guess_steps for counts in replay.counts) / guesses,
         100 * superseded / requests,
         _chrf([line.seen[-1].caption.shown for line in lines], [line.reference for line in lines]),
         100 * fmean(line.seen[-1].caption.transcript == line.reference for line in lines),
@@ -188,6 +194,19 @@ def simuleval_lines(lines: Sequence[Line]) -> list[dict[str, Any]]:
         }
         for index, line in enumerate(lines)
     ]
+
+
+def write_simuleval(folder: Path, lines: Sequence[Line]) -> None:
+    """Write a folder that `simuleval --score-only --output FOLDER` reads.
+
+    Args:
+        folder: Made if it is missing.
+        lines: Of one policy.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json_lines(simuleval_lines(lines))
+    (folder / "instances.log").write_text(text, encoding="utf-8")
+    (folder / "config.yaml").write_text("source_type: text\ntarget_type: text\n", encoding="utf-8")
 
 
 def json_lines(records: Sequence[Mapping[str, Any]]) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Speech = Sequence[SegmentUpdate]
 
+_NEVER_CUT = 100_000
 # Ways to make captions, beside the three modes, that are measured for comparison.
 POLICIES: dict[str, Callable[[Decode], Policy]] = {
     "retranslate": lambda _: Retranslation(),
@@ -32,6 +33,8 @@ POLICIES: dict[str, Callable[[Decode], Policy]] = {
     "agree-2-hold-2": lambda _: Agreement(hold=2),
     "agree-2-bias-0.4": lambda _: Agreement(bias=0.4),
     "agree-3": lambda _: Agreement(guesses_that_agree=3),
+    "agree-2-bias-0.2": lambda _: Agreement(bias=0.2),
+    "append-free-end": lambda decode: Append(decode, bias=0.0),
     "append-held": lambda decode: Append(decode, guard=None),
     "append-guard-3": lambda decode: Append(decode, guard=3),
     "append-2-forced": lambda decode: Append(
@@ -89,7 +92,9 @@ async def replay(
     result = Replay(name)
     for update in (update for speech in speeches for update in speech):
         result.updates.setdefault(update.segment, []).append(update)
-    chosen = replace(options, policy=POLICIES.get(name) or MODES[name])
+    policy = POLICIES.get(name) or MODES[name]
+    # Nothing is cut: the figures are of the segments that the recognizer ended.
+    chosen = replace(options, policy=policy, cut_sentences=False, max_words=_NEVER_CUT)
     start = time.monotonic() + 0.1
 
     async def speaker(speech: Speech) -> None:

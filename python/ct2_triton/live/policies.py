@@ -7,15 +7,14 @@ to start from, and what of it is shown. The final translation never starts from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ct2_triton.live.completion import begins_with, covered_start
 from ct2_triton.live.words import common_words, join_words, split_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ct2_triton.client.requests import OptionValue
+    from collections.abc import Callable, Sequence
 
     Decode = Callable[[Sequence[int]], str]
 
@@ -41,12 +40,14 @@ class Draft:
     """What a guess starts from.
 
     Attributes:
-        ids: Token ids of the answer's start.
-        options: Decoding options that say what the start means; none: it is forced.
+        ids: Token ids of the answer's start, which is forced.
+        leans: Token ids behind it that the answer leans towards, where the model takes drafts.
+        bias: How much it does, above 0 and below 1 (`draft_bias`).
     """
 
     ids: tuple[int, ...] = ()
-    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    leans: tuple[int, ...] = ()
+    bias: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,14 @@ class Policy(Protocol):
         """Take the next guess and say what to show."""
         ...
 
-    def completion(self) -> Draft | None:
-        """Say what the final's caption starts from where the final does not begin with it.
+    def completion(self, final: Guess) -> Draft | None:
+        """Say what the final's caption starts from, where viewers have seen another start.
 
-        None: the final takes the place of all that was shown.
+        Args:
+            final: The free translation of the whole segment.
+
+        Returns:
+            None: the final takes the place of all that was shown.
         """
         ...
 
@@ -98,7 +103,7 @@ class FinalOnly:
         """Show nothing."""
         return Shown()
 
-    def completion(self) -> None:
+    def completion(self, final: Guess) -> None:
         """Let the final take the place of all that was shown."""
 
 
@@ -113,7 +118,7 @@ class Retranslation:
 
         Args:
             mask: Words at the end of a guess that are not shown (mask-k).
-            bias: Above 0, each guess leans towards the one before it (`prefix_bias_beta`).
+            bias: Above 0, each guess leans towards the one before it (`draft_bias`).
         """
         self._mask = mask
         self._bias = bias
@@ -129,7 +134,7 @@ class Retranslation:
         words = split_words(guess.text)
         return Shown("", join_words(words[: max(0, len(words) - self._mask)]))
 
-    def completion(self) -> None:
+    def completion(self, final: Guess) -> None:
         """Let the final take the place of all that was shown."""
 
 
@@ -156,7 +161,7 @@ class Agreement:
             guesses_that_agree: How many guesses in a row must agree on a word.
             hold: Words at the end of what they agree on that are not committed yet.
             tail_mask: Words at the end of a guess that are not shown as tail; None: no tail.
-            bias: Above 0, each guess leans towards the one before it (`prefix_bias_beta`).
+            bias: Above 0, each guess leans towards the one before it (`draft_bias`).
         """
         self._agree = guesses_that_agree
         self._hold = hold
@@ -184,7 +189,7 @@ class Agreement:
         committed = join_words(self._committed)
         return Shown(committed, self._tail(words, committed))
 
-    def completion(self) -> None:
+    def completion(self, final: Guess) -> None:
         """Let the final take the place of all that was shown."""
 
     def _commit(self, words: list[str], most: int | None) -> None:
@@ -209,8 +214,9 @@ class Append:
 
     What guesses agree on is committed, up to the first word that looks at the end of what was said
     (AlignAtt, arXiv 2305.11408): more words would change it. Where the server does not say what
-    words look at, the last ones are held. The final is forced from what is committed only where the
-    free final does not begin with it; the free final is the transcript in any case.
+    words look at, the last ones are held. Where the free final does not begin with what is
+    committed, another is forced to, and leans towards the free one behind it. The free final is
+    the transcript in any case.
     """
 
     guesses = True
@@ -223,6 +229,7 @@ class Append:
         hold: int = 4,
         guard: int | None = 2,
         forces: bool = False,
+        bias: float = 0.6,
     ) -> None:
         """Start a segment.
 
@@ -235,12 +242,14 @@ class Append:
                 words at the end of the guess are held instead.
             forces: Whether a guess is forced to begin with what is committed. Forced guesses agree
                 more, so more is committed, and earlier, also what is wrong.
+            bias: How much the end of what viewers have seen leans towards the end of the final.
         """
         self._decode = decode
         self._agreement = Agreement(guesses_that_agree=guesses_that_agree, hold=hold)
         self._guard = guard
         self.attends = guard is not None
         self._forces = forces
+        self._bias = bias
         self._ids: tuple[int, ...] = ()
         self._committed = ""
 
@@ -258,9 +267,12 @@ class Append:
             self._ids, self._committed = ids, shown.committed
         return Shown(self._committed)
 
-    def completion(self) -> Draft:
-        """Start from what is committed."""
-        return Draft(self._ids)
+    def completion(self, final: Guess) -> Draft | None:
+        """Start from what is committed, and lean towards what the final has behind it."""
+        if begins_with(final.text, self._committed):
+            return None
+        start = ids_of_start(final.ids, covered_start(final.text, self._committed), self._decode)
+        return Draft(self._ids, () if start is None else final.ids[len(start) :], self._bias)
 
     def _words_before_guard(self, guess: Guess) -> int | None:
         """Count the whole words in front of the first id that looks at the end of the source."""
@@ -274,10 +286,8 @@ class Append:
 
 
 def _lean(last: Guess, bias: float) -> Draft:
-    """Lean towards a guess; the search takes a bias of 0 for a start that is forced."""
-    if bias <= 0 or not last.ids:
-        return Draft()
-    return Draft(last.ids, {"prefix_bias_beta": bias})
+    """Lean towards a guess."""
+    return Draft((), last.ids, bias) if bias > 0 else Draft()
 
 
 def ids_of_start(ids: Sequence[int], start: str, decode: Decode) -> tuple[int, ...] | None:

@@ -8,7 +8,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ct2_triton.errors import ClientError, SupersededError
+from ct2_triton.errors import ClientError, RequestRejectedError, SupersededError
+from ct2_triton.live.completion import begins_with, spliced
 from ct2_triton.live.policies import Draft, Shown
 from ct2_triton.live.updates import Caption
 from ct2_triton.live.words import common_words, split_words
@@ -38,6 +39,8 @@ class LiveCounts:
         failed_finals: Finals without a translation.
         draft_tokens_kept: Tokens that took no step of their own on the server, since the answer
             before had them.
+        guess_tokens: Tokens of all guesses.
+        guess_steps: Those that took a step of their own.
     """
 
     updates: int = 0
@@ -47,6 +50,8 @@ class LiveCounts:
     finals: int = 0
     failed_finals: int = 0
     draft_tokens_kept: int = 0
+    guess_tokens: int = 0
+    guess_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -214,13 +219,11 @@ class Track:
     async def _last_caption(self, said: Said) -> Caption:
         transcript, committed, error = None, self._shown.committed, None
         try:
-            transcript = committed = await self._settle(said, Draft())
-            start = self._policy.completion()
-            if start is not None and not transcript.startswith(self._shown.committed):
-                committed = self._shown.committed
-                completed = await self._settle(said, start)
-                if completed.startswith(committed):
-                    committed = completed
+            answer = await self._settle(said, Draft())
+            transcript = committed = answer.text
+            start = self._policy.completion(self._guess_of(answer))
+            if start is not None:
+                committed = await self._complete(said, start, transcript)
             self._counts.finals += 1
         except ClientError as failure:
             error = str(failure)
@@ -239,12 +242,21 @@ class Track:
             error=error,
         )
 
-    async def _settle(self, said: Said, draft: Draft) -> str:
+    async def _complete(self, said: Said, start: Draft, transcript: str) -> str:
+        """End what viewers have seen: by the model, or by the end of the transcript."""
+        committed = self._shown.committed
+        try:
+            completed = (await self._settle(said, start)).text
+        except RequestRejectedError:  # a search that cannot lean
+            return spliced(committed, transcript)
+        return completed if begins_with(completed, committed) else spliced(committed, transcript)
+
+    async def _settle(self, said: Said, draft: Draft) -> Translation:
         async def send() -> Translation:
             self._counts.requests += 1
             return await self._translate(said.text, draft, True)
 
-        return (await self._finals.settle(send)).text
+        return await self._finals.settle(send)
 
 
 async def _within(wait: Awaitable[object], seconds: float) -> None:

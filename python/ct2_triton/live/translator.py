@@ -362,6 +362,13 @@ class LiveTranslator:
             behind = self._attention.words_behind(answer)
         return Guess(answer.text, answer.ids, behind)
 
+    def _count(self, answer: Translation, is_final: bool) -> None:
+        kept, counts = answer.draft_tokens_kept or 0, self.counts
+        counts.draft_tokens_kept += kept
+        if not is_final:
+            counts.guess_tokens += len(answer.ids)
+            counts.guess_steps += len(answer.ids) - kept
+
     def _translate_into(self, name: str, target: str | None, *, attends: bool) -> Translate:
         key = f"{self._key}/{name}"
         latest: tuple[int, ...] = ()
@@ -370,12 +377,14 @@ class LiveTranslator:
             options: dict[str, Any] = {
                 **self._decoding,
                 **({} if is_final else {"beam_size": 1}),
-                **draft.options,
             }
             if attends and not is_final and self._client.gives("ALIGNMENTS"):
                 options["return_alignments"] = True
             nonlocal latest
-            if self.options.drafts and (expected := _expected(latest, draft.ids, options)):
+            if draft.leans:
+                if self._client.gives("DRAFT_TOKENS_KEPT"):
+                    options |= {"draft_ids": draft.leans, "draft_bias": draft.bias}
+            elif self.options.drafts and (expected := _expected(latest, draft.ids, options)):
                 options["draft_ids"] = expected
             call = self._client.translate(
                 text,
@@ -393,7 +402,7 @@ class LiveTranslator:
             [translation] = await asyncio.shield(request)
             self._check_ids()
             latest = translation.ids
-            self.counts.draft_tokens_kept += translation.draft_tokens_kept or 0
+            self._count(translation, is_final)
             return translation
 
         return translate

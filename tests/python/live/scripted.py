@@ -41,10 +41,17 @@ class ScriptedClient:
         gate: Requests wait for it.
         failures: Raised one by one, each in place of an answer.
         aligns: Whether it says where each letter comes from, when it is asked.
+        drafts: Whether it takes drafts; they change no answer.
     """
 
-    def __init__(self, failures: Iterable[Exception | None] = (), *, aligns: bool = False) -> None:
-        self.aligns = aligns
+    def __init__(
+        self,
+        failures: Iterable[Exception | None] = (),
+        *,
+        aligns: bool = False,
+        drafts: bool = False,
+    ) -> None:
+        self.given = {"ALIGNMENTS": aligns, "DRAFT_TOKENS_KEPT": drafts}
         self.tokenizer = self.languages = Tokens()
         self.takes_text = False
         self.calls: list[tuple[str, str, dict[str, Any]]] = []
@@ -54,7 +61,7 @@ class ScriptedClient:
         self.failures = iter(failures)
 
     def gives(self, output: str) -> bool:
-        return self.aligns and output == "ALIGNMENTS"
+        return self.given[output]
 
     async def translate(
         self,
@@ -72,7 +79,7 @@ class ScriptedClient:
         if failure := next(self.failures, None):
             raise failure
         answer = text.upper()
-        if prefix_ids and "prefix_bias_beta" not in options:
+        if prefix_ids:
             start = self.tokenizer.decode(prefix_ids)
             answer = start + answer[len(start) :]
         positions = tuple(range(1, len(answer) + 1)) if "return_alignments" in options else None

@@ -168,6 +168,55 @@ async def test_a_final_is_free_and_has_the_callers_search_and_a_guess_is_greedy(
 
 
 @pytest.mark.parametrize(
+    ("failure", "drafts", "whole"),
+    [
+        (None, True, "A BC D"),  # in place of "A" stands "X": the model ends what was shown
+        (None, False, "A BC D"),
+        (RequestRejectedError("sampling cannot lean"), True, "A BC D"),
+    ],
+)
+async def test_what_viewers_have_seen_is_completed(
+    failure: Exception | None, drafts: bool, whole: str
+) -> None:
+    """By the model, which leans towards the final; where it cannot, by the final's own end."""
+    client = ScriptedClient([None, None, failure], drafts=drafts)
+    at_once = partial(Append, guesses_that_agree=1, guard=None, hold=0)
+    translator = live(client, options=replace(AT_ONCE, policy=at_once))
+
+    async def one_by_one():  # noqa: ANN202
+        yield SegmentUpdate("1", "a")
+        for _ in range(20):  # the scripted answer takes fewer turns of the loop
+            await asyncio.sleep(0)
+        yield SegmentUpdate("1", "x bc d", final=True)
+
+    *_, last = [caption async for caption in translator.run(one_by_one())]
+    assert (last.transcript, last.committed, last.error) == ("X BC D", whole, None)
+    completion = client.calls[2][2]
+    assert completion["prefix_ids"] == tuple(map(ord, "A"))
+    leans = {name: completion.get(name) for name in ("draft_ids", "draft_bias")}
+    bias = {"draft_ids": tuple(map(ord, "BC D")), "draft_bias": 0.6}
+    assert leans == (bias if drafts else dict.fromkeys(bias))
+
+
+async def test_a_word_that_viewers_have_seen_gets_no_other_end() -> None:
+    class Sticks(ScriptedClient):
+        async def translate(self, text: str, **options: Any) -> Any:
+            if options.get("prefix_ids"):
+                text = "conite."
+            return await super().translate(text, **options)
+
+    at_once = partial(Append, guesses_that_agree=1, guard=None, hold=0)
+    translator = live(Sticks(), options=replace(AT_ONCE, policy=at_once))
+    async with translator:
+        await translator.push(SegmentUpdate("1", "con"))
+        captions = translator.captions()
+        assert (await anext(captions)).committed == "CON"
+        await translator.push(SegmentUpdate("1", "ma per lui", final=True))
+        assert (await anext(captions)).committed == "CON per lui".upper()
+        await captions.aclose()
+
+
+@pytest.mark.parametrize(
     ("drafts", "decoding", "guess", "final"),
     [
         (True, {}, True, False),  # the final's search is the model's own

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ct2_triton.live.completion import begins_with, spliced
 from ct2_triton.live.policies import (
     Agreement,
     Append,
+    Draft,
     FinalOnly,
     Guess,
     Policy,
@@ -30,6 +32,12 @@ TEXTS = st.lists(st.text(LETTERS, max_size=12), max_size=12)
 def decode(ids: tuple[int, ...] | list[int]) -> str:
     """A token for each letter."""
     return "".join(map(chr, ids))
+
+
+def _forced(policy: Append) -> str:
+    """What a final that begins otherwise is forced to begin with."""
+    draft = policy.completion(Guess("~"))
+    return decode(draft.ids).rstrip() if draft else ""
 
 
 POLICIES: dict[str, Callable[[], Policy]] = {
@@ -60,7 +68,7 @@ def test_append_shows_no_tail_and_forces_what_it_has_committed(texts: list[str])
     for text in texts:
         shown = policy.take(Guess(text, tuple(map(ord, text))))
         assert shown.tail == ""
-        assert decode(policy.completion().ids).rstrip() == shown.committed
+        assert _forced(policy) == shown.committed
         assert policy.draft().ids == ()
 
 
@@ -95,10 +103,7 @@ def test_a_biased_guess_leans_towards_the_one_before() -> None:
     policy = Agreement(bias=0.4)
     assert policy.draft().ids == ()
     policy.take(Guess("ab", (97, 98)))
-    assert (policy.draft().ids, dict(policy.draft().options)) == (
-        (97, 98),
-        {"prefix_bias_beta": 0.4},
-    )
+    assert policy.draft() == Draft((), (97, 98), 0.4)
 
 
 def test_chinese_settles_by_the_letter() -> None:
@@ -153,7 +158,7 @@ def test_append_commits_what_does_not_look_at_the_end() -> None:
         ]
         for _ in range(2):
             shown = policy.take(Guess(text, ids, tuple(letters)))
-        assert decode(policy.completion().ids).rstrip() == shown.committed
+        assert _forced(policy) == shown.committed
         return shown.committed
 
     assert committed(5, 4, 2, 1) == "Der Hund lief"
@@ -169,6 +174,44 @@ def test_append_commits_whole_words_alone() -> None:
     text = "Wir fahren"
     behind = tuple(0 if i == 7 else 5 for i in range(len(text)))  # in the middle of a word
     assert policy.take(Guess(text, tuple(map(ord, text)), behind)).committed == "Wir"
+
+
+def test_the_end_of_what_was_shown_leans_towards_the_end_of_the_final() -> None:
+    policy = Append(decode, guesses_that_agree=1, guard=None, hold=0)
+    shown = "Was für ein Tag"
+    policy.take(Guess(shown, tuple(map(ord, shown))))
+    final = "Wie warm ein Tag wird, fragt er."
+    draft = policy.completion(Guess(final, tuple(map(ord, final))))
+    assert draft
+    assert decode(draft.ids) == shown
+    assert decode(draft.leans) == "wird, fragt er."
+    assert 0 < draft.bias < 1
+    assert policy.completion(Guess(f"{shown}, sagt er.", (1,))) is not None  # "Tag," is longer
+    assert policy.completion(Guess(f"{shown} wird.", (1,))) is None
+
+
+@pytest.mark.parametrize(
+    ("shown", "final", "whole"),
+    [
+        ("Was für ein Tag", "Wie warm ein Tag wird.", "Was für ein Tag wird."),
+        ("Das ist", "Es regnet in Oslo.", "Das ist in Oslo."),
+        ("Un gran aplauso para", "¡Un gran aplauso para Kim!", "Un gran aplauso para Kim!"),
+        ("今天天", "昨天天气好", "今天天气好"),
+        ("eins zwei drei", "vier", "eins zwei drei"),
+        ("eins", "", "eins"),
+    ],
+)
+def test_a_final_is_spliced_to_what_was_shown(shown: str, final: str, whole: str) -> None:
+    assert spliced(shown, final) == whole
+
+
+@given(st.text("ab 水", max_size=9), st.text("ab 水", max_size=9))
+def test_what_was_shown_stays_whole_and_a_final_that_begins_so_is_taken(a: str, b: str) -> None:
+    shown, final = a.strip(), b.strip()
+    assert begins_with(spliced(shown, final), shown)
+    assert begins_with(f"{shown} {final}", shown)
+    if begins_with(final, shown):
+        assert final.startswith(shown)
 
 
 @given(texts=TEXTS, left=st.lists(st.integers(0, 4), min_size=150, max_size=150))
