@@ -166,6 +166,7 @@ def _client(args: argparse.Namespace, model: str) -> TranslationClient:
         credentials=credentials(args),
         metadata=dict(args.header),
         versions=args.model_versions,
+        join_texts=True,
     )
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from ct2_triton.client.tasks import in_time
 from ct2_triton.errors import Ct2TritonError
 from ct2_triton.gateway.bodies import read_fields
 from ct2_triton.gateway.openapi import document
@@ -239,7 +240,7 @@ class Gateway:
         """Wait for the translations of a request, all of them together as long as allowed."""
         limit = self._limits.timeout_s
         try:
-            return await asyncio.wait_for(work, limit)
+            return await in_time(work, limit)
         except asyncio.TimeoutError as error:
             raise Refusal(504, f"Cannot translate text: it took more than {limit:g} s") from error
 
