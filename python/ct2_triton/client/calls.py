@@ -7,13 +7,13 @@ own; as text one request has all languages, unless a key may end it for one lang
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ct2_triton.client.joined_texts import JoinedTexts
 from ct2_triton.client.results import Translation, empty_translation
 from ct2_triton.client.supersede import row_key
-from ct2_triton.client.tasks import cancel_all
+from ct2_triton.client.tasks import Shared
 from ct2_triton.errors import ClientError, InvalidCallError, UnexpectedResponseError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.connection import Deadline
     from ct2_triton.client.headers import Headers
     from ct2_triton.client.requests import ModelTensors, OptionValue
-    from ct2_triton.client.text_requests import TextModel
+    from ct2_triton.client.text_requests import Text, TextModel
     from ct2_triton.client.tokenization import EncodedText, Tokenizer
     from ct2_triton.prepared_model import Language
 
@@ -112,10 +112,17 @@ class IdRows:
 class TextRows:
     """Texts for a model that takes text."""
 
-    def __init__(self, model: str, ask: Ask) -> None:
-        """Remember the model's name, and how to ask the server."""
+    def __init__(self, model: str, ask: Ask, *, joins: bool = False) -> None:
+        """Remember the model's name, and how to ask the server.
+
+        Args:
+            model: The name.
+            ask: Asks the server.
+            joins: Whether short texts that come together share a request.
+        """
         self._model = model
         self._ask = ask
+        self._joined = JoinedTexts(self._answers) if joins else None
 
     def start(self, text: str, call: Call) -> Rows:
         """Make a coroutine for each language; all wait for one request if there is no key."""
@@ -128,7 +135,7 @@ class TextRows:
         if not text.strip():
             return {code: blank(text, call, code) for code in call.codes}
         if call.supersede is None:
-            shared = _Shared(lambda: self._translations(text, call.codes, call, None))
+            shared = Shared(lambda: self._translations(text, call.codes, call, None))
             return {code: shared.one(i) for i, code in enumerate(call.codes)}
         return {code: self._alone(text, code, call, call.supersede) for code in call.codes}
 
@@ -137,42 +144,36 @@ class TextRows:
         return translation
 
     async def _translations(
-        self, text: str, codes: Sequence[str | None], call: Call, key: str | None
+        self, text: str, codes: tuple[str | None, ...], call: Call, key: str | None
     ) -> list[Translation]:
-        from ct2_triton.client.text_requests import build_text_request, read_text_response
+        from ct2_triton.client.text_requests import Text
 
-        source = code_of(call.source)
+        one = Text(text, code_of(call.source), codes)
+        if self._joined is not None and key is None and call.session is None:
+            return await self._joined.translate(one, call)
+        [found] = await self._answers([one], call, key)
+        return found
+
+    async def _answers(
+        self, texts: Sequence[Text], call: Call, key: str | None
+    ) -> list[list[Translation]]:
+        """Ask for texts with one request; give the translations of each."""
+        from ct2_triton.client.text_requests import build_text_request, read_text_response
 
         def build(model: TextModel, left_s: float | None) -> service_pb2.ModelInferRequest:
             _require_kind(model, takes_text=True)
-            return build_text_request(model, text, source, codes, call.options, left_s, key)
+            return build_text_request(model, texts, call.options, left_s, key)
 
-        response = await self._ask(build, call, text, key)
+        response = await self._ask(build, call, texts[0].text, key)
+        answers = iter(read_text_response(response, sum(len(one.targets) for one in texts)))
+        version = response.model_version
         return [
-            Translation(text, source, code, answer, version=response.model_version)
-            for code, answer in zip(codes, read_text_response(response, len(codes)), strict=True)
+            [
+                Translation(one.text, one.source, code, next(answers), version=version)
+                for code in one.targets
+            ]
+            for one in texts
         ]
-
-
-class _Shared:
-    """One request that several coroutines wait for; the last that is cancelled cancels it."""
-
-    def __init__(self, send: Callable[[], Coroutine[Any, Any, list[Translation]]]) -> None:
-        self._send = send
-        self._task: asyncio.Task[list[Translation]] | None = None
-        self._waiting = 0
-
-    async def one(self, position: int) -> Translation:
-        if self._task is None or self._task.cancelled():
-            self._task = asyncio.create_task(self._send())
-        task = self._task
-        self._waiting += 1
-        try:
-            return (await asyncio.shield(task))[position]
-        finally:
-            self._waiting -= 1
-            if self._waiting == 0 and not task.done():
-                await cancel_all([task])
 
 
 def _require_kind(model: ModelTensors | TextModel, *, takes_text: bool) -> None:

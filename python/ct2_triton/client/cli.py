@@ -25,6 +25,7 @@ import logging
 import os
 import sys
 from contextlib import aclosing, suppress
+from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -48,6 +49,7 @@ from ct2_triton.client.subtitles import is_subtitles, read_subtitles, write_subt
 from ct2_triton.client.text_stream import stream_model
 from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.errors import ClientError, UnexpectedResponseError
+from ct2_triton.terms.lines import Terms, read_glossary, stream_terms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
@@ -132,11 +134,40 @@ def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
         help="print each translation while it grows: asks the model NAME-stream that "
         "ct2-prepare --io stream writes; one target language",
     )
+    _add_term_arguments(parser)
     parser.add_argument(
         "--json-input",
         action="store_true",
         help="standard input is JSON lines: strings, or objects with a 'text' (files that are such "
         "are named *.jsonl)",
+    )
+
+
+def _add_term_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "terms",
+        "what must come back; with any of these also what stands in <dnt>...</dnt>; a line that "
+        "loses a term is told (docs/terms.md)",
+    )
+    group.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="PHRASE",
+        help="comes back as it is, wherever it stands as whole words; repeatable",
+    )
+    group.add_argument(
+        "--glossary",
+        type=Path,
+        metavar="FILE",
+        help="a phrase, a tab and what it becomes on each line; a phrase alone comes back as it is",
+    )
+    group.add_argument(
+        "--keep-patterns",
+        type=names,
+        default=[],
+        metavar="NAMES",
+        help="urls, emails, numbers, emoji: these come back as they are; comma-separated",
     )
 
 
@@ -181,8 +212,9 @@ async def _translate(args: argparse.Namespace) -> int:
     if args.stream:
         wanted = len(client.languages.targets(args.targets))
         check_choices(targets=wanted, as_json=args.json, has_output=args.output is not None)
+    terms = _terms(args)
     stream = partial(
-        client.stream,
+        partial(stream_terms, client, terms) if terms else client.stream,
         source=args.source,
         targets=args.targets,
         max_in_flight=args.max_in_flight,
@@ -208,10 +240,21 @@ async def _translate(args: argparse.Namespace) -> int:
             "options": options,
             "json": args.json,
         }
+        if terms:
+            settings["terms"] = asdict(terms)
         failed = 0
         for job in jobs:
             failed += await _translate_file(stream, job, settings)
     return 1 if failed else 0
+
+
+def _terms(args: argparse.Namespace) -> Terms:
+    """Read the terms; none where nothing is said of them."""
+    glossary = {} if args.glossary is None else read_glossary(args.glossary)
+    terms = Terms(tuple(args.keep), glossary, tuple(args.keep_patterns))
+    if terms and args.stream:
+        raise ClientError("--stream prints parts of answers; terms are looked for in whole ones")
+    return terms
 
 
 async def _prepare(client: TranslationClient, args: argparse.Namespace) -> None:

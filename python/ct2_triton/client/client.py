@@ -78,6 +78,7 @@ class TranslationClient:
         metadata: Mapping[str, str] | None = None,
         version: str = "",
         versions: Mapping[str, float] | None = None,
+        join_texts: bool = False,
     ) -> None:
         """Read the tokenizer where there is one; connect with the first call.
 
@@ -85,13 +86,11 @@ class TranslationClient:
         takes text (`ct2-prepare --io text`) needs no tokenizer here.
 
         Args:
-            url: The server's gRPC endpoint, as `grpc://host:port`, `grpcs://host:port` (TLS) or
-                `host:port`, where 8001 is the default port; or several of them, over which the
-                requests are balanced.
+            url: The server's gRPC endpoint: `grpc://host:port`, `grpcs://host:port` (TLS) or
+                `host:port` (default port: 8001); or several, over which requests are balanced.
             model: Name of the model on the server.
             load_balancing: "round_robin": requests go in turn to every server that a URL's name
-                resolves to, as far as it can be reached. None: one URL is one connection, to
-                one server.
+                resolves to, if it can be reached. None: one URL is one connection to one server.
             repository: Folder that holds the prepared model `<repository>/<model>`, whose
                 tokenizer is used. Default: the folder that the variable CT2_MODEL_REPOSITORY
                 names, else `./model_repository`. The first call of a model of token ids fails
@@ -108,6 +107,8 @@ class TranslationClient:
                 stream stays with one of them, and so do all calls with the same `supersede`; other
                 sentences are split by their text. Where the server does not have the version,
                 another of them is asked.
+            join_texts: Whether short texts that come at the same time share a request: less work
+                for both sides, and all are answered together. For models that take text.
 
         Raises:
             TokenizerError: The tokenizer that is named is none, or it cannot be read.
@@ -138,6 +139,7 @@ class TranslationClient:
             credentials=credentials,
             metadata=dict(read_headers(metadata)),
         )
+        self._joins_texts = join_texts and versions is None
         self._link: Link | None = None
         self._rows: IdRows | TextRows | None = None
         self._closed = False
@@ -181,10 +183,7 @@ class TranslationClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection; calls under way end with an error. May be called again.
-
-        Streams of text are ended on the server; it waits some seconds for that.
-        """
+        """Close the connection; calls under way fail, streams of text are ended on the server."""
         self._closed = True
         if self._link is not None and self._link.loop is asyncio.get_running_loop():
             await self._link.close()
@@ -473,7 +472,7 @@ class TranslationClient:
         tensors = await self._served.look(deadline)
         _LOG.debug("%s takes %s", self.model, "text" if tensors.takes_text else "token ids")
         if tensors.takes_text:
-            self._rows = TextRows(self.model, self._served.send)
+            self._rows = TextRows(self.model, self._served.send, joins=self._joins_texts)
         else:
             self._rows = IdRows(self.tokenizer, self._served.send)
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+import sys
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -12,6 +13,40 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class Shared(Generic[Result]):
+    """One request that several coroutines wait for; the last that is cancelled cancels it."""
+
+    def __init__(self, send: Callable[[], Coroutine[Any, Any, list[Result]]]) -> None:
+        """Send nothing yet.
+
+        Args:
+            send: Sends it and gives what each of them gets.
+        """
+        self._send = send
+        self._task: asyncio.Task[list[Result]] | None = None
+        self._waiting = 0
+
+    async def one(self, position: int) -> Result:
+        """Wait for it; the first sends it.
+
+        Args:
+            position: Of what is wanted, in what is sent.
+
+        Returns:
+            The result there.
+        """
+        if self._task is None or self._task.cancelled():
+            self._task = asyncio.create_task(self._send())
+        task = self._task
+        self._waiting += 1
+        try:
+            return (await asyncio.shield(task))[position]
+        finally:
+            self._waiting -= 1
+            if self._waiting == 0 and not task.done():
+                await cancel_all([task])
 
 
 async def run_all(
@@ -29,7 +64,10 @@ async def run_all(
     Returns:
         Their results, in order.
     """
-    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    pending = list(coroutines)
+    if len(pending) == 1:  # a task would be work for nothing
+        return [await pending[0]]
+    tasks = [asyncio.create_task(coroutine) for coroutine in pending]
     try:
         if tasks:
             end = asyncio.FIRST_EXCEPTION if cancels else asyncio.ALL_COMPLETED
@@ -47,6 +85,25 @@ async def cancel_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def in_time(work: Awaitable[Result], timeout_s: float) -> Result:
+    """Wait for something, so long; like `asyncio.wait_for`, without a task of its own.
+
+    Args:
+        work: What to wait for.
+        timeout_s: Seconds.
+
+    Returns:
+        Its result.
+
+    Raises:
+        asyncio.TimeoutError: It was not there in time, and is cancelled.
+    """
+    if sys.version_info < (3, 11):
+        return await asyncio.wait_for(work, timeout_s)
+    async with asyncio.timeout(timeout_s):
+        return await work
 
 
 async def map_bounded(

@@ -19,7 +19,7 @@ from ct2_triton.errors import InvalidCallError, UnexpectedResponseError
 from ct2_triton.prepared_model import STREAM_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ct2_triton.client.requests import OptionValue
 
@@ -75,22 +75,33 @@ class TextModel:
         return cls(metadata.name, version, frozenset(shapes), outputs, batched)
 
 
+@dataclass(frozen=True)
+class Text:
+    """A text that goes to a model.
+
+    Attributes:
+        text: The text.
+        source: Its language; None for the model's default, or a model of one pair.
+        targets: Languages wanted; `(None,)` for a model of one pair.
+    """
+
+    text: str
+    source: str | None
+    targets: tuple[str | None, ...]
+
+
 def build_text_request(
     model: TextModel,
-    text: str,
-    source: str | None,
-    targets: Sequence[str | None],
+    texts: Sequence[Text],
     options: Mapping[str, OptionValue],
     timeout_s: float | None = None,
     supersede_key: str | None = None,
 ) -> service_pb2.ModelInferRequest:
-    """Build the ModelInferRequest of one text.
+    """Build the ModelInferRequest of one text, or of several.
 
     Args:
         model: What the model declares.
-        text: The text.
-        source: Its language; None for the model's default, or a model of one pair.
-        targets: Languages wanted; `(None,)` for a model of one pair.
+        texts: The texts; all name a source or none does, and all have as many targets.
         options: Request parameters by name, such as decoding options and `split`.
         timeout_s: Time the caller has, told to Triton's scheduler as well; None for no limit.
         supersede_key: Ends the older requests of this model with the same key; None for none.
@@ -101,12 +112,15 @@ def build_text_request(
     Raises:
         InvalidCallError: Something cannot be sent, or the model cannot give what is asked for.
     """
+    if len(texts) > 1 and not model.batched:
+        raise InvalidCallError(f"model {model.model!r} takes one text a request")
     request = service_pb2.ModelInferRequest(model_name=model.model, model_version=model.version)
-    _add_declared(request, model, TEXT_INPUT, [text])
-    if source is not None:
-        _add_declared(request, model, SOURCE_LANGUAGE, [source])
-    named = [target for target in targets if target is not None]
-    if named:
+    _add_declared(request, model, TEXT_INPUT, [[one.text] for one in texts])
+    sources = [[one.source] for one in texts if one.source is not None]
+    if sources:
+        _add_declared(request, model, SOURCE_LANGUAGE, sources)
+    named = [[target for target in one.targets if target is not None] for one in texts]
+    if any(named):
         _add_declared(request, model, TARGET_LANGUAGES, named)
     for name in _wanted_outputs(model, options):
         request.outputs.add(name=name)
@@ -117,19 +131,19 @@ def build_text_request(
 def read_text_response(
     response: service_pb2.ModelInferResponse, targets: int
 ) -> list[tuple[Hypothesis, ...]]:
-    """Read the answer to a request of one text.
+    """Read the answer to a request of one text, or of several.
 
     Args:
         response: The ModelInferResponse.
-        targets: How many languages were asked for.
+        targets: How many translations were asked for: of each text, one a language.
 
     Returns:
-        For each language its hypotheses, best first. The finish reason is that of the best.
+        For each of these its hypotheses, best first. The finish reason is that of the best.
 
     Raises:
         UnexpectedResponseError: A tensor is missing or does not have the shape it should have.
     """
-    result = InferResult(response)
+    result = _Outputs(response)
     texts = _rows(result, HYPOTHESES, targets)  # there where there are several
     if texts is None:
         texts, scores = _rows(result, TEXT_OUTPUT, targets), _rows(result, SCORE, targets)
@@ -159,15 +173,19 @@ def _way_to_stream(model: str) -> str:
 
 
 def _add_declared(
-    request: service_pb2.ModelInferRequest, model: TextModel, name: str, values: Sequence[str]
+    request: service_pb2.ModelInferRequest,
+    model: TextModel,
+    name: str,
+    rows: Sequence[Sequence[str]],
 ) -> None:
-    """Add strings as [1, n], or [n] for a model without a batch dimension."""
+    """Add a row of strings for each text: [texts, n], or [n] without a batch dimension."""
+    values = [value for row in rows for value in row]
     if name not in model.inputs:
         raise InvalidCallError(
             f"model {model.model!r} declares no {name}, so {', '.join(values)!r} cannot be chosen; "
             "leave it out, or declare the input in config.pbtxt"
         )
-    shape = [1, len(values)] if model.batched else [len(values)]
+    shape = [len(rows), len(rows[0])] if model.batched else [len(values)]
     add_strings(request, name, shape, values)
 
 
@@ -197,12 +215,39 @@ def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> lis
     return wanted + ([FINISH_REASON] if FINISH_REASON in model.outputs else [])
 
 
-def _rows(result: InferResult, name: str, count: int) -> list[list[Any]] | None:
-    """Return the values of each language; None where the output was not sent."""
-    tensor = result.as_numpy(name)
-    if tensor is None:
+class _Outputs:
+    """The tensors of a response. Strings are read here: as arrays they take three times as long."""
+
+    def __init__(self, response: service_pb2.ModelInferResponse) -> None:
+        self._response = response
+        self._positions = {output.name: i for i, output in enumerate(response.outputs)}
+
+    def values(self, name: str) -> list[Any] | None:
+        """Give the values of a tensor; None where it was not sent."""
+        at = self._positions.get(name)
+        if at is None:
+            return None
+        if self._response.outputs[at].datatype == "BYTES" and self._response.raw_output_contents:
+            return list(_strings(self._response.raw_output_contents[at]))
+        values: list[Any] = InferResult(self._response).as_numpy(name).ravel().tolist()
+        return values
+
+
+def _strings(raw: bytes) -> Iterator[bytes]:
+    """Read strings, each of which has its length before it."""
+    at = 0
+    while at < len(raw):
+        start = at + 4
+        at = start + int.from_bytes(raw[at:start], "little")
+        yield raw[start:at]
+
+
+def _rows(outputs: _Outputs, name: str, count: int) -> list[list[Any]] | None:
+    """Give the values of each translation; None where the output was not sent."""
+    values = outputs.values(name)
+    if values is None:
         return None
-    if tensor.size == 0 or tensor.size % count:
-        raise UnexpectedResponseError(f"{name} has {tensor.size} values for {count} languages")
-    rows: list[list[Any]] = tensor.reshape(count, -1).tolist()
-    return rows
+    if not values or len(values) % count:
+        raise UnexpectedResponseError(f"{name} has {len(values)} values for {count} translations")
+    width = len(values) // count
+    return [values[i : i + width] for i in range(0, len(values), width)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp.http_exceptions import HttpProcessingError
 
+from ct2_triton.client.tasks import in_time
 from ct2_triton.gateway.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ async def read_fields(request: web.Request, timeout_s: float) -> Fields:
         Refusal: They cannot be read, or not in time, or whoever asks has gone.
     """
     try:
-        return await asyncio.wait_for(_read(request), timeout_s)
+        return await in_time(_read(request), timeout_s)
     except asyncio.TimeoutError as error:
         raise Refusal(408, f"the request did not come within {timeout_s:g} s") from error
     except ConnectionError as error:  # nobody reads the answer

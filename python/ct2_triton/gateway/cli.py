@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ct2_triton.arguments import count
+from ct2_triton.arguments import count, duration
 from ct2_triton.client.client import TranslationClient
 from ct2_triton.client.connection_arguments import (
     add_connection_arguments,
@@ -83,6 +83,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         ("texts", 1000, "texts of a request"),
         ("alternatives", 5, "alternatives of a translation"),
         ("requests", 256, "requests that are translated at a time; more are refused"),
+        ("connections", 500, "connections at a time, in each process; more are refused"),
     ):
         parser.add_argument(
             f"--max-{what}",
@@ -97,6 +98,14 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         default=60.0,
         metavar="SECONDS",
         help="time that a request has to come, and then to be translated (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--idle-timeout",
+        type=duration,
+        default=75.0,
+        metavar="SECONDS",
+        help="time until a connection's next request has begun, its header included (default: "
+        "%(default)g)",
     )
 
 
@@ -166,6 +175,7 @@ def _client(args: argparse.Namespace, model: str) -> TranslationClient:
         credentials=credentials(args),
         metadata=dict(args.header),
         versions=args.model_versions,
+        join_texts=True,
     )
 
 
@@ -178,6 +188,8 @@ def _limits(args: argparse.Namespace) -> Limits:
         args.max_texts,
         args.max_alternatives,
         args.max_requests,
+        args.max_connections,
+        args.idle_timeout,
         args.timeout,
         args.allow_origin,
     )

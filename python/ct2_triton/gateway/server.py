@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from ct2_triton.client.tasks import in_time
 from ct2_triton.errors import Ct2TritonError
 from ct2_triton.gateway.bodies import read_fields
+from ct2_triton.gateway.connections import BoundedRunner
 from ct2_triton.gateway.openapi import document
 from ct2_triton.gateway.refusals import Refusal, refusal_of
 from ct2_triton.gateway.translation import AUTO, Wanted
@@ -57,6 +59,9 @@ class Limits:
         max_texts: Texts of a request.
         max_alternatives: What `alternatives` may be.
         max_requests: Requests that are translated at a time.
+        max_connections: Connections at a time.
+        idle_s: Seconds until the next request's header has come, from the start of a connection or
+            its last answer.
         timeout_s: Seconds a request may take to come, and then to be translated.
         allow_origin: Pages of which origin may read answers: `*`, or one; None: its own only.
     """
@@ -66,6 +71,8 @@ class Limits:
     max_texts: int = 1000
     max_alternatives: int = 5
     max_requests: int = 256
+    max_connections: int = 500
+    idle_s: float = 75.0
     timeout_s: float = 60.0
     allow_origin: str | None = None
 
@@ -85,14 +92,16 @@ class Gateway:
         self._busy = 0
         self._health: tuple[float, Refusal | None] = (float("-inf"), None)
 
-    def runner(self, shutdown_s: float) -> web.AppRunner:
+    def runner(self, shutdown_s: float) -> BoundedRunner:
         """Make the runner. It ends a request when whoever asked has gone.
 
         Args:
             shutdown_s: Seconds that requests have at its end.
         """
-        return web.AppRunner(
+        return BoundedRunner(
             self._application(),
+            self._limits.max_connections,
+            keepalive_timeout=self._limits.idle_s,
             shutdown_timeout=shutdown_s,
             access_log=None,
             handler_cancellation=True,
@@ -239,7 +248,7 @@ class Gateway:
         """Wait for the translations of a request, all of them together as long as allowed."""
         limit = self._limits.timeout_s
         try:
-            return await asyncio.wait_for(work, limit)
+            return await in_time(work, limit)
         except asyncio.TimeoutError as error:
             raise Refusal(504, f"Cannot translate text: it took more than {limit:g} s") from error
 

@@ -110,7 +110,11 @@ async def make_site(
         ) -> Site:
             client = await stack.enter_async_context(
                 TranslationClient(
-                    url, MODEL, timeout_s=client_timeout_s, retry=RetryPolicy(budget_s=0.5)
+                    url,
+                    MODEL,
+                    timeout_s=client_timeout_s,
+                    retry=RetryPolicy(budget_s=0.5),
+                    join_texts=True,
                 )
             )
             translator = Translator(catalog, detector, {MODEL: client}, formats or FORMATS)

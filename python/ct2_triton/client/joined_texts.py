@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts that come in one turn of the event loop go to the server in one request.
+
+A request costs client and server about as much as a short translation. A turn is no wait: what is
+there is sent, and the busier the loop, the more that is. Short texts only: all of a request are
+answered when the longest one is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from ct2_triton.client.tasks import Shared
+from ct2_triton.errors import InvalidCallError, RequestRejectedError, ServerFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable, Sequence
+
+    from ct2_triton.client.calls import Call
+    from ct2_triton.client.results import Translation
+    from ct2_triton.client.text_requests import Text
+
+    Send: TypeAlias = Callable[
+        [Sequence[Text], Call, str | None], Awaitable[list[list[Translation]]]
+    ]
+
+MOST_TEXTS = 8
+"""Texts of one request."""
+
+MOST_CHARACTERS = 400
+"""Of a text that shares a request."""
+
+# What may be the fault of one text; the others are then asked for again.
+_OF_ONE = (InvalidCallError, RequestRejectedError, ServerFailedError)
+
+
+class JoinedTexts:
+    """Joins texts that are asked for in the same way."""
+
+    def __init__(self, send: Send) -> None:
+        """Join nothing yet.
+
+        Args:
+            send: Asks for several texts of one call, without a key.
+        """
+        self._send = send
+        self._open: dict[Hashable, _Group] = {}
+
+    async def translate(self, text: Text, call: Call) -> list[Translation]:
+        """Translate a text, with others that come now.
+
+        Args:
+            text: The text.
+            call: Its call.
+
+        Returns:
+            Its translations.
+
+        Raises:
+            ClientError: What its request met.
+        """
+        if len(text.text) > MOST_CHARACTERS:
+            return (await self._send([text], call, None))[0]
+        key = (
+            text.source is None,
+            len(text.targets),
+            repr(sorted(call.options.items())),
+            call.headers,
+            call.start_clock().timeout_s,
+        )
+        group = self._open.get(key)
+        if group is None or len(group.texts) == MOST_TEXTS:
+            group = self._open[key] = _Group(self._send, call, partial(self._close, key))
+        try:
+            return await group.add(text)
+        except _OF_ONE:
+            if len(group.texts) == 1:
+                raise
+        return (await self._send([text], call, None))[0]
+
+    def _close(self, key: Hashable, group: _Group) -> None:
+        if self._open.get(key) is group:
+            del self._open[key]
+
+
+class _Group:
+    """Texts of one request."""
+
+    def __init__(self, send: Send, call: Call, close: Callable[[_Group], None]) -> None:
+        self.texts: list[Text] = []
+        self._ask = send
+        self._call = call
+        self._close = close
+        self._shared = Shared(self._send)
+
+    async def add(self, text: Text) -> list[Translation]:
+        self.texts.append(text)
+        return await self._shared.one(len(self.texts) - 1)
+
+    async def _send(self) -> list[list[Translation]]:
+        try:
+            await asyncio.sleep(0)  # whoever runs in this turn may add a text
+        finally:
+            self._close(self)
+        return await self._ask(self.texts, self._call, None)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many connections a gateway has, and how long one may be silent."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from ct2_triton.gateway.refusals import RETRY_AFTER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BODY = b'{"error": "Slowdown: there are as many connections as may be"}'
+_FULL = b"".join(
+    [
+        b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json; charset=utf-8\r\n",
+        b"Retry-After: %d\r\nConnection: close\r\n" % RETRY_AFTER_S,
+        b"Content-Length: %d\r\n\r\n" % len(_BODY),
+        _BODY,
+    ]
+)
+
+
+class BoundedRunner(web.AppRunner):
+    """Runs an application with so many connections at a time; the next ones get 503 at once."""
+
+    def __init__(self, app: web.Application, most: int, **settings: Any) -> None:  # noqa: ANN401
+        """Prepare it.
+
+        Args:
+            app: The application.
+            most: Connections at a time.
+            **settings: Of `AppRunner`.
+        """
+        super().__init__(app, **settings)
+        self._most = most
+
+    @property
+    def server(self) -> Callable[[], asyncio.Protocol] | None:  # type: ignore[override]
+        """What makes the protocol of each connection."""
+        real = super().server
+        return None if real is None else lambda: self._protocol(real)
+
+    def _protocol(self, server: web.Server) -> asyncio.Protocol:
+        return server() if len(server.connections) < self._most else _Full()
+
+
+class _Full(asyncio.Protocol):
+    """Says that there is no room, without waiting for a request."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.Transport):
+            transport.write(_FULL)
+            transport.close()

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Terms of many lines: what `ct2-translate --keep`, `--glossary` and `--keep-patterns` do."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.client.calls import code_of
+from ct2_triton.client.results import Hypothesis, Translation
+from ct2_triton.client.stream import Sentence, StreamOptions, TranslationStream
+from ct2_triton.client.tasks import Shared
+from ct2_triton.errors import ClientError, InvalidCallError, RequestRejectedError
+from ct2_triton.terms.finding import find_terms
+from ct2_triton.terms.translation import translate_terms
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+    from pathlib import Path
+
+    from ct2_triton.client.client import TranslationClient
+    from ct2_triton.client.stream import StreamItem
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What must come back of every line, beside what stands in `<dnt>` there.
+
+    Attributes:
+        keep: Phrases that come back as they are.
+        glossary: What phrases become.
+        patterns: Names of `PATTERNS`.
+    """
+
+    keep: tuple[str, ...] = ()
+    glossary: Mapping[str, str] = field(default_factory=dict)
+    patterns: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check them.
+
+        Raises:
+            InvalidCallError: A phrase is empty, or a pattern is unknown.
+        """
+        find_terms("", self.keep, self.glossary, self.patterns)
+
+    def __bool__(self) -> bool:
+        """Tell whether there is any."""
+        return bool(self.keep or self.glossary or self.patterns)
+
+
+def read_glossary(path: Path) -> dict[str, str]:
+    """Read a glossary: a phrase, a tab and what it becomes on each line; alone, it is kept.
+
+    Args:
+        path: The file, UTF-8. Empty lines are left out.
+
+    Returns:
+        What phrases become.
+
+    Raises:
+        ClientError: It cannot be read, or a line is something else; the text has its number.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClientError(f"cannot read the glossary {path}: {error}") from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        phrase, *becomes = (part.strip() for part in line.split("\t"))
+        text = becomes[0] if becomes else phrase
+        if len(becomes) > 1 or not phrase or not text:
+            raise ClientError(
+                f"{path}, line {number}: {line[:80]!r} is not a phrase, or a phrase, a tab and "
+                "what it becomes"
+            )
+        if found.setdefault(phrase, text) != text:
+            raise ClientError(
+                f"{path}, line {number}: {phrase!r} becomes {text!r}, and {found[phrase]!r} before"
+            )
+    return found
+
+
+async def stream_terms(
+    client: TranslationClient,
+    terms: Terms,
+    sentences: AsyncIterable[str | Sentence],
+    *,
+    source: str | None,
+    targets: Sequence[str] | None,
+    max_in_flight: int,
+    **options: Any,  # noqa: ANN401
+) -> AsyncGenerator[StreamItem, None]:
+    """Translate lines so that their terms survive; a line that loses one is told in the log.
+
+    Args:
+        client: Of the model.
+        terms: The terms.
+        sentences: The lines.
+        source: Their language.
+        targets: Languages wanted.
+        max_in_flight: Lines under way.
+        **options: `on_error` of `TranslationClient.stream`, and decoding options.
+
+    Yields:
+        One item for each line and language, as `TranslationClient.stream`.
+
+    Raises:
+        ClientError: The languages are not the model's, or a line failed and `on_error` is "raise".
+    """
+    codes = [code_of(target) for target in client.languages.targets(targets)]
+    behaviour = StreamOptions(max_in_flight, on_error=options.pop("on_error", "raise"))
+
+    async def translate(line: Sentence) -> list[Translation]:
+        try:
+            find_terms(line.text)
+        except InvalidCallError as error:  # the other lines may be right
+            raise RequestRejectedError(str(error)) from error
+        given = {"keep": terms.keep, "glossary": terms.glossary, "patterns": terms.patterns}
+        asked = {"source": source, "targets": targets, **given, **options}
+        found = await translate_terms(client, line.text, **asked)
+        for one, code in zip(found, codes, strict=True):
+            if one.failed:
+                where = f"{line}, {code}" if code else str(line)
+                _LOG.warning("%s: lost %s", where, ", ".join(map(repr, one.lost)))
+        return [
+            Translation(line.text, source, code, (Hypothesis(one.text),))
+            for one, code in zip(found, codes, strict=True)
+        ]
+
+    def start(line: Sentence) -> dict[str | None, Any]:
+        shared = Shared(partial(translate, line))
+        return {code: shared.one(i) for i, code in enumerate(codes)}
+
+    async with aclosing(TranslationStream(start, behaviour).run(sentences)) as items:
+        async for item in items:
+            yield item

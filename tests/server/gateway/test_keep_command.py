@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ct2-translate --keep, --glossary and --keep-patterns, for models of text and of token ids."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.serve import TritonServer
+from server.gateway.conftest import GERMAN, SENTENCE
+
+pytestmark = pytest.mark.server
+
+Translate = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def translate(demo_server: TritonServer, repository: Path) -> Translate:
+    """A function that runs the command with some lines."""
+
+    def run(lines: str, *arguments: str, model: str = "demo-text", to: str = "de") -> object:
+        command = [
+            str(Path(sys.executable).with_name("ct2-translate")),
+            *("--url", demo_server.grpc_url, "--model-repository", str(repository)),
+            *("--model", model, "--from", "en", "--to", to, *arguments),
+        ]
+        return subprocess.run(
+            command, input=lines, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    return run  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("model", ["demo-text", "demo"])
+def test_phrases_and_marks_come_back(translate: Translate, model: str) -> None:
+    lines = f"Penalty for Quixolab!\n\n{SENTENCE}\nPenalty for <dnt>Ximba</dnt>!\n"
+    done = translate(lines, "--keep", "Quixolab", model=model)
+    assert done.stdout.splitlines() == [
+        "Elfmeter für Quixolab!",
+        "",
+        GERMAN,
+        "Elfmeter für Ximba!",
+    ]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_glossary_in_several_languages(translate: Translate, tmp_path: Path) -> None:
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("Quixolab\tQuix AG\n\nXimba\n", encoding="utf-8-sig")
+    done = translate("Penalty for Quixolab!\n", "--glossary", str(glossary), to="de,fr")
+    assert done.stdout.splitlines() == [
+        "de  Elfmeter für Quix AG!",
+        "fr  Penalty pour Quix AG !",
+    ]
+    files = ("-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.txt"))
+    (tmp_path / "in.txt").write_text("Penalty for Ximba!\n")
+    assert translate("", "--glossary", str(glossary), *files).returncode == 0
+    assert (tmp_path / "out.txt").read_text() == "Elfmeter für Ximba!\n"
+
+
+def test_a_lost_term_is_told_and_the_line_is_translated(translate: Translate) -> None:
+    text = "Penalty for " + ", ".join(f"<dnt>Quix{letter}</dnt>" for letter in "abcdefghi") + "!"
+    done = translate(f"{text}\n{SENTENCE}\n", "--keep-patterns", "numbers")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[1] == GERMAN
+    assert ": lost 'Quixa', 'Quixb'" in done.stderr
+
+
+def test_a_wrong_mark_fails_its_line_alone(translate: Translate) -> None:
+    done = translate(f"Penalty for <dnt>Quixolab!\n{SENTENCE}\n", "--keep", "Quixolab")
+    assert done.returncode == 1
+    assert "has no </dnt>" in done.stderr
+    assert done.stdout.splitlines()[-1] == GERMAN
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "said"),
+    [
+        ("", ["--keep", " "], "' ' cannot be a term: it has no visible character"),
+        ("", ["--keep-patterns", "dates"], "no pattern is named 'dates'"),
+        ("", ["--glossary", "nowhere.tsv"], "cannot read the glossary nowhere.tsv"),
+        ("a\tb\tc\n", [], "line 1: 'a\\tb\\tc' is not a phrase, or a phrase, a tab"),
+        ("a\tb\n\na\tc\n", [], "line 3: 'a' becomes 'c', and 'b' before"),
+        ("\tb\n", [], "line 1: '\\tb' is not a phrase"),
+        ("a\tb\n", ["--stream"], "--stream prints parts of answers"),
+    ],
+)
+def test_terms_that_cannot_be(
+    translate: Translate, tmp_path: Path, content: str, arguments: list[str], said: str
+) -> None:
+    (tmp_path / "terms.tsv").write_text(content)
+    done = translate(f"{SENTENCE}\n", "--glossary", str(tmp_path / "terms.tsv"), *arguments)
+    assert said in done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+    assert translate(f"{SENTENCE}\n", "--keep", "Quix").stdout == f"{GERMAN}\n"
