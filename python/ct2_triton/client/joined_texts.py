@@ -65,7 +65,7 @@ class JoinedTexts:
             return (await self._send([text], call, None))[0]
         key = (
             text.source is None,
-            len(text.targets),
+            tuple(target is None for target in text.targets),
             repr(sorted(call.options.items())),
             call.headers,
             call.start_clock().timeout_s,
