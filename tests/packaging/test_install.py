@@ -141,7 +141,8 @@ def test_a_failed_compile_fails_the_install(tmp_path: Path) -> None:
         )
     for name in ("CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    with (source / "backend" / "src" / "error.cc").open("a") as stream:
+    # In a header that all know, so that nothing is compiled before it fails.
+    with (source / "backend" / "src" / "error.h").open("a") as stream:
         stream.write("\n#error a mistake\n")
     with pytest.raises(subprocess.CalledProcessError) as caught:
         build_wheel(source, tmp_path, build_dir=str(tmp_path / "build"))

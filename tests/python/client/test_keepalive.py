@@ -85,9 +85,9 @@ async def test_silence_is_noticed_late_in_a_long_call_too() -> None:
             await connection.close()
 
 
-async def test_a_server_with_default_ping_rules_answers_a_call_of_60_s() -> None:
+async def test_a_server_with_default_ping_rules_answers_a_call_of_25_s() -> None:
     """Its rules: two pings in five minutes of its own silence, or it ends the connection."""
-    async with serving(FaultServer(answer_after(60))) as url:
+    async with serving(FaultServer(answer_after(25))) as url:
         wire = Wire(url)
         async with wire.open() as relayed:
             connection = Connection(relayed, RetryPolicy())
