@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MADE_INPUTS = 2000  # for each fuzz target
 # Their time goes into CTranslate2 and Python, which no sanitizer of ours sees.
 SLOW = (
+    "test_added_tokens.py",
     "test_translator_parity.py",
     "test_combinations.py",
     "test_library.py",
