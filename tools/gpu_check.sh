@@ -79,7 +79,8 @@ step "A model is prepared" ct2-prepare "$model" --name checked --instance-kind "
 step "The server and the engine" ct2-serve --check --free-ports \
   --model-repository "$output/models" checked
 step "Tests that need a GPU" \
-  python -m pytest -q -rs -m gpu -p no:cacheprovider tests/serve tests/bench/test_gpu_check.py
+  python -m pytest -q -rs -m gpu -p no:cacheprovider \
+  tests/serve tests/server/test_gpu.py tests/bench/test_gpu_check.py
 step "Answers and memory" \
   python tools/device_report.py --device "$device" --model "$model" "${comparison[@]}" \
   --output "$output/answers.md"

@@ -155,11 +155,11 @@ class Connection:
 class Reference:
     """CTranslate2's own translator on the same files, one row at a time, float32."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, device: str = "cpu") -> None:
         self.vocabulary: list[str] = json.loads((folder / "shared_vocabulary.json").read_text())
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
         self._translator = ctranslate2.Translator(
-            str(folder), compute_type="float32", inter_threads=1, intra_threads=1
+            str(folder), device, compute_type="float32", inter_threads=1, intra_threads=1
         )
 
     def id(self, token: str) -> int:

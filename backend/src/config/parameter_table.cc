@@ -77,7 +77,8 @@ std::vector<Parameter> SearchParameters() {
 std::vector<Parameter> SamplingParameters() {
   return {
       {"sampling_topk", &D::sampling_topk, kRequest, FromTo(0, 1048576),
-       "Sample from this many best candidates; 1 does not sample, 0 takes the whole vocabulary.",
+       "Sample from this many best candidates, at most 4096 on a GPU; 1 does not sample, 0 takes "
+       "the whole vocabulary.",
        "10"},
       {"sampling_topp", &D::sampling_topp, kRequest, AboveTo(0, 1),
        "Sample from the most probable tokens whose probabilities add up to this.", "0.9"},
