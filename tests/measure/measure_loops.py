@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+os.environ["OMP_NUM_THREADS"] = "1"  # before the engine is loaded: a loop has one thread
 sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("tiny", "../tools"))
 
 import numpy as np
@@ -63,7 +64,6 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=4, help="of a load (default: %(default)s)")
     args = parser.parse_args()
     os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before a model is loaded
-    os.environ["OMP_NUM_THREADS"] = "1"
     with tempfile.TemporaryDirectory() as scratch:
         directory = args.model or _make_model(Path(scratch), args.shape)
         costs = _costs(directory, args.compute_type)
