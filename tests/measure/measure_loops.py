@@ -3,9 +3,9 @@
 
     python tests/measure/measure_loops.py --seconds 4
 
-Measures what a step of 1, 8 and 24 rows and an encoding cost while every core runs one. Then
+Measures what a step and an encoding cost while about 1, 8 and 24 rows are in each loop. Then
 streams send each sentence to one model, and to four with files of their own, as fast as they are
-answered; `tools/simulate_loops.py` predicts the same from those costs. Without a server: clients
+answered; `tools/simulate_loops.py` predicts that from those costs. Without a server: clients
 are threads of this process. Also printed: from a row's arrival to its first token, in steps.
 """
 
@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-os.environ["OMP_NUM_THREADS"] = "1"  # before the engine is loaded: a loop has one thread
 sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("tiny", "../tools"))
 
 import numpy as np
@@ -36,7 +35,7 @@ from ct2_triton.bench.shapes import SHAPES, write_shape
 from simulate_loops import Costs, Outcome, Plan, simulate
 
 END, FIRST_ID, LAST_ID = 2, 1000, 20_000
-ROWS, MEDIAN_TOKENS, PASSES = (1, 8, 24), 18, 20
+ROWS = (1, 8, 24)
 OPTIONS = {"beam_size": 1, "max_decoding_length": 128}
 
 
@@ -66,12 +65,12 @@ def main() -> int:
     os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before a model is loaded
     with tempfile.TemporaryDirectory() as scratch:
         directory = args.model or _make_model(Path(scratch), args.shape)
-        costs = _costs(directory, args.compute_type)
-        print(costs, flush=True)
         models = [_load(directory, Path(scratch), i, args) for i in range(args.models)]
+        run(models, max(ROWS), args.seconds / 2)  # warms up
+        costs = _costs(models[0], args.seconds)
+        print(costs, flush=True)
         for count, loads in ((1, args.streams), (args.models, args.many)):
             for streams in map(int, filter(None, loads.split(","))):
-                run(models[:count], streams, args.seconds / 4)  # warms up
                 measured = run(models[:count], streams, args.seconds)
                 threads = _core.usable_cores()
                 predicted = simulate(Plan(streams, count, costs, threads))
@@ -90,22 +89,22 @@ def _load(directory: Path, folder: Path, number: int, args: argparse.Namespace) 
     return _core.Translator(str(own), {"decoding": "loop", "compute_type": args.compute_type})
 
 
-def _sentence(rng: random.Random, tokens: int | None = None) -> list[int]:
+def _sentence(rng: random.Random) -> list[int]:
     """Random ids and the end token; log-normal length, median 18, clipped to 3..80."""
-    drawn = tokens or round(rng.lognormvariate(np.log(MEDIAN_TOKENS), 0.5))
-    return [rng.randint(FIRST_ID, LAST_ID) for _ in range(min(80, max(3, drawn)) - 1)] + [END]
+    length = min(80, max(3, round(rng.lognormvariate(np.log(18), 0.5))))
+    return [rng.randint(FIRST_ID, LAST_ID) for _ in range(length - 1)] + [END]
 
 
-def _costs(directory: Path, compute_type: str) -> Costs:
-    """Fits the costs to loops of several sizes, one on each core at a time."""
-    model = _core.LoopModel(str(directory), {"compute_type": compute_type})
-    cores = _core.usable_cores()
+def _costs(model: Any, seconds: float) -> Costs:
+    """Fits the costs to what the loops count while about 1, 8 and 24 rows are in each."""
     steps, encodings = [], []
-    with ThreadPoolExecutor(cores) as pool:
-        for rows in ROWS:
-            for step_ns, encode_ns in pool.map(_decode, [model] * cores, [rows] * cores):
-                steps.append((rows, step_ns))
-                encodings.append((rows * MEDIAN_TOKENS, encode_ns))
+    for rows in ROWS:
+        before = _counters(model)
+        run([model], rows * _core.usable_cores(), seconds)
+        count = {name: value - before[name] for name, value in _counters(model).items()}
+        steps.append((count["step_rows"] / count["steps"], count["step_ns"] / count["steps"]))
+        encodes = count["encodes"]
+        encodings.append((count["encoded_tokens"] / encodes, count["encode_ns"] / encodes))
     return Costs(*(round(float(ms), 3) for ms in (*_line(steps), *_line(encodings))))
 
 
@@ -114,22 +113,6 @@ def _line(points: list[tuple[float, float]]) -> tuple[float, float]:
     x, y = np.array(points).T
     slope, fixed = np.polyfit(x, y / 1e6, 1, w=1 / y)
     return fixed, slope
-
-
-def _decode(model: Any, rows: int) -> tuple[float, float]:
-    """Gives ns of a step and of an encoding of so many rows of median length."""
-    rng = random.Random(rows)
-    loop = _core.DecodeLoop(model)
-    steps, encodings = [], []
-    for _ in range(PASSES):
-        before = loop.counters
-        loop.admit([(_sentence(rng, MEDIAN_TOKENS), [], OPTIONS) for _ in range(rows)])
-        while loop.running:
-            loop.step()
-        after = loop.counters
-        steps.append((after["step_ns"] - before["step_ns"]) / (after["steps"] - before["steps"]))
-        encodings.append(after["encode_ns"] - before["encode_ns"])
-    return float(np.median(steps)), float(np.median(encodings))
 
 
 def run(models: list[Any], streams: int, seconds: float) -> Measured:
@@ -162,16 +145,16 @@ def run(models: list[Any], streams: int, seconds: float) -> Measured:
         thread.join()
     measured.seconds = time.perf_counter() - begin
     for model, (counters, rows) in zip(models, before, strict=True):
-        steps, step_ns = (a - b for a, b in zip(_counters(model), counters, strict=True))
-        measured.steps += steps
-        measured.step_ms += step_ns / 1e6
+        after = _counters(model)
+        measured.steps += after["steps"] - counters["steps"]
+        measured.step_ms += (after["step_ns"] - counters["step_ns"]) / 1e6
         measured.first_tokens_ms += [ns / 1e6 for ns in model.first_tokens_ns[rows:]]
     return measured
 
 
-def _counters(model: Any) -> tuple[int, int]:
+def _counters(model: Any) -> dict[str, int]:
     loops = model.loops
-    return sum(loop["steps"] for loop in loops), sum(loop["step_ns"] for loop in loops)
+    return {name: sum(loop[name] for loop in loops) for name in loops[0]}
 
 
 def _print_line(models: int, streams: int, predicted: Outcome, measured: Measured) -> None:
