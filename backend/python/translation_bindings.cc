@@ -185,6 +185,11 @@ class PyTranslator : public CallObserver {
     const std::lock_guard<std::mutex> lock(mutex_);
     return reports_;
   }
+  // Of each greedy row, as it left: from its arrival in the queue to its first free token.
+  std::vector<uint64_t> first_tokens_ns() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return first_tokens_ns_;
+  }
   std::string description() const { return translator_->Description(); }
   int64_t pad_id() const { return translator_->model().pad_id(); }
 
@@ -207,6 +212,11 @@ class PyTranslator : public CallObserver {
     }
     return checked;
   }
+  void RowLeft(const RowReport& report) noexcept override {
+    if (report.first_token_ns == 0) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    first_tokens_ns_.push_back(report.first_token_ns - report.queued_ns);
+  }
   void CallDone(const CallReport& report) noexcept override {
     const std::lock_guard<std::mutex> lock(mutex_);
     reports_.push_back(report);
@@ -215,6 +225,7 @@ class PyTranslator : public CallObserver {
   EngineOptions engine_;
   mutable std::mutex mutex_;
   std::vector<CallReport> reports_;
+  std::vector<uint64_t> first_tokens_ns_;
   SupersedeKeys keys_;
   std::unique_ptr<Translator> translator_;
 };
@@ -414,6 +425,8 @@ void BindTranslation(py::module_& module) {
       .def_property_readonly("superseded",
                              [](const PyTranslator& self) { return self.keys().superseded(); })
       .def_property_readonly("reports", &DescribeReports, "What each of these calls did.")
+      .def_property_readonly("first_tokens_ns", &PyTranslator::first_tokens_ns,
+                             "Of each greedy row: from its arrival to its first free token.")
       .def_property_readonly("description", &PyTranslator::description)
       .def_property_readonly("pad_id", &PyTranslator::pad_id);
 }
