@@ -26,6 +26,7 @@ FIGURES = (
     "LAAL settled",
     "AL settled",
     "LAAL shown",
+    "AL shown",
     "LAAL settled s",
     "p50 ms",
     "p95 ms",
@@ -124,6 +125,7 @@ def figures(replay: Replay, lines: Sequence[Line]) -> dict[str, float]:
     settled = [metrics.settled_delays(line.shown, line.said()) for line in lines]
     settled_s = [metrics.settled_delays(line.shown, line.since_start()) for line in lines]
     both = list(zip(lines, settled, settled_s, strict=True))
+    shown = [(line, metrics.first_delays(line.shown, line.said())) for line in lines]
     values = (
         sum(metrics.erased_words(line.shown) for line in lines)
         / max(1, sum(len(line.shown[-1]) for line in lines)),
@@ -132,7 +134,11 @@ def figures(replay: Replay, lines: Sequence[Line]) -> dict[str, float]:
             metrics.average_lagging(words, line.source_words, len(_words(line.reference)))
             for line, words, _ in both
         ),
-        fmean(line.lag(metrics.first_delays(line.shown, line.said())) for line in lines),
+        fmean(line.lag(words) for line, words in shown),
+        fmean(
+            metrics.average_lagging(words, line.source_words, len(_words(line.reference)))
+            for line, words in shown
+        ),
         fmean(
             metrics.length_adaptive_lagging(s, line.seconds, len(_words(line.reference)))
             for line, _, s in both

@@ -33,7 +33,7 @@ POLICIES: dict[str, Callable[[Decode], Policy]] = {
     "agree-2-hold-2": lambda _: Agreement(hold=2),
     "agree-2-bias-0.4": lambda _: Agreement(bias=0.4),
     "agree-3": lambda _: Agreement(guesses_that_agree=3),
-    "agree-2-bias-0.2": lambda _: Agreement(bias=0.2),
+    "agree-2": lambda _: Agreement(),
     "append-free-end": lambda decode: Append(decode, bias=0.0),
     "append-held": lambda decode: Append(decode, guard=None),
     "append-guard-3": lambda decode: Append(decode, guard=3),
@@ -42,6 +42,8 @@ POLICIES: dict[str, Callable[[Decode], Policy]] = {
     ),
     "append-3-forced": lambda decode: Append(decode, guard=None, forces=True),
     "agree-2-tail-4": lambda _: Agreement(tail_mask=4),
+    "agree-2-tail-6": lambda _: Agreement(tail_mask=6),
+    "agree-2-bias-0.2-tail-6": lambda _: Agreement(tail_mask=6, bias=0.2),
 }
 
 

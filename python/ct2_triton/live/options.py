@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 Mode = Literal["final", "steady", "append"]
 SourceText = Literal["agreement", "newest"]
+STEADY_BIAS = 0.2  # as in arXiv 2509.21740; docs/live.md has what it does here
 MODES: dict[str, Callable[[Decode], Policy]] = {
     "final": lambda _: FinalOnly(),
-    "steady": lambda _: Agreement(),
+    "steady": lambda _: Agreement(bias=STEADY_BIAS),
     "append": Append,
 }
 
@@ -41,8 +42,9 @@ class LiveOptions:
             then `push` waits.
         max_chars: Longest text of an update behind the last cut, in characters.
         outage_s: Seconds for which a final is sent again while the server takes nothing.
-        drafts: Each greedy request tells the server the answer before it, which saves steps there
-            and changes no answer. Turn it off where the model's own settings sample.
+        drafts: Each greedy request tells the server the answer before it, which saves steps there.
+            Only in mode "steady" does a guess lean towards it. Turn it off where the model's own
+            settings sample.
         policy: A way of your own to make captions from guesses, instead of the mode's: a function
             that is given the tokenizer's `decode` and makes a `Policy`.
     """

@@ -362,6 +362,10 @@ class LiveTranslator:
             behind = self._attention.words_behind(answer)
         return Guess(answer.text, answer.ids, behind)
 
+    def _can_lean(self, options: Mapping[str, object]) -> bool:
+        takes_drafts = self.options.drafts and self._client.gives("DRAFT_TOKENS_KEPT")
+        return takes_drafts and _NOT_GREEDY.isdisjoint(options)
+
     def _count(self, answer: Translation, is_final: bool) -> None:
         kept, counts = answer.draft_tokens_kept or 0, self.counts
         counts.draft_tokens_kept += kept
@@ -381,9 +385,8 @@ class LiveTranslator:
             if attends and not is_final and self._client.gives("ALIGNMENTS"):
                 options["return_alignments"] = True
             nonlocal latest
-            if draft.leans:
-                if self._client.gives("DRAFT_TOKENS_KEPT"):
-                    options |= {"draft_ids": draft.leans, "draft_bias": draft.bias}
+            if draft.leans and self._can_lean(options):
+                options |= {"draft_ids": draft.leans, "draft_bias": draft.bias}
             elif self.options.drafts and (expected := _expected(latest, draft.ids, options)):
                 options["draft_ids"] = expected
             call = self._client.translate(

@@ -246,6 +246,28 @@ async def test_the_answer_before_is_the_draft_of_the_next(
     assert last == (tuple(map(ord, "A B C")) if final else None)
 
 
+@pytest.mark.parametrize(
+    ("drafts", "decoding", "bias"),
+    [(True, {}, 0.2), (False, {}, None), (True, {"sampling_topk": 3}, None)],
+)
+async def test_a_steady_guess_leans_towards_the_one_before_and_a_final_does_not(
+    drafts: bool, decoding: dict[str, Any], bias: float | None
+) -> None:
+    client = ScriptedClient(drafts=True)
+    options = replace(AT_ONCE, drafts=drafts)
+    translator = LiveTranslator(client, targets="de", options=options, key="k", **decoding)  # type: ignore[arg-type]
+
+    async def one_by_one():  # noqa: ANN202
+        for update in texts("1", "a b", "a b c", "a b c d"):
+            yield update
+            for _ in range(20):  # the scripted answer takes fewer turns of the loop
+                await asyncio.sleep(0)
+
+    [_ async for _ in translator.run(one_by_one())]
+    found = [options.get("draft_bias") for *_, options in client.calls]
+    assert found == [None, bias, None]
+
+
 async def test_a_slow_reader_skips_captions_and_no_final() -> None:
     client = ScriptedClient()
     async with live(client, options=replace(AT_ONCE, source="newest")) as translator:

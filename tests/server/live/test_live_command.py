@@ -118,6 +118,55 @@ async def test_bad_updates_get_an_answer_and_good_ones_go_on(
     assert [one["deu_Latn"]["segment"] for one in both] == ["anna/1", "anna/2"]
 
 
+BAD_UPDATES: dict[str, list[str | bytes]] = {
+    "text that shrinks": ['{"segment": "a", "text": "On the A21, a bus"}',
+                          '{"segment": "a", "text": "On"}'],
+    "segments out of order": ['{"segment": "c", "text": "Fog"}', '{"segment": "b", "text": "Rain"}',
+                              '{"segment": "c", "text": "Fog.", "final": true}',
+                              '{"segment": "b", "text": "Rain.", "final": true}'],
+    "a second final": ['{"segment": "c", "text": "Snow.", "final": true}'],
+    "broken UTF-8": [b'{"segment": "d", "text": "\xff\xfe"}'],
+    "half a surrogate pair": ['{"segment": "d", "text": "\\ud800"}'],
+    "10 MB": [json.dumps({"segment": "d", "text": "x" * 10_000_000})],
+    "a thousand segments": [json.dumps({"segment": f"m{i}", "text": "It"}) for i in range(1000)],
+}  # fmt: skip
+REFUSED = {
+    "text that shrinks": 0,
+    "segments out of order": 0,
+    "a thousand segments": 1000 - 63,  # 64 may be open, and "a" is
+}
+
+
+async def test_bad_updates_harm_no_neighbour(
+    start: Start, web: aiohttp.ClientSession, client: TranslationClient
+) -> None:
+    live = start()
+    [answer] = await client.translate(SENTENCE, source="en", targets="de")
+    refused: dict[str, int] = {}
+    async with (
+        web.ws_connect(f"{live.url}/speak?speaker=anna") as anna,
+        web.ws_connect(f"{live.url}/speak?speaker=ben") as ben,
+    ):
+        await say(ben, segment=1, text="Next week in")
+        for case, updates in BAD_UPDATES.items():
+            refused[case] = 0
+            for update in updates:
+                await (anna.send_str if isinstance(update, str) else anna.send_bytes)(update)
+                told = await anna.receive_json()
+                assert told["type"] == "taken" or len(told["error"]) > 20
+                refused[case] += told["type"] == "refused"
+        assert refused == {case: REFUSED.get(case, 1) for case in BAD_UPDATES}
+        for socket, segment in ((ben, "1"), (anna, "a")):
+            said = await say(socket, segment=segment, text=SENTENCE, final=True)
+            assert said["type"] == "taken"
+        found = {}
+        async with web.ws_connect(f"{live.url}/captions?to=de") as viewer:
+            while not {"anna/a", "ben/1"} <= set(found):
+                message = (await finals(viewer, {"deu_Latn"}))["deu_Latn"]
+                found[message["segment"]] = message["transcript"]
+    assert found["ben/1"] == found["anna/a"] == answer.text
+
+
 async def test_keys_and_the_number_of_viewers(start: Start, web: aiohttp.ClientSession) -> None:
     live = start("--speaker-key", "s3", "--viewer-key", "v3", "--max-viewers", "1")
     for path in ("speak?speaker=a&key=v3", "captions?to=de", "events?to=de&key=s3", "languages"):
