@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -50,26 +51,94 @@ async def translate_html(
     Raises:
         ClientError: The translation fails.
     """
-    known: dict[str, str] = {}
+    [best] = await translate_html_ranks(
+        client, document, ranks=1, source=source, target=target, **options
+    )
+    return best
+
+
+async def translate_html_ranks(
+    client: TranslationClient,
+    document: str,
+    *,
+    ranks: int,
+    source: str | None = None,
+    target: str | None = None,
+    **options: Any,  # noqa: ANN401
+) -> list[str]:
+    """Translate the text of HTML, with further translations.
+
+    That of a rank has the hypothesis of this rank of each sentence, or the last that there is.
+
+    Args:
+        client: Of the model.
+        document: A page, or a part of one.
+        ranks: Most translations wanted; `options` ask the model for as many (`num_hypotheses`).
+        source: Its language.
+        target: The language wanted.
+        **options: Further arguments of `TranslationClient.translate`.
+
+    Returns:
+        Different translations, best first; one at least.
+
+    Raises:
+        ClientError: The translation fails.
+    """
+    known: dict[str, list[str]] = {}
 
     async def learn(texts: Iterable[str]) -> None:
         asked = [text for text in dict.fromkeys(texts) if _has_words(text) and text not in known]
         if not asked:
             return
         found = await client.translate(asked, source=source, targets=target, **options)
-        known.update(zip(asked, (one.text for [one] in found), strict=True))
+        answers = ([hypothesis.text for hypothesis in one.hypotheses] for [one] in found)
+        known.update(zip(asked, answers, strict=True))
 
     sentences = [(run, _sentence(run)) for run in runs(read_parts(document))]
     await learn(text for _, one in sentences if one is not None for text in _texts(one))
-    written = [(run, None if one is None else write_sentence(one, known)) for run, one in sentences]
+    documents = [_written(sentences, known, rank) for rank in range(ranks)]
     await learn(
         core(part.content)
-        for run, text in written
+        for written in documents
+        for (run, _), text in zip(sentences, written, strict=True)
         if text is None
         for part in run
         if part.kind == "text"
     )
-    return "".join(write_pieces(run, known) if text is None else text for run, text in written)
+    return list(
+        dict.fromkeys(
+            _joined(sentences, written, _at(rank, known)) for rank, written in enumerate(documents)
+        )
+    )
+
+
+def _at(rank: int, known: Mapping[str, list[str]]) -> dict[str, str]:
+    """Give the answers of a rank, or the last ones that there are."""
+    return {text: answers[min(rank, len(answers) - 1)] for text, answers in known.items()}
+
+
+def _written(
+    sentences: list[tuple[list[Part], Element | None]], known: Mapping[str, list[str]], rank: int
+) -> list[str | None]:
+    """Write each sentence with its answer of a rank, and the best ones of the elements in it."""
+    best, ranked = _at(0, known), _at(rank, known)
+
+    def write(one: Element) -> str | None:
+        whole = core(one.text)
+        return write_sentence(one, ChainMap({whole: ranked[whole]}, best))
+
+    return [None if one is None else write(one) for _, one in sentences]
+
+
+def _joined(
+    sentences: list[tuple[list[Part], Element | None]],
+    written: list[str | None],
+    known: Mapping[str, str],
+) -> str:
+    return "".join(
+        write_pieces(run, known) if text is None else text
+        for (run, _), text in zip(sentences, written, strict=True)
+    )
 
 
 def write_sentence(sentence: Element, known: Mapping[str, str]) -> str | None:
