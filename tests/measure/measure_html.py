@@ -90,13 +90,17 @@ async def measure(client: TranslationClient, texts: list[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100, help="sentences")
-    sentences = held_out_sentences(read_grammar(), parser.parse_args().count, seed=21)
+    parser.add_argument("--model", default="demo-text", help="demo has alignments, demo-text none")
+    args = parser.parse_args()
+    sentences = held_out_sentences(read_grammar(), args.count, seed=21)
     with tempfile.TemporaryDirectory() as folder:
         prepare(PrepareOptions("demo", Path(folder), io="both"))
         with TritonServer(ServerOptions([Path(folder)])) as server:
 
             async def run() -> None:
-                async with TranslationClient(server.grpc_url, "demo-text") as client:
+                async with TranslationClient(
+                    server.grpc_url, args.model, repository=folder
+                ) as client:
                     await measure(client, [sentence.texts["eng"] for sentence in sentences])
 
             asyncio.run(run())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ct2_triton.client.tasks import map_bounded
 from ct2_triton.gateway.refusals import Refusal
-from ct2_triton.terms import translate_html
+from ct2_triton.terms import translate_html_ranks
 from ct2_triton.terms.html_parts import text_of
 
 if TYPE_CHECKING:
@@ -88,11 +88,9 @@ async def translate_plain(
     client: TranslationClient, text: str, road: Road, alternatives: int
 ) -> Sequence[str]:
     """Translate plain text; it is a `Format`."""
-    several: dict[str, Any] = {}
-    if alternatives:
-        ranks = alternatives + 1
-        several = {"num_hypotheses": ranks, "beam_size": max(ranks, _LEAST_BEAMS)}
-    [found] = await client.translate(text, source=road.source, targets=road.target, **several)
+    [found] = await client.translate(
+        text, source=road.source, targets=road.target, **_several(alternatives)
+    )
     return list(dict.fromkeys(hypothesis.text for hypothesis in found.hypotheses))
 
 
@@ -102,8 +100,19 @@ async def translate_markup(
     road: Road,
     alternatives: int,
 ) -> Sequence[str]:
-    """Translate HTML; it is a `Format`. There are no alternatives."""
-    return [await translate_html(client, text, source=road.source, target=road.target)]
+    """Translate HTML; it is a `Format`. Its alternatives have those of each sentence."""
+    languages = {"source": road.source, "target": road.target}
+    return await translate_html_ranks(
+        client, text, ranks=alternatives + 1, **languages, **_several(alternatives)
+    )
+
+
+def _several(alternatives: int) -> dict[str, Any]:
+    """Give the options that ask for so many further translations."""
+    if not alternatives:
+        return {}
+    ranks = alternatives + 1
+    return {"num_hypotheses": ranks, "beam_size": max(ranks, _LEAST_BEAMS)}
 
 
 FORMATS: Mapping[str, Format] = {"text": translate_plain, "html": translate_markup}

@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ct2_triton.terms.finding import places
+from ct2_triton.terms.html_alignment import Alignment, place_aligned
 from ct2_triton.terms.html_parts import escaped, nest, read_parts, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ct2_triton.client.client import TranslationClient
+    from ct2_triton.client.results import Translation
     from ct2_triton.terms.html_parts import Element, Part
 
+Align: TypeAlias = "Callable[[str], Alignment | None]"
 _SPACE = re.compile(r"[ \t\r\n\f]+")  # what HTML shows as one space
 _MOST_TIMES = 3  # that the text of a sentence is asked for, with what its elements hold
 _ENDS = " .!?\u3002\uff01\uff1f"  # of a sentence, also in Chinese and Japanese
@@ -34,8 +38,9 @@ async def translate_html(
     All tags come back letter by letter and in their order, and so do scripts, styles, comments
     and what says `translate="no"`. A block ends a sentence. Tags inside of a sentence are put
     around the words that are found in its translation: as they were, or as they are translated
-    alone. Where one is not found there exactly once, in its turn, the texts between the tags are
-    translated each on its own.
+    alone. Where one is not found there exactly once, in its turn, they go by what the tokens look
+    at, if the model says it (`ALIGNMENTS`). Where it does not, or an element's words do not stand
+    together, the texts between the tags are translated each on its own.
 
     Args:
         client: Of the model.
@@ -50,41 +55,123 @@ async def translate_html(
     Raises:
         ClientError: The translation fails.
     """
-    known: dict[str, str] = {}
+    [best] = await translate_html_ranks(
+        client, document, ranks=1, source=source, target=target, **options
+    )
+    return best
+
+
+async def translate_html_ranks(
+    client: TranslationClient,
+    document: str,
+    *,
+    ranks: int,
+    source: str | None = None,
+    target: str | None = None,
+    **options: Any,  # noqa: ANN401
+) -> list[str]:
+    """Translate the text of HTML, with further translations.
+
+    That of a rank has the hypothesis of this rank of each sentence, or the last that there is.
+
+    Args:
+        client: Of the model.
+        document: A page, or a part of one.
+        ranks: Most translations wanted; `options` ask the model for as many (`num_hypotheses`).
+        source: Its language.
+        target: The language wanted.
+        **options: Further arguments of `TranslationClient.translate`.
+
+    Returns:
+        Different translations, best first; one at least.
+
+    Raises:
+        ClientError: The translation fails.
+    """
+    known: dict[str, list[str]] = {}
+    aligned: dict[str, Translation] = {}
 
     async def learn(texts: Iterable[str]) -> None:
         asked = [text for text in dict.fromkeys(texts) if _has_words(text) and text not in known]
         if not asked:
             return
+        await client.connect()
+        if ranks == 1 and client.gives("ALIGNMENTS"):
+            options.setdefault("return_alignments", True)
         found = await client.translate(asked, source=source, targets=target, **options)
-        known.update(zip(asked, (one.text for [one] in found), strict=True))
+        answers = ([hypothesis.text for hypothesis in one.hypotheses] for [one] in found)
+        known.update(zip(asked, answers, strict=True))
+        aligned.update((text, one) for text, [one] in zip(asked, found, strict=True))
+
+    def align(text: str) -> Alignment | None:
+        answer = aligned.get(text)
+        is_known = answer is not None and answer.alignments is not None
+        return Alignment.of(client.tokenizer, answer) if answer and is_known else None
 
     sentences = [(run, _sentence(run)) for run in runs(read_parts(document))]
     await learn(text for _, one in sentences if one is not None for text in _texts(one))
-    written = [(run, None if one is None else write_sentence(one, known)) for run, one in sentences]
+    documents = [_written(sentences, known, align, rank) for rank in range(ranks)]
     await learn(
         core(part.content)
-        for run, text in written
+        for written in documents
+        for (run, _), text in zip(sentences, written, strict=True)
         if text is None
         for part in run
         if part.kind == "text"
     )
-    return "".join(write_pieces(run, known) if text is None else text for run, text in written)
+    return list(
+        dict.fromkeys(
+            _joined(sentences, written, _at(rank, known)) for rank, written in enumerate(documents)
+        )
+    )
 
 
-def write_sentence(sentence: Element, known: Mapping[str, str]) -> str | None:
+def _at(rank: int, known: Mapping[str, list[str]]) -> dict[str, str]:
+    """Give the answers of a rank, or the last ones that there are."""
+    return {text: answers[min(rank, len(answers) - 1)] for text, answers in known.items()}
+
+
+def _written(
+    sentences: list[tuple[list[Part], Element | None]],
+    known: Mapping[str, list[str]],
+    align: Align,
+    rank: int,
+) -> list[str | None]:
+    """Write each sentence with its answer of a rank, and the best ones of the elements in it."""
+    best, ranked = _at(0, known), _at(rank, known)
+
+    def write(one: Element) -> str | None:
+        whole = core(one.text)
+        return write_sentence(one, ChainMap({whole: ranked[whole]}, best), align)
+
+    return [None if one is None else write(one) for _, one in sentences]
+
+
+def _joined(
+    sentences: list[tuple[list[Part], Element | None]],
+    written: list[str | None],
+    known: Mapping[str, str],
+) -> str:
+    return "".join(
+        write_pieces(run, known) if text is None else text
+        for (run, _), text in zip(sentences, written, strict=True)
+    )
+
+
+def write_sentence(sentence: Element, known: Mapping[str, str], align: Align) -> str | None:
     """Write the translation of a sentence, with the tags around the words that they belong to.
 
     Args:
         sentence: The sentence.
         known: The translations of its text, and of the texts of the elements in it.
+        align: Gives the alignment of a text, where the model says it.
 
     Returns:
         HTML; None where the place of a tag is not found.
     """
     outer = _only_element(sentence)
     if outer is not None:
-        inner = write_sentence(outer, known)
+        inner = write_sentence(outer, known, align)
         before, after = (
             escaped("".join(node for node in nodes if isinstance(node, str)))
             for nodes in _around(sentence, outer)
@@ -95,6 +182,8 @@ def write_sentence(sentence: Element, known: Mapping[str, str]) -> str | None:
     lead, tail = _ends(text)
     translated = known.get(core(text), core(text))
     inside = _place(sentence, translated, known)
+    if inside is None and (alignment := align(core(text))) is not None:
+        inside = place_aligned(sentence, alignment)
     return None if inside is None else f"{escaped(lead)}{inside}{escaped(tail)}"
 
 

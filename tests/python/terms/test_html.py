@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from ct2_triton.client import Hypothesis, Translation
 from ct2_triton.terms import translate_html
-from ct2_triton.terms.html_parts import read_parts, text_of
+from ct2_triton.terms.html_alignment import Alignment, place_aligned
+from ct2_triton.terms.html_parts import nest, read_parts, text_of
 
 GERMAN = {
     "The red train leaves today.": "Der rote Zug fährt heute ab.",
@@ -29,6 +30,12 @@ class Dictionary:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+
+    async def connect(self) -> None:
+        pass
+
+    def gives(self, _: str) -> bool:
+        return False
 
     async def translate(self, texts: list[str], **_: Any) -> list[list[Translation]]:
         self.asked += texts
@@ -102,6 +109,48 @@ async def test_elements_in_elements_are_asked_a_few_times_only(levels: int) -> N
 )
 def test_the_text_of_a_document(document: str, text: str) -> None:
     assert text_of(document) == text
+
+
+WORDS = [(at, at + 1) for at in range(0, 11, 2)]  # of "a b c d e f"
+LINKS = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
+TREES = st.recursive(
+    st.sampled_from(["a", "b c", " ", "d. "]),
+    lambda inner: st.lists(inner, max_size=3).map(lambda some: f"<b>{' '.join(some)}</b> <i>e</i>"),
+    max_leaves=6,
+)
+
+
+@given(TREES, LINKS)
+def test_aligned_tags_are_balanced_and_in_order_whatever_looks_at_what(
+    document: str, links: set[tuple[int, int]]
+) -> None:
+    sentence = nest(read_parts(document))
+    assert sentence is not None
+    alignment = Alignment("u v w x y z", WORDS, WORDS, links)
+    placed = place_aligned(sentence, alignment)
+    if placed is not None:
+        assert re.findall("<[^>]*>", placed) == re.findall("<[^>]*>", document)
+        assert re.sub("<[^>]*>", "", placed) == "u v w x y z"
+
+
+@pytest.mark.parametrize(
+    ("document", "links", "placed"),
+    [
+        ("a <b>b</b> c", {(0, 0), (2, 1), (1, 2)}, "u v <b>w</b> x y z"),
+        ("a <b>b <i>c</i></b>", {(3, 2), (2, 1)}, "u v <b>w <i>x</i></b> y z"),
+        ("<b>a</b> <i>b</i>", {(0, 1), (1, 0)}, None),  # not in their order
+        ("a <b>b c</b>", {(0, 1), (1, 0), (2, 2)}, None),  # not together
+        ("a <b>b</b> c", {(0, 0)}, None),  # nothing looks there
+        ("a <b>b</b> c", {(6, 1)}, None),  # a token behind the last word
+        ("a <b></b> c", {(0, 0)}, None),
+    ],
+)
+def test_tags_go_where_the_words_went(
+    document: str, links: set[tuple[int, int]], placed: str | None
+) -> None:
+    sentence = nest(read_parts(document))
+    assert sentence is not None
+    assert place_aligned(sentence, Alignment("u v w x y z", WORDS, WORDS, links)) == placed
 
 
 PIECES = st.sampled_from(

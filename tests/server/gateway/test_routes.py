@@ -199,13 +199,19 @@ async def test_html_keeps_its_tags(site: Site) -> None:
         '<!DOCTYPE html><h1 title="5:45 &amp; more">Elfmeter für <b>Castelmar</b>!</h1>'
         f"<ul><li><a href=x><i>{GERMAN}</i></a></li></ul><script>a < b</script><!-- c -->"
     )
-    _, answers = await site.post(
-        "/translate",
-        {**GOOD, "q": [f"<p>{SENTENCE}", SENTENCE, "<"], "format": "html", "alternatives": 2},
-    )
-    assert answers == {
-        "translatedText": [f"<p>{GERMAN}", GERMAN, "<"],
-        "alternatives": [[], [], []],
+
+
+async def test_html_has_alternatives_with_its_tags(site: Site) -> None:
+    asked = {**GOOD, "alternatives": 2}
+    _, plain = await site.post("/translate", asked)
+    texts = [plain["translatedText"], *plain["alternatives"]]
+    assert len(set(texts)) == 3
+    page = f"<p>{SENTENCE}<p><a href=x>{SENTENCE}</a>"
+    _, found = await site.post("/translate", {**asked, "q": [page, "<", ""], "format": "html"})
+    wanted = [f"<p>{text}<p><a href=x>{text}</a>" for text in texts]
+    assert found == {
+        "translatedText": [wanted[0], "<", ""],
+        "alternatives": [wanted[1:], [], []],
     }
 
 

@@ -12,7 +12,7 @@ from ct2_triton.client import TranslationClient
 from ct2_triton.errors import InvalidCallError
 from ct2_triton.prepared_model import read_json
 from ct2_triton.serve import TritonServer
-from ct2_triton.terms import TermTranslation, translate_terms
+from ct2_triton.terms import TermTranslation, translate_html, translate_terms
 from server.gateway.conftest import GERMAN, MODEL, SENTENCE
 
 pytestmark = pytest.mark.server
@@ -85,3 +85,23 @@ async def test_a_wrong_mark_is_refused_and_the_client_goes_on(client: Translatio
         await translate_terms(client, "Penalty for <dnt>Quixolab!", source="en", targets="de")
     [german] = await translate_terms(client, SENTENCE, source="en", targets="de")
     assert german.text == GERMAN
+
+
+@pytest.mark.parametrize(
+    ("document", "translation"),
+    [
+        ("<p>Gate C27 <b>closes</b> in 26 minutes!", "<p>Gate C27 <b>schließt</b> in 26 Minuten!"),
+        (
+            "Train 916 now leaves from <a href=x>platform <b>21</b></a>.",
+            "Zug 916 fährt jetzt <a href=x>von Gleis <b>21 ab</b></a>.",
+        ),
+    ],
+)
+async def test_tags_go_by_what_tokens_look_at(
+    demo_server: TritonServer, repository: Path, document: str, translation: str
+) -> None:
+    languages = {"source": "en", "target": "de"}
+    async with TranslationClient(demo_server.grpc_url, "demo", repository=repository) as client:
+        assert await translate_html(client, document, **languages) == translation
+    async with TranslationClient(demo_server.grpc_url, MODEL, repository=repository) as client:
+        assert await translate_html(client, document, **languages) != translation

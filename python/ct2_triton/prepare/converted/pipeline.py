@@ -102,8 +102,6 @@ def _fill(
 
     not_proved = _not_proved(kind, config, known)
     found = _check(checkpoint.folder, folder, rules, vocabularies, not_proved)
-    for line in found.lines():
-        report(line)
     results = {
         "family": kind.value,
         "stored": header.quantization,
@@ -112,6 +110,8 @@ def _fill(
     }
     if options.placeholders:
         results["placeholders"] = add_placeholders(model, tokenizer, rules, report)
+    for line in found.lines():
+        report(line)
     write_manifest(folder, checkpoint.source, options, versions, results)
 
 

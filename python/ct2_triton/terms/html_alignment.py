@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the words of an element of HTML are in a translation, by what its tokens look at."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ct2_triton.terms.html_parts import escaped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from ct2_triton.client.results import Translation
+    from ct2_triton.client.tokenization import Tokenizer
+    from ct2_triton.terms.html_parts import Element
+
+_WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
+_SPACE = re.compile(r"[ \t\r\n\f]+")
+_MOST_IDS = 300  # of a sentence; more are decoded too often
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The words of a sentence and of its translation, and which stand for which.
+
+    Attributes:
+        text: The translation.
+        sources: Where each word of the sentence begins and ends, in characters.
+        targets: The same of the translation.
+        links: Numbers of words of the translation, each with that of a word that it looks at.
+    """
+
+    text: str
+    sources: Sequence[tuple[int, int]]
+    targets: Sequence[tuple[int, int]]
+    links: Collection[tuple[int, int]]
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, answer: Translation) -> Alignment:
+        """Read what the tokens of an answer look at.
+
+        Args:
+            tokenizer: The model's.
+            answer: A translation with alignments.
+
+        Returns:
+            The alignment.
+        """
+        source = tokenizer.source(answer.source)
+        (target,) = tokenizer.targets(answer.target)
+        mark = -1  # no id
+        first = tokenizer.rules.input_ids([mark], source, target).index(mark)
+        source_words = _words_of(tokenizer.encode(answer.source_text).ids, tokenizer.decode)
+        target_words = _words_of(answer.ids, tokenizer.decode)
+        links = {
+            (word, source_words[position - first])
+            for word, position in zip(target_words, answer.alignments or (), strict=False)
+            if 0 <= position - first < len(source_words)
+        }
+        return cls(answer.text, _spans(answer.source_text), _spans(answer.text), links)
+
+    def span(self, start: int, end: int) -> tuple[int, int] | None:
+        """Find what a part of the source became.
+
+        Args:
+            start: Where it begins, in characters.
+            end: Where it ends.
+
+        Returns:
+            Where its translation begins and ends; None where its words do not stand together.
+        """
+        inside = {
+            number
+            for number, (left, right) in enumerate(self.sources)
+            if start <= left and right <= end
+        }
+        found = {word for word, behind in self.links if behind in inside}
+        others = {word for word, behind in self.links if behind not in inside}
+        if not found or max(found) >= len(self.targets):
+            return None
+        if not others.isdisjoint(range(min(found), max(found) + 1)):
+            return None
+        return self.targets[min(found)][0], self.targets[max(found)][1]
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def _words_of(ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[int]:
+    """Give for each id the number of the word that it is of, or that it ends, from 0."""
+    some = ids[:_MOST_IDS]
+    return [max(0, len(_WORD.findall(decode(some[: i + 1]))) - 1) for i in range(len(some))]
+
+
+def place_aligned(sentence: Element, alignment: Alignment) -> str | None:
+    """Put the elements of a sentence around what their words became.
+
+    Args:
+        sentence: The sentence.
+        alignment: That of its text.
+
+    Returns:
+        HTML, without the space around it; None where a place is not found, or not in its turn.
+    """
+    return _place(sentence, alignment, "", (0, len(alignment.text)))
+
+
+def _place(
+    element: Element, alignment: Alignment, before: str, span: tuple[int, int]
+) -> str | None:
+    """Write what an element holds, between two places of the translation."""
+    parts: list[str] = []
+    at = span[0]
+    for child in element.children:
+        if isinstance(child, str):
+            before += child
+            continue
+        start = len(_seen(before + "x")) - 1
+        place = alignment.span(start, len(_seen(before + child.text + "x")) - 1)
+        if place is None or place[0] < at or place[1] > span[1]:
+            return None
+        inner = _place(child, alignment, before, place)
+        if inner is None:
+            return None
+        parts += [escaped(alignment.text[at : place[0]]), child.start, inner, child.end]
+        at = place[1]
+        before += child.text
+    return "".join([*parts, escaped(alignment.text[at : span[1]])])
+
+
+def _seen(text: str) -> str:
+    """Give the beginning of a sentence as the model sees it."""
+    return _SPACE.sub(" ", text).lstrip()
