@@ -38,13 +38,14 @@ TextTensors ReadAll(const RequestHandle& request, bool batched) {
 }
 
 // Triton compares shapes with the declared ones before; what is read by index is checked here too.
-void CheckShape(const char* name, const std::vector<int64_t>& shape, std::vector<int64_t> leading,
-                bool languages) {
-  leading.push_back(languages && !shape.empty() ? shape.back() : 1);
-  if (shape == leading) return;
-  std::string allowed = ShapeText(leading);
-  if (languages) allowed.replace(allowed.size() - 2, 1, "n");
-  Refuse(std::string(name) + " has shape " + ShapeText(shape) + ", it must be " + allowed);
+void CheckShape(const char* name, const std::vector<int64_t>& shape,
+                const std::vector<int64_t>& leading, bool languages) {
+  auto fits = leading;
+  fits.push_back(languages && !shape.empty() ? shape.back() : 1);
+  if (shape == fits) return;
+  const std::string texts = leading.empty() ? "" : std::to_string(leading.front()) + ",";
+  Refuse(std::string(name) + " has shape " + ShapeText(shape) + ", it must be [" + texts +
+         (languages ? "n]" : "1]"));
 }
 
 void CheckShapes(const TextTensors& tensors, bool batched) {
