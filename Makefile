@@ -57,7 +57,7 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	find backend tests -name '*.cc' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
+	find backend tests tools -name '*.cc' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 
 asan tsan: install
 	tests/sanitize/sanitize.sh $@ all

@@ -20,6 +20,7 @@
 #include "engine/loop/trial.h"
 #include "engine/thread_scope.h"
 #include "error.h"
+#include "timed_layers.h"
 
 namespace py = pybind11;
 
@@ -94,7 +95,7 @@ LinearMaker DamagingMaker(const DamagedLinear::Damage& damage) {
 class PyModel {
  public:
   PyModel(const std::string& directory, const py::dict& parameters, const std::string& damaged,
-          float factor, bool packed, bool own_encoder) {
+          float factor, bool packed, bool own_encoder, bool timed) {
     DecodingOptions defaults;
     engine_.max_search_tokens = kAnyTokens;
     for (const auto& [name, value] : parameters) {
@@ -104,10 +105,10 @@ class PyModel {
     const Device cpu{Device::Kind::kCpu, 0};
     const ThreadScope one_thread(cpu, 1);  // for whatever this Python thread does with loops
     loaded_ = std::make_unique<LoadedModel>(directory, cpu, defaults, engine_, /*threads=*/1);
-    decoder_ = std::make_shared<const DecoderModel>(
-        loaded_->weights(),
-        packed && damaged.empty() ? packer_.Maker() : DamagingMaker({damaged, factor, uses_left_}),
-        own_encoder);
+    LinearMaker make =
+        packed && damaged.empty() ? packer_.Maker() : DamagingMaker({damaged, factor, uses_left_});
+    if (timed) make = clock_.Timing(std::move(make));
+    decoder_ = std::make_shared<const DecoderModel>(loaded_->weights(), make, own_encoder);
   }
 
   CheckedRow Check(const Ids& source, const Ids& prefix, const py::dict& parameters,
@@ -133,6 +134,7 @@ class PyModel {
 
   const std::shared_ptr<const DecoderModel>& decoder() const { return decoder_; }
   const LayerPacker& packer() const { return packer_; }
+  const LayerClock& clock() const { return clock_; }
 
  private:
   static constexpr int64_t kAnyTokens = int64_t{1} << 40;
@@ -140,6 +142,7 @@ class PyModel {
   EngineOptions engine_;
   const std::shared_ptr<int64_t> uses_left_ = std::make_shared<int64_t>(-1);
   LayerPacker packer_;
+  LayerClock clock_;
   std::unique_ptr<const LoadedModel> loaded_;
   std::shared_ptr<const DecoderModel> decoder_;
 };
@@ -254,6 +257,23 @@ size_t PyFirstMaximum(const std::string& kernels, const Floats& values) {
   return KernelsByName(kernels).first_maximum(values.data(), values.size());
 }
 
+py::list DescribeTimes(const LayerClock& clock) {
+  py::list layers;
+  for (const LayerTime& time : clock.layers()) {
+    py::dict layer;
+    layer["scope"] = time.scope;
+    layer["inputs"] = time.inputs;
+    layer["outputs"] = time.outputs;
+    layer["bytes"] = time.bytes;
+    layer["uses"] = time.uses;
+    layer["rows"] = time.rows;
+    layer["ns"] = time.ns;
+    layer["after_ns"] = time.after_ns;
+    layers.append(layer);
+  }
+  return layers;
+}
+
 void BindTrialReport(py::module_& module) {
   py::class_<TrialReport>(module, "TrialReport", "What a trial of the decode loop found.")
       .def_readonly("tokens", &TrialReport::tokens)
@@ -283,16 +303,20 @@ void BindLoop(py::module_& module) {
   BindTrialReport(module);
   py::class_<PyModel, std::shared_ptr<PyModel>>(module, "LoopModel",
                                                 "A model as decode loops share it.")
-      .def(py::init<const std::string&, const py::dict&, const std::string&, float, bool, bool>(),
+      .def(py::init<const std::string&, const py::dict&, const std::string&, float, bool, bool,
+                    bool>(),
            py::arg("model_directory"), py::arg("parameters") = py::dict(),
            py::arg("damaged") = std::string(), py::arg("factor") = 1.0F, py::arg("packed") = true,
-           py::arg("own_encoder") = true,
+           py::arg("own_encoder") = true, py::arg("timed") = false,
            "`damaged`: scope of a product whose results are multiplied by `factor`; no layer is "
-           "packed then. `own_encoder`: where the layers are packed.")
+           "packed then. `own_encoder`: where the layers are packed. `timed`: see layer_times.")
       .def_property_readonly(
           "own_encoder", [](const PyModel& model) { return model.decoder()->encoder() != nullptr; })
       .def_property_readonly("packing",
                              [](const PyModel& model) { return model.packer().Description(); })
+      .def_property_readonly(
+          "layer_times", [](const PyModel& model) { return DescribeTimes(model.clock()); },
+          "Of a timed model: what each packed product did. `after_ns`: until another one began.")
       .def("fail_after", &PyModel::FailAfter, py::arg("uses"),
            "Let the damaged product fail after so many more uses; below 0: never.")
       .def("trial", &PyModel::Try, "Hold the decoder against CTranslate2 on this model.")

@@ -75,6 +75,8 @@ TEST_BINDINGS = {
     "loop_bindings.cc",
     "loop_work_bindings.cc",
     "products_bindings.cc",
+    "timed_layers.cc",
+    "timed_layers.h",
 }  # of parts of the engine
 COMMON = {"error.h", "steady_clock.h"}
 LAYERS: dict[str, set[str]] = {

@@ -13,11 +13,12 @@ struct Avx2Tile {
   static constexpr int kOutputs = 16;
   static constexpr int kGroup = 2;
   static constexpr int kRows = 6;
+  static constexpr bool kFetches = false;
   using Code = int16_t;
 
-  template <int kCount>
+  template <int kCount, bool kFetch>
   static void Sums(const Code* rows, int64_t stride, const int8_t* weights, const int32_t* start,
-                   int64_t groups, int32_t* sums) {
+                   int64_t groups, const int8_t* /*soon*/, int32_t* sums) {
     const auto* begin = reinterpret_cast<const __m256i*>(start);
     __m256i low[kCount];
     __m256i high[kCount];

@@ -18,9 +18,12 @@ namespace {
 //   kOutputs, kGroup  the panel's layout
 //   kRows             rows of one tile at most: as many sums as fit the registers
 //   Code              uint8_t (shifted by 128) or int16_t (not shifted)
-//   template <int kCount> static void Sums(const Code* rows, int64_t stride, const int8_t* weights,
-//                                          const int32_t* start, int64_t groups, int32_t* sums)
-// where Sums writes [kCount][kOutputs] sums, exact.
+//   kFetches          whether Sums can fetch weights that are needed soon
+//   template <int kCount, bool kFetch>
+//   static void Sums(const Code* rows, int64_t stride, const int8_t* weights, const int32_t* start,
+//                    int64_t groups, const int8_t* soon, int32_t* sums)
+// where Sums writes [kCount][kOutputs] sums, exact. With kFetch it brings `groups` cache lines from
+// `soon` on into the second cache.
 template <typename Tile>
 class Kernels {
  public:
@@ -105,17 +108,45 @@ float Kernels<Tile>::Quantize(const float* row, int64_t inputs, int64_t padded, 
   return 1.0f / scale;
 }
 
+// Where the sums of a tile take their weights from: of one panel, and perhaps of the next one.
+struct TileWeights {
+  const int8_t* panel;
+  const int32_t* start;
+  int64_t groups;
+  const int8_t* soon;  // null: none
+};
+
+constexpr int64_t kCacheLine = 64;
+
+// With several tiles, a panel's weights come from the cache for all but the first one. Meanwhile
+// each of the first tiles fetches a part of the next panel: else the memory would rest. A lone tile
+// has no such time, and the processor itself sees where its weights lie.
+template <typename Tile>
+inline TileWeights WeightsOf(const PanelView& panels, int64_t column, int64_t tile, int64_t tiles) {
+  const int64_t column_bytes = panels.groups * Tile::kGroup;
+  const int8_t* panel = panels.weights + column * column_bytes;
+  TileWeights weights{panel, panels.start + column, panels.groups, nullptr};
+  constexpr int64_t kParts = Tile::kOutputs * Tile::kGroup / kCacheLine;
+  const bool is_last = column + Tile::kOutputs >= panels.outputs;
+  if (Tile::kFetches && tiles > 1 && tile < kParts && !is_last) {
+    weights.soon = panel + Tile::kOutputs * column_bytes + tile * panels.groups * kCacheLine;
+  }
+  return weights;
+}
+
 // Tile::Sums for a count of rows that is known at run time, 1 to Tile::kRows.
 template <typename Tile, int kCount>
 inline void TileSums(int64_t count, const typename Tile::Code* rows, int64_t stride,
-                     const PanelView& panels, int64_t column, int32_t* sums) {
+                     const TileWeights& from, int32_t* sums) {
   if constexpr (kCount > 0) {
-    if (count == kCount) {
-      Tile::template Sums<kCount>(rows, stride,
-                                  panels.weights + column * panels.groups * Tile::kGroup,
-                                  panels.start + column, panels.groups, sums);
+    if (count != kCount) {
+      TileSums<Tile, kCount - 1>(count, rows, stride, from, sums);
+    } else if (from.soon == nullptr) {
+      Tile::template Sums<kCount, false>(rows, stride, from.panel, from.start, from.groups,
+                                         from.soon, sums);
     } else {
-      TileSums<Tile, kCount - 1>(count, rows, stride, panels, column, sums);
+      Tile::template Sums<kCount, Tile::kFetches>(rows, stride, from.panel, from.start, from.groups,
+                                                  from.soon, sums);
     }
   }
 }
@@ -135,7 +166,8 @@ void Kernels<Tile>::EachTile(const PanelView& panels, const RowView& rows, const
     for (int64_t tile = tiles; tile > 0; --tile) {
       const int64_t count = (rows.count - first + tile - 1) / tile;
       const auto* codes = reinterpret_cast<const Code*>(rows.codes + first * rows.stride);
-      TileSums<Tile, Tile::kRows>(count, codes, stride, panels, column, sums[0]);
+      const auto weights = WeightsOf<Tile>(panels, column, tiles - tile, tiles);
+      TileSums<Tile, Tile::kRows>(count, codes, stride, weights, sums[0]);
       for (int64_t i = 0; i < count; ++i) finish(Place{first + i, column, columns}, sums[i]);
       first += count;
     }

@@ -10,11 +10,12 @@ struct PlainTile {
   static constexpr int kOutputs = 16;
   static constexpr int kGroup = 1;
   static constexpr int kRows = 4;
+  static constexpr bool kFetches = false;
   using Code = int16_t;
 
-  template <int kCount>
+  template <int kCount, bool kFetch>
   static void Sums(const Code* rows, int64_t stride, const int8_t* weights, const int32_t* start,
-                   int64_t groups, int32_t* sums) {
+                   int64_t groups, const int8_t* /*soon*/, int32_t* sums) {
     for (int row = 0; row < kCount; ++row, rows += stride, sums += kOutputs) {
       int32_t sum[kOutputs];
       std::memcpy(sum, start, sizeof sum);

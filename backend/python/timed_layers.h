@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/loop/layers.h"
+
+namespace ct2triton {
+
+// What one product of a model has done, for tools/roofline.py.
+struct LayerTime {
+  std::string scope;
+  size_t inputs = 0;
+  size_t outputs = 0;
+  size_t bytes = 0;  // of its packed weights
+  uint64_t uses = 0;
+  uint64_t rows = 0;      // of all uses
+  uint64_t ns = 0;        // of all uses
+  uint64_t after_ns = 0;  // from the ends of its uses until another product begins
+};
+
+// The products of a model whose uses are timed. One thread at a time may use them.
+class LayerClock {
+ public:
+  // Makes what `make` does, and times its uses. Products that are not packed stay untimed. The
+  // clock must outlive the model.
+  LinearMaker Timing(LinearMaker make);
+  const std::vector<LayerTime>& layers() const { return layers_; }
+
+  void Begin(size_t layer);
+  void End(size_t layer, size_t rows);
+
+ private:
+  std::unique_ptr<Linear> Timed(std::unique_ptr<Linear> linear, const std::string& scope);
+
+  std::vector<LayerTime> layers_;
+  LayerTime* last_ = nullptr;  // the one that was used last
+  uint64_t begin_ns_ = 0;
+  uint64_t end_ns_ = 0;
+};
+
+}  // namespace ct2triton
