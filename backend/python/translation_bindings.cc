@@ -187,6 +187,7 @@ class PyTranslator : public CallObserver {
   }
   std::string description() const { return translator_->Description(); }
   int64_t pad_id() const { return translator_->model().pad_id(); }
+  size_t bytes_given_back() const { return translator_->model().weight_bytes_given_back(); }
 
  private:
   DecodingOptions ToOptions(const py::dict& parameters) const {
@@ -415,7 +416,9 @@ void BindTranslation(py::module_& module) {
                              [](const PyTranslator& self) { return self.keys().superseded(); })
       .def_property_readonly("reports", &DescribeReports, "What each of these calls did.")
       .def_property_readonly("description", &PyTranslator::description)
-      .def_property_readonly("pad_id", &PyTranslator::pad_id);
+      .def_property_readonly("pad_id", &PyTranslator::pad_id)
+      .def_property_readonly("weight_bytes_given_back", &PyTranslator::bytes_given_back,
+                             "Of plain weights that nobody reads, in no memory now.");
 }
 
 }  // namespace ct2triton
