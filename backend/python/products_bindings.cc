@@ -130,6 +130,11 @@ class PyPackedLinear {
     return std::nullopt;
   }
 
+  Array<int8_t> Unpack() const {
+    Array<int8_t> weights({layer_.outputs(), layer_.inputs()});
+    layer_.Unpack(weights.mutable_data());
+    return weights;
+  }
   size_t bytes() const { return layer_.bytes(); }
   std::string kernel() const { return kernel_.name; }
 
@@ -184,6 +189,7 @@ class PyModelLayer {
 
  private:
   const std::shared_ptr<const Weights> weights_;
+  const PlainWeights::Use plain_{&weights_->plain()};
   LayerPacker packer_;
   std::unique_ptr<Linear> linear_;
 };
@@ -226,6 +232,7 @@ void BindProducts(py::module_& module) {
       .def("find_rounding", &PyPackedLinear::FindRounding, py::arg("expected"),
            py::arg("activation") = "none",
            "The rounding that gives these outputs of rounding_probe, or None.")
+      .def("unpack", &PyPackedLinear::Unpack, "The weights as they were before.")
       .def_property_readonly("bytes", &PyPackedLinear::bytes)
       .def_property_readonly("kernel", &PyPackedLinear::kernel);
   py::class_<PyModelLayer>(module, "ModelLayer", "A linear layer of a model on disk.")

@@ -192,6 +192,7 @@ class PyTranslator : public CallObserver {
   }
   std::string description() const { return translator_->Description(); }
   int64_t pad_id() const { return translator_->model().pad_id(); }
+  size_t bytes_given_back() const { return translator_->model().weight_bytes_given_back(); }
 
  private:
   DecodingOptions ToOptions(const py::dict& parameters) const {
@@ -428,7 +429,9 @@ void BindTranslation(py::module_& module) {
       .def_property_readonly("first_tokens_ns", &PyTranslator::first_tokens_ns,
                              "Of each greedy row: from its arrival to its first free token.")
       .def_property_readonly("description", &PyTranslator::description)
-      .def_property_readonly("pad_id", &PyTranslator::pad_id);
+      .def_property_readonly("pad_id", &PyTranslator::pad_id)
+      .def_property_readonly("weight_bytes_given_back", &PyTranslator::bytes_given_back,
+                             "Of plain weights that nobody reads, in no memory now.");
 }
 
 }  // namespace ct2triton

@@ -299,3 +299,10 @@ def test_unknown_kernels_are_refused(name: str) -> None:
     assert f'environment variable CT2_TRITON_KERNELS is "{name}"' in process.stderr
     assert "this processor runs plain" in process.stderr
     assert json.loads(named("plain").stdout) == "plain"
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 3, 37, 512])
+@pytest.mark.parametrize("outputs", [1, 31, 70])
+def test_weights_are_unpacked_as_they_were(kernel: str, outputs: int, inputs: int) -> None:
+    layer = Layer(outputs, inputs)
+    assert (layer.packed(kernel).unpack() == layer.weight).all()

@@ -171,8 +171,9 @@ std::vector<Parameter> EngineParameters() {
        &E::packed_weights,
        kModel,
        kNone,
-       "Pack int8 weights once for decode loops, which is faster and takes as much memory again "
-       "for those of the decoder; answers are the same; off keeps CTranslate2's own products.",
+       "Pack int8 weights once for decode loops, which is faster and gives the same answers; the "
+       "plain weights' memory is given back until the first call of CTranslate2; off keeps its own "
+       "products.",
        "off",
        {"auto", "off"}},
       {"max_cache_bytes", &E::max_cache_bytes, kModel, FromTo(0, 1e15),

@@ -193,6 +193,8 @@ size_t LoadedModel::weight_bytes() const {
   return weights_->bytes() + (loop_ ? loop_->packed_bytes() : 0);
 }
 
+size_t LoadedModel::weight_bytes_given_back() const { return weights_->plain().bytes_given_back(); }
+
 int64_t LoadedModel::vocabulary_size() const {
   return static_cast<int64_t>(std::max(weights_->source().size(), weights_->target().size()));
 }

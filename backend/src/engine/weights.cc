@@ -154,7 +154,8 @@ Weights::Weights(const std::string& directory, const Device& device,
     : directory_(directory),
       device_(device),
       files_(ReadModelFileConfig(directory)),
-      model_(Load(directory, device, compute_type)) {
+      model_(Load(directory, device, compute_type)),
+      plain_(*model_) {
   NewReplica();  // refuses every other kind of model, which makes the cast below right
   const auto* model = static_cast<const SequenceToSequenceModel*>(model_.get());
   if (model->num_source_vocabularies() != 1) {

@@ -10,6 +10,7 @@
 #include "config/model_files.h"
 #include "ctranslate2_api.h"
 #include "engine/device.h"
+#include "engine/plain_weights.h"
 #include "engine/vocabulary_lists.h"
 #include "engine/vocabulary_map.h"
 #include "rows/row.h"
@@ -38,6 +39,8 @@ class Weights {
   const std::string& directory() const { return directory_; }
   const ModelFileConfig& files() const { return files_; }
   const ctranslate2::models::Model& model() const { return *model_; }
+  // To be in use wherever CTranslate2 computes with the model.
+  PlainWeights& plain() const { return plain_; }
 
   // True where a row must bring a prefix whose first id starts the decoder (mBART-25).
   bool NeedsPrefix() const { return !files_.decoder_start_token; }
@@ -82,7 +85,8 @@ class Weights {
   const std::string directory_;
   const Device device_;
   ModelFileConfig files_;
-  std::shared_ptr<const ctranslate2::models::Model> model_;
+  const std::shared_ptr<const ctranslate2::models::Model> model_;
+  mutable PlainWeights plain_;
   const ctranslate2::Vocabulary* source_ = nullptr;
   const ctranslate2::Vocabulary* target_ = nullptr;
   std::optional<int64_t> source_positions_;

@@ -173,7 +173,7 @@ void ModelMetrics::ReadStates() noexcept {
     } catch (...) {  // no memory: the next time
       return;
     }
-    weight_bytes += each.weight_bytes;
+    weight_bytes += each.weight_bytes - each.translator->model().weight_bytes_given_back();
     refused = refused || !each.translator->model().loop_refusal().empty();
     in_loop = in_loop || each.translator->model().loop() != nullptr;
     sum += now.Since(each.before);

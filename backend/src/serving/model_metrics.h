@@ -44,8 +44,8 @@ class ModelMetrics : public Publisher {
  private:
   struct Followed {
     std::shared_ptr<const Translator> translator;
-    TranslatorState before;  // when it was first followed: its weights may have worked for others
-    size_t weight_bytes = 0;
+    TranslatorState before;   // when it was first followed: its weights may have worked for others
+    size_t weight_bytes = 0;  // those that are given back included
   };
 
   struct Shown {

@@ -163,6 +163,7 @@ CallEngine::Impl::Results CallEngine::Impl::Call(const Rows& rows,
     source.push_back(ToTokens(row->source, weights_->source()));
     prefix.push_back(ToTokens(row->prefix, weights_->target()));
   }
+  const PlainWeights::Use plain(&weights_->plain());
   try {
     return replica.translate(source, prefix, options);
   } catch (const std::bad_alloc&) {  // CTranslate2's, or of what its callback reports

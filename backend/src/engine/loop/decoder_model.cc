@@ -8,6 +8,7 @@
 
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/model_variables.h"
+#include "engine/loop/packed_embeddings.h"
 #include "engine/loop/positions.h"
 #include "engine/loop/wide_search.h"
 #include "error.h"
@@ -15,15 +16,21 @@
 namespace ct2triton {
 namespace {
 
+constexpr const char* kEmbeddings = "decoder/embeddings";  // their scope
+
 [[noreturn]] void Refuse(const std::string& what) {
   throw Error(ErrorCode::kUnsupported, "the decode loop cannot run this model: " + what);
+}
+
+std::set<std::string> VariableNames(const Weights& weights) {
+  std::ifstream file(std::filesystem::path(weights.directory()) / "model.bin", std::ios::binary);
+  return ReadVariableNames(file);
 }
 
 DecoderShape ReadShape(const Weights& weights) {
   if (weights.device().kind != Device::Kind::kCpu) Refuse("it is on " + weights.device().Name());
   RequireLayers();
-  std::ifstream file(std::filesystem::path(weights.directory()) / "model.bin", std::ios::binary);
-  return DecoderShape(weights.model(), ReadVariableNames(file));
+  return DecoderShape(weights.model(), VariableNames(weights));
 }
 
 std::unique_ptr<Linear> MakeLibraryLinear(const ctranslate2::models::Model& model,
@@ -36,12 +43,13 @@ std::unique_ptr<Linear> MakeLibraryLinear(const ctranslate2::models::Model& mode
 DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearMaker& make,
                            bool own_encoder)
     : weights_(std::move(weights)),
+      plain_(std::make_unique<const PlainWeights::Use>(&weights_->plain())),
       kernels_(ChooseKernels()),
       shape_(ReadShape(*weights_)),
-      embeddings_(weights_->model(), "decoder/embeddings"),
+      embeddings_(std::make_unique<LibraryEmbeddings>(weights_->model(), kEmbeddings)),
       embedding_scale_(shape_.embedding_scale != 0
                            ? shape_.embedding_scale
-                           : std::sqrt(static_cast<float>(embeddings_.size()))) {
+                           : std::sqrt(static_cast<float>(embeddings_->size()))) {
   const LinearMaker maker = make ? make : MakeLibraryLinear;
   const auto& model = weights_->model();
   if (shape_.embedding_norm) {
@@ -55,9 +63,20 @@ DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearM
     Refuse("its projection has " + std::to_string(vocabulary()) + " outputs for " +
            std::to_string(weights_->target().size()) + " tokens");
   }
+  embeddings_ = PackedIfTied(std::move(embeddings_), model, kEmbeddings, *projection_);
   ReadPositions();
   MakeMappedProjections();
-  if (make && own_encoder) encoder_ = EncoderModel::Make(*weights_, maker);
+  if (make && own_encoder) encoder_ = EncoderModel::Make(*weights_, maker, *projection_);
+}
+
+void DecoderModel::GiveBackPlain(std::vector<WeightCopy> copies) {
+  const auto add = [&copies](const std::string& scope, const TokenEmbeddings& embeddings) {
+    if (auto packed = embeddings.packed()) copies.push_back({scope + "/weight", std::move(packed)});
+  };
+  add(kEmbeddings, *embeddings_);
+  if (encoder_) add(encoder_->embeddings_scope(), encoder_->embeddings());
+  plain_.reset();
+  weights_->plain().GiveBack(copies, VariableNames(*weights_));
 }
 
 AttentionLayers DecoderModel::MakeAttention(const std::string& scope, bool to_source,

@@ -39,15 +39,19 @@ class DecoderModel {
   DecoderModel(const DecoderModel&) = delete;
   DecoderModel& operator=(const DecoderModel&) = delete;
 
+  // The packed layers are all that loops compute with: CTranslate2's weights are not needed any
+  // more. `copies`: of those layers.
+  void GiveBackPlain(std::vector<WeightCopy> copies);
+
   const Weights& weights() const { return *weights_; }
   const DecoderShape& shape() const { return shape_; }
   const Kernels& kernels() const { return kernels_; }
-  size_t width() const { return embeddings_.size(); }  // of the residual stream
-  size_t inner_width() const { return heads_width_; }  // of all heads together
+  size_t width() const { return embeddings_->size(); }  // of the residual stream
+  size_t inner_width() const { return heads_width_; }   // of all heads together
   size_t head_dim() const { return heads_width_ / shape_.heads; }
   size_t vocabulary() const { return projection_->outputs(); }
 
-  const TokenEmbeddings& embeddings() const { return embeddings_; }
+  const TokenEmbeddings& embeddings() const { return *embeddings_; }
   float embedding_scale() const { return embedding_scale_; }
   const Norm* embedding_norm() const { return embedding_norm_.get(); }
   const Norm* output_norm() const { return output_norm_.get(); }
@@ -90,9 +94,10 @@ class DecoderModel {
   void MakeMappedProjections();
 
   const std::shared_ptr<const Weights> weights_;  // first: it must outlive the layers
+  std::unique_ptr<const PlainWeights::Use> plain_;
   const Kernels& kernels_;
   const DecoderShape shape_;
-  const TokenEmbeddings embeddings_;
+  std::unique_ptr<TokenEmbeddings> embeddings_;
   const float embedding_scale_;
   size_t heads_width_ = 0;
   std::unique_ptr<Norm> embedding_norm_;

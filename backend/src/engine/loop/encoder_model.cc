@@ -8,6 +8,7 @@
 
 #include "engine/loop/decoder_shape.h"
 #include "engine/loop/model_variables.h"
+#include "engine/loop/packed_embeddings.h"
 #include "engine/loop/packed_layers.h"
 #include "error.h"
 
@@ -55,7 +56,8 @@ std::string EmbeddingsScope(const std::set<std::string>& names) {
 }  // namespace
 
 std::unique_ptr<const EncoderModel> EncoderModel::Make(const Weights& weights,
-                                                       const LinearMaker& make) {
+                                                       const LinearMaker& make,
+                                                       const Linear& projection) {
   std::ifstream file(std::filesystem::path(weights.directory()) / "model.bin", std::ios::binary);
   const auto names = ReadVariableNames(file);
   const auto& model = weights.model();
@@ -65,14 +67,16 @@ std::unique_ptr<const EncoderModel> EncoderModel::Make(const Weights& weights,
                      Attribute(model, "encoder/multi_query_attention", 0) == 0 &&
                      Attribute(model, "encoder/num_heads", 8) >= 1;
   if (!known) return nullptr;
-  std::unique_ptr<const EncoderModel> encoder(new EncoderModel(model, names, make));
+  std::unique_ptr<const EncoderModel> encoder(new EncoderModel(model, names, make, projection));
   return encoder->Fits() ? std::move(encoder) : nullptr;
 }
 
 EncoderModel::EncoderModel(const Model& model, const std::set<std::string>& names,
-                           const LinearMaker& make)
-    : embeddings_(model, EmbeddingsScope(names)),
-      positions_(FloatsOf(model, "encoder/position_encodings/encodings"), embeddings_.size()),
+                           const LinearMaker& make, const Linear& projection)
+    : embeddings_scope_(EmbeddingsScope(names)),
+      embeddings_(PackedIfTied(std::make_unique<LibraryEmbeddings>(model, embeddings_scope_), model,
+                               embeddings_scope_, projection)),
+      positions_(FloatsOf(model, "encoder/position_encodings/encodings"), embeddings_->size()),
       embedding_scale_(EmbeddingScale(model, "encoder")),
       heads_(static_cast<size_t>(Attribute(model, "encoder/num_heads", 8))),
       pre_norm_(Attribute(model, "encoder/pre_norm", 1) != 0),

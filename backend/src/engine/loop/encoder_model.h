@@ -25,15 +25,18 @@ struct EncoderLayer {
 // are packed: with those of CTranslate2, its own encoder is as good.
 class EncoderModel {
  public:
+  // `projection`: of the decoder, which may have the same table of tokens.
   // Null where the products are not packed, or where the encoder is of a kind that encoder_pass.cc
   // does not compute (T5's positions are in its attention): then CTranslate2's serves.
-  static std::unique_ptr<const EncoderModel> Make(const Weights& weights, const LinearMaker& make);
+  static std::unique_ptr<const EncoderModel> Make(const Weights& weights, const LinearMaker& make,
+                                                  const Linear& projection);
 
   bool pre_norm() const { return pre_norm_; }
   size_t heads() const { return heads_; }
-  size_t width() const { return embeddings_.size(); }                   // of the residual stream
+  size_t width() const { return embeddings_->size(); }                  // of the residual stream
   size_t inner_width() const { return layers_[0].self.out->inputs(); }  // of all heads together
-  const TokenEmbeddings& embeddings() const { return embeddings_; }
+  const TokenEmbeddings& embeddings() const { return *embeddings_; }
+  const std::string& embeddings_scope() const { return embeddings_scope_; }
   float embedding_scale() const { return embedding_scale_; }
   const PositionEncodings& positions() const { return positions_; }
   const Norm* embedding_norm() const { return embedding_norm_.get(); }
@@ -42,12 +45,13 @@ class EncoderModel {
 
  private:
   EncoderModel(const ctranslate2::models::Model& model, const std::set<std::string>& names,
-               const LinearMaker& make);
+               const LinearMaker& make, const Linear& projection);
   EncoderLayer MakeLayer(const ctranslate2::models::Model& model, const std::string& scope,
                          const LinearMaker& make, bool gated) const;
   bool Fits() const;
 
-  const TokenEmbeddings embeddings_;
+  const std::string embeddings_scope_;
+  const std::unique_ptr<const TokenEmbeddings> embeddings_;
   const PositionEncodings positions_;
   float embedding_scale_;
   size_t heads_;

@@ -153,10 +153,11 @@ void Norm::Apply(const float* in, size_t rows, float* out) const {
   output.RequireInPlace(out);
 }
 
-TokenEmbeddings::TokenEmbeddings(const ctranslate2::models::Model& model, const std::string& scope)
+LibraryEmbeddings::LibraryEmbeddings(const ctranslate2::models::Model& model,
+                                     const std::string& scope)
     : embeddings_(model, scope) {}
 
-void TokenEmbeddings::Apply(const std::vector<int32_t>& ids, float* out) const {
+void LibraryEmbeddings::Apply(const std::vector<int32_t>& ids, float* out) const {
   const TensorView input(ids.data(), ids.size());
   TensorView output(out, ids.size(), size());
   (*embeddings_)(*input, output.Result());

@@ -17,6 +17,10 @@
 
 namespace ct2triton {
 
+namespace products {
+class PackedLinear;
+}
+
 // Throws Error(kUnsupported), with the symbol, if the loaded CTranslate2 library lacks something
 // that the layers below call. The mangled names: see kLayerSymbols.
 void RequireLayers();
@@ -85,12 +89,24 @@ struct AttentionLayers {
   float scale = 1;
 };
 
+// A table of tokens, shared by threads.
 class TokenEmbeddings {
  public:
-  TokenEmbeddings(const ctranslate2::models::Model& model, const std::string& scope);
-  size_t size() const { return static_cast<size_t>(embeddings_->output_size()); }
+  virtual ~TokenEmbeddings() = default;
+  virtual size_t size() const = 0;
   // out: [ids, size].
-  void Apply(const std::vector<int32_t>& ids, float* out) const;
+  virtual void Apply(const std::vector<int32_t>& ids, float* out) const = 0;
+  // Where it is looked up instead of in the model's variable; null: there.
+  virtual std::shared_ptr<const products::PackedLinear> packed() const = 0;
+};
+
+// CTranslate2's Embeddings.
+class LibraryEmbeddings : public TokenEmbeddings {
+ public:
+  LibraryEmbeddings(const ctranslate2::models::Model& model, const std::string& scope);
+  size_t size() const override { return static_cast<size_t>(embeddings_->output_size()); }
+  void Apply(const std::vector<int32_t>& ids, float* out) const override;
+  std::shared_ptr<const products::PackedLinear> packed() const override { return nullptr; }
 
  private:
   Guarded<ctranslate2::layers::Embeddings> embeddings_;

@@ -4,6 +4,7 @@
 #include <iomanip>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -78,16 +79,20 @@ std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& 
 LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
     : caches_(std::make_shared<LoopCaches>(kKeptCacheBytes)) {
   RunInThreadScope(weights->device(), /*threads=*/1, [&] {
-    if (packed) {
-      LayerPacker packer;
-      model_ = std::make_shared<const DecoderModel>(weights, packer.Maker());
-      packed_bytes_ = packer.bytes();
-      description_ = packer.Description() + ", ";
-    } else {
-      model_ = std::make_shared<const DecoderModel>(weights);
+    std::optional<LayerPacker> packer;
+    if (packed) packer.emplace();
+    const auto model =
+        std::make_shared<DecoderModel>(weights, packer ? packer->Maker() : LinearMaker());
+    const TrialReport trial = TryDecoder(*model);
+    packed_bytes_ = model->MappedBytes();
+    if (packer) {
+      packed_bytes_ += packer->bytes();
+      model->GiveBackPlain(packer->Copies());
+      description_ = packer->Description() + " in place of " +
+                     std::to_string(weights->plain().bytes_given_back() >> 20) + " MiB, ";
     }
-    packed_bytes_ += model_->MappedBytes();
-    description_ += Describe(TryDecoder(*model_));
+    description_ += Describe(trial);
+    model_ = model;
   });
 }
 

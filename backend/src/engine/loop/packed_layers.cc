@@ -48,26 +48,27 @@ products::QuantizedRows& Scratch() {
 
 }  // namespace
 
-PackedLayer::PackedLayer(products::PackedLinear layer, products::Rounding rounding,
-                         Activation activation)
+PackedLayer::PackedLayer(std::shared_ptr<const products::PackedLinear> layer,
+                         products::Rounding rounding, Activation activation)
     : layer_(std::move(layer)), rounding_(rounding), activation_(activation) {}
 
 void PackedLayer::Apply(const float* in, size_t rows, float* out, const float* residual) const {
   auto& quantized = Scratch();
-  quantized.Assign(layer_.kernel(), rounding_, in, static_cast<int64_t>(rows), layer_.inputs());
-  layer_.Apply(quantized, out, activation_, residual);
+  quantized.Assign(layer_->kernel(), rounding_, in, static_cast<int64_t>(rows), layer_->inputs());
+  layer_->Apply(quantized, out, activation_, residual);
 }
 
 std::unique_ptr<Linear> PackedLayer::Select(const std::vector<int64_t>& outputs) const {
-  return std::make_unique<PackedLayer>(layer_.Select(outputs), rounding_, activation_);
+  auto selected = std::make_shared<const products::PackedLinear>(layer_->Select(outputs));
+  return std::make_unique<PackedLayer>(std::move(selected), rounding_, activation_);
 }
 
 void PackedLayer::Choose(const float* in, const std::vector<products::ChoiceRules>& rules,
                          products::Choice* choices) const {
   auto& quantized = Scratch();
-  quantized.Assign(layer_.kernel(), rounding_, in, static_cast<int64_t>(rules.size()),
-                   layer_.inputs());
-  layer_.Choose(quantized, rules, choices);
+  quantized.Assign(layer_->kernel(), rounding_, in, static_cast<int64_t>(rules.size()),
+                   layer_->inputs());
+  layer_->Choose(quantized, rules, choices);
 }
 
 LayerPacker::LayerPacker() : kernel_(products::DefaultKernel()) {}
@@ -76,8 +77,16 @@ LinearMaker LayerPacker::Maker() {
   return [this](const auto& model, const LinearSpec& spec) { return Make(model, spec); };
 }
 
+std::vector<WeightCopy> LayerPacker::Copies() const {
+  std::vector<WeightCopy> copies;
+  for (const Packed& copy : copies_) {
+    if (auto layer = copy.layer.lock()) copies.push_back({copy.variable, std::move(layer)});
+  }
+  return copies;
+}
+
 std::string LayerPacker::Description() const {
-  std::string text = std::to_string(packed_) + " layers packed for " + kernel_.name + ", " +
+  std::string text = std::to_string(copies_.size()) + " layers packed for " + kernel_.name + ", " +
                      std::to_string(bytes_ >> 20) + " MiB";
   if (kept_ > 0) text += "; " + std::to_string(kept_) + " are CTranslate2's: " + why_;
   return text;
@@ -86,10 +95,7 @@ std::string LayerPacker::Description() const {
 std::unique_ptr<Linear> LayerPacker::Make(const ctranslate2::models::Model& model,
                                           const LinearSpec& spec) {
   std::unique_ptr<Linear> library = std::make_unique<LibraryLinear>(model, spec);
-  if (auto packed = Pack(model, spec, *library)) {
-    ++packed_;
-    return packed;
-  }
+  if (auto packed = Pack(model, spec, *library)) return packed;
   ++kept_;
   return library;
 }
@@ -113,13 +119,15 @@ std::unique_ptr<Linear> LayerPacker::Pack(const ctranslate2::models::Model& mode
   const auto inputs = static_cast<int64_t>(spec.inputs);
   if (variable->dim(1) != inputs) return refuse("has weights of another size");
 
-  products::PackedLinear layer({weight, scale, bias, outputs, inputs}, kernel_);
+  auto layer = std::make_shared<const products::PackedLinear>(
+      products::LinearWeights{weight, scale, bias, outputs, inputs}, kernel_);
   const auto probe = products::RoundingProbe(inputs);
   std::vector<float> expected(products::kProbeRows * library.outputs());
   library.Apply(probe.data(), products::kProbeRows, expected.data(), nullptr);
-  const auto rounding = products::FindRounding(layer, expected.data(), ActivationOf(spec));
+  const auto rounding = products::FindRounding(*layer, expected.data(), ActivationOf(spec));
   if (!rounding) return refuse("differs from the library's layer in a trial");
-  bytes_ += layer.bytes();
+  bytes_ += layer->bytes();
+  copies_.push_back({spec.scope + "/weight", layer});
   return std::make_unique<PackedLayer>(std::move(layer), *rounding, ActivationOf(spec));
 }
 

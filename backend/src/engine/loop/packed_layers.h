@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/loop/layers.h"
+#include "engine/plain_weights.h"
 #include "engine/products/packed_linear.h"
 
 namespace ct2triton {
@@ -23,18 +24,19 @@ class ChoosingLinear : public Linear {
 // of CTranslate2's layer, bit by bit: a trial at load has shown it.
 class PackedLayer : public ChoosingLinear {
  public:
-  PackedLayer(products::PackedLinear layer, products::Rounding rounding,
+  PackedLayer(std::shared_ptr<const products::PackedLinear> layer, products::Rounding rounding,
               products::Activation activation);
-  size_t inputs() const override { return static_cast<size_t>(layer_.inputs()); }
-  size_t outputs() const override { return static_cast<size_t>(layer_.outputs()); }
-  size_t bytes() const override { return layer_.bytes(); }
+  size_t inputs() const override { return static_cast<size_t>(layer_->inputs()); }
+  size_t outputs() const override { return static_cast<size_t>(layer_->outputs()); }
+  size_t bytes() const override { return layer_->bytes(); }
+  const std::shared_ptr<const products::PackedLinear>& layer() const { return layer_; }
   void Apply(const float* in, size_t rows, float* out, const float* residual) const override;
   std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const override;
   void Choose(const float* in, const std::vector<products::ChoiceRules>& rules,
               products::Choice* choices) const override;
 
  private:
-  products::PackedLinear layer_;
+  std::shared_ptr<const products::PackedLinear> layer_;
   products::Rounding rounding_;
   products::Activation activation_;
 };
@@ -52,6 +54,8 @@ class LayerPacker {
   LinearMaker Maker();
 
   size_t bytes() const { return bytes_; }  // of the packed copies
+  // Those of layers that are still there: not of a model that was given up.
+  std::vector<WeightCopy> Copies() const;
   // "97 layers packed for avx512vnni, 61 MB", and why a layer was not.
   std::string Description() const;
 
@@ -60,11 +64,16 @@ class LayerPacker {
   std::unique_ptr<Linear> Pack(const ctranslate2::models::Model& model, const LinearSpec& spec,
                                const Linear& library);
 
+  struct Packed {
+    std::string variable;
+    std::weak_ptr<const products::PackedLinear> layer;
+  };
+
   const products::Kernel& kernel_;
-  size_t packed_ = 0;  // layers
-  size_t kept_ = 0;    // layers that stay the library's
-  size_t bytes_ = 0;   // of the packed copies
-  std::string why_;    // the first of those stays
+  std::vector<Packed> copies_;
+  size_t kept_ = 0;   // layers that stay the library's
+  size_t bytes_ = 0;  // of the packed copies
+  std::string why_;   // the first of those stays
 };
 
 }  // namespace ct2triton

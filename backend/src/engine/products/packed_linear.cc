@@ -16,6 +16,14 @@ constexpr int64_t kMaxInputs = 65536;
 
 int64_t RoundUp(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
 
+// Of an output, whose groups lie `stride` bytes apart.
+template <size_t kGroup>
+void CopyGroups(const int8_t* from, int64_t stride, int64_t groups, int8_t* to) {
+  for (int64_t group = 0; group < groups; ++group) {
+    std::memcpy(to + group * int64_t{kGroup}, from + group * stride, kGroup);
+  }
+}
+
 }  // namespace
 
 PackedLinear::PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs)
@@ -89,6 +97,30 @@ PackedLinear PackedLinear::Select(const std::vector<int64_t>& outputs) const {
     selected.bias_[to] = bias_[static_cast<size_t>(from)];
   }
   return selected;
+}
+
+void PackedLinear::Unpack(int8_t* weights) const {
+  for (int64_t output = 0; output < outputs_; ++output) {
+    UnpackRow(output, weights + output * inputs_);
+  }
+}
+
+void PackedLinear::UnpackRow(int64_t output, int8_t* weights) const {
+  const int64_t whole = inputs_ / kernel_->group;
+  const int64_t stride = int64_t{kernel_->panel_outputs} * kernel_->group;
+  const int8_t* from = Group(output, 0);
+  switch (kernel_->group) {
+    case 4:
+      CopyGroups<4>(from, stride, whole, weights);
+      break;
+    case 2:
+      CopyGroups<2>(from, stride, whole, weights);
+      break;
+    default:
+      CopyGroups<1>(from, stride, whole * kernel_->group, weights);
+  }
+  const int64_t left = inputs_ - whole * kernel_->group;
+  std::memcpy(weights + inputs_ - left, from + whole * stride, static_cast<size_t>(left));
 }
 
 size_t PackedLinear::bytes() const {

@@ -41,9 +41,14 @@ class PackedLinear {
   // A layer of these outputs of this one, in this order: the candidates of a vocabulary list.
   PackedLinear Select(const std::vector<int64_t>& outputs) const;
 
+  // Writes the weights as they were before: [outputs, inputs]; or those of one output.
+  void Unpack(int8_t* weights) const;
+  void UnpackRow(int64_t output, int8_t* weights) const;
+
   const Kernel& kernel() const { return *kernel_; }
   int64_t inputs() const { return inputs_; }
   int64_t outputs() const { return outputs_; }
+  float scale(int64_t output) const { return scale_[static_cast<size_t>(output)]; }
   // Memory of the packed copy.
   size_t bytes() const;
 

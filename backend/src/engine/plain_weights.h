@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ctranslate2_api.h"
+#include "engine/products/packed_linear.h"
+
+namespace ct2triton {
+
+// A packed copy of a variable of a model, which can be written again from it.
+struct WeightCopy {
+  std::string variable;  // "decoder/layer_0/ffn/linear_1/weight"
+  std::shared_ptr<const products::PackedLinear> packed;
+};
+
+// The plain int8 weights of a model. CTranslate2's layers read them; decode loops on packed copies
+// do not. Then their memory goes back to the system, and is filled again before somebody reads it.
+class PlainWeights {
+ public:
+  explicit PlainWeights(const ctranslate2::models::Model& model) : model_(model) {}
+  PlainWeights(const PlainWeights&) = delete;
+  PlainWeights& operator=(const PlainWeights&) = delete;
+
+  // While it lives, the weights are there. It must not outlive the model.
+  class Use {
+   public:
+    explicit Use(PlainWeights* weights) : weights_(weights) { weights_->Begin(); }
+    ~Use() { weights_->End(); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    PlainWeights* const weights_;
+  };
+
+  // Gives the memory of these variables back, unless somebody uses the weights. A variable that has
+  // another name, and no copy under it, stays: its other reader would not ask. `names`: of all
+  // variables of the model.
+  void GiveBack(const std::vector<WeightCopy>& copies, const std::set<std::string>& names);
+
+  // Memory that is given back now.
+  size_t bytes_given_back() const { return bytes_given_back_; }
+
+ private:
+  struct Empty {
+    int8_t* weights;  // [outputs, inputs]
+    std::shared_ptr<const products::PackedLinear> packed;
+  };
+
+  void Begin();
+  void End();
+
+  const ctranslate2::models::Model& model_;
+  std::mutex mutex_;
+  size_t users_ = 0;
+  std::vector<Empty> empty_;
+  std::atomic<size_t> bytes_given_back_{0};
+};
+
+}  // namespace ct2triton

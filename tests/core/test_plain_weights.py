@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plain weights that packed loops do not read: given back to the system, and there for calls."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import pytest
+
+from core.loop_matrix import Row
+from ct2_triton import _core
+from ct2_triton.prepare.shipped import FOLDER
+from model_bin import edited_copy, read_model_bin
+from support.tiny import tiny_engine_model
+from tiny_families import FAMILIES
+
+DEMO = FOLDER / "model"
+INT8 = {"compute_type": "int8"}
+GREEDY = {"beam_size": 1, "max_decoding_length": 24}
+# A search that decode loops lack.
+PENALIZED = {"beam_size": 3, "coverage_penalty": 0.2, "max_decoding_length": 24}
+
+
+def int8_bytes(directory: Path) -> dict[str, int]:
+    """Of each variable that compute_type int8 holds in bytes."""
+    variables = read_model_bin(directory / "model.bin").variables
+    weights = {name: v for name, v in variables.items() if name.endswith("weight")}
+    return {name: math.prod(v.dimensions) for name, v in weights.items()}
+
+
+def random_sources(count: int, seed: int) -> list[Row]:
+    rng = random.Random(seed)
+    return [[rng.randint(10, 300) for _ in range(rng.randint(1, 20))] for _ in range(count)]
+
+
+def answers(translator: Any, sources: list[Row], options: dict[str, Any]) -> list[Row]:
+    """Each row alone: CTranslate2's own layers round by who else is there."""
+    rows = [translator.translate([source], [source[:1]], options)[0] for source in sources]
+    return [row[0]["ids"] for row in rows]
+
+
+@pytest.fixture(scope="module")
+def sources() -> list[Row]:
+    return random_sources(12, 17)
+
+
+@pytest.fixture(scope="module")
+def expected(sources: list[Row]) -> list[Row]:
+    """What CTranslate2 itself finds for each row alone."""
+    truth = ctranslate2.Translator(str(DEMO), compute_type="int8", intra_threads=1)
+    tokens = json.loads((DEMO / "shared_vocabulary.json").read_text(encoding="utf-8"))
+    rows = [[tokens[i] for i in source] for source in sources]
+    found = [truth.translate_batch([row], [row[:1]], **PENALIZED)[0] for row in rows]
+    return [[tokens.index(token) for token in row.hypotheses[0]] for row in found]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Files of its own: no model of another test shares their weights."""
+    return Path(shutil.copytree(DEMO, tmp_path / "demo"))
+
+
+@pytest.fixture
+def translator(directory: Path) -> Any:
+    """A model that decodes in loops, and alone has these weights."""
+    return _core.Translator(str(directory), INT8)
+
+
+def test_nearly_all_plain_weights_are_given_back(translator: Any) -> None:
+    """The table of tokens, too; but no parts of pages, which other memory shares."""
+    assert translator.weight_bytes_given_back > 0.9 * sum(int8_bytes(DEMO).values())
+    mebibytes = translator.weight_bytes_given_back >> 20
+    assert f" in place of {mebibytes} MiB, " in translator.description
+
+
+def without_the_own_encoder(model: Path, folder: Path) -> Path:
+    """An attribute that our encoder does not know: CTranslate2 encodes, on the shared table."""
+    return edited_copy(model, folder, flags={"encoder/unheard_of": 1})
+
+
+@pytest.mark.parametrize("kind", [*sorted(FAMILIES), "nllb, encoded by the library"])
+def test_loops_do_not_read_what_is_given_back(kind: str, tmp_path: Path) -> None:
+    """A model that holds its weights fills them again; the answers stay the same."""
+    family, _, encoder = kind.partition(", ")
+    copy = without_the_own_encoder if encoder else shutil.copytree
+    directory = copy(tiny_engine_model(family), tmp_path / family)
+    translator = _core.Translator(str(directory), INT8)
+    assert translator.weight_bytes_given_back > 0
+    sources = random_sources(30, 31)
+    first = answers(translator, sources, GREEDY)
+    holder = _core.LoopModel(str(directory), INT8)
+    assert translator.weight_bytes_given_back == 0
+    assert answers(translator, sources, GREEDY) == first
+    assert holder.own_encoder == (not encoder and family not in {"t5", "madlad"})
+    assert any(len(set(row)) > 3 for row in first)
+
+
+@pytest.mark.parametrize("kind", ["t5", "madlad"])
+def test_weights_of_the_librarys_encoder_stay(kind: str, tmp_path: Path) -> None:
+    directory = Path(shutil.copytree(tiny_engine_model(kind), tmp_path / kind))
+    translator = _core.Translator(str(directory), INT8)
+    encoder = sum(n for name, n in int8_bytes(directory).items() if name.startswith("encoder/"))
+    rest = sum(int8_bytes(directory).values()) - encoder
+    assert encoder > 0
+    assert 0 < translator.weight_bytes_given_back <= rest
+
+
+def test_a_call_finds_its_weights(translator: Any, sources: list[Row], expected: list[Row]) -> None:
+    """And loops go on as before."""
+    greedy = answers(translator, sources, GREEDY)
+    assert translator.weight_bytes_given_back > 0
+    assert answers(translator, sources, PENALIZED) == expected
+    assert translator.weight_bytes_given_back == 0
+    assert answers(translator, sources, GREEDY) == greedy
+
+
+def test_calls_and_steps_that_meet_while_the_weights_come_back(
+    directory: Path, sources: list[Row], expected: list[Row]
+) -> None:
+    translator = _core.Translator(str(directory), {**INT8, "max_batch_rows": "1"})
+    greedy = answers(translator, sources, GREEDY)
+    assert translator.weight_bytes_given_back > 0
+    start = threading.Barrier(4)
+    found: dict[int, list[Row]] = {}
+
+    def run(thread: int) -> None:
+        start.wait()
+        if thread % 2:
+            found[thread] = answers(translator, sources, GREEDY)
+        else:
+            found[thread] = answers(translator, sources, PENALIZED)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[i] for i in range(4)] == [expected, greedy, expected, greedy]
+
+
+@pytest.mark.parametrize("other", [{"packed_weights": "off"}, {"decoding": "calls"}], ids=str)
+def test_a_model_beside_that_computes_with_them(
+    directory: Path,
+    translator: Any,
+    sources: list[Row],
+    expected: list[Row],
+    other: dict[str, str],
+) -> None:
+    """It shares the weights of the first one, comes later and ends earlier."""
+    greedy = answers(translator, sources, GREEDY)
+    beside = _core.Translator(str(directory), {**INT8, **other})
+    assert answers(beside, sources, PENALIZED) == expected
+    assert len(answers(beside, sources, GREEDY)) == len(sources)
+    assert translator.weight_bytes_given_back == 0
+    del beside  # which ends it
+    assert answers(translator, sources, GREEDY) == greedy
+    assert answers(translator, sources, PENALIZED) == expected
+
+
+def test_nothing_is_given_back_while_another_model_uses_it(
+    directory: Path, sources: list[Row], expected: list[Row]
+) -> None:
+    unpacked = _core.Translator(str(directory), {**INT8, "packed_weights": "off"})
+    greedy = answers(unpacked, sources, GREEDY)
+    packed = _core.Translator(str(directory), INT8)
+    assert packed.weight_bytes_given_back == 0
+    assert answers(unpacked, sources, GREEDY) == greedy
+    assert answers(packed, sources, PENALIZED) == expected
+
+
+def test_a_second_model_on_the_same_files_shares_the_copies(
+    directory: Path, translator: Any, sources: list[Row]
+) -> None:
+    given_back = translator.weight_bytes_given_back
+    greedy = answers(translator, sources, GREEDY)
+    second = _core.Translator(str(directory), {**INT8, "inter_threads": "1"})
+    assert second.weight_bytes_given_back == given_back > 0
+    assert answers(second, sources, GREEDY) == greedy
