@@ -24,7 +24,7 @@ from ct2_triton.errors import Ct2TritonError
 from ct2_triton.logs import add_log_arguments, set_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _LOG = logging.getLogger(__name__)
 EXIT_FAILED = 1
@@ -72,36 +72,23 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
         return EXIT_INTERRUPTED
 
 
-def translate(argv: Sequence[str] | None = None) -> int:
-    """Run `ct2-translate`, or `ct2-translate bulk`.
-
-    Args:
-        argv: Arguments after the command's name; None for those of the process.
-
-    Returns:
-        The exit code.
-    """
+def _with_more(
+    program: str, module: str, others: Mapping[str, str], argv: Sequence[str] | None = None
+) -> int:
+    """Run a command, or another one that its first argument names: a file's name is ./NAME then."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["bulk"]:  # a file of that name is ./bulk
-        return main("ct2-translate bulk", "ct2_triton.bulk.cli", arguments[1:])
-    return main("ct2-translate", "ct2_triton.client.cli", arguments)
+    if arguments and arguments[0] in others:
+        name, *rest = arguments
+        return main(f"{program} {name}", others[name], rest)
+    return main(program, module, arguments)
 
 
-def live(argv: Sequence[str] | None = None) -> int:
-    """Run `ct2-live`, or `ct2-live hear`.
-
-    Args:
-        argv: Arguments after the command's name; None for those of the process.
-
-    Returns:
-        The exit code.
-    """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["hear"]:
-        return main("ct2-live hear", "ct2_triton.live.recognizers.cli", arguments[1:])
-    return main("ct2-live", "ct2_triton.live.cli", arguments)
-
-
+translate = partial(
+    _with_more, "ct2-translate", "ct2_triton.client.cli", {"bulk": "ct2_triton.bulk.cli"}
+)
+live = partial(
+    _with_more, "ct2-live", "ct2_triton.live.cli", {"hear": "ct2_triton.live.recognizers.cli"}
+)
 gateway = partial(main, "ct2-gateway", "ct2_triton.gateway.cli")
 models = partial(main, "ct2-models", "ct2_triton.models.cli")
 prepare = partial(main, "ct2-prepare", "ct2_triton.prepare.cli")

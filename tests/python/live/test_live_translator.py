@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -216,6 +217,14 @@ async def test_a_word_that_viewers_have_seen_gets_no_other_end() -> None:
         await captions.aclose()
 
 
+async def one_by_one() -> AsyncIterator[SegmentUpdate]:
+    """Gives an update when the one before is answered."""
+    for update in texts("1", "a b", "a b c", "a b c d"):
+        yield update
+        for _ in range(20):  # the scripted answer takes fewer turns of the loop
+            await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize(
     ("drafts", "decoding", "guess", "final"),
     [
@@ -232,12 +241,6 @@ async def test_the_answer_before_is_the_draft_of_the_next(
     client = ScriptedClient()
     options = replace(AT_ONCE, drafts=drafts)
     translator = LiveTranslator(client, targets="de", options=options, key="k", **decoding)  # type: ignore[arg-type]
-
-    async def one_by_one():  # noqa: ANN202
-        for update in texts("1", "a b", "a b c", "a b c d"):
-            yield update
-            for _ in range(20):  # the scripted answer takes fewer turns of the loop
-                await asyncio.sleep(0)
 
     [_ async for _ in translator.run(one_by_one())]
     first, second, last = (options.get("draft_ids") for *_, options in client.calls)
@@ -256,12 +259,6 @@ async def test_a_steady_guess_leans_towards_the_one_before_and_a_final_does_not(
     client = ScriptedClient(drafts=True)
     options = replace(AT_ONCE, drafts=drafts)
     translator = LiveTranslator(client, targets="de", options=options, key="k", **decoding)  # type: ignore[arg-type]
-
-    async def one_by_one():  # noqa: ANN202
-        for update in texts("1", "a b", "a b c", "a b c d"):
-            yield update
-            for _ in range(20):  # the scripted answer takes fewer turns of the loop
-                await asyncio.sleep(0)
 
     [_ async for _ in translator.run(one_by_one())]
     found = [options.get("draft_bias") for *_, options in client.calls]

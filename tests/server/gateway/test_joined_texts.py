@@ -114,6 +114,28 @@ async def test_who_goes_away_takes_no_other_along(client: TranslationClient) -> 
     assert await translated(client, SENTENCE, "de") == [GERMAN]
 
 
+async def test_a_text_that_nobody_waits_for_is_not_sent(
+    client: TranslationClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    infer = Connection.infer
+
+    async def sized(self: Connection, request: Any, *given: Any) -> Any:
+        sizes.append(request.inputs[0].shape[0])
+        return await infer(self, request, *given)
+
+    monkeypatch.setattr(Connection, "infer", sized)
+    for turns in range(12):
+        gone = asyncio.create_task(translated(client, SENTENCE, "de"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait([gone])
+        sizes.clear()
+        assert await translated(client, SENTENCE, "de") == [GERMAN]
+        assert sizes == [1]
+
+
 async def test_versions_are_not_mixed(demo_server: TritonServer, sent: list[str]) -> None:
     """Each text goes to the version that its own words choose."""
     async with TranslationClient(
