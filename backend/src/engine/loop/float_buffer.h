@@ -2,18 +2,21 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 
 namespace ct2triton {
 
 struct FreeMemory {
-  void operator()(void* memory) const noexcept { std::free(memory); }
+  void operator()(void* memory) const noexcept;
+
+  size_t mapped_bytes = 0;  // 0: memory of malloc
 };
 using FloatArray = std::unique_ptr<float[], FreeMemory>;
 
-// Floats at an address that is a multiple of 64 bytes, not set to anything.
-// Throws std::bad_alloc.
+// Floats at an address that is a multiple of 64 bytes, not set to anything. From 128 KiB on they
+// are pages of their own: the system has them again when they are freed, and a cache of which a row
+// fills a part takes memory for this part alone. Out of malloc's arenas it would be pages that an
+// earlier row filled. Throws std::bad_alloc.
 FloatArray NewFloats(size_t count);
 
 // Room for intermediate results, which grows and never shrinks.
