@@ -185,7 +185,7 @@ int64_t RunningRow::AnswerId(int32_t output) const {
   return ByName(rules_->Id(output), model_.weights().target());
 }
 
-void RunningRow::Choose(const Chooser::Found* found, size_t outputs) {
+void RunningRow::Choose(const Found* found, size_t outputs) {
   next_result_.reset();
   if (greedy() != nullptr) return ChooseGreedily(found);
   std::vector<float*> logits;
@@ -194,7 +194,7 @@ void RunningRow::Choose(const Chooser::Found* found, size_t outputs) {
   if (beams()->Ends()) next_result_ = ResultOf(beams()->Results(), beams()->length() + 1);
 }
 
-void RunningRow::ChooseGreedily(const Chooser::Found* found) {
+void RunningRow::ChooseGreedily(const Found* found) {
   greedy()->Choose(found);
   if (!greedy()->Ends()) return;
   const auto& chosen = greedy()->chosen();

@@ -10,8 +10,7 @@
 #include "engine/loop/beam_trial.h"
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/decoder_model.h"
-#include "engine/loop/decoder_step.h"
-#include "engine/loop/source_encoder.h"
+#include "engine/loop/loop_compute.h"
 #include "error.h"
 #include "steady_clock.h"
 
@@ -41,7 +40,7 @@ struct TrialRow {
 class Trial {
  public:
   explicit Trial(const DecoderModel& model)
-      : model_(model), caches_(/*keep_bytes=*/0), encoder_(model), step_(model) {}
+      : model_(model), caches_(/*keep_bytes=*/0), compute_(LoopCompute::New(model)) {}
 
   TrialReport Run() {
     const uint64_t start_ns = SteadyNow_ns();
@@ -63,16 +62,13 @@ class Trial {
   bool Ended() const;
   void Step(size_t step);
   void Compare(const TrialRow& row, const float* logits);
-  void CompareMapped(const float* hidden, const float* logits);
+  void CompareMapped(const float* logits);
   void RequireWithin(const char* what, double error) const;
 
   const DecoderModel& model_;
   LoopCaches caches_;
-  SourceEncoder encoder_;
-  DecoderStep step_;
+  const std::unique_ptr<LoopCompute> compute_;
   std::vector<TrialRow> rows_;
-  FloatBuffer logits_;
-  FloatBuffer mapped_logits_;
   TrialReport report_;
 };
 
@@ -167,7 +163,7 @@ void Trial::Step(size_t step) {
     if (step < row.joins_at || row.fed + 1 >= tokens) continue;
     if (!row.encoding) {
       SourceEncoder::Counts counts;
-      row.encoding = encoder_.Encode({&row.row}, &caches_, &counts).front();
+      row.encoding = compute_->Encode({&row.row}, &caches_, &counts).front();
       row.cache = caches_.pool.Take(tokens * model_.TokenFloats());
     }
     const bool joins = row.fed == 0;
@@ -178,14 +174,12 @@ void Trial::Step(size_t step) {
     fed.push_back(&row);
   }
   if (feed.empty()) return;
-  const float* hidden = step_.Run(feed);
-  const size_t outputs = model_.vocabulary();
-  float* logits = logits_.Room(fed.size() * outputs);
-  model_.projection().Apply(hidden, fed.size(), logits, nullptr);
-  CompareMapped(hidden, logits);
+  compute_->Run(feed);
+  const std::vector<float> logits = compute_->Logits(nullptr);
+  CompareMapped(logits.data());
   for (size_t i = 0; i < fed.size(); ++i) {
     fed[i]->fed += feed[i].count;
-    Compare(*fed[i], logits + i * outputs);
+    Compare(*fed[i], logits.data() + i * model_.vocabulary());
   }
 }
 
@@ -217,16 +211,15 @@ void Trial::Compare(const TrialRow& row, const float* logits) {
                 (most - found) / std::max(1.0F, std::fabs(most)));
 }
 
-// The same products, less those of other tokens.
-void Trial::CompareMapped(const float* hidden, const float* logits) {
-  for (const auto& [map, projection] : model_.mapped_projections()) {
+// The same products, less those of other tokens. `logits`: of the first row.
+void Trial::CompareMapped(const float* logits) {
+  for (const auto& [map, unused] : model_.mapped_projections()) {
     const auto& known = map->numbered();
-    float* mapped = mapped_logits_.Room(known.size());
-    projection->Apply(hidden, 1, mapped, nullptr);
+    const std::vector<float> mapped = compute_->Logits(map);
     std::vector<float> expected;
     for (const int64_t id : known) expected.push_back(logits[id]);
     RequireWithin("of the logits of the vocabulary map's candidates",
-                  RelativeError(mapped, expected.data(), known.size()));
+                  RelativeError(mapped.data(), expected.data(), known.size()));
   }
 }
 
