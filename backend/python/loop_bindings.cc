@@ -17,6 +17,7 @@
 #include "engine/loop/layers.h"
 #include "engine/loop/loop_support.h"
 #include "engine/loop/packed_layers.h"
+#include "engine/loop/tensors.h"
 #include "engine/loop/trial.h"
 #include "engine/thread_scope.h"
 #include "error.h"
@@ -71,11 +72,14 @@ class DamagedLinear : public LibraryLinear {
   };
   DamagedLinear(const ctranslate2::models::Model& model, const LinearSpec& spec, Damage damage)
       : LibraryLinear(model, spec), damage_(std::move(damage)) {}
-  void Apply(const float* in, size_t rows, float* out, const float* residual) const override {
+  void ApplyTo(const ctranslate2::StorageView& in, const ctranslate2::StorageView* residual,
+               ctranslate2::StorageView* out) const override {
     if (*damage_.uses_left == 0) throw std::runtime_error("a product failed");
     if (*damage_.uses_left > 0) --*damage_.uses_left;
-    LibraryLinear::Apply(in, rows, out, residual);
-    for (size_t i = 0; i < rows * outputs(); ++i) out[i] *= damage_.factor;
+    LibraryLinear::ApplyTo(in, residual, out);
+    auto* numbers = static_cast<float*>(out->buffer());
+    const size_t count = static_cast<size_t>(out->dim(0)) * outputs();
+    for (size_t i = 0; i < count; ++i) numbers[i] *= damage_.factor;
   }
 
  private:
@@ -106,7 +110,9 @@ class PyModel {
     loaded_ = std::make_unique<LoadedModel>(directory, cpu, defaults, engine_, /*threads=*/1);
     decoder_ = std::make_shared<const DecoderModel>(
         loaded_->weights(),
-        packed && damaged.empty() ? packer_.Maker() : DamagingMaker({damaged, factor, uses_left_}),
+        packed && damaged.empty() && !DecoderModel::OnDevice(*loaded_->weights())
+            ? packer_.Maker()
+            : DamagingMaker({damaged, factor, uses_left_}),
         own_encoder);
   }
 
@@ -119,9 +125,9 @@ class PyModel {
                           &of_request);
     }
     auto rows = loaded_->Check({{source, prefix, draft}}, &options);
-    if (const auto reason = WhyNotLoop(rows[0], *loaded_->weights())) {
-      throw Error(ErrorCode::kUnsupported, *reason);
-    }
+    auto reason = WhyNotLoop(rows[0], *loaded_->weights());
+    if (!reason && decoder_->on_device()) reason = WhyNotOnDevice(*rows[0].search);
+    if (reason) throw Error(ErrorCode::kUnsupported, *reason);
     return std::move(rows[0]);
   }
 
@@ -272,6 +278,9 @@ void BindLoop(py::module_& module) {
   module.def(
       "loop_symbols", [] { return kLayerSymbols; },
       "Symbols of CTranslate2 that the decode loop asks for.");
+  module.def(
+      "device_loop_symbols", [] { return kTensorSymbols; },
+      "Those that the loop of a GPU asks for, too.");
   module.def("kernel_names", &KernelNames, "Kernels that this processor runs.");
   module.def(
       "attend", &PyAttend, py::arg("kernels"), py::arg("query"), py::arg("keys"), py::arg("values"),

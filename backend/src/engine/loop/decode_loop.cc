@@ -98,7 +98,7 @@ std::vector<StepRow> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) {
   const std::vector<bool> takes_part = budget_.Choose(costs);
   std::vector<StepRow> feed;
   feed.reserve(rows_.size());
-  size_t draft_tokens = kDraftTokensOfStep;
+  size_t draft_tokens = model_->tokens_per_step() > 1 ? kDraftTokensOfStep : 0;
   size_t first = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const auto& row = rows_[i];

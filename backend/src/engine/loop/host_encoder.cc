@@ -7,8 +7,14 @@
 #include "error.h"
 
 namespace ct2triton {
+namespace {
 
-HostEncoder::HostEncoder(const DecoderModel& model) : SourceEncoder(model) {
+// More rows together gain nothing, and lose from 16 on, when they leave the processor's caches.
+constexpr size_t kMostRows = 8;
+
+}  // namespace
+
+HostEncoder::HostEncoder(const DecoderModel& model) : SourceEncoder(model, kMostRows) {
   if (model.encoder() != nullptr) pass_.emplace(*model.encoder(), model.kernels());
 }
 
@@ -22,7 +28,7 @@ std::vector<std::shared_ptr<Encoding>> HostEncoder::Make(const SourceIds& ids,
   std::vector<std::shared_ptr<HostEncoding>> made;
   for (Making& making : makings) {
     const size_t layer_floats = making.tokens * 2 * model().inner_width();
-    CacheBlock block = pool->Take(layer_floats * model().layers().size());
+    CacheBlock block = pool->Take(model().SourceCacheFloats(making.tokens));
     made.push_back(std::make_shared<HostEncoding>(std::move(making.place), std::move(block),
                                                   making.tokens, layer_floats));
   }

@@ -22,8 +22,11 @@ constexpr size_t kKeptCacheBytes = size_t{64} << 20;
 std::string Describe(const TrialReport& trial) {
   std::ostringstream text;
   text << "trial of " << trial.tokens << " tokens: logits within " << std::setprecision(2)
-       << trial.largest_error << " (allowed " << trial.tolerance << "), scores of beams within "
-       << trial.beams.largest_error << ", " << trial.ns / 1'000'000 << " ms";
+       << trial.largest_error << " (allowed " << trial.tolerance << "), ";
+  if (trial.beams.hypotheses > 0) {
+    text << "scores of beams within " << trial.beams.largest_error << ", ";
+  }
+  text << trial.ns / 1'000'000 << " ms";
   return text.str();
 }
 
@@ -78,7 +81,7 @@ std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& 
 LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
     : caches_(std::make_shared<LoopCaches>(kKeptCacheBytes)) {
   RunInThreadScope(weights->device(), /*threads=*/1, [&] {
-    if (packed) {
+    if (packed && !DecoderModel::OnDevice(*weights)) {
       LayerPacker packer;
       model_ = std::make_shared<const DecoderModel>(weights, packer.Maker());
       packed_bytes_ = packer.bytes();
@@ -86,6 +89,7 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
     } else {
       model_ = std::make_shared<const DecoderModel>(weights);
     }
+    if (model_->on_device()) description_ = "by operations of CTranslate2, ";
     packed_bytes_ += model_->MappedBytes();
     description_ += Describe(TryDecoder(*model_));
   });
@@ -100,7 +104,14 @@ std::shared_ptr<const AlignmentHeads> LoopModel::ChosenAlignment(
   return ChooseAlignment(engine, model_->shape());
 }
 
-bool LoopModel::CanRun(const CheckedRow& row) const { return !WhyNotLoop(row, model_->weights()); }
+bool LoopModel::CanRun(const CheckedRow& row) const {
+  return !WhyNot(*row.search) && !WhyNotLoop(row, model_->weights());
+}
+
+std::optional<std::string> LoopModel::WhyNot(const Search& search) const {
+  if (auto reason = WhyNotLoop(search)) return reason;
+  return model_->on_device() ? WhyNotOnDevice(search) : std::nullopt;
+}
 
 size_t LoopModel::CacheBytes(const CheckedRow& row) const { return model_->CacheBytes(row); }
 

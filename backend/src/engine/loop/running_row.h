@@ -28,10 +28,6 @@ namespace ct2triton {
 // things: Choose, which may fail and changes nothing that shows, and Accept, which cannot fail.
 class RunningRow {
  public:
-  // Of a row's forced tokens, at most so many run in one step, so that a long prefix does not hold
-  // up the other rows.
-  static constexpr size_t kForcedTokensPerStep = 128;
-
   // Takes the row's cache from `pool`. The model and `row` must be there as long.
   RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& model,
              const std::shared_ptr<const SearchRules>& rules, CachePool* pool);

@@ -31,19 +31,18 @@ EncoderDecoderReplica* AsEncoder(SequenceToSequenceReplica* replica) {
 
 }  // namespace
 
-SourceEncoder::SourceEncoder(const DecoderModel& model)
+SourceEncoder::SourceEncoder(const DecoderModel& model, size_t most_rows)
     : model_(model),
+      most_rows_(most_rows),
       replica_(model.weights().NewReplica()),
       encoder_(AsEncoder(replica_.get())),
-      memory_(DataType::FLOAT32, ctranslate2::Device::CPU) {}
+      memory_(model.type(), model.device()) {}
 
 std::vector<SourceEncoder::Group> SourceEncoder::GroupsOf(std::vector<Task> tasks) const {
-  // More rows together gain nothing, and lose from 16 on, when they leave the processor's caches.
-  constexpr size_t kMostRows = 8;
   std::map<size_t, std::vector<Group>> by_kind;
   for (Task& task : tasks) {
     auto& groups = by_kind[KindOf(*task.row)];
-    if (groups.empty() || groups.back().size() == kMostRows) groups.emplace_back();
+    if (groups.empty() || groups.back().size() == most_rows_) groups.emplace_back();
     groups.back().push_back(std::move(task));
   }
   std::vector<Group> all;
@@ -102,7 +101,7 @@ void SourceEncoder::EncodeGroup(Group group, LoopCaches* caches, Encodings* enco
 }
 
 const StorageView& SourceEncoder::EncodeByLibrary(const SourceIds& ids) {
-  StorageView lengths(DataType::INT32, ctranslate2::Device::CPU);
+  StorageView lengths(DataType::INT32, model_.device());
   encoder_->encode({ids}, memory_, lengths);
   if (memory_.dim(0) != static_cast<long>(ids.size()) ||
       memory_.dim(2) != static_cast<long>(model_.layers()[0].source.keys->inputs())) {

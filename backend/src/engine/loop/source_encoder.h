@@ -16,8 +16,9 @@ namespace ct2triton {
 // they have, and what makes them, the attention decides that takes them.
 class SourceEncoder {
  public:
-  // The model must be there as long. Throws Error(kUnsupported) if the encoder cannot be called.
-  explicit SourceEncoder(const DecoderModel& model);
+  // The model must be there as long. `most_rows`: encoded together. Throws Error(kUnsupported) if
+  // the encoder cannot be called.
+  SourceEncoder(const DecoderModel& model, size_t most_rows);
   virtual ~SourceEncoder() = default;
   SourceEncoder(const SourceEncoder&) = delete;
   SourceEncoder& operator=(const SourceEncoder&) = delete;
@@ -66,6 +67,7 @@ class SourceEncoder {
   std::vector<size_t> IdsOf(const CheckedRow& row) const;
 
   const DecoderModel& model_;
+  const size_t most_rows_;
   const std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> replica_;
   ctranslate2::models::EncoderDecoderReplica* const encoder_;  // the same replica
   ctranslate2::StorageView memory_;                            // what the library encoded last

@@ -26,6 +26,7 @@ struct StepRow {
   // its length greater.
   size_t prompt = 0;
   RowAlignment* alignment = nullptr;  // hears where the tokens look; null: nobody asks
+  uint64_t row = 0;                   // its name, for who keeps keys and values by himself
 
   // Of the token that is to be run as number `i`.
   size_t Slot(size_t i) const {
