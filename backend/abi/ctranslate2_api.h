@@ -59,6 +59,11 @@ class StorageView {
   size_t item_size() const;    // bytes of one element
 
   __attribute__((weak)) StorageView(DataType type, Device device);
+  __attribute__((weak)) StorageView(std::vector<long> shape, DataType type, Device device);
+  __attribute__((weak)) StorageView& zero();
+  __attribute__((weak)) StorageView& reshape(std::vector<long> shape);
+  __attribute__((weak)) StorageView to(Device device) const;
+  __attribute__((weak)) StorageView to(DataType type) const;
   // Makes it stand for memory of somebody else.
   __attribute__((weak)) StorageView& view(void* data, std::vector<long> shape);
   __attribute__((weak)) void* buffer();

@@ -17,6 +17,7 @@
 #include "engine/loop/layers.h"
 #include "engine/loop/loop_support.h"
 #include "engine/loop/packed_layers.h"
+#include "engine/loop/tensors.h"
 #include "engine/loop/trial.h"
 #include "engine/thread_scope.h"
 #include "error.h"
@@ -49,6 +50,22 @@ py::dict Describe(const RowResult& result) {
   return row;
 }
 
+py::dict Describe(const LoopCounters& counters) {
+  py::dict result;
+  result["encodes"] = counters.encodes;
+  result["encoded_rows"] = counters.encoded_rows;
+  result["encoded_tokens"] = counters.encoded_tokens;
+  result["encode_ns"] = counters.encode_ns;
+  result["shared_encodings"] = counters.shared_encodings;
+  result["steps"] = counters.steps;
+  result["step_rows"] = counters.step_rows;
+  result["step_tokens"] = counters.step_tokens;
+  result["step_ns"] = counters.step_ns;
+  result["draft_tokens"] = counters.draft_tokens;
+  result["draft_tokens_kept"] = counters.draft_tokens_kept;
+  return result;
+}
+
 // What one step reported.
 class Events : public LoopListener {
  public:
@@ -72,11 +89,14 @@ class DamagedLinear : public LibraryLinear {
   };
   DamagedLinear(const ctranslate2::models::Model& model, const LinearSpec& spec, Damage damage)
       : LibraryLinear(model, spec), damage_(std::move(damage)) {}
-  void Apply(const float* in, size_t rows, float* out, const float* residual) const override {
+  void ApplyTo(const ctranslate2::StorageView& in, const ctranslate2::StorageView* residual,
+               ctranslate2::StorageView* out) const override {
     if (*damage_.uses_left == 0) throw std::runtime_error("a product failed");
     if (*damage_.uses_left > 0) --*damage_.uses_left;
-    LibraryLinear::Apply(in, rows, out, residual);
-    for (size_t i = 0; i < rows * outputs(); ++i) out[i] *= damage_.factor;
+    LibraryLinear::ApplyTo(in, residual, out);
+    auto* numbers = static_cast<float*>(out->buffer());
+    const size_t count = static_cast<size_t>(out->dim(0)) * outputs();
+    for (size_t i = 0; i < count; ++i) numbers[i] *= damage_.factor;
   }
 
  private:
@@ -105,8 +125,8 @@ class PyModel {
     const Device cpu{Device::Kind::kCpu, 0};
     const ThreadScope one_thread(cpu, 1);  // for whatever this Python thread does with loops
     loaded_ = std::make_unique<LoadedModel>(directory, cpu, defaults, engine_, /*threads=*/1);
-    LinearMaker make =
-        packed && damaged.empty() ? packer_.Maker() : DamagingMaker({damaged, factor, uses_left_});
+    const bool packs = packed && damaged.empty() && !DecoderModel::OnDevice(*loaded_->weights());
+    LinearMaker make = packs ? packer_.Maker() : DamagingMaker({damaged, factor, uses_left_});
     if (timed) make = clock_.Timing(std::move(make));
     decoder_ = std::make_shared<const DecoderModel>(loaded_->weights(), make, own_encoder);
   }
@@ -120,9 +140,9 @@ class PyModel {
                           &of_request);
     }
     auto rows = loaded_->Check({{source, prefix, draft}}, &options);
-    if (const auto reason = WhyNotLoop(rows[0], *loaded_->weights())) {
-      throw Error(ErrorCode::kUnsupported, *reason);
-    }
+    auto reason = WhyNotLoop(rows[0], *loaded_->weights());
+    if (!reason && decoder_->on_device()) reason = WhyNotOnDevice(*rows[0].search);
+    if (reason) throw Error(ErrorCode::kUnsupported, *reason);
     return std::move(rows[0]);
   }
 
@@ -198,22 +218,7 @@ class PyLoop {
   size_t cache_bytes() const { return caches_->pool.bytes_in_use(); }
   size_t kept_bytes() const { return caches_->pool.bytes_kept(); }
   size_t encodings() const { return caches_->encodings.size(); }
-  py::dict counters() const {
-    const LoopCounters& counters = loop_.counters();
-    py::dict result;
-    result["encodes"] = counters.encodes;
-    result["encoded_rows"] = counters.encoded_rows;
-    result["encoded_tokens"] = counters.encoded_tokens;
-    result["encode_ns"] = counters.encode_ns;
-    result["shared_encodings"] = counters.shared_encodings;
-    result["steps"] = counters.steps;
-    result["step_rows"] = counters.step_rows;
-    result["step_tokens"] = counters.step_tokens;
-    result["step_ns"] = counters.step_ns;
-    result["draft_tokens"] = counters.draft_tokens;
-    result["draft_tokens_kept"] = counters.draft_tokens_kept;
-    return result;
-  }
+  py::dict counters() const { return Describe(loop_.counters()); }
 
  private:
   const std::shared_ptr<PyModel> model_;
@@ -286,21 +291,7 @@ void BindTrialReport(py::module_& module) {
       .def_readonly("ns", &TrialReport::ns);
 }
 
-}  // namespace
-
-void BindLoop(py::module_& module) {
-  module.def(
-      "loop_symbols", [] { return kLayerSymbols; },
-      "Symbols of CTranslate2 that the decode loop asks for.");
-  module.def("kernel_names", &KernelNames, "Kernels that this processor runs.");
-  module.def(
-      "attend", &PyAttend, py::arg("kernels"), py::arg("query"), py::arg("keys"), py::arg("values"),
-      py::arg("heads"), py::arg("scale"), py::arg("bias") = Floats(),
-      py::arg("slots") = std::vector<int32_t>(),
-      "Attention of one query, with the kernels of this name. Token t is slots[t], if given.");
-  module.def("first_maximum", &PyFirstMaximum, py::arg("kernels"), py::arg("values"),
-             "Position of the first of the largest values.");
-  BindTrialReport(module);
+void BindModel(py::module_& module) {
   py::class_<PyModel, std::shared_ptr<PyModel>>(module, "LoopModel",
                                                 "A model as decode loops share it.")
       .def(py::init<const std::string&, const py::dict&, const std::string&, float, bool, bool,
@@ -331,6 +322,27 @@ void BindLoop(py::module_& module) {
           py::arg("source"), py::arg("prefix"), py::arg("parameters"),
           "Bytes that a row takes from the pool when it is admitted: of its own tokens, and of its "
           "source where no other row has it.");
+}
+
+}  // namespace
+
+void BindLoop(py::module_& module) {
+  module.def(
+      "loop_symbols", [] { return kLayerSymbols; },
+      "Symbols of CTranslate2 that the decode loop asks for.");
+  module.def(
+      "device_loop_symbols", [] { return kTensorSymbols; },
+      "Those that the loop of a GPU asks for, too.");
+  module.def("kernel_names", &KernelNames, "Kernels that this processor runs.");
+  module.def(
+      "attend", &PyAttend, py::arg("kernels"), py::arg("query"), py::arg("keys"), py::arg("values"),
+      py::arg("heads"), py::arg("scale"), py::arg("bias") = Floats(),
+      py::arg("slots") = std::vector<int32_t>(),
+      "Attention of one query, with the kernels of this name. Token t is slots[t], if given.");
+  module.def("first_maximum", &PyFirstMaximum, py::arg("kernels"), py::arg("values"),
+             "Position of the first of the largest values.");
+  BindTrialReport(module);
+  BindModel(module);
   py::class_<PyLoop>(module, "DecodeLoop", "Rows that join and leave at every step.")
       .def(py::init<std::shared_ptr<PyModel>, size_t, const PyLoop*>(), py::arg("model"),
            py::arg("keep_bytes") = size_t{1} << 26, py::arg("beside") = py::none(),

@@ -83,7 +83,9 @@ LAYERS: dict[str, set[str]] = {
     "config": set(),
     "metrics": set(),
     "rows": {"config/"},
-    "engine": {"config/", "rows/", "ctranslate2_api.h", "ctranslate2_layers.h"},
+    "engine": {
+        *("config/", "rows/", "ctranslate2_api.h", "ctranslate2_layers.h", "ctranslate2_ops.h")
+    },
     "queue": {
         *("config/", "rows/"),
         # The interface of the engine: what does not lead to CTranslate2.

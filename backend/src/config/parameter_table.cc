@@ -164,7 +164,7 @@ std::vector<Parameter> EngineParameters() {
        kNone,
        "Who decodes: with loop, rows join and leave a loop of this backend at every step, searches "
        "that it lacks run as calls of CTranslate2, and a model that the loop cannot run fails its "
-       "load; with calls, all rows run as calls; auto is loop on a CPU for models that it can run.",
+       "load; with calls, all rows run as calls; auto is loop on a CPU if it can run, else calls.",
        "loop",
        {"auto", "loop", "calls"}},
       {"packed_weights",

@@ -8,7 +8,6 @@
 #include "config/validate.h"
 #include "engine/library_check.h"
 #include "engine/loop/loop_engine.h"
-#include "engine/loop/loop_support.h"
 #include "engine/loop/row_alignment.h"
 #include "engine/row_check.h"
 #include "engine/search.h"
@@ -34,14 +33,10 @@ void RequireFittingSearch(const Search& search, const Weights& weights,
   }
 }
 
-// "auto" is the loop on a CPU.
+// "auto" is the loop on a CPU, and calls on a GPU.
 bool UseLoop(const EngineOptions& engine, const Device& device) {
-  if (engine.decoding == "calls") return false;
-  if (device.kind == Device::Kind::kCpu) return true;
-  if (engine.decoding == "auto") return false;
-  throw Error(ErrorCode::kUnsupported,
-              "parameter decoding: \"loop\" is for CPUs, and instance_group asks for " +
-                  device.Name() + "; give \"auto\" or \"calls\"");
+  return engine.decoding == "loop" ||
+         (engine.decoding == "auto" && device.kind == Device::Kind::kCpu);
 }
 
 void RequireDraft(const DecodingOptions& options, const std::vector<RowInput>& rows) {
@@ -105,7 +100,7 @@ void LoadedModel::TryLoop() {
 
 // Why rows of this search run in calls; empty where they run in loops.
 std::string LoadedModel::WhyCalls(const Search& search) const {
-  if (loop_ != nullptr) return WhyNotLoop(search).value_or("");
+  if (loop_ != nullptr) return loop_->WhyNot(search).value_or("");
   if (!loop_refusal_.empty()) return loop_refusal_;
   if (engine_.decoding == "calls") return "the model's decoding is \"calls\"";
   return "the model runs on " + weights_->device().Name();

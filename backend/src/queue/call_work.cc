@@ -22,7 +22,9 @@ CallWork::CallWork(std::shared_ptr<const Weights> weights, const PoolSettings& s
       scheduler_(std::move(scheduler)),
       queue_([this] { scheduler_->Wake(); }),
       lanes_(settings.workers) {
-  lanes_.front().engine = std::make_unique<CallEngine>(weights_);  // what fails, fails the load
+  if (!scheduler_->OnGpu()) {  // what fails, fails the load
+    lanes_.front().engine = std::make_unique<CallEngine>(weights_);
+  }
   scheduler_->Add(this);
 }
 

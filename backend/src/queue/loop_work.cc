@@ -28,8 +28,9 @@ LoopWork::LoopWork(std::shared_ptr<const Weights> weights, std::shared_ptr<const
       queue_([this] { scheduler_->Wake(); }),
       lanes_(loops),
       counters_(loops) {
-  lanes_.front().loop =
-      std::make_unique<LoopLane>(model_->NewLoop());  // what fails, fails the load
+  if (!scheduler_->OnGpu()) {  // what fails, fails the load
+    lanes_.front().loop = std::make_unique<LoopLane>(model_->NewLoop());
+  }
   scheduler_->Add(this);
 }
 

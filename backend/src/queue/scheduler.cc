@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/device.h"
 #include "engine/thread_scope.h"
 #include "steady_clock.h"
 
@@ -18,7 +17,7 @@ std::shared_ptr<Scheduler> Scheduler::OfMachine() {
   return scheduler;
 }
 
-Scheduler::Scheduler(size_t threads) : cores_(threads) {
+Scheduler::Scheduler(size_t threads, const Device& device) : cores_(threads), device_(device) {
   try {
     for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
   } catch (...) {
@@ -64,13 +63,14 @@ uint64_t Scheduler::BusyTime_ns(const Workload* work) const {
 }
 
 void Scheduler::Work() {
-  ThreadScope scope(Device{}, 1);
+  ThreadScope scope(device_, 1);
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     Claimed claimed{};
     if (!ClaimNext(&claimed)) {
       if (stopping_) return;
       ++idle_threads_;
+      scope.Idle();
       work_.wait(lock);
       --idle_threads_;
       continue;

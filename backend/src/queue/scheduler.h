@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "engine/device.h"
+
 namespace ct2triton {
 
 // Something that threads work on, one piece at a time: a step of a loop, or a call.
@@ -33,15 +35,17 @@ class Workload {
   virtual size_t threads_per_piece() const noexcept = 0;
 };
 
-// The decoding threads of the machine: as many as cores, shared by all workloads. A free thread
-// takes a piece of the workload that has had the least time of those with work (start-time fair
-// queueing: Goyal, Vin and Cheng, 1996).
+// The decoding threads of the machine: as many as cores, shared by all workloads; or one for a
+// model on a GPU, since CTranslate2 binds what is on a GPU to the thread that made it. A free
+// thread takes a piece of the workload that has had the least time of those with work (start-time
+// fair queueing: Goyal, Vin and Cheng, 1996).
 class Scheduler {
  public:
   // The one for the cores of this process; it ends with the last workload that uses it.
   static std::shared_ptr<Scheduler> OfMachine();
 
-  explicit Scheduler(size_t threads);
+  // `device`: that the threads are bound to.
+  explicit Scheduler(size_t threads, const Device& device = {});
   ~Scheduler();  // no workload may be left
 
   void Add(Workload* work);
@@ -52,6 +56,9 @@ class Scheduler {
   void Wake() noexcept;
 
   size_t threads() const { return threads_.size(); }
+  const Device& device() const { return device_; }
+  // What its threads use is to be made on them.
+  bool OnGpu() const { return device_.kind == Device::Kind::kGpu; }
   uint64_t BusyTime_ns(const Workload* work) const;  // that threads spent on its pieces
 
  private:
@@ -73,6 +80,7 @@ class Scheduler {
   void StopThreads() noexcept;
 
   const size_t cores_;
+  const Device device_;
   mutable std::mutex mutex_;
   std::condition_variable work_;
   std::condition_variable released_;

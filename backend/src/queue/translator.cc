@@ -30,10 +30,12 @@ PoolSettings Settings(const Device& device, const EngineOptions& engine) {
   return settings;
 }
 
-LoopSettings LoopsOf(const EngineOptions& engine) {
+LoopSettings LoopsOf(const Device& device, const EngineOptions& engine) {
+  const bool cpu = device.kind == Device::Kind::kCpu;
   LoopSettings settings;
-  settings.max_rows = OrAutomatic(engine.max_batch_rows, settings.max_rows);
-  settings.encode_tokens = OrAutomatic(engine.max_batch_tokens, settings.encode_tokens);
+  settings.max_rows = OrAutomatic(engine.max_batch_rows, cpu ? settings.max_rows : 256);
+  settings.encode_tokens =
+      OrAutomatic(engine.max_batch_tokens, cpu ? settings.encode_tokens : 4096);
   settings.max_cache_bytes = OrAutomatic(engine.max_cache_bytes, settings.max_cache_bytes);
   return settings;
 }
@@ -67,7 +69,7 @@ Translator::Translator(const std::string& directory, const Device& device,
                        const DecodingOptions& defaults, const EngineOptions& engine)
     : model_(directory, device, defaults, Resolved(engine, device),
              Settings(device, engine).threads_per_worker),
-      pool_(WorkerPool::Get(model_, Settings(device, engine), LoopsOf(engine))),
+      pool_(WorkerPool::Get(model_, Settings(device, engine), LoopsOf(device, engine))),
       share_(std::make_unique<QueueShare>(static_cast<size_t>(engine.max_queued_rows))) {}
 
 Translator::~Translator() = default;

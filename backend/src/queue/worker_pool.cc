@@ -5,6 +5,8 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/thread_scope.h"
+
 namespace ct2triton {
 
 std::shared_ptr<WorkerPool> WorkerPool::Get(const LoadedModel& model, const PoolSettings& settings,
@@ -32,15 +34,28 @@ WorkerPool::WorkerPool(const LoadedModel& model, const PoolSettings& settings,
       loop_model_(model.loop()),
       settings_(settings),
       loop_settings_(loops) {
-  if (model.device().kind == Device::Kind::kGpu) {
+  const bool on_gpu = model.device().kind == Device::Kind::kGpu;
+  if (on_gpu && !loop_model_) {
     gpu_ = std::make_unique<GpuWorkers>(weights_, model.device(), settings);
     return;
   }
-  scheduler_ = Scheduler::OfMachine();
+  scheduler_ = on_gpu ? std::make_shared<Scheduler>(1, model.device()) : Scheduler::OfMachine();
   calls_ = std::make_unique<CallWork>(weights_, settings, scheduler_);
   if (!loop_model_) return;
-  loops_ = std::make_unique<LoopWork>(weights_, loop_model_, loops, settings.workers,
+  loops_ = std::make_unique<LoopWork>(weights_, loop_model_, loops, on_gpu ? 1 : settings.workers,
                                       settings.threads_per_worker, scheduler_);
+}
+
+// What a thread of a GPU has made ends on such a thread, if one can be had.
+WorkerPool::~WorkerPool() {
+  if (gpu_ || !OnGpu()) return;
+  try {
+    RunInThreadScope(scheduler_->device(), /*threads=*/1, [this] {
+      loops_.reset();
+      calls_.reset();
+    });
+  } catch (...) {  // the members do
+  }
 }
 
 void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
@@ -72,7 +87,7 @@ void WorkerPool::Withdraw(const RowListener& listener, const Error& error) noexc
 }
 
 uint64_t WorkerPool::BusyTime_ns() const {
-  if (!scheduler_) return 0;
+  if (OnGpu()) return 0;
   return scheduler_->BusyTime_ns(calls_.get()) + scheduler_->BusyTime_ns(loops_.get());
 }
 

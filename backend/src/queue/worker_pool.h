@@ -14,7 +14,8 @@
 namespace ct2triton {
 
 // Who decodes the rows of some weights: on a CPU the machine's threads, by loops and by calls; on a
-// GPU threads of its own. Models on the same files with the same settings share one.
+// GPU threads of its own for calls, or one for a loop and the calls beside it. Models on the same
+// files with the same settings share one.
 class WorkerPool {
  public:
   // Throws Error when a worker cannot start.
@@ -22,6 +23,7 @@ class WorkerPool {
                                          const LoopSettings& loops);
 
   WorkerPool(const LoadedModel& model, const PoolSettings& settings, const LoopSettings& loops);
+  ~WorkerPool();
 
   // Accepts the rows of one request: each goes where it runs. Blocks while `share` is full.
   void Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
@@ -32,16 +34,18 @@ class WorkerPool {
 
   const PoolSettings& settings() const { return settings_; }
   std::vector<LoopCounters> loop_counters() const;  // of each loop that has run
-  size_t decoding_threads() const { return scheduler_ ? scheduler_->threads() : 0; }
+  size_t decoding_threads() const { return OnGpu() ? 0 : scheduler_->threads(); }
   uint64_t BusyTime_ns() const;  // that the machine's threads spent on these rows; 0 on a GPU
 
  private:
+  bool OnGpu() const { return gpu_ || scheduler_->OnGpu(); }
+
   const std::shared_ptr<const Weights> weights_;
   const std::shared_ptr<const LoopModel> loop_model_;
-  std::shared_ptr<Scheduler> scheduler_;  // of a CPU
+  std::shared_ptr<Scheduler> scheduler_;  // null with gpu_
   const PoolSettings settings_;
   const LoopSettings loop_settings_;
-  std::unique_ptr<GpuWorkers> gpu_;  // or the other two
+  std::unique_ptr<GpuWorkers> gpu_;  // for calls on a GPU; or the other two
   std::unique_ptr<CallWork> calls_;
   std::unique_ptr<LoopWork> loops_;  // null where the model has no loop
 };

@@ -41,24 +41,32 @@ size_t CachePool::BlockBytes(size_t floats) { return RoundUp(floats) * sizeof(fl
 
 CacheBlock CachePool::Take(size_t floats) {
   const size_t size = RoundUp(floats);
-  const size_t bytes = size * sizeof(float);
-  FloatArray memory;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    Shelf& shelf = shelves_[size];
-    // Room to come back to, made here, where it may fail.
-    shelf.free.reserve(shelf.free.size() + shelf.in_use + 1);
-    if (!shelf.free.empty()) {
-      memory = std::move(shelf.free.back());
-      shelf.free.pop_back();
-      bytes_kept_ -= bytes;
-    }
-    ++shelf.in_use;
-    bytes_in_use_ += bytes;
-  }
-  CacheBlock block(this, std::move(memory), size);  // gives back what was counted if the next fails
+  CacheBlock block(this, Count(size, true), size);  // gives back what was counted if the next fails
   if (!block.floats_) block.floats_ = NewFloats(size);
   return block;
+}
+
+CacheBlock CachePool::Reserve(size_t floats) {
+  const size_t size = RoundUp(floats);
+  return {this, Count(size, false), size};
+}
+
+// Counts a block of this size. Returns the memory of one that came back, if there is one.
+FloatArray CachePool::Count(size_t size, bool reuse) {
+  const size_t bytes = size * sizeof(float);
+  FloatArray memory;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Shelf& shelf = shelves_[size];
+  // Room to come back to, made here, where it may fail.
+  shelf.free.reserve(shelf.free.size() + shelf.in_use + 1);
+  if (reuse && !shelf.free.empty()) {
+    memory = std::move(shelf.free.back());
+    shelf.free.pop_back();
+    bytes_kept_ -= bytes;
+  }
+  ++shelf.in_use;
+  bytes_in_use_ += bytes;
+  return memory;
 }
 
 void CachePool::Give(FloatArray floats, size_t size) noexcept {

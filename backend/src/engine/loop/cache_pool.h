@@ -43,7 +43,9 @@ class CachePool {
 
   // At least `floats`, not set to anything. Throws std::bad_alloc.
   CacheBlock Take(size_t floats);
-  // What Take adds to bytes_in_use().
+  // A block that counts, without memory here: what it stands for lies on another device.
+  CacheBlock Reserve(size_t floats);
+  // What both add to bytes_in_use().
   static size_t BlockBytes(size_t floats);
 
   size_t bytes_in_use() const;
@@ -52,6 +54,7 @@ class CachePool {
  private:
   friend class CacheBlock;
   void Give(FloatArray floats, size_t size) noexcept;
+  FloatArray Count(size_t size, bool reuse);
 
   // The blocks of one size.
   struct Shelf {

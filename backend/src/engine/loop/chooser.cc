@@ -12,8 +12,8 @@ bool WantsLogits(const GreedySearch* search) {
 
 }  // namespace
 
-std::vector<Chooser::Found> Chooser::Choose(const std::vector<const GreedySearch*>& searches,
-                                            const float* hidden, const Linear& projection) {
+std::vector<Found> Chooser::Choose(const std::vector<const GreedySearch*>& searches,
+                                   const float* hidden, const Linear& projection) {
   if (const auto* choosing = dynamic_cast<const ChoosingLinear*>(&projection)) {
     return ChooseInProduct(searches, hidden, *choosing);
   }
@@ -28,9 +28,8 @@ std::vector<Chooser::Found> Chooser::Choose(const std::vector<const GreedySearch
   return found;
 }
 
-std::vector<Chooser::Found> Chooser::ChooseInProduct(
-    const std::vector<const GreedySearch*>& searches, const float* hidden,
-    const ChoosingLinear& projection) {
+std::vector<Found> Chooser::ChooseInProduct(const std::vector<const GreedySearch*>& searches,
+                                            const float* hidden, const ChoosingLinear& projection) {
   const size_t outputs = projection.outputs();
   const auto writing = std::count_if(searches.begin(), searches.end(), &WantsLogits);
   float* logits = logits_.Room(static_cast<size_t>(writing) * outputs);
@@ -61,7 +60,7 @@ std::vector<Chooser::Found> Chooser::ChooseInProduct(
   return found;
 }
 
-Chooser::Found Chooser::FoundIn(const GreedySearch* search, float* logits, size_t outputs) const {
+Found Chooser::FoundIn(const GreedySearch* search, float* logits, size_t outputs) const {
   if (search == nullptr) return {{}, logits};
   return {search->Choose(logits, outputs, model_.kernels(), model_.log_softmax()), nullptr};
 }

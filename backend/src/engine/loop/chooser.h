@@ -17,11 +17,6 @@ class Chooser {
  public:
   explicit Chooser(const DecoderModel& model) : model_(model) {}
 
-  // What one row gets.
-  struct Found {
-    Choice choice;            // of a greedy search
-    float* logits = nullptr;  // [outputs], for a search that chooses by itself; until the next call
-  };
   // searches: one per row, null for one that chooses by itself; hidden: [rows, width]; projection:
   // one of the model's.
   std::vector<Found> Choose(const std::vector<const GreedySearch*>& searches, const float* hidden,

@@ -37,9 +37,7 @@ DecodeLoop::DecodeLoop(std::shared_ptr<const DecoderModel> model,
                        std::shared_ptr<LoopCaches> caches)
     : model_(std::move(model)),
       caches_(std::move(caches)),
-      encoder_(*model_),
-      step_(*model_),
-      chooser_(*model_),
+      compute_(LoopCompute::New(*model_)),
       rules_(model_->weights()) {}
 
 DecodeLoop::~DecodeLoop() = default;
@@ -56,7 +54,7 @@ std::vector<LoopRow> DecodeLoop::Admit(const std::vector<const CheckedRow*>& row
     if (!admitted.back()->ended()) to_encode.push_back(row);
   }
   SourceEncoder::Counts counts;
-  auto encodings = OfLibrary([&] { return encoder_.Encode(to_encode, caches_.get(), &counts); });
+  auto encodings = OfLibrary([&] { return compute_->Encode(to_encode, caches_.get(), &counts); });
   if (!rows_.empty()) counters_.joined_rows += admitted.size();
   rows_.reserve(rows_.size() + admitted.size());
   auto encoding = encodings.begin();
@@ -77,7 +75,10 @@ void DecodeLoop::Step(LoopListener* listener) {
   std::vector<Choosing> choosing;
   const std::vector<StepRow> feed = NextFeed(&choosing);
   if (!feed.empty()) {
-    OfLibrary([&] { Choose(choosing, step_.Run(feed)); });
+    OfLibrary([&] {
+      compute_->Run(feed);
+      Choose(choosing);
+    });
     ++counters_.steps;
   }
   for (const StepRow& row : feed) {
@@ -97,7 +98,7 @@ std::vector<StepRow> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) {
   const std::vector<bool> takes_part = budget_.Choose(costs);
   std::vector<StepRow> feed;
   feed.reserve(rows_.size());
-  size_t draft_tokens = kDraftTokensOfStep;
+  size_t draft_tokens = model_->tokens_per_step() > 1 ? kDraftTokensOfStep : 0;
   size_t first = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const auto& row = rows_[i];
@@ -111,39 +112,24 @@ std::vector<StepRow> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) {
 }
 
 // Some rows choose among all tokens, some among those of a vocabulary map: one product for each.
-void DecodeLoop::Choose(const std::vector<Choosing>& rows, const float* hidden) {
+void DecodeLoop::Choose(const std::vector<Choosing>& rows) {
   std::map<const VocabularyMap*, std::vector<Choosing>> groups;
   for (const Choosing& row : rows) groups[row.row->map()].push_back(row);
-  for (const auto& [map, group] : groups) {
-    const float* own = groups.size() == 1 ? hidden : Gather(group, hidden);
-    ChooseAmong(group, own, model_->ProjectionTo(map));
-  }
+  for (const auto& [map, group] : groups) ChooseAmong(group, map);
 }
 
-// What the step gives these rows, side by side; until the next call.
-const float* DecodeLoop::Gather(const std::vector<Choosing>& rows, const float* hidden) {
-  const size_t width = model_->width();
-  size_t count = 0;
-  for (const Choosing& row : rows) count += row.count;
-  float* to = top_.Room(count * width);
-  const float* const gathered = to;
-  for (const Choosing& row : rows) {
-    const float* from = hidden + row.first * width;
-    to = std::copy(from, from + row.count * width, to);
-  }
-  return gathered;
-}
-
-// hidden: of these rows, in order.
-void DecodeLoop::ChooseAmong(const std::vector<Choosing>& rows, const float* hidden,
-                             const Linear& projection) {
+void DecodeLoop::ChooseAmong(const std::vector<Choosing>& rows, const VocabularyMap* map) {
+  std::vector<size_t> outputs;
   std::vector<const GreedySearch*> searches;
-  for (const Choosing& row : rows) row.row->AddSearches(&searches);
-  if (searches.empty()) return;
-  const auto found = chooser_.Choose(searches, hidden, projection);
-  const Chooser::Found* next = found.data();
   for (const Choosing& row : rows) {
-    row.row->Choose(next, projection.outputs());
+    for (size_t i = 0; i < row.count; ++i) outputs.push_back(row.first + i);
+    row.row->AddSearches(&searches);
+  }
+  if (searches.empty()) return;
+  const auto found = compute_->Choose(outputs, searches, map);
+  const Found* next = found.data();
+  for (const Choosing& row : rows) {
+    row.row->Choose(next, model_->ProjectionTo(map).outputs());
     next += row.count;
   }
 }

@@ -6,21 +6,19 @@
 #include <memory>
 #include <vector>
 
-#include "engine/loop/chooser.h"
 #include "engine/loop/decoder_model.h"
-#include "engine/loop/decoder_step.h"
+#include "engine/loop/loop_compute.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/running_row.h"
 #include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
-#include "engine/loop/source_encoder.h"
 #include "engine/loop/step_budget.h"
 #include "rows/checked_row.h"
 
 namespace ct2triton {
 
 // The loop on CTranslate2's layers. Loops of the same model share its layers, and nothing else.
-// About int8, where answers must not depend on the company either, see SourceEncoder.
+// About int8, where answers must not depend on the company either, see HostEncoder.
 class DecodeLoop final : public LoopEngine {
  public:
   // `caches`: loops of one model may share them.
@@ -42,24 +40,19 @@ class DecodeLoop final : public LoopEngine {
   // A row that chooses at this step, and where it finds what it chooses from.
   struct Choosing {
     RunningRow* row;
-    size_t first;  // row of what the step gives
+    size_t first;  // output of the step
     size_t count;
   };
 
   std::vector<StepRow> NextFeed(std::vector<Choosing>* choosing);
-  void Choose(const std::vector<Choosing>& rows, const float* hidden);
-  const float* Gather(const std::vector<Choosing>& rows, const float* hidden);
-  void ChooseAmong(const std::vector<Choosing>& rows, const float* hidden,
-                   const Linear& projection);
+  void Choose(const std::vector<Choosing>& rows);
+  void ChooseAmong(const std::vector<Choosing>& rows, const VocabularyMap* map);
   void Accept(LoopListener* listener) noexcept;
 
   const std::shared_ptr<const DecoderModel> model_;
   const std::shared_ptr<LoopCaches> caches_;
-  SourceEncoder encoder_;
-  DecoderStep step_;
-  Chooser chooser_;
+  const std::unique_ptr<LoopCompute> compute_;
   TokenRulesCache rules_;
-  FloatBuffer top_;
   StepBudget budget_;
   std::vector<std::unique_ptr<RunningRow>> rows_;  // in the order they came
   LoopRow next_row_ = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -10,6 +11,7 @@
 #include "engine/loop/model_variables.h"
 #include "engine/loop/packed_embeddings.h"
 #include "engine/loop/positions.h"
+#include "engine/loop/tensors.h"
 #include "engine/loop/wide_search.h"
 #include "error.h"
 
@@ -28,29 +30,43 @@ std::set<std::string> VariableNames(const Weights& weights) {
 }
 
 DecoderShape ReadShape(const Weights& weights) {
-  if (weights.device().kind != Device::Kind::kCpu) Refuse("it is on " + weights.device().Name());
   RequireLayers();
+  if (DecoderModel::OnDevice(weights)) RequireTensors();
   return DecoderShape(weights.model(), VariableNames(weights));
 }
 
-std::unique_ptr<Linear> MakeLibraryLinear(const ctranslate2::models::Model& model,
-                                          const LinearSpec& spec) {
-  return std::make_unique<LibraryLinear>(model, spec);
+LinearMaker LibraryMaker(ctranslate2::Device device) {
+  return [device](const ctranslate2::models::Model& model, const LinearSpec& spec) {
+    return std::make_unique<LibraryLinear>(model, spec, device);
+  };
 }
 
 }  // namespace
+
+bool DecoderModel::OnDevice(const Weights& weights) {
+  if (weights.device().kind == Device::Kind::kGpu) return true;
+  const char* chosen = std::getenv("CT2_TRITON_LOOP");
+  return chosen != nullptr && std::string(chosen) == "device";
+}
+
+ctranslate2::Device DecoderModel::device() const { return LibraryDevice(weights_->device()); }
+
+ctranslate2::DataType DecoderModel::type() const {
+  return on_device_ ? LibraryLinear::Of(*projection_).type() : ctranslate2::DataType::FLOAT32;
+}
 
 DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearMaker& make,
                            bool own_encoder)
     : weights_(std::move(weights)),
       plain_(std::make_unique<const PlainWeights::Use>(&weights_->plain())),
+      on_device_(OnDevice(*weights_)),
       kernels_(ChooseKernels()),
       shape_(ReadShape(*weights_)),
       embeddings_(std::make_unique<LibraryEmbeddings>(weights_->model(), kEmbeddings)),
       embedding_scale_(shape_.embedding_scale != 0
                            ? shape_.embedding_scale
                            : std::sqrt(static_cast<float>(embeddings_->size()))) {
-  const LinearMaker maker = make ? make : MakeLibraryLinear;
+  const LinearMaker maker = make ? make : LibraryMaker(device());
   const auto& model = weights_->model();
   if (shape_.embedding_norm) {
     embedding_norm_ = std::make_unique<Norm>(model, "decoder/layernorm_embedding", width());
@@ -66,7 +82,9 @@ DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearM
   embeddings_ = PackedIfTied(std::move(embeddings_), model, kEmbeddings, *projection_);
   ReadPositions();
   MakeMappedProjections();
-  if (make && own_encoder) encoder_ = EncoderModel::Make(*weights_, maker, *projection_);
+  if (make && own_encoder && !on_device_) {
+    encoder_ = EncoderModel::Make(*weights_, maker, *projection_);
+  }
 }
 
 void DecoderModel::GiveBackPlain(std::vector<WeightCopy> copies) {
@@ -127,7 +145,7 @@ void DecoderModel::ReadPositions() {
   const auto& model = weights_->model();
   if (shape_.relative_bias) {
     const std::string name = "decoder/layer_0/self_attention/relative_attention_bias";
-    const float* table = FloatsOf(model, name);
+    const float* table = FloatsHere(name);
     const auto* variable = model.get_variable_if_exists(name);
     const auto buckets = static_cast<size_t>(variable->dim(0));
     const bool fits = buckets >= 2 && shape_.bias_max_distance > buckets / 2 &&
@@ -136,7 +154,16 @@ void DecoderModel::ReadPositions() {
     bias_ = BiasByDistance(table, buckets, shape_.heads, shape_.bias_max_distance);
     return;
   }
-  positions_.emplace(FloatsOf(model, "decoder/position_encodings/encodings"), width());
+  positions_.emplace(FloatsHere("decoder/position_encodings/encodings"), width());
+}
+
+// As FloatsOf, of a variable that may lie on a device.
+const float* DecoderModel::FloatsHere(const std::string& name) {
+  if (!on_device_) return FloatsOf(weights_->model(), name);
+  const auto* variable = weights_->model().get_variable_if_exists(name);
+  if (variable == nullptr) return nullptr;
+  copied_ = Tensors::Floats(*variable, static_cast<size_t>(variable->dim(0) * variable->dim(1)));
+  return copied_.data();
 }
 
 void DecoderModel::AddPosition(size_t position, float* embedding) const {
@@ -166,12 +193,20 @@ size_t DecoderModel::CacheTokens(const CheckedRow& row) const {
                   static_cast<size_t>(row.limit_tokens));
 }
 
+size_t DecoderModel::CacheFloats(const CheckedRow& row) const {
+  return (CacheTokens(row) + (on_device_ ? EncodedTokens(row) : 0)) * TokenFloats();
+}
+
+size_t DecoderModel::SourceCacheFloats(size_t tokens) const {
+  return tokens * (on_device_ ? layers_[0].source.keys->inputs() : TokenFloats());
+}
+
 size_t DecoderModel::CacheBytes(const CheckedRow& row) const {
-  return CachePool::BlockBytes(CacheTokens(row) * TokenFloats());
+  return CachePool::BlockBytes(CacheFloats(row));
 }
 
 size_t DecoderModel::SourceCacheBytes(const CheckedRow& row) const {
-  return CachePool::BlockBytes(EncodedTokens(row) * TokenFloats());
+  return CachePool::BlockBytes(SourceCacheFloats(EncodedTokens(row)));
 }
 
 }  // namespace ct2triton

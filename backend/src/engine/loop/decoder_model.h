@@ -32,8 +32,8 @@ struct DecoderLayer {
 class DecoderModel {
  public:
   // Throws Error(kUnsupported), with the reason, where the loop cannot run the model with this
-  // library; calls of CTranslate2 then can. `make`: the products, CTranslate2's own by default.
-  // `own_encoder`: encode with the same products, see encoder().
+  // library; calls of CTranslate2 then can. `make`: the products, CTranslate2's own by default, and
+  // always so on a device. `own_encoder`: encode with the same products, see encoder().
   explicit DecoderModel(std::shared_ptr<const Weights> weights, const LinearMaker& make = nullptr,
                         bool own_encoder = true);
   DecoderModel(const DecoderModel&) = delete;
@@ -44,6 +44,16 @@ class DecoderModel {
   void GiveBackPlain(std::vector<WeightCopy> copies);
 
   const Weights& weights() const { return *weights_; }
+  // Loops compute on the device of the weights, by operations of CTranslate2 (DeviceCompute), and
+  // not by our own code for CPUs. So it is on a GPU, and where the environment variable
+  // CT2_TRITON_LOOP is "device": that is how it is tested on a CPU.
+  static bool OnDevice(const Weights& weights);
+  bool on_device() const { return on_device_; }
+  ctranslate2::Device device() const;
+  ctranslate2::DataType type() const;  // of what is between the layers
+  // Of a row's forced tokens, at most so many run in one step, so that a long prefix does not hold
+  // up the other rows. Where it is one, drafts are not tried either.
+  size_t tokens_per_step() const { return on_device_ ? 1 : 128; }
   const DecoderShape& shape() const { return shape_; }
   const Kernels& kernels() const { return kernels_; }
   size_t width() const { return embeddings_->size(); }  // of the residual stream
@@ -79,6 +89,10 @@ class DecoderModel {
   size_t TokenFloats() const { return layers_.size() * 2 * heads_width_; }
   // Tokens that the cache of a row holds: up to its limit, of each of its beams.
   size_t CacheTokens(const CheckedRow& row) const;
+  // What a row takes from the pool of a loop, and its source. On a device each row has the keys and
+  // values of its source for itself, and rows share what the encoder left.
+  size_t CacheFloats(const CheckedRow& row) const;
+  size_t SourceCacheFloats(size_t tokens) const;
   // What DecodeLoop::Admit takes from its pool for a row: for its own tokens up to its limit, and
   // for its source where no other row has it.
   size_t CacheBytes(const CheckedRow& row) const;
@@ -91,10 +105,12 @@ class DecoderModel {
   AttentionLayers MakeAttention(const std::string& scope, bool to_source,
                                 const LinearMaker& make) const;
   void ReadPositions();
+  const float* FloatsHere(const std::string& name);
   void MakeMappedProjections();
 
   const std::shared_ptr<const Weights> weights_;  // first: it must outlive the layers
   std::unique_ptr<const PlainWeights::Use> plain_;
+  const bool on_device_;
   const Kernels& kernels_;
   const DecoderShape shape_;
   std::unique_ptr<TokenEmbeddings> embeddings_;
@@ -107,6 +123,7 @@ class DecoderModel {
   MappedProjections mapped_projections_;
   const LogSoftmax log_softmax_;
   std::optional<PositionEncodings> positions_;  // none where the attention tells them
+  std::vector<float> copied_;                   // of them, or of a bias, from a device
   std::unique_ptr<const EncoderModel> encoder_;
   std::vector<float> bias_;
 };

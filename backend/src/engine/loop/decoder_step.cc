@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/loop/host_encoder.h"
+
 namespace ct2triton {
 
 const float* DecoderStep::Run(const std::vector<StepRow>& rows) {
@@ -134,9 +136,10 @@ void DecoderStep::AttendToSource(size_t index, const std::vector<StepRow>& rows)
   call.query = projected_.data();
   call.out = context_.data();
   for (const StepRow& row : rows) {
-    call.keys = row.encoding->keys(index);
-    call.values = row.encoding->values(index);
-    call.tokens = row.encoding->tokens();
+    const auto& encoding = static_cast<const HostEncoding&>(*row.encoding);  // HostCompute's own
+    call.keys = encoding.keys(index);
+    call.values = encoding.values(index);
+    call.tokens = encoding.tokens();
     const bool noted = row.alignment != nullptr && row.alignment->layer() == index;
     for (size_t i = 0; i < row.count; ++i) {
       model_.kernels().attend(call);

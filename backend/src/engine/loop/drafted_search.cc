@@ -24,7 +24,7 @@ void DraftedSearch::AddSearches(std::vector<const GreedySearch*>* searches) cons
   for (const GreedySearch& search : ahead_) searches->push_back(&search);
 }
 
-void DraftedSearch::Choose(const Chooser::Found* found) {
+void DraftedSearch::Choose(const Found* found) {
   chosen_.clear();
   const GreedySearch* search = &search_;
   for (size_t i = 0;; ++i) {

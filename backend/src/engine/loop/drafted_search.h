@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/loop/chooser.h"
 #include "engine/loop/draft.h"
 #include "engine/loop/greedy.h"
 
@@ -27,7 +26,7 @@ class DraftedSearch {
   // Adds one search for each choice of this step: one more than tokens are tried.
   void AddSearches(std::vector<const GreedySearch*>* searches) const;
   // found: what these searches gave.
-  void Choose(const Chooser::Found* found);
+  void Choose(const Found* found);
   // The tokens of this step, in order; never none.
   const std::vector<Choice>& chosen() const { return chosen_; }
   // Whether the row ends with this step, and the score that it has then.

@@ -21,6 +21,12 @@ struct Choice {
   float log_probability = 0;  // 0 unless scores are asked for
 };
 
+// What a step gives one row.
+struct Found {
+  Choice choice;            // of a greedy search
+  float* logits = nullptr;  // [outputs], for a search that chooses by itself; until the next step
+};
+
 // The state of a greedy search, which may draw its tokens, as CTranslate2's (src/decoding.cc):
 // - A forced token adds nothing to the score, but counts in the length that divides the score and
 //   in the minimum length. So does the end token.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ctranslate2_ops.h"
 #include "engine/library_check.h"
 #include "error.h"
 
@@ -79,6 +80,7 @@ const std::vector<const char*> kLayerSymbols = {
     "_ZNK11ctranslate211StorageView4dataIfEEPKT_v",
     "_ZNK11ctranslate211StorageView4dataIiEEPKT_v",
     "_ZNK11ctranslate211StorageView4dataIsEEPKT_v",
+    "_ZNK11ctranslate23ops3AddclERKNS_11StorageViewES4_RS2_",
     "_ZNK11ctranslate23ops7SoftMaxclERKNS_11StorageViewEPS3_RS2_",
     "_ZNK11ctranslate26layers10Embeddings11output_sizeEv",
     "_ZNK11ctranslate26layers10EmbeddingsclERKNS_11StorageViewERS2_",
@@ -104,36 +106,50 @@ void RefuseSize(size_t room) {
                                            " bytes that the decode loop has room for");
 }
 
-LibraryLinear::LibraryLinear(const ctranslate2::models::Model& model, const LinearSpec& spec)
+LibraryLinear::LibraryLinear(const ctranslate2::models::Model& model, const LinearSpec& spec,
+                             ctranslate2::Device device)
     : model_(model),
+      device_(device),
       spec_(spec),
       dense_(model, spec_.scope, Pointer(spec_.activation), spec_.layer_out) {
-  if (dense_->output_type() == DataType::FLOAT32) return;
+  if (device != kCpu || dense_->output_type() == DataType::FLOAT32) return;
   throw Error(ErrorCode::kUnsupported, "the decode loop computes in float32 between the layers, " +
                                            spec.scope + " does not");
 }
 
+const LibraryLinear& LibraryLinear::Of(const Linear& linear) {
+  if (const auto* library = dynamic_cast<const LibraryLinear*>(&linear)) return *library;
+  throw Error(ErrorCode::kInternal, "a product is not CTranslate2's, which its device needs");
+}
+
 void LibraryLinear::Apply(const float* in, size_t rows, float* out, const float* residual) const {
-  const size_t columns = outputs();
   const TensorView input(in, rows, spec_.inputs);
-  TensorView output(out, rows, columns);
+  const TensorView added(residual, rows, outputs());
+  TensorView output(out, rows, outputs());
+  ApplyTo(*input, residual != nullptr ? &*added : nullptr, &output.Result());
+  output.RequireInPlace(out);
+}
+
+void LibraryLinear::ApplyTo(const StorageView& in, const StorageView* residual,
+                            StorageView* out) const {
   if (DenseTakesResidual()) {
-    const TensorView added(residual, rows, columns);
-    (*dense_)(*input, output.Result(), residual != nullptr ? &*added : nullptr);
-    output.RequireInPlace(out);
+    (*dense_)(in, *out, residual);
     return;
   }
-  (*dense_)(*input, output.Result());
-  output.RequireInPlace(out);
-  if (residual == nullptr) return;
-  for (size_t i = 0; i < rows * columns; ++i) out[i] += residual[i];
+  (*dense_)(in, *out);
+  if (residual != nullptr) ctranslate2::ops::Add()(*out, *residual, *out);
 }
 
 std::unique_ptr<Linear> LibraryLinear::Select(const std::vector<int64_t>& outputs) const {
-  auto selected = std::make_unique<LibraryLinear>(model_, spec_);
+  auto selected = std::make_unique<LibraryLinear>(model_, spec_, device_);
   const std::vector<int32_t> index(outputs.begin(), outputs.end());
   const TensorView view(index.data(), index.size());
-  selected->dense_->select_weights(&*view, nullptr);
+  if (device_ == kCpu) {
+    selected->dense_->select_weights(&*view, nullptr);
+  } else {
+    const StorageView there = (*view).to(device_);
+    selected->dense_->select_weights(&there, nullptr);
+  }
   selected->selected_ = true;
   return selected;
 }
@@ -149,9 +165,11 @@ Norm::Norm(const ctranslate2::models::Model& model, const std::string& scope, si
 void Norm::Apply(const float* in, size_t rows, float* out) const {
   const TensorView input(in, rows, size_);
   TensorView output(out, rows, size_);
-  (*norm_)(*input, output.Result());
+  ApplyTo(*input, &output.Result());
   output.RequireInPlace(out);
 }
+
+void Norm::ApplyTo(const StorageView& in, StorageView* out) const { (*norm_)(in, *out); }
 
 LibraryEmbeddings::LibraryEmbeddings(const ctranslate2::models::Model& model,
                                      const std::string& scope)
@@ -160,8 +178,17 @@ LibraryEmbeddings::LibraryEmbeddings(const ctranslate2::models::Model& model,
 void LibraryEmbeddings::Apply(const std::vector<int32_t>& ids, float* out) const {
   const TensorView input(ids.data(), ids.size());
   TensorView output(out, ids.size(), size());
-  (*embeddings_)(*input, output.Result());
+  ApplyTo(*input, &output.Result());
   output.RequireInPlace(out);
+}
+
+const LibraryEmbeddings& LibraryEmbeddings::Of(const TokenEmbeddings& embeddings) {
+  if (const auto* library = dynamic_cast<const LibraryEmbeddings*>(&embeddings)) return *library;
+  throw Error(ErrorCode::kInternal, "embeddings are not CTranslate2's, which their device needs");
+}
+
+void LibraryEmbeddings::ApplyTo(const StorageView& ids, StorageView* out) const {
+  (*embeddings_)(ids, *out);
 }
 
 LogSoftmax::LogSoftmax() : softmax_(/*log=*/true) {}

@@ -54,16 +54,25 @@ using LinearMaker = std::function<std::unique_ptr<Linear>(const ctranslate2::mod
 // CTranslate2's Dense.
 class LibraryLinear : public Linear {
  public:
-  LibraryLinear(const ctranslate2::models::Model& model, const LinearSpec& spec);
+  // `device`: of the model. On a CPU, throws Error(kUnsupported) where its results are not float32.
+  LibraryLinear(const ctranslate2::models::Model& model, const LinearSpec& spec,
+                ctranslate2::Device device = ctranslate2::Device::CPU);
+  // The product as one of the library's. Throws Error(kInternal) if it is none.
+  static const LibraryLinear& Of(const Linear& linear);
   size_t inputs() const override { return spec_.inputs; }
   size_t outputs() const override { return static_cast<size_t>(dense_->output_size()); }
   size_t bytes() const override;
   void Apply(const float* in, size_t rows, float* out, const float* residual) const override;
+  // Of tensors on the device of the model.
+  virtual void ApplyTo(const ctranslate2::StorageView& in, const ctranslate2::StorageView* residual,
+                       ctranslate2::StorageView* out) const;
+  ctranslate2::DataType type() const { return dense_->output_type(); }
   std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const override;
 
  private:
   bool selected_ = false;  // it has a copy of some of the weights
   const ctranslate2::models::Model& model_;
+  const ctranslate2::Device device_;
   const LinearSpec spec_;  // dense_ points to its activation
   Guarded<ctranslate2::layers::Dense> dense_;
 };
@@ -74,6 +83,7 @@ class Norm {
   Norm(const ctranslate2::models::Model& model, const std::string& scope, size_t size);
   // Both [rows, size]; they may be one.
   void Apply(const float* in, size_t rows, float* out) const;
+  void ApplyTo(const ctranslate2::StorageView& in, ctranslate2::StorageView* out) const;
 
  private:
   const size_t size_;
@@ -104,8 +114,12 @@ class TokenEmbeddings {
 class LibraryEmbeddings : public TokenEmbeddings {
  public:
   LibraryEmbeddings(const ctranslate2::models::Model& model, const std::string& scope);
+  // The embeddings as the library's. Throws Error(kInternal) if they are not.
+  static const LibraryEmbeddings& Of(const TokenEmbeddings& embeddings);
   size_t size() const override { return static_cast<size_t>(embeddings_->output_size()); }
   void Apply(const std::vector<int32_t>& ids, float* out) const override;
+  // Of tensors on the device of the model.
+  void ApplyTo(const ctranslate2::StorageView& ids, ctranslate2::StorageView* out) const;
   std::shared_ptr<const products::PackedLinear> packed() const override { return nullptr; }
 
  private:

@@ -23,8 +23,11 @@ constexpr size_t kKeptCacheBytes = size_t{64} << 20;
 std::string Describe(const TrialReport& trial) {
   std::ostringstream text;
   text << "trial of " << trial.tokens << " tokens: logits within " << std::setprecision(2)
-       << trial.largest_error << " (allowed " << trial.tolerance << "), scores of beams within "
-       << trial.beams.largest_error << ", " << trial.ns / 1'000'000 << " ms";
+       << trial.largest_error << " (allowed " << trial.tolerance << "), ";
+  if (trial.beams.hypotheses > 0) {
+    text << "scores of beams within " << trial.beams.largest_error << ", ";
+  }
+  text << trial.ns / 1'000'000 << " ms";
   return text.str();
 }
 
@@ -80,11 +83,12 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
     : caches_(std::make_shared<LoopCaches>(kKeptCacheBytes)) {
   RunInThreadScope(weights->device(), /*threads=*/1, [&] {
     std::optional<LayerPacker> packer;
-    if (packed) packer.emplace();
+    if (packed && !DecoderModel::OnDevice(*weights)) packer.emplace();
     const auto model =
         std::make_shared<DecoderModel>(weights, packer ? packer->Maker() : LinearMaker());
     const TrialReport trial = TryDecoder(*model);
     packed_bytes_ = model->MappedBytes();
+    if (model->on_device()) description_ = "by operations of CTranslate2, ";
     if (packer) {
       packed_bytes_ += packer->bytes();
       model->GiveBackPlain(packer->Copies());
@@ -105,7 +109,14 @@ std::shared_ptr<const AlignmentHeads> LoopModel::ChosenAlignment(
   return ChooseAlignment(engine, model_->shape());
 }
 
-bool LoopModel::CanRun(const CheckedRow& row) const { return !WhyNotLoop(row, model_->weights()); }
+bool LoopModel::CanRun(const CheckedRow& row) const {
+  return !WhyNot(*row.search) && !WhyNotLoop(row, model_->weights());
+}
+
+std::optional<std::string> LoopModel::WhyNot(const Search& search) const {
+  if (auto reason = WhyNotLoop(search)) return reason;
+  return model_->on_device() ? WhyNotOnDevice(search) : std::nullopt;
+}
 
 size_t LoopModel::CacheBytes(const CheckedRow& row) const { return model_->CacheBytes(row); }
 

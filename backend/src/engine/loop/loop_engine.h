@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace ct2triton {
 
 class DecoderModel;
 struct LoopCaches;
+class Search;
 class VocabularyMap;
 class Weights;
 
@@ -98,6 +100,8 @@ class LoopModel {
   std::shared_ptr<const AlignmentHeads> ChosenAlignment(const EngineOptions& engine) const;
   // Whether loops can run this row; a call of CTranslate2 can run every row.
   bool CanRun(const CheckedRow& row) const;
+  // Why loops cannot run rows of this search, for a message; none: they can.
+  std::optional<std::string> WhyNot(const Search& search) const;
   // Memory for keys and values that the row holds while it runs: of its own tokens, and of its
   // source, which rows of the same source share.
   size_t CacheBytes(const CheckedRow& row) const;

@@ -83,7 +83,8 @@ RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& 
   feed_.reserve(std::max(first_ids.size(), static_cast<size_t>(row.search->Copies())));
   feed_.assign(first_ids.begin(), first_ids.end());
   capacity_ = model.CacheTokens(row);
-  cache_ = pool->Take(capacity_ * model.TokenFloats());
+  const size_t floats = model.CacheFloats(row);
+  cache_ = model.on_device() ? pool->Reserve(floats) : pool->Take(floats);
 }
 
 void RunningRow::MakeSearch(const Outputs& forced, size_t limit, BeamBias bias) {
@@ -151,7 +152,7 @@ size_t RunningRow::AddTo(std::vector<StepRow>* feed, size_t* draft_tokens) {
     return feed_.size();
   }
   const size_t left = feed_.size() - fed_;
-  feeding_ = std::min(left, kForcedTokensPerStep);
+  feeding_ = std::min(left, model_.tokens_per_step());
   const auto next = feed_.begin() + static_cast<std::ptrdiff_t>(fed_);
   tokens_.assign(next, next + static_cast<std::ptrdiff_t>(feeding_));
   size_t outputs = 0;
@@ -161,7 +162,7 @@ size_t RunningRow::AddTo(std::vector<StepRow>* feed, size_t* draft_tokens) {
     outputs = 1 + tried;
   }
   feed->push_back({tokens_.data(), tokens_.size(), position_, cache_.data(), capacity_,
-                   encoding_.get(), outputs, nullptr, prompt_, alignment_.get()});
+                   encoding_.get(), outputs, nullptr, prompt_, alignment_.get(), name_});
   return outputs;
 }
 
@@ -185,7 +186,7 @@ int64_t RunningRow::AnswerId(int32_t output) const {
   return ByName(rules_->Id(output), model_.weights().target());
 }
 
-void RunningRow::Choose(const Chooser::Found* found, size_t outputs) {
+void RunningRow::Choose(const Found* found, size_t outputs) {
   next_result_.reset();
   if (greedy() != nullptr) return ChooseGreedily(found);
   std::vector<float*> logits;
@@ -194,7 +195,7 @@ void RunningRow::Choose(const Chooser::Found* found, size_t outputs) {
   if (beams()->Ends()) next_result_ = ResultOf(beams()->Results(), beams()->length() + 1);
 }
 
-void RunningRow::ChooseGreedily(const Chooser::Found* found) {
+void RunningRow::ChooseGreedily(const Found* found) {
   greedy()->Choose(found);
   if (!greedy()->Ends()) return;
   const auto& chosen = greedy()->chosen();

@@ -10,15 +10,14 @@
 
 #include "engine/loop/beam_search.h"
 #include "engine/loop/cache_pool.h"
-#include "engine/loop/chooser.h"
 #include "engine/loop/decoder_model.h"
-#include "engine/loop/decoder_step.h"
 #include "engine/loop/drafted_search.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/row_alignment.h"
 #include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
 #include "engine/loop/step_budget.h"
+#include "engine/loop/step_row.h"
 #include "engine/loop/wide_search.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
@@ -29,10 +28,6 @@ namespace ct2triton {
 // things: Choose, which may fail and changes nothing that shows, and Accept, which cannot fail.
 class RunningRow {
  public:
-  // Of a row's forced tokens, at most so many run in one step, so that a long prefix does not hold
-  // up the other rows.
-  static constexpr size_t kForcedTokensPerStep = 128;
-
   // Takes the row's cache from `pool`. The model and `row` must be there as long.
   RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& model,
              const std::shared_ptr<const SearchRules>& rules, CachePool* pool);
@@ -57,7 +52,7 @@ class RunningRow {
   void AddSearches(std::vector<const GreedySearch*>* searches) const;
   const VocabularyMap* map() const { return rules_->map(); }
   // found: what the step gave, one for each that AddTo counted; outputs: of the projection.
-  void Choose(const Chooser::Found* found, size_t outputs);
+  void Choose(const Found* found, size_t outputs);
   // What the step did becomes true, and is reported; nothing of a row that took no part. Returns
   // how many of its tokens were of a draft.
   size_t Accept(LoopListener* listener) noexcept;
@@ -70,7 +65,7 @@ class RunningRow {
   void MakeSearch(const Outputs& forced, size_t limit, BeamBias bias);
   void EndForced(const Outputs& forced);
   size_t AddDraft(size_t most);
-  void ChooseGreedily(const Chooser::Found* found);
+  void ChooseGreedily(const Found* found);
   void MakeAlignment();
   Hypothesis Finished(Ids ids, const Ids& positions) const;
   int64_t Shown(int64_t id, int64_t position) const;

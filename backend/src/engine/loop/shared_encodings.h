@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "engine/loop/cache_pool.h"
 #include "rows/row.h"
@@ -69,28 +70,22 @@ class SharedEncodings {
   Entries entries_;
 };
 
-// Keys and values of an encoded source, for every layer of the decoder. Rows may share it.
+// An encoded source, in the form in which the attention takes it. Rows may share it.
 class Encoding {
  public:
-  Encoding(SharedEncodings::Place place, CacheBlock block, size_t tokens, size_t layer_floats)
-      : place_(std::move(place)),
-        block_(std::move(block)),
-        tokens_(tokens),
-        layer_floats_(layer_floats) {}
+  Encoding(SharedEncodings::Place place, size_t tokens)
+      : place_(std::move(place)), tokens_(tokens) {}
+  virtual ~Encoding() = default;
+  Encoding(const Encoding&) = delete;
+  Encoding& operator=(const Encoding&) = delete;
 
   size_t tokens() const { return tokens_; }
-  // Of a layer, [tokens, width]: keys and values lie apart, since attention reads all of the one
-  // and then all of the other.
-  float* keys(size_t layer) const { return block_.data() + layer * layer_floats_; }
-  float* values(size_t layer) const { return keys(layer) + layer_floats_ / 2; }
 
  private:
   friend class SharedEncodings;
 
   const SharedEncodings::Place place_;
-  const CacheBlock block_;
   const size_t tokens_;
-  const size_t layer_floats_;
 };
 
 // The memory of rows that run, for all loops of a model.

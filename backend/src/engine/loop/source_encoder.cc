@@ -31,32 +31,29 @@ EncoderDecoderReplica* AsEncoder(SequenceToSequenceReplica* replica) {
 
 }  // namespace
 
-SourceEncoder::SourceEncoder(const DecoderModel& model)
+SourceEncoder::SourceEncoder(const DecoderModel& model, size_t most_rows)
     : model_(model),
+      most_rows_(most_rows),
       replica_(model.weights().NewReplica()),
       encoder_(AsEncoder(replica_.get())),
-      memory_(DataType::FLOAT32, ctranslate2::Device::CPU) {
-  if (model.encoder() != nullptr) pass_.emplace(*model.encoder(), model.kernels());
-}
+      memory_(model.type(), model.device()) {}
 
 std::vector<SourceEncoder::Group> SourceEncoder::GroupsOf(std::vector<Task> tasks) const {
-  // More rows together gain nothing, and lose from 16 on, when they leave the processor's caches.
-  constexpr size_t kMostRows = 8;
-  std::map<size_t, std::vector<Group>> by_length;
+  std::map<size_t, std::vector<Group>> by_kind;
   for (Task& task : tasks) {
-    auto& groups = by_length[pass_ ? 0 : model_.EncodedTokens(*task.row)];
-    if (groups.empty() || groups.back().size() == kMostRows) groups.emplace_back();
+    auto& groups = by_kind[KindOf(*task.row)];
+    if (groups.empty() || groups.back().size() == most_rows_) groups.emplace_back();
     groups.back().push_back(std::move(task));
   }
   std::vector<Group> all;
-  for (auto& [length, groups] : by_length) {
+  for (auto& [kind, groups] : by_kind) {
     for (auto& group : groups) all.push_back(std::move(group));
   }
   return all;
 }
 
-std::vector<std::shared_ptr<const Encoding>> SourceEncoder::Encode(
-    const std::vector<const CheckedRow*>& rows, LoopCaches* caches, Counts* counts) {
+SourceEncoder::Encodings SourceEncoder::Encode(const std::vector<const CheckedRow*>& rows,
+                                               LoopCaches* caches, Counts* counts) {
   Encodings encodings(rows.size());
   std::vector<Task> tasks;
   std::vector<size_t> later;  // made by another thread, or here for an earlier row
@@ -87,18 +84,14 @@ std::vector<std::shared_ptr<const Encoding>> SourceEncoder::Encode(
 
 void SourceEncoder::EncodeGroup(Group group, LoopCaches* caches, Encodings* encodings,
                                 Counts* counts) {
-  std::vector<std::vector<size_t>> ids;
-  std::vector<std::shared_ptr<Encoding>> made;
+  SourceIds ids;
+  std::vector<Making> makings;
   for (Task& task : group) {
-    ids.push_back(SourceIds(*task.row));
-    const size_t tokens = ids.back().size();
-    const size_t layer_floats = tokens * 2 * model_.inner_width();
-    CacheBlock block = caches->pool.Take(layer_floats * model_.layers().size());
-    made.push_back(
-        std::make_shared<Encoding>(std::move(task.place), std::move(block), tokens, layer_floats));
-    counts->tokens += tokens;
+    ids.push_back(IdsOf(*task.row));
+    counts->tokens += ids.back().size();
+    makings.push_back({ids.back().size(), std::move(task.place)});
   }
-  Project(pass_ ? pass_->Run(ids) : EncodeByLibrary(ids), made);
+  auto made = Make(ids, std::move(makings), &caches->pool);
   ++counts->calls;
   counts->rows += group.size();
   for (size_t k = 0; k < group.size(); ++k) {
@@ -107,40 +100,18 @@ void SourceEncoder::EncodeGroup(Group group, LoopCaches* caches, Encodings* enco
   }
 }
 
-// ids: rows of one length.
-const float* SourceEncoder::EncodeByLibrary(const std::vector<std::vector<size_t>>& ids) {
-  StorageView lengths(DataType::INT32, ctranslate2::Device::CPU);
+const StorageView& SourceEncoder::EncodeByLibrary(const SourceIds& ids) {
+  StorageView lengths(DataType::INT32, model_.device());
   encoder_->encode({ids}, memory_, lengths);
-  const bool expected =
-      memory_.dim(0) == static_cast<long>(ids.size()) &&
-      memory_.dim(1) == static_cast<long>(ids.front().size()) &&
-      memory_.dim(2) == static_cast<long>(model_.layers()[0].source.keys->inputs());
-  if (!expected) throw Error(ErrorCode::kInternal, "CTranslate2's encoder gave an unexpected size");
-  const StorageView& encoded = memory_;
-  return encoded.data<float>();
-}
-
-// memory: of all tokens of all rows, one behind the other.
-void SourceEncoder::Project(const float* memory,
-                            const std::vector<std::shared_ptr<Encoding>>& encodings) {
-  size_t tokens = 0;
-  for (const auto& encoding : encodings) tokens += encoding->tokens();
-  const size_t width = model_.inner_width();
-  for (size_t layer = 0; layer < model_.layers().size(); ++layer) {
-    const Linear& project = *model_.layers()[layer].source.keys;
-    const float* projected = projected_.Room(tokens * 2 * width);
-    project.Apply(memory, tokens, projected_.data(), nullptr);
-    for (const auto& encoding : encodings) {
-      for (size_t t = 0; t < encoding->tokens(); ++t, projected += 2 * width) {
-        std::copy_n(projected, width, encoding->keys(layer) + t * width);
-        std::copy_n(projected + width, width, encoding->values(layer) + t * width);
-      }
-    }
+  if (memory_.dim(0) != static_cast<long>(ids.size()) ||
+      memory_.dim(2) != static_cast<long>(model_.layers()[0].source.keys->inputs())) {
+    throw Error(ErrorCode::kInternal, "CTranslate2's encoder gave an unexpected size");
   }
+  return memory_;
 }
 
 // As CTranslate2 makes them from tokens: of a token that stands twice, the first id.
-std::vector<size_t> SourceEncoder::SourceIds(const CheckedRow& row) const {
+std::vector<size_t> SourceEncoder::IdsOf(const CheckedRow& row) const {
   const auto& files = model_.weights().files();
   const auto& vocabulary = model_.weights().source();
   std::vector<size_t> ids;

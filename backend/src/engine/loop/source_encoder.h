@@ -4,26 +4,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "engine/loop/decoder_model.h"
-#include "engine/loop/encoder_pass.h"
 #include "engine/loop/shared_encodings.h"
 #include "rows/checked_row.h"
 
 namespace ct2triton {
 
-// Encodes sources with the model's own encoder (encoder_pass.h), or else with CTranslate2's; for
-// one thread at a time, as its replica is.
-//
-// CTranslate2's encodes only sources of one length together: with int8 weights, padding would
-// change the last bits of an encoding and so, now and then, a token of the answer. Our own has no
-// padding: an encoding never depends on what is encoded with it.
+// Finds or makes the encodings of sources; for one thread at a time, as its replica is. Which form
+// they have, and what makes them, the attention decides that takes them.
 class SourceEncoder {
  public:
-  // The model must be there as long. Throws Error(kUnsupported) if the encoder cannot be called.
-  explicit SourceEncoder(const DecoderModel& model);
+  // The model must be there as long. `most_rows`: encoded together. Throws Error(kUnsupported) if
+  // the encoder cannot be called.
+  SourceEncoder(const DecoderModel& model, size_t most_rows);
+  virtual ~SourceEncoder() = default;
+  SourceEncoder(const SourceEncoder&) = delete;
+  SourceEncoder& operator=(const SourceEncoder&) = delete;
 
   struct Counts {
     uint64_t calls = 0;
@@ -31,10 +29,29 @@ class SourceEncoder {
     uint64_t tokens = 0;  // of these
     uint64_t shared = 0;  // rows that took an encoding that was there
   };
+  using Encodings = std::vector<std::shared_ptr<const Encoding>>;
   // One encoding per row, in order; an equal source is encoded once, by whichever thread comes
   // first. Throws Error(kInternal) or std::bad_alloc.
-  std::vector<std::shared_ptr<const Encoding>> Encode(const std::vector<const CheckedRow*>& rows,
-                                                      LoopCaches* caches, Counts* counts);
+  Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches, Counts* counts);
+
+ protected:
+  using SourceIds = std::vector<std::vector<size_t>>;
+  // A source's encoding, while it is made.
+  struct Making {
+    size_t tokens;
+    SharedEncodings::Place place;
+  };
+
+  // Makes the encodings of these sources, in order.
+  virtual std::vector<std::shared_ptr<Encoding>> Make(const SourceIds& ids,
+                                                      std::vector<Making> makings,
+                                                      CachePool* pool) = 0;
+  // Only sources of equal kinds are made together.
+  virtual size_t KindOf(const CheckedRow& row) const = 0;
+  // By CTranslate2's encoder: [sources, at least the longest, width], until the next call.
+  const ctranslate2::StorageView& EncodeByLibrary(const SourceIds& ids);
+
+  const DecoderModel& model() const { return model_; }
 
  private:
   // A source to encode, and its place among the encodings.
@@ -44,20 +61,16 @@ class SourceEncoder {
     SharedEncodings::Place place;
   };
   using Group = std::vector<Task>;
-  using Encodings = std::vector<std::shared_ptr<const Encoding>>;
 
   std::vector<Group> GroupsOf(std::vector<Task> tasks) const;
   void EncodeGroup(Group group, LoopCaches* caches, Encodings* encodings, Counts* counts);
-  void Project(const float* memory, const std::vector<std::shared_ptr<Encoding>>& encodings);
-  const float* EncodeByLibrary(const std::vector<std::vector<size_t>>& ids);
-  std::vector<size_t> SourceIds(const CheckedRow& row) const;
+  std::vector<size_t> IdsOf(const CheckedRow& row) const;
 
   const DecoderModel& model_;
+  const size_t most_rows_;
   const std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> replica_;
   ctranslate2::models::EncoderDecoderReplica* const encoder_;  // the same replica
   ctranslate2::StorageView memory_;                            // what the library encoded last
-  std::optional<EncoderPass> pass_;
-  FloatBuffer projected_;
 };
 
 }  // namespace ct2triton

@@ -10,8 +10,8 @@
 #include "engine/loop/beam_trial.h"
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/decoder_model.h"
-#include "engine/loop/decoder_step.h"
-#include "engine/loop/source_encoder.h"
+#include "engine/loop/loop_compute.h"
+#include "engine/loop/tensors.h"
 #include "error.h"
 #include "steady_clock.h"
 
@@ -41,7 +41,7 @@ struct TrialRow {
 class Trial {
  public:
   explicit Trial(const DecoderModel& model)
-      : model_(model), caches_(/*keep_bytes=*/0), encoder_(model), step_(model) {}
+      : model_(model), caches_(/*keep_bytes=*/0), compute_(LoopCompute::New(model)) {}
 
   TrialReport Run() {
     const uint64_t start_ns = SteadyNow_ns();
@@ -49,7 +49,7 @@ class Trial {
     MakeRows();
     AskCTranslate2();
     for (size_t step = 0; !Ended(); ++step) Step(step);
-    report_.beams = TryBeams(model_, report_.tolerance);
+    if (!model_.on_device()) report_.beams = TryBeams(model_, report_.tolerance);
     report_.ns = SteadyNow_ns() - start_ns;
     return report_;
   }
@@ -62,17 +62,15 @@ class Trial {
   void AskCTranslate2();
   bool Ended() const;
   void Step(size_t step);
+  StepRow NextOf(const TrialRow& row) const;
   void Compare(const TrialRow& row, const float* logits);
-  void CompareMapped(const float* hidden, const float* logits);
+  void CompareMapped(const float* logits);
   void RequireWithin(const char* what, double error) const;
 
   const DecoderModel& model_;
   LoopCaches caches_;
-  SourceEncoder encoder_;
-  DecoderStep step_;
+  const std::unique_ptr<LoopCompute> compute_;
   std::vector<TrialRow> rows_;
-  FloatBuffer logits_;
-  FloatBuffer mapped_logits_;
   TrialReport report_;
 };
 
@@ -158,6 +156,22 @@ bool Trial::Ended() const {
   });
 }
 
+// Its forced tokens, as many as a step takes, or the next chosen one.
+StepRow Trial::NextOf(const TrialRow& row) const {
+  const bool joins = row.fed < row.forced.size();
+  StepRow next{};
+  next.tokens =
+      joins ? row.forced.data() + row.fed : row.chosen.data() + (row.fed - row.forced.size());
+  next.count = joins ? std::min(row.forced.size() - row.fed, model_.tokens_per_step()) : 1;
+  next.position = row.fed;
+  next.cache = row.cache.data();
+  next.capacity = row.forced.size() + row.chosen.size();
+  next.encoding = row.encoding.get();
+  next.outputs = row.fed + next.count >= row.forced.size() ? 1 : 0;
+  next.row = static_cast<uint64_t>(&row - rows_.data());
+  return next;
+}
+
 // One step of the loop: rows that join bring their forced tokens, the others the last chosen one.
 void Trial::Step(size_t step) {
   std::vector<StepRow> feed;
@@ -167,25 +181,22 @@ void Trial::Step(size_t step) {
     if (step < row.joins_at || row.fed + 1 >= tokens) continue;
     if (!row.encoding) {
       SourceEncoder::Counts counts;
-      row.encoding = encoder_.Encode({&row.row}, &caches_, &counts).front();
-      row.cache = caches_.pool.Take(tokens * model_.TokenFloats());
+      row.encoding = compute_->Encode({&row.row}, &caches_, &counts).front();
+      if (!model_.on_device()) row.cache = caches_.pool.Take(tokens * model_.TokenFloats());
     }
-    const bool joins = row.fed == 0;
-    const int32_t* next =
-        joins ? row.forced.data() : row.chosen.data() + (row.fed - row.forced.size());
-    const size_t count = joins ? row.forced.size() : 1;
-    feed.push_back({next, count, row.fed, row.cache.data(), tokens, row.encoding.get(), 1});
+    feed.push_back(NextOf(row));
     fed.push_back(&row);
   }
   if (feed.empty()) return;
-  const float* hidden = step_.Run(feed);
-  const size_t outputs = model_.vocabulary();
-  float* logits = logits_.Room(fed.size() * outputs);
-  model_.projection().Apply(hidden, fed.size(), logits, nullptr);
-  CompareMapped(hidden, logits);
+  compute_->Run(feed);
+  const std::vector<float> logits = compute_->Logits(nullptr);
+  if (!logits.empty()) CompareMapped(logits.data());
+  const float* next = logits.data();
   for (size_t i = 0; i < fed.size(); ++i) {
     fed[i]->fed += feed[i].count;
-    Compare(*fed[i], logits + i * outputs);
+    if (feed[i].outputs == 0) continue;
+    Compare(*fed[i], next);
+    next += model_.vocabulary();
   }
 }
 
@@ -205,7 +216,10 @@ double RelativeError(const float* found, const float* expected, size_t count) {
 
 void Trial::Compare(const TrialRow& row, const float* logits) {
   const size_t outputs = model_.vocabulary();
-  const float* expected = row.logits[row.fed - 1].data<float>();
+  const auto& given = row.logits[row.fed - 1];
+  std::vector<float> copied;
+  if (model_.on_device()) copied = Tensors::Floats(given, outputs);
+  const float* expected = model_.on_device() ? copied.data() : given.data<float>();
   const double error = RelativeError(logits, expected, outputs);
   ++report_.tokens;
   report_.largest_error = std::max(report_.largest_error, static_cast<float>(error));
@@ -217,16 +231,15 @@ void Trial::Compare(const TrialRow& row, const float* logits) {
                 (most - found) / std::max(1.0F, std::fabs(most)));
 }
 
-// The same products, less those of other tokens.
-void Trial::CompareMapped(const float* hidden, const float* logits) {
-  for (const auto& [map, projection] : model_.mapped_projections()) {
+// The same products, less those of other tokens. `logits`: of the first row.
+void Trial::CompareMapped(const float* logits) {
+  for (const auto& [map, unused] : model_.mapped_projections()) {
     const auto& known = map->numbered();
-    float* mapped = mapped_logits_.Room(known.size());
-    projection->Apply(hidden, 1, mapped, nullptr);
+    const std::vector<float> mapped = compute_->Logits(map);
     std::vector<float> expected;
     for (const int64_t id : known) expected.push_back(logits[id]);
     RequireWithin("of the logits of the vocabulary map's candidates",
-                  RelativeError(mapped, expected.data(), known.size()));
+                  RelativeError(mapped.data(), expected.data(), known.size()));
   }
 }
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/loop/chooser.h"
+#include "engine/loop/decoder_step.h"
+#include "engine/loop/float_buffer.h"
+#include "engine/loop/host_encoder.h"
+#include "engine/loop/loop_compute.h"
+
+namespace ct2triton {
+
+// On a CPU: products of ours or of CTranslate2, attention by kernels of ours.
+class HostCompute final : public LoopCompute {
+ public:
+  explicit HostCompute(const DecoderModel& model)
+      : model_(model), encoder_(model), step_(model), chooser_(model) {}
+
+  SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
+                                  SourceEncoder::Counts* counts) override;
+  void Run(const std::vector<StepRow>& rows) override;
+  std::vector<Found> Choose(const std::vector<size_t>& outputs,
+                            const std::vector<const GreedySearch*>& searches,
+                            const VocabularyMap* map) override;
+  std::vector<float> Logits(const VocabularyMap* map) override;
+
+ private:
+  const float* Gather(const std::vector<size_t>& outputs);
+
+  const DecoderModel& model_;
+  HostEncoder encoder_;
+  DecoderStep step_;
+  Chooser chooser_;
+  FloatBuffer gathered_;
+  const float* hidden_ = nullptr;  // [outputs, width], of the last Run
+  size_t outputs_ = 0;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/loop/loop_compute.h"
+
+#include "engine/loop/device_compute.h"
+#include "engine/loop/host_compute.h"
+
+namespace ct2triton {
+
+std::unique_ptr<LoopCompute> LoopCompute::New(const DecoderModel& model) {
+  if (model.on_device()) return std::make_unique<DeviceCompute>(model);
+  return std::make_unique<HostCompute>(model);
+}
+
+}  // namespace ct2triton
