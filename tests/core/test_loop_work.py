@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,59 @@ def test_a_greedy_row_joins_a_loop_that_wide_rows_fill(
     for sender, source in zip(filling, sources, strict=True):
         [hypotheses] = sender.ended().answers
         assert [row["ids"] for row in hypotheses] == truth.hypotheses(source, [], **wide)
+
+
+def _exactly(tokens: int, beams: int = 1) -> dict[str, Any]:
+    return {"beam_size": beams, "min_decoding_length": tokens, "max_decoding_length": tokens}
+
+
+def _memory_of(directory: Path, row: list[int], options: dict[str, Any]) -> int:
+    model = _core.LoopModel(str(directory), {"compute_type": "float32"})
+    return sum(model.cache_bytes(row, [], options))
+
+
+def test_memory_that_one_loop_was_promised_is_not_given_to_another(engine_model: Path) -> None:
+    """A row has been taken, and has no memory yet: the next one waits all the same."""
+    (first, long), (second, short) = zip(rows_of(2), map(_exactly, (100, 20)), strict=True)
+    most = _memory_of(engine_model, first, long) + _memory_of(engine_model, second, short) - 1
+    translator = _core.Translator(
+        str(engine_model), {**LOOP, "inter_threads": "2", "max_cache_bytes": str(most)}
+    )
+    with gate() as taken:
+        holding = Sender(translator, [first], long, gate=taken)
+        taken.wait()
+        waiting = Sender(translator, [second], short)
+        wait_until(lambda: translator.waiting == 1 or waiting.answers is not None)
+    assert holding.ended().answers is not None
+    assert waiting.ended().answers is not None
+    # A row reports its end before its memory is free.
+    assert [report["steps"] for report in translator.reports] == [100, 20]
+
+
+def _rests() -> bool:
+    """Whether this process hardly computes, for a moment."""
+    before_s = time.process_time()
+    time.sleep(0.1)
+    return time.process_time() - before_s < 0.03
+
+
+def test_threads_rest_while_no_row_that_waits_has_room(engine_model: Path) -> None:
+    """One search is held at a step, and the next one has no room beside it."""
+    first, second = rows_of(2)
+    wide = _exactly(100, beams=16)
+    most = 2 * _memory_of(engine_model, first, wide)  # of which both together may not have all
+    translator = _core.Translator(
+        str(engine_model), {**LOOP, "inter_threads": "2", "max_cache_bytes": str(most)}
+    )
+    with gate(held_at=2) as step:
+        held = Sender(translator, [first], wide, gate=step)
+        step.wait()
+        waiting = Sender(translator, [second], wide)
+        wait_until(lambda: translator.waiting == 1)
+        wait_until(_rests, "threads that rest", limit_s=5)
+        assert translator.waiting == 1
+    assert held.ended().answers is not None
+    assert waiting.ended().answers is not None
 
 
 def test_keys_and_values_are_bounded(engine_model: Path, truth: EngineTruth) -> None:

@@ -94,6 +94,19 @@ def test_other_heads(load: LoadModel, connection: Connection, reference: Referen
     assert connection.translate(model, *row, **LIMIT) == reference.translate(*row, **LIMIT)
 
 
+def test_other_heads_are_a_default_like_any(
+    load: LoadModel, connection: Connection, reference: Reference
+) -> None:
+    """A request without parameters has the answer of one that names all of them."""
+    defaults: dict[str, Any] = {"replace_unknowns": True, "return_alignments": True, **LIMIT}
+    model = load(configs.full(more=ALIGNMENTS, alignment_layer=0, **defaults))
+    for source, prefix in sentences(reference, 3):
+        named = connection.infer(model, [source], [prefix], outputs=OUTPUTS, **defaults)
+        answer = connection.infer(model, [source], [prefix], outputs=OUTPUTS)
+        for output in OUTPUTS:
+            assert answer[output].tolist() == named[output].tolist()
+
+
 def test_what_cannot_be(
     load_failure: LoadFailure, load: LoadModel, connection: Connection, reference: Reference
 ) -> None:

@@ -154,7 +154,7 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
     if (search->LooksAtSource()) row.alignment = alignment_;
     row.in_loop = loop_ != nullptr && !row.empty && loop_->CanRun(row);
     // A call replaces unknown tokens by the model's own heads.
-    row.only_in_loop |= row.in_loop && row.alignment && options->replace_unknowns;
+    row.only_in_loop |= row.in_loop && row.alignment && search->options().replace_unknowns;
     if (!row.in_loop) continue;
     row.cache_bytes = loop_->CacheBytes(row);
     row.source_cache_bytes = loop_->SourceCacheBytes(row);

@@ -25,7 +25,10 @@ LoopWork::LoopWork(std::shared_ptr<const Weights> weights, std::shared_ptr<const
       settings_(settings),
       threads_(threads),
       scheduler_(std::move(scheduler)),
-      queue_([this] { scheduler_->Wake(); }),
+      queue_([this] {
+        ++changes_;
+        scheduler_->Wake();
+      }),
       lanes_(loops),
       counters_(loops) {
   if (!scheduler_->OnGpu()) {  // what fails, fails the load
@@ -58,6 +61,7 @@ int LoopWork::Claim(size_t lanes, bool spare) noexcept {
   if (next != nullptr) return ClaimLane(next, lanes);
   const size_t used = UsedLanes();
   if (queue_.size() == 0 || (used >= lanes && !spare)) return -1;
+  if (used > 0 && no_room_at_ == changes_) return -1;
   const size_t free_cache =
       settings_.max_cache_bytes - std::min(settings_.max_cache_bytes, model_->cache_bytes_in_use());
   if (used > 0 && queue_.first_cache_bytes() > free_cache) return -1;
@@ -92,12 +96,16 @@ size_t LoopWork::UsedLanes() const noexcept {
 
 void LoopWork::Run(int piece) noexcept {
   Lane& lane = lanes_[static_cast<size_t>(piece)];
+  lane.found_none = false;
   try {
     if (!lane.loop) lane.loop = std::make_unique<LoopLane>(model_->NewLoop());
     const LoopLoad before = lane.loop->load();
-    auto failed = lane.loop->Turn(TakeRows(&lane));
+    auto taken = TakeRows(&lane);
+    lane.found_none = taken.empty() && lane.loop->running() == 0;
+    auto failed = lane.loop->Turn(std::move(taken));
     running_ += lane.loop->load().step_rows - before.step_rows;
     wide_cache_bytes_ += lane.loop->load().wide_cache_bytes - before.wide_cache_bytes;
+    EndPromise(&lane);
     {
       const std::lock_guard<std::mutex> lock(counters_mutex_);
       counters_[static_cast<size_t>(piece)] = lane.loop->counters();
@@ -109,7 +117,9 @@ void LoopWork::Run(int piece) noexcept {
 }
 
 std::vector<Job> LoopWork::TakeRows(Lane* lane) {
+  lane->seen = changes_;
   if (!lane->admits) return {};
+  const std::lock_guard<std::mutex> lock(admission_mutex_);
   LoopState state;
   state.searches = lane->loop->running();
   state.running = lane->loop->load().step_rows;
@@ -124,10 +134,21 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   if (bounds.rows == 0 && state.running < settings_.max_rows) return {};
   bounds.narrow_rows = RowsPastWide(state, settings_);
   bounds.tokens = settings_.encode_tokens;
-  bounds.cache = {settings_.max_cache_bytes, model_->cache_bytes_in_use(), wide_cache_bytes_};
-  bounds.anyway = state.running_all == 0 ? 1 : 0;
-  return queue_.TakeRows(bounds,
-                         [this](const CheckedRow& row) { return model_->HasEncoding(row); });
+  bounds.cache = {settings_.max_cache_bytes, model_->cache_bytes_in_use() + promised_bytes_,
+                  wide_cache_bytes_};
+  bounds.anyway = state.running_all == 0 && promised_bytes_ == 0 ? 1 : 0;
+  auto rows =
+      queue_.TakeRows(bounds, [this](const CheckedRow& row) { return model_->HasEncoding(row); });
+  for (const Job& job : rows) {
+    lane->promised_bytes += job.row.cache_bytes + job.row.source_cache_bytes;
+  }
+  promised_bytes_ += lane->promised_bytes;
+  return rows;
+}
+
+void LoopWork::EndPromise(Lane* lane) noexcept {
+  const std::lock_guard<std::mutex> lock(admission_mutex_);
+  promised_bytes_ -= std::exchange(lane->promised_bytes, 0);
 }
 
 void LoopWork::RunAlone(Lane* lane, std::vector<Job> jobs) noexcept {
@@ -149,6 +170,11 @@ void LoopWork::Release(int piece) noexcept {
   Lane& lane = lanes_[static_cast<size_t>(piece)];
   lane.busy = false;
   lane.running = lane.loop ? lane.loop->load().step_rows : 0;
+  if (lane.found_none) {
+    no_room_at_ = lane.seen;
+  } else {
+    ++changes_;
+  }
 }
 
 bool LoopWork::Active() const noexcept { return queue_.size() > 0 || UsedLanes() > 0; }

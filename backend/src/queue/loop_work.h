@@ -46,6 +46,9 @@ class LoopWork : public Workload {
     bool admits = true;  // false: the rows are to be in fewer loops again
     size_t steps_held = 0;
     uint64_t last_turn = 0;
+    uint64_t seen = 0;          // of changes_, when it looked for rows
+    bool found_none = false;    // at its last turn, and it had none
+    size_t promised_bytes = 0;  // to the rows that it has just taken
     bool busy = false;
   };
 
@@ -53,6 +56,7 @@ class LoopWork : public Workload {
   bool IsAmongFullest(const Lane& lane, size_t lanes) const noexcept;
   size_t UsedLanes() const noexcept;
   std::vector<Job> TakeRows(Lane* lane);
+  void EndPromise(Lane* lane) noexcept;
   void RunAlone(Lane* lane, std::vector<Job> jobs) noexcept;
 
   const std::shared_ptr<const Weights> weights_;
@@ -62,7 +66,11 @@ class LoopWork : public Workload {
   const std::shared_ptr<Scheduler> scheduler_;
   RowQueue queue_;
   std::vector<Lane> lanes_;
-  std::atomic<size_t> running_{0};  // rows of the steps of all loops
+  std::atomic<uint64_t> changes_{1};  // whenever rows came, or a loop that has rows had a turn
+  uint64_t no_room_at_ = 0;           // of changes_: nothing that waits has room in one more loop
+  std::mutex admission_mutex_;        // what one loop is promised, the next one does not get
+  size_t promised_bytes_ = 0;         // of keys and values; some of it may be in use by now
+  std::atomic<size_t> running_{0};    // rows of the steps of all loops
   std::atomic<size_t> wide_cache_bytes_{0};
   mutable std::mutex counters_mutex_;
   std::vector<LoopCounters> counters_;  // of each lane
