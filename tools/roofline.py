@@ -2,13 +2,14 @@
 """Time each part of a decoder step, beside what the machine can do at most.
 
     python tools/roofline.py --shape transformer-base --rows 1,8,24,48
+    python tools/roofline.py --compute-type float32
 
-One loop on one thread runs steps of so many rows, int8. For each part of a step: its multiply-adds
+One loop on one thread runs steps of so many rows. For each part of a step: its multiply-adds
 and the bytes that it must read, and how long it took. The limits are measured by
 tools/machine_limits.cc, which is compiled for that. A part's bound is the longer of the times that
 its multiply-adds and its bytes would take at the limits of one core; the share is the bound divided
 by the time. Bytes are held against reading as many as a step reads, again and again: caches keep
-some of them.
+some of them. The products of float32 are CTranslate2's own; there, the choice belongs to the rest.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ PRODUCTS = {
 # The only thing between these products and the next one is attention.
 ATTENTION = {SELF: "self_attention/linear_0", SOURCE: "/attention/linear_0"}
 REST = "the rest"
+# The limit of the products of each compute type, as machine_limits.cc calls it.
+RATES = {"int8": "int8", "float32": "float"}
 
 
 @dataclass
@@ -51,7 +54,7 @@ class Part:
     """A part of a step, in sums over all steps that were measured.
 
     Attributes:
-        operations: Multiply-adds: of bytes in products, of floats in attention.
+        operations: Multiply-adds: of the compute type in products, of floats in attention.
         bytes: Weights, or keys and values, that had to be read.
         ns: How long it took.
     """
@@ -91,7 +94,7 @@ class Limits:
     """What one core can do in a second.
 
     Attributes:
-        products: Multiply-adds of bytes.
+        products: Multiply-adds of the compute type.
         floats: Multiply-adds of floats.
         bytes: Bytes read, where as many as those of a step are read again and again.
     """
@@ -227,15 +230,14 @@ def limits_table(measured: dict[str, Any]) -> list[str]:
     ]
 
 
-def _shape_model(shape: str, folder: Path) -> Path:
+def _shape_model(shape: str, folder: Path, compute_type: str) -> Path:
     """Make a model of a shape of ct2-bench; its CTranslate2 directory."""
     from ct2_triton.bench.shapes import write_shape
     from ct2_triton.prepare import PrepareOptions, prepare
 
-    made = prepare(
-        PrepareOptions(str(write_shape(shape, folder)), folder / "prepared", quantization="int8")
-    )
-    return made.model_folder
+    checkpoint = str(write_shape(shape, folder))
+    options = PrepareOptions(checkpoint, folder / "prepared", quantization=compute_type)
+    return prepare(options).model_folder
 
 
 def main() -> int:
@@ -244,14 +246,15 @@ def main() -> int:
     model = parser.add_mutually_exclusive_group()
     model.add_argument("--shape", default="transformer-base", help="of ct2-bench: %(default)s")
     model.add_argument("--model", type=Path, help="a CTranslate2 directory instead")
+    parser.add_argument("--compute-type", default="int8", choices=RATES, help="%(default)s")
     parser.add_argument("--rows", default="1,8,24,48", help="of a step: %(default)s")
     parser.add_argument("--rounds", type=int, default=5, help="the median counts: %(default)s")
     parser.add_argument("--seconds", type=float, default=0.2, help="for each limit: %(default)s")
     args = parser.parse_args()
     os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before a model is loaded
     with tempfile.TemporaryDirectory() as folder:
-        directory = args.model or _shape_model(args.shape, Path(folder))
-        timed = _core.LoopModel(str(directory), {"compute_type": "int8"}, timed=True)
+        directory = args.model or _shape_model(args.shape, Path(folder), args.compute_type)
+        timed = _core.LoopModel(str(directory), {"compute_type": args.compute_type}, timed=True)
         steps = []
         for rows in map(int, args.rows.split(",")):
             rounds = [measure_steps(timed, rows) for _ in range(args.rounds)]
@@ -259,7 +262,8 @@ def main() -> int:
     measured = measure_limits(args.seconds, [found.step_bytes for found in steps])
     print("\n".join(limits_table(measured)))
     for found in steps:
-        rates = (measured[name]["one"] for name in ("int8", "float", str(found.step_bytes)))
+        names = (RATES[args.compute_type], "float", str(found.step_bytes))
+        rates = (measured[name]["one"] for name in names)
         print("\n".join(["", *table(found, Limits(*rates))]))
     return 0
 

@@ -22,11 +22,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ct2_triton.bench.figures import percentile
+from sentence_lengths import draw_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MEDIAN_TOKENS, _SIGMA, _SHORTEST, _LONGEST, _SPECIAL = 18, 0.5, 3, 80, 2
+_SPECIAL = 2  # tokens of a row that are not of its sentence
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,7 @@ class _Simulation:
         heapq.heappush(self._events, (time_ms, next(self._numbers), happen))
 
     def _send(self, time_ms: float) -> None:
-        drawn = round(self._random.lognormvariate(math.log(_MEDIAN_TOKENS), _SIGMA))
-        tokens = min(_LONGEST, max(_SHORTEST, drawn)) + _SPECIAL
+        tokens = draw_length(self._random) + _SPECIAL
         self._at(time_ms, partial(self._enqueue, Row(tokens, time_ms)))
 
     def _enqueue(self, row: Row) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import heapq
 import itertools
-import math
 import random
 from collections import deque
 from dataclasses import dataclass, field
@@ -24,11 +23,11 @@ from typing import TYPE_CHECKING
 
 from ct2_triton import _core
 from ct2_triton.bench.figures import percentile
+from sentence_lengths import draw_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MEDIAN_TOKENS, _SIGMA, _SHORTEST, _LONGEST = 18, 0.5, 3, 80
 _FOR_EVER = 10**6
 
 
@@ -206,8 +205,7 @@ class _Simulation:
         heapq.heappush(self._events, (time_ms, next(self._numbers), happen))
 
     def _send(self, time_ms: float) -> None:
-        drawn = round(self._random.lognormvariate(math.log(_MEDIAN_TOKENS), _SIGMA))
-        tokens = min(_LONGEST, max(_SHORTEST, drawn))
+        tokens = draw_length(self._random)
         self._at(time_ms, partial(self._enqueue, _Sentence(tokens, time_ms, self._plan.models)))
 
     def _enqueue(self, sentence: _Sentence) -> None:

@@ -9,11 +9,12 @@
 namespace ct2triton {
 namespace {
 
-class TimedLayer : public ChoosingLinear {
+// As `Base`, which is Linear or what can choose as well.
+template <typename Base>
+class TimedLinear : public Base {
  public:
-  TimedLayer(std::unique_ptr<Linear> linear, const ChoosingLinear& choosing, size_t layer,
-             LayerClock* clock)
-      : linear_(std::move(linear)), choosing_(choosing), layer_(layer), clock_(clock) {}
+  TimedLinear(std::unique_ptr<Linear> linear, size_t layer, LayerClock* clock)
+      : linear_(std::move(linear)), layer_(layer), clock_(clock) {}
   size_t inputs() const override { return linear_->inputs(); }
   size_t outputs() const override { return linear_->outputs(); }
   size_t bytes() const override { return linear_->bytes(); }
@@ -25,18 +26,22 @@ class TimedLayer : public ChoosingLinear {
   std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const override {
     return linear_->Select(outputs);
   }
+
+ protected:
+  const std::unique_ptr<Linear> linear_;
+  const size_t layer_;
+  LayerClock* const clock_;
+};
+
+class TimedChoice : public TimedLinear<ChoosingLinear> {
+ public:
+  using TimedLinear::TimedLinear;
   void Choose(const float* in, const std::vector<products::ChoiceRules>& rules,
               products::Choice* choices) const override {
     clock_->Begin(layer_);
-    choosing_.Choose(in, rules, choices);
+    dynamic_cast<const ChoosingLinear&>(*linear_).Choose(in, rules, choices);
     clock_->End(layer_, rules.size());
   }
-
- private:
-  const std::unique_ptr<Linear> linear_;
-  const ChoosingLinear& choosing_;  // the same
-  const size_t layer_;
-  LayerClock* const clock_;
 };
 
 }  // namespace
@@ -44,16 +49,24 @@ class TimedLayer : public ChoosingLinear {
 LinearMaker LayerClock::Timing(LinearMaker make) {
   return [this, make = std::move(make)](const ctranslate2::models::Model& model,
                                         const LinearSpec& spec) {
-    return Timed(make(model, spec), spec.scope);
+    return Timed(make(model, spec), model, spec);
   };
 }
 
 std::unique_ptr<Linear> LayerClock::Timed(std::unique_ptr<Linear> linear,
-                                          const std::string& scope) {
-  const auto* choosing = dynamic_cast<const ChoosingLinear*>(linear.get());
-  if (choosing == nullptr) return linear;
-  layers_.push_back({scope, linear->inputs(), linear->outputs(), linear->bytes()});
-  return std::make_unique<TimedLayer>(std::move(linear), *choosing, layers_.size() - 1, this);
+                                          const ctranslate2::models::Model& model,
+                                          const LinearSpec& spec) {
+  const size_t weights = linear->inputs() * linear->outputs();
+  const auto* variable = model.get_variable_if_exists(spec.scope + "/weight");
+  const size_t packed = linear->bytes();
+  const size_t plain = variable != nullptr ? weights * variable->item_size() : 0;
+  layers_.push_back(
+      {spec.scope, linear->inputs(), linear->outputs(), packed != 0 ? packed : plain});
+  const size_t layer = layers_.size() - 1;
+  if (dynamic_cast<const ChoosingLinear*>(linear.get()) != nullptr) {
+    return std::make_unique<TimedChoice>(std::move(linear), layer, this);
+  }
+  return std::make_unique<TimedLinear<Linear>>(std::move(linear), layer, this);
 }
 
 void LayerClock::Begin(size_t layer) {

@@ -19,12 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("", "tiny"))
-
-import tiny_models
 from ct2_triton import _core
 from ct2_triton.bench.drafts import growing_text
-from ct2_triton.bench.shapes import write_shape
+from shape_model import add_model_arguments, model_of
 
 TOKENS, UPDATES, END = 18, 6, 2
 OPTIONS = {"beam_size": 1, "max_decoding_length_multiple": 1.3}
@@ -64,14 +61,13 @@ def decode(model: Any, texts: list[list[tuple[int, ...]]], rows: int, *, drafts:
 def main() -> int:
     """Prints a line for each way and number of rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_model_arguments(parser)
     parser.add_argument("--rows", default="8,1", help="at a time (default: %(default)s)")
     parser.add_argument("--texts", type=int, default=24, help="default: %(default)s")
     args = parser.parse_args()
     os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before a model is loaded
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        checkpoint = write_shape("transformer-base", folder / "checkpoint")
-        directory = tiny_models.convert(checkpoint, folder / "model")
+        directory = model_of(args, Path(scratch))
         model = _core.LoopModel(str(directory), {"compute_type": "int8"})
         ids = range(10, 20_000)
         texts = [growing_text(ids, 1000 + i, TOKENS, UPDATES) for i in range(args.texts)]

@@ -18,28 +18,14 @@ import json
 import statistics
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import numpy as np
-import tritonclient.grpc as grpc_client
-
+from closed_loop import rates_in_turn, times_faster
 from ct2_triton.serve import ServerOptions, TritonServer
-from measure_roads import Rows, sentences
+from served_lists import add_model, list_parser
 
 NAMES = ("whole", "union", "lists")
 SHARED = 4_000
-_CONFIG = """
-backend: "ctranslate2"
-dynamic_batching {{ }}
-instance_group {{ kind: KIND_CPU count: 1 }}
-parameters {{ key: "beam_size" value {{ string_value: "1" }} }}
-parameters {{ key: "max_decoding_length" value {{ string_value: "{limit}" }} }}
-parameters {{ key: "use_vmap" value {{ string_value: "true" }} }}
-"""
 
 
 def lists_of(languages: int, size: int) -> list[list[int]]:
@@ -71,62 +57,8 @@ def write_model(folder: Path, model: Path, lists: list[list[int]], name: str) ->
 def write_repository(repository: Path, args: argparse.Namespace, lists: list[list[int]]) -> Path:
     """Three models of the same files."""
     for name in NAMES:
-        write_model(repository / name / "1" / "model", args.model, lists, name)
-        config = _CONFIG.format(limit=args.limit)
-        (repository / name / "config.pbtxt").write_text(config, encoding="utf-8")
+        write_model(add_model(repository, name, args.limit, listed=True), args.model, lists, name)
     return repository
-
-
-def closed_loop(
-    client: grpc_client.InferenceServerClient,
-    model: str,
-    rows: Rows,
-    prefixes: list[int],
-    clients: int,
-) -> None:
-    """Send all rows, with so many in flight."""
-    slots = threading.Semaphore(clients)
-    failures: list[Exception] = []
-
-    def done(result: object, error: Exception | None) -> None:
-        if error is not None:
-            failures.append(error)
-        slots.release()
-
-    for row, prefix in zip(rows, prefixes, strict=True):
-        slots.acquire()
-        inputs = []
-        for tensor, ids in (("INPUT_IDS", row), ("TARGET_PREFIX", [prefix])):
-            inputs.append(grpc_client.InferInput(tensor, [1, len(ids)], "INT32"))
-            inputs[-1].set_data_from_numpy(np.array([ids], dtype=np.int32))
-        client.async_infer(model, inputs, done)
-    for _ in range(clients):
-        slots.acquire()
-    if failures:
-        raise failures[0]
-
-
-def measure(
-    url: str, clients: int, args: argparse.Namespace, lists: list[list[int]]
-) -> dict[str, list[float]]:
-    """Rows a second of each round, of the three models in turn, after a round of warm-up."""
-    client = grpc_client.InferenceServerClient(url)
-    rates: dict[str, list[float]] = {name: [] for name in NAMES}
-    rows = sentences(max(args.least_rows, 2 * clients))
-    prefixes = [lists[i % len(lists)][SHARED] for i in range(len(rows))]
-    for turn in range(-1, args.rounds):
-        for name in NAMES if turn % 2 else NAMES[::-1]:
-            begin = time.perf_counter()
-            closed_loop(client, name, rows, prefixes, clients)
-            if turn >= 0:
-                rates[name].append(len(rows) / (time.perf_counter() - begin))
-    client.close()
-    return rates
-
-
-def _ratio(rates: list[float], whole: list[float]) -> str:
-    ratios = [b / a for a, b in zip(whole, rates, strict=True)]
-    return f"**{statistics.median(ratios):.2f}** ({min(ratios):.2f}-{max(ratios):.2f})"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -138,29 +70,24 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         0.
     """
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--model", type=Path, required=True, help="folder of CTranslate2 files")
-    parser.add_argument("--size", type=int, default=25_000, help="tokens of a language's list")
+    parser = list_parser(__doc__, clients="8,48", least_rows=128)
     parser.add_argument("--languages", type=int, default=4, help="(default: %(default)s)")
-    parser.add_argument("--clients", default="8,48", help="rows in flight (default: %(default)s)")
-    parser.add_argument("--limit", type=int, default=120, help="longest answer")
-    parser.add_argument("--least-rows", type=int, default=128, help="rows of a turn at least")
-    parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args(arguments)
     lists = lists_of(args.languages, args.size)
+    prefixes = [ids[SHARED] for ids in lists]
     with tempfile.TemporaryDirectory() as folder:
         repository = write_repository(Path(folder) / "repository", args, lists)
         with TritonServer(ServerOptions([repository])) as server:
             print("| clients | rows/s, whole | union, times faster | lists, times faster |")
             print("|---:|---:|---:|---:|")
             for clients in map(int, args.clients.split(",")):
-                rates = measure(server.grpc_url, clients, args, lists)
+                rates = rates_in_turn(
+                    server.grpc_url, NAMES, clients, args.least_rows, args.rounds, prefixes
+                )
                 whole, union, own = (rates[name] for name in NAMES)
                 print(
-                    f"| {clients} | {statistics.median(whole):.2f} | {_ratio(union, whole)} | "
-                    f"{_ratio(own, whole)} |",
+                    f"| {clients} | {statistics.median(whole):.2f} | {times_faster(union, whole)} "
+                    f"| {times_faster(own, whole)} |",
                     flush=True,
                 )
     return 0

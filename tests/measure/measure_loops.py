@@ -25,16 +25,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("tiny", "../tools"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
 
 import numpy as np
 
-import tiny_models
 from ct2_triton import _core
-from ct2_triton.bench.shapes import SHAPES, write_shape
+from random_rows import random_row
+from shape_model import add_model_arguments, model_of
 from simulate_loops import Costs, Outcome, Plan, simulate
 
-END, FIRST_ID, LAST_ID = 2, 1000, 20_000
+FIRST_ID, LAST_ID = 1000, 20_000
 ROWS = (1, 8, 24)
 OPTIONS = {"beam_size": 1, "max_decoding_length": 128}
 
@@ -54,8 +54,7 @@ class Measured:
 def main() -> int:
     """Prints costs and a line for each load."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", default="transformer-base", choices=SHAPES)
-    parser.add_argument("--model", type=Path, help="CTranslate2 directory, instead of a shape's")
+    add_model_arguments(parser)
     parser.add_argument("--compute-type", default="int8", help="default: %(default)s")
     parser.add_argument("--streams", default="1,4,16,48", help="to one model")
     parser.add_argument("--many", default="4,12", help="streams to several models")
@@ -64,7 +63,7 @@ def main() -> int:
     args = parser.parse_args()
     os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before a model is loaded
     with tempfile.TemporaryDirectory() as scratch:
-        directory = args.model or _make_model(Path(scratch), args.shape)
+        directory = model_of(args, Path(scratch))
         models = [_load(directory, Path(scratch), i, args) for i in range(args.models)]
         run(models, max(ROWS), args.seconds / 2)  # warms up
         costs = _costs(models[0], args.seconds)
@@ -78,21 +77,10 @@ def main() -> int:
     return 0
 
 
-def _make_model(folder: Path, shape: str) -> Path:
-    checkpoint = write_shape(shape, folder / "checkpoint")
-    return tiny_models.convert(checkpoint, folder / "model", "int8")
-
-
 def _load(directory: Path, folder: Path, number: int, args: argparse.Namespace) -> Any:
     """A model with files of its own, which shares nothing with the others."""
     own = shutil.copytree(directory, folder / f"model-{number}")
     return _core.Translator(str(own), {"decoding": "loop", "compute_type": args.compute_type})
-
-
-def _sentence(rng: random.Random) -> list[int]:
-    """Random ids and the end token; log-normal length, median 18, clipped to 3..80."""
-    length = min(80, max(3, round(rng.lognormvariate(np.log(18), 0.5))))
-    return [rng.randint(FIRST_ID, LAST_ID) for _ in range(length - 1)] + [END]
 
 
 def _costs(model: Any, seconds: float) -> Costs:
@@ -132,7 +120,7 @@ def run(models: list[Any], streams: int, seconds: float) -> Measured:
         rng = random.Random(seed)
         with ThreadPoolExecutor(len(models)) as pool:
             while time.perf_counter() - begin < seconds:
-                row, sent = _sentence(rng), time.perf_counter()
+                row, sent = random_row(rng, FIRST_ID, LAST_ID), time.perf_counter()
                 if len(models) == 1:
                     send(models[0], row, sent)
                 else:

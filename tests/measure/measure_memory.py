@@ -21,14 +21,12 @@ import time
 import urllib.request
 from pathlib import Path
 
-sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("", "tiny"))
-
 import numpy as np
 import tritonclient.grpc as grpc_client
 
-import tiny_models
-from ct2_triton.bench.shapes import SHAPES, write_shape
 from ct2_triton.serve import ServerOptions, TritonServer
+from random_rows import random_row
+from shape_model import add_model_arguments, model_of
 
 CONFIG = """
 backend: "ctranslate2"
@@ -43,23 +41,17 @@ MIB = 2**20
 def main() -> int:
     """Prints a line for each way."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", default="transformer-base", choices=SHAPES)
-    parser.add_argument("--model", type=Path, help="CTranslate2 directory, instead of a shape's")
+    add_model_arguments(parser)
     parser.add_argument("--models", type=int, default=4, help="default: %(default)s")
     parser.add_argument("--clients", type=int, default=12, help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=6, help="of load (default: %(default)s)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        directory = args.model or _make_model(Path(scratch), args.shape)
+        directory = model_of(args, Path(scratch))
         for name, parameters in WAYS.items():
             repository = _repository(Path(scratch) / name, directory, args.models, parameters)
             print(f"{name}: {_measure(repository, args)}", flush=True)
     return 0
-
-
-def _make_model(folder: Path, shape: str) -> Path:
-    checkpoint = write_shape(shape, folder / "checkpoint")
-    return tiny_models.convert(checkpoint, folder / "model", "int8")
 
 
 def _repository(folder: Path, model: Path, count: int, parameters: dict[str, str]) -> Path:
@@ -106,8 +98,7 @@ def _send(url: str, seed: int, args: argparse.Namespace) -> None:
     rng = random.Random(seed)
     end = time.monotonic() + args.seconds
     while time.monotonic() < end:
-        length = min(80, max(3, round(rng.lognormvariate(np.log(18), 0.5))))
-        row = [rng.randint(1000, 20_000) for _ in range(length - 1)] + [2]
+        row = random_row(rng, 1000, 20_000)
         ids = grpc_client.InferInput("INPUT_IDS", [1, len(row)], "INT32")
         ids.set_data_from_numpy(np.array([row], dtype=np.int32))
         for i in range(args.models):

@@ -20,10 +20,8 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tiny"))
-
-import tiny_models
-from ct2_triton.bench.shapes import SHAPES, write_shape
+from ct2_triton.bench.shapes import SHAPES
+from shape_model import make_shape
 
 WAYS = ("off", "auto")
 FIELDS = ("loaded", "peak", "huge", "decoded", "called", "first_ms", "second_ms")
@@ -49,8 +47,7 @@ def main() -> int:
         return 0
     for shape in arguments.shape or ["transformer-base"]:
         with tempfile.TemporaryDirectory() as scratch:
-            checkpoint = write_shape(shape, Path(scratch) / "checkpoint")
-            print_lines(shape, tiny_models.convert(checkpoint, Path(scratch) / "model", "int8"))
+            print_lines(shape, make_shape(shape, Path(scratch)))
     return 0
 
 

@@ -13,23 +13,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tiny"))
 
 import ctranslate2
-import numpy as np
 import tritonclient.grpc as grpc_client
 from tqdm import tqdm
 
 import tiny_models
+from closed_loop import send_all
 from ct2_triton.serve import ServerOptions, TritonServer
+from random_rows import Rows, same_rows
 
 ROADS = {
     "returns at once": ("false", 1),
@@ -44,7 +43,6 @@ instance_group {{ kind: KIND_CPU count: {instances} }}
 parameters {{ key: "beam_size" value {{ string_value: "1" }} }}
 parameters {{ key: "wait_for_batch" value {{ string_value: "{waits}" }} }}
 """
-Rows = list[list[int]]
 
 
 def main() -> int:
@@ -58,7 +56,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         directory = arguments.model or make_model(Path(folder))
         repository = write_repository(Path(folder) / "repository", directory)
-        rows = sentences(arguments.rows)
+        rows = same_rows(arguments.rows)
         with TritonServer(ServerOptions([repository])) as server:
             times = measure(server.grpc_url, directory, rows, arguments)
     tokens = sum(len(row) for row in rows)
@@ -89,13 +87,6 @@ def model_name(road: str) -> str:
     return road.replace(" ", "_").replace(",", "")
 
 
-def sentences(count: int) -> Rows:
-    """Rows of log-normal length, median 18, clipped to 3..80, no two equal."""
-    rng = random.Random(0)
-    lengths = [min(80, max(3, round(rng.lognormvariate(np.log(18), 0.5)))) for _ in range(count)]
-    return [[rng.randint(4, 1000) for _ in range(length - 1)] + [2] for length in lengths]
-
-
 def measure(
     url: str, directory: Path, rows: Rows, arguments: argparse.Namespace
 ) -> dict[str, list[float]]:
@@ -111,34 +102,10 @@ def measure(
             if name == CEILING:
                 engine.translate_batch(tokens, beam_size=1, max_batch_size=32)
             else:
-                closed_loop(client, model_name(name), rows, arguments.clients)
+                send_all(client, model_name(name), rows, arguments.clients)
             if index > 0:  # the first round warms up
                 seconds.append(time.perf_counter() - started)
     return times
-
-
-def closed_loop(
-    client: grpc_client.InferenceServerClient, model: str, rows: Rows, clients: int
-) -> None:
-    """Send all rows, with so many in flight."""
-    slots = threading.Semaphore(clients)
-    failures: list[Exception] = []
-
-    def done(result: object, error: Exception | None) -> None:
-        if error is not None:
-            failures.append(error)
-        slots.release()
-
-    for row in rows:
-        slots.acquire()
-        ids = grpc_client.InferInput("INPUT_IDS", [1, len(row)], "INT32")
-        ids.set_data_from_numpy(np.array([row], dtype=np.int32))
-        wanted = [grpc_client.InferRequestedOutput("OUTPUT_IDS")]
-        client.async_infer(model, [ids], done, outputs=wanted)
-    for _ in range(clients):
-        slots.acquire()
-    if failures:
-        raise failures[0]
 
 
 def print_table(rates: dict[str, list[float]]) -> None:

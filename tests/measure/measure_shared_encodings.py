@@ -22,13 +22,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tiny"))
-
-import tiny_models
 from ct2_triton import _core
-from ct2_triton.bench.shapes import SHAPES, write_shape
+from random_rows import draw_length, random_row
+from shape_model import add_model_arguments, model_of
 
-END, FIRST_ID, LAST_ID, FIRST_PREFIX = 2, 1000, 20_000, 100
+FIRST_ID, LAST_ID, FIRST_PREFIX = 1000, 20_000, 100
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,7 @@ class Turn:
 def main() -> int:
     """Prints a line for each search and number of targets."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", default="transformer-base", choices=SHAPES)
-    parser.add_argument("--model", type=Path, help="CTranslate2 directory, instead of a shape's")
+    add_model_arguments(parser)
     parser.add_argument("--targets", default="1,4,8,16", help="default: %(default)s")
     parser.add_argument("--beams", default="1,4", help="default: %(default)s")
     parser.add_argument("--streams", type=int, default=6, help="default: %(default)s")
@@ -53,19 +50,13 @@ def main() -> int:
     arguments = parser.parse_args()
     os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before a model is loaded
     with tempfile.TemporaryDirectory() as scratch:
-        directory = arguments.model or make_model(Path(scratch), arguments.shape)
+        directory = model_of(arguments, Path(scratch))
         settings = {"decoding": "loop", "compute_type": "int8"}
         translator = _core.Translator(str(directory), settings)
         for beams in map(int, arguments.beams.split(",")):
             for targets in map(int, arguments.targets.split(",")):
                 compare(translator, beams, targets, arguments)
     return 0
-
-
-def make_model(folder: Path, shape: str) -> Path:
-    """Makes an int8 model of this shape."""
-    checkpoint = write_shape(shape, folder / "checkpoint")
-    return tiny_models.convert(checkpoint, folder / "model", "int8")
 
 
 def compare(
@@ -109,8 +100,9 @@ def turn(
     def stream(seed: int) -> None:
         rng = random.Random(seed)
         while time.monotonic() < deadline:
-            length = min(80, max(3, round(rng.lognormvariate(2.9, 0.5))))
-            sources = [sentence(rng, length) for _ in range(1 if one_source else targets)]
+            length = draw_length(rng)
+            different = 1 if one_source else targets
+            sources = [random_row(rng, FIRST_ID, LAST_ID, length) for _ in range(different)]
             translator.translate(sources * (targets if one_source else 1), prefixes, options)
             for _ in range(targets):
                 next(rows)
@@ -126,11 +118,6 @@ def turn(
     encoded = sum(loop["encoded_rows"] for loop in translator.loops) - encoded
     count = next(rows)
     return Turn(count / seconds, cpu * 1e3 / count, encoded / count)
-
-
-def sentence(rng: random.Random, length: int) -> list[int]:
-    """Random ids and the end token."""
-    return [rng.randint(FIRST_ID, LAST_ID) for _ in range(length - 1)] + [END]
 
 
 if __name__ == "__main__":

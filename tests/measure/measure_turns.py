@@ -18,14 +18,12 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tiny"))
-
 import numpy as np
 import tritonclient.grpc as grpc_client
 
-import tiny_models
-from ct2_triton.bench.shapes import SHAPES, write_shape
 from ct2_triton.serve import ServerOptions, TritonServer
+from random_rows import random_row
+from shape_model import add_model_arguments, model_of
 
 MODEL = "measured"
 CONFIG = """
@@ -40,8 +38,7 @@ BEAMS = {"beam_size": 4}
 def main() -> int:
     """Measure, print, return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", default="transformer-base", choices=SHAPES)
-    parser.add_argument("--model", type=Path, help="CTranslate2 directory, instead of a shape's")
+    add_model_arguments(parser)
     parser.add_argument("--tokens", type=int, default=1024, help="of the wide row (default: 1024)")
     parser.add_argument("--wide", type=int, default=2, help="rows of 32 beams (default: 2)")
     parser.add_argument("--clients", type=int, default=8, help="of each kind (default: 8)")
@@ -49,17 +46,12 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        directory = arguments.model or _make_model(folder, arguments.shape)
+        directory = model_of(arguments, folder)
         with TritonServer(ServerOptions([_repository(folder / "served", directory)])) as server:
             url = server.grpc_url
             _beside_wide(url, arguments.wide, arguments.tokens)
             _mixed(url, arguments.clients, arguments.seconds)
     return 0
-
-
-def _make_model(folder: Path, shape: str) -> Path:
-    checkpoint = write_shape(shape, folder / "checkpoint")
-    return tiny_models.convert(checkpoint, folder / "model", "int8")
 
 
 def _repository(folder: Path, directory: Path) -> Path:
@@ -68,12 +60,6 @@ def _repository(folder: Path, directory: Path) -> Path:
     (version / "model").symlink_to(directory.resolve())
     (version.parent / "config.pbtxt").write_text(CONFIG, encoding="utf-8")
     return folder
-
-
-def _sentence(rng: random.Random) -> list[int]:
-    """Log-normal length, median 18, clipped to 3..80."""
-    length = min(80, max(3, round(rng.lognormvariate(np.log(18), 0.5))))
-    return [rng.randint(4, 1000) for _ in range(length - 1)] + [2]
 
 
 def _send(client: grpc_client.InferenceServerClient, row: list[int], options: dict) -> float:
@@ -89,7 +75,7 @@ def _beside_wide(url: str, count: int, tokens: int) -> None:
     """The same 20 sentences in turn, so that medians compare like with like."""
     client = grpc_client.InferenceServerClient(url)
     rng = random.Random(0)
-    rows = [[rng.randint(4, 1000) for _ in range(17)] + [2] for _ in range(20)]
+    rows = [random_row(rng, 4, 1000, 18) for _ in range(20)]
     alone = [_send(client, rows[i % 20], GREEDY) for i in range(120)][20:]
     wide = {"beam_size": 32, "min_decoding_length": tokens, "max_decoding_length": tokens}
     seconds: list[float] = []
@@ -141,7 +127,7 @@ def _load(url: str, options: list[dict], seconds: float) -> list[list[float]]:
         rng = random.Random(index)
         client = grpc_client.InferenceServerClient(url)
         while time.perf_counter() < end:
-            times[index].append(_send(client, _sentence(rng), options[index]))
+            times[index].append(_send(client, random_row(rng, 4, 1000), options[index]))
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(len(options))]
     for thread in threads:

@@ -26,12 +26,14 @@ from roofline import (
 STEPS = 3
 
 
-@pytest.mark.parametrize("rows", [1, 5])
-def test_what_is_counted_is_what_the_sizes_say(rows: int) -> None:
+@pytest.mark.parametrize(
+    ("rows", "compute_type", "size"), [(1, "int8", 1), (5, "int8", 1), (5, "float32", 4)]
+)
+def test_what_is_counted_is_what_the_sizes_say(rows: int, compute_type: str, size: int) -> None:
     config = json.loads((FOLDER / "checkpoint" / "config.json").read_text(encoding="utf-8"))
     width, inner = config["d_model"], config["decoder_ffn_dim"]
     layers, vocabulary = config["decoder_layers"], config["vocab_size"]
-    model = _core.LoopModel(str(FOLDER / "model"), {"compute_type": "int8"}, timed=True)
+    model = _core.LoopModel(str(FOLDER / "model"), {"compute_type": compute_type}, timed=True)
     found = measure_steps(model, rows, STEPS)
     weights = {
         "products of self-attention": layers * 4 * width**2,
@@ -48,7 +50,9 @@ def test_what_is_counted_is_what_the_sizes_say(rows: int) -> None:
     for name, count in weights.items():
         assert found.parts[name].operations == rows * STEPS * count
         # Packed weights have a scale, a bias and a sum for each output, and are padded.
-        assert STEPS * count < found.parts[name].bytes < STEPS * (1.2 * count + (2 << 20))
+        least = STEPS * size * count
+        most = least if size == 4 else STEPS * (1.2 * count + (2 << 20))
+        assert least <= found.parts[name].bytes <= most
     for name, count in keys.items():
         assert found.parts[name].operations == 2 * width * count
         assert found.parts[name].bytes == 4 * 2 * width * count
