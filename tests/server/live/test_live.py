@@ -73,7 +73,7 @@ async def test_running_text_is_translated_sentence_by_sentence(client: Translati
     nothing = SegmentUpdate("nothing", "", final=True)
     updates = [*growing("1", " ".join(SENTENCES)), nothing]
     captions = [caption async for caption in live.run(paced(updates))]
-    names = ["1", "1#2", "1#3"]
+    names = ["1", "1~2", "1~3"]
     truth = {(names[int(i)], target): text for (i, target), text in (await offline(client)).items()}
     finals = {(c.segment, c.target): c.transcript for c in captions if c.final}
     assert finals == {**truth, **{("nothing", target): "" for target in TARGETS}}
