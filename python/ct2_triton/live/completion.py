@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from difflib import SequenceMatcher
 
 from ct2_triton.live.words import join_words, split_words
 from ct2_triton.scripts import UNSPACED
@@ -27,15 +26,18 @@ def words_covered(final: str, committed: str) -> int:
         committed: What viewers have seen, which the final does not begin with.
 
     Returns:
-        Where both have words in common: those up to the last of them, and as many more as were
-        seen behind it. Else as many as were seen.
+        As many as take the fewest edits (words added, left out or replaced) to become what was
+        seen; of several such numbers, the one closest to that of the words seen.
     """
     whole = [word.rstrip() for word in split_words(final)]
     seen = [word.rstrip() for word in split_words(committed)]
-    blocks = SequenceMatcher(None, seen, whole, autojunk=False).get_matching_blocks()
-    last = next((block for block in reversed(blocks) if block.size), None)
-    covered = len(seen) if last is None else last.b + len(seen) - last.a
-    return min(len(whole), covered)
+    edits = list(range(len(whole) + 1))  # of each start of the final, to become nothing
+    for count, word in enumerate(seen, start=1):
+        before, edits = edits, [count]
+        for place, other in enumerate(whole):
+            replaced = before[place] + (word != other)
+            edits.append(min(replaced, before[place + 1] + 1, edits[place] + 1))
+    return min(range(len(edits)), key=lambda place: (edits[place], abs(place - len(seen))))
 
 
 def covered_start(final: str, committed: str) -> str:

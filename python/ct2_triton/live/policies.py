@@ -205,7 +205,7 @@ class Agreement:
         known = len(self._committed)
         if self._mask is None or common_words(words, self._committed) < known:
             return ""
-        text = join_words([*self._committed, *words[known : len(words) - self._mask]])
+        text = join_words([*self._committed, *words[known : max(known, len(words) - self._mask)]])
         return text[len(committed) :]
 
 

@@ -407,7 +407,10 @@ async def test_a_policy_that_fails_ends_the_captions_with_its_error() -> None:
 
 
 async def test_wrong_settings_and_a_closed_translator() -> None:
-    for wrong in ({"mode": "fast"}, {"source": "?"}, {"min_words": 0}, {"outage_s": float("nan")}):
+    for wrong in (
+        {"mode": "fast"}, {"source": "?"}, {"min_words": 0}, {"mask_words": -1},
+        {"outage_s": float("nan")},
+    ):  # fmt: skip
         with pytest.raises(InvalidCallError, match=next(iter(wrong))):
             LiveOptions(**wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidCallError, match="1 to 80 bytes"):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ct2_triton.live import LiveOptions
 from ct2_triton.live.completion import begins_with, spliced
 from ct2_triton.live.policies import (
     Agreement,
@@ -18,6 +19,7 @@ from ct2_triton.live.policies import (
     Guess,
     Policy,
     Retranslation,
+    Shown,
     ids_of_start,
 )
 from ct2_triton.live.source import StableSource
@@ -97,6 +99,25 @@ def test_words_are_held_and_the_tail_is_masked() -> None:
     assert (second.committed, second.tail) == ("eins zwei drei vier", "")
     # A guess that says something else has no tail that fits what is committed.
     assert policy.take(Guess("uno due tre quattro cinque")).tail == ""
+
+
+@given(TEXTS, st.integers(0, 5))
+def test_of_no_guess_masked_words_are_shown(texts: list[str], mask: int) -> None:
+    policy = Agreement(tail_mask=mask)
+    for text in texts:
+        shown = policy.take(Guess(text))
+        if shown.tail:
+            words = len(split_words(shown.committed + shown.tail))
+            assert words <= len(split_words(text)) - mask
+
+
+@pytest.mark.parametrize(("mask", "tail"), [(0, "a b c d e f g"), (6, "a"), (1000, "")])
+def test_mode_steady_shows_a_masked_tail(mask: int, tail: str) -> None:
+    options = LiveOptions(mask_words=mask)
+    assert options.make_policy(decode).take(Guess("a b c d e f g")) == Shown("", tail)
+    short = options.make_policy(decode).take(Guess("a b c"))
+    assert short.tail == ("" if mask else "a b c")
+    assert LiveOptions().mask_words == 6
 
 
 def test_a_biased_guess_leans_towards_the_one_before() -> None:
@@ -198,9 +219,12 @@ def test_the_end_of_what_was_shown_leans_towards_the_end_of_the_final() -> None:
         ("Un gran aplauso para", "¡Un gran aplauso para Kim!", "Un gran aplauso para Kim!"),
         ("今天天", "昨天天气好", "今天天气好"),
         ("eins zwei drei", "vier", "eins zwei drei"),
+        # A word in common far behind is no reason to leave out what stands in front of it.
+        ("Der Zug von Rom ist", "Der Zug aus Rom hat Verspätung, nehmen Sie den von Gleis 3.",
+         "Der Zug von Rom ist Verspätung, nehmen Sie den von Gleis 3."),
         ("eins", "", "eins"),
     ],
-)
+)  # fmt: skip
 def test_a_final_is_spliced_to_what_was_shown(shown: str, final: str, whole: str) -> None:
     assert spliced(shown, final) == whole
 

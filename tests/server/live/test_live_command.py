@@ -223,6 +223,7 @@ def test_what_cannot_start_says_why(start: Start, command: list[str]) -> None:
     for arguments, message in (
         (["--port", port], "cannot listen"),
         (["--to", "xx"], "xx"),
+        (["--mask-words", "-1"], "mask_words is -1; it must be 0 or more"),
         (["--url", "localhost:1", "--retry-for", "0.1"], "ct2-live: "),
     ):
         done = subprocess.run(
