@@ -195,7 +195,7 @@ async def test_what_viewers_have_seen_is_completed(
     completion = client.calls[2][2]
     assert completion["prefix_ids"] == tuple(map(ord, "A"))
     leans = {name: completion.get(name) for name in ("draft_ids", "draft_bias")}
-    bias = {"draft_ids": tuple(map(ord, "BC D")), "draft_bias": 0.6}
+    bias = {"draft_ids": tuple(map(ord, " BC D")), "draft_bias": 0.6}
     assert leans == (bias if drafts else dict.fromkeys(bias))
 
 
