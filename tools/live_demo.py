@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Live captions in the browser: a server, a commentary as a recognizer gives it, and the pages.
 
-With --seconds 0 the commentary goes on until
-it is interrupted; --screenshot takes a picture of the demo page with Chromium and ends.
+With --seconds 0 the commentary goes on until it is interrupted; --screenshot takes a picture of
+the demo page with Chromium and ends.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ BUILD = ROOT / "build" / "live-demo"
 COMMENTARY = Path(__file__).with_name("commentary.txt")
 LANGUAGES = "de,fr,es,it,pt,nl"
 SPEAKER = "stadium"
+_RECORD = "arecord -q -t raw -r 16000 -f S16_LE"
 
 
 def main() -> int:
@@ -67,7 +68,8 @@ def _demo(args: argparse.Namespace) -> None:
                 if not live.stdout or not (line := live.stdout.readline()):
                     raise Ct2TritonError("ct2-live has not started; it has said why")
                 url = line.split()[1]
-                print(f"viewers: {url}   demo: {url}demo   (for {args.seconds:g} s)", flush=True)
+                print(f"viewers: {url}   demo: {url}demo   (for {args.seconds:g} s)")
+                print(f"your microphone: {_RECORD} | ct2-live hear --event {url}", flush=True)
                 asyncio.run(_speak(url, args))
             finally:
                 live.terminate()

@@ -9,8 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from ct2_triton.bench.cli import rich_table
+from ct2_triton.bench.live_figures import Line, differing_table
+from ct2_triton.bench.live_replay import Seen
 from ct2_triton.cli import bench
+from ct2_triton.live import Caption, SegmentUpdate
 from support.recognizers import live_packages
 
 pytestmark = pytest.mark.server
@@ -68,6 +73,25 @@ def simuleval(folder: Path) -> dict[str, float]:
     assert done.returncode == 0, done.stderr
     names, values = done.stdout.splitlines()[-2:]
     return dict(zip(names.split(), map(float, values.split()[1:]), strict=True))
+
+
+def test_finals_that_are_not_the_offline_translation_are_listed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def line(segment: str, transcript: str | None, reference: str) -> Line:
+        caption = Caption(segment, "de", "", "", True, 1, transcript=transcript)
+        return Line(segment, "de", [Seen(caption, 1.0)], [SegmentUpdate(segment, "x")], reference)
+
+    equal, other = line("1", "Es regnet.", "Es regnet."), line("2", "Es regnet so.", "Es schneit.")
+    assert differing_table({"final": [equal]}) == []
+    [table] = differing_table({"final": [equal, other], "steady": [line("3", None, "[/b]")]})
+    assert table.title.endswith(": 2")
+    assert table.rows == [
+        ["final", "2", "de", "regnet so.", "schneit."],
+        ["steady", "3", "de", "(none)", "[/b]"],
+    ]
+    Console().print(rich_table(table))
+    assert "[/b]" in capsys.readouterr().out
 
 
 def test_recorded_updates_and_bad_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

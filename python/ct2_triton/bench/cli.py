@@ -159,7 +159,7 @@ def run(args: argparse.Namespace) -> int:
     }
     if args.command in tables:
         for shown in tables[args.command]():
-            console.print(_rich_table(shown))
+            console.print(rich_table(shown))
         return 0
     if args.command == "perf-analyzer":
         _second_opinion(args, console)
@@ -169,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
         raise BenchError(f"{folder} exists; name a new folder with --output")
     result = _measure(args, console)
     for scenario in result.scenarios:
-        console.print(_rich_table(brief_table(result, scenario)))
+        console.print(rich_table(brief_table(result, scenario)))
     for warning in warnings(result):
         _LOG.warning(warning)
     _write(result, folder)
@@ -377,7 +377,7 @@ def _second_opinion(args: argparse.Namespace, console: Console) -> None:
             assert isinstance(contender, TritonContender)  # noqa: S101 - its class was checked
             for scenario in scenarios:
                 table = await second_opinion(contender, scenario, sentences, binary)
-                console.print(_rich_table(table))
+                console.print(rich_table(table))
 
     with tempfile.TemporaryDirectory(prefix="ct2-bench-") as folder:
         asyncio.run(look(_setup(args, Path(folder))))
@@ -388,13 +388,15 @@ def _show_both(first: Run, second: Run, console: Console) -> None:
     if not any(table.rows for table in tables):
         raise BenchError("the two runs have no scenario with a contender in common")
     for table in tables:
-        console.print(_rich_table(table))
+        console.print(rich_table(table))
     for line in differences(first, second):
         console.print(f"differs: {line}", markup=False)
 
 
-def _rich_table(table: Table) -> object:
+def rich_table(table: Table) -> object:
+    """Make a table for the terminal; what its cells hold is text, not markup."""
     from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
     from rich.table import Table as RichTable
 
     shown = RichTable(title=table.title, title_justify="left", box=SIMPLE_HEAD)
@@ -402,5 +404,5 @@ def _rich_table(table: Table) -> object:
     for name in table.header[1:]:
         shown.add_column(name, justify="right", no_wrap=True)
     for row in table.rows:
-        shown.add_row(*row)
+        shown.add_row(*map(escape, row))
     return shown

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from ct2_triton.arguments import count, duration
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.live_figures import (
+    differing_table,
     figures,
     json_lines,
     lines_of,
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> list[Table]:
         args: What `add_arguments` and the command declare.
 
     Returns:
-        The table.
+        The table, and one of the finals that are not the offline translation if there are any.
 
     Raises:
         BenchError: An argument cannot be.
@@ -101,17 +102,16 @@ def run(args: argparse.Namespace) -> list[Table]:
             url = server.grpc_url
         replays, offline = asyncio.run(_replay_all(args, policies, speeches, url, repository))
     load = f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    rows = {}
-    for one in replays:
-        lines = lines_of(one, offline)
-        rows[one.name] = figures(one, lines)
-        if args.output:
-            write_simuleval(args.output / "simuleval" / one.name, lines)
+    lines = {one.name: lines_of(one, offline) for one in replays}
+    rows = {one.name: figures(one, lines[one.name]) for one in replays}
     if args.output:
+        for name, its_lines in lines.items():
+            write_simuleval(args.output / "simuleval" / name, its_lines)
         text = "".join(json_lines(update_lines(one)) for one in replays)
         (args.output / "updates.jsonl").write_text(text, encoding="utf-8")
     targets = args.to.count(",") + 1
-    return [table(rows, f"{len(speeches)} speakers x {targets} languages; {load}")]
+    title = f"{len(speeches)} speakers x {targets} languages; {load}"
+    return [table(rows, title), *differing_table(lines)]
 
 
 async def _replay_all(

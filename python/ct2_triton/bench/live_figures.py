@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ct2_triton.bench.figures import percentile
 from ct2_triton.bench.tables import Table
 from ct2_triton.live import metrics
-from ct2_triton.live.words import split_words
+from ct2_triton.live.words import common_words, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ct2_triton.bench.live_replay import Replay, Seen
     from ct2_triton.live import SegmentUpdate
 
+_LISTED = 20  # finals that differ
+_EXCERPT = 40  # letters of each
 FIGURES = (
     "NE",
     "LAAL settled",
@@ -165,6 +167,27 @@ def table(rows: Mapping[str, Mapping[str, float]], title: str) -> Table:
     )
 
 
+def differing_table(lines: Mapping[str, Sequence[Line]]) -> list[Table]:
+    """List the finals that are not the offline translation, from the first word that differs.
+
+    Args:
+        lines: Of each policy.
+
+    Returns:
+        A table of the first ones; nothing where all are equal.
+    """
+    rows = [
+        [name, line.segment, line.target or "", *_from_difference(final, line.reference)]
+        for name, its_lines in lines.items()
+        for line in its_lines
+        if (final := line.seen[-1].caption.transcript) != line.reference
+    ]
+    if not rows:
+        return []
+    title = f"finals that are not the offline translation: {len(rows)}"
+    return [Table(title, ["", "segment", "to", "final", "offline"], rows[:_LISTED])]
+
+
 def update_lines(replay: Replay) -> list[dict[str, Any]]:
     """Give one record for each caption: what updates.jsonl holds."""
     return [
@@ -224,6 +247,15 @@ def _chrf(texts: list[str], references: list[str]) -> float:
     from sacrebleu.metrics.chrf import CHRF
 
     return float(CHRF().corpus_score(texts, [references]).score)
+
+
+def _from_difference(final: str | None, reference: str) -> tuple[str, str]:
+    """Give some words of a final and of its reference, from the first that differs."""
+    if final is None:
+        return "(none)", reference[:_EXCERPT]
+    words, others = split_words(final), split_words(reference)
+    same = common_words(words, others)
+    return "".join(words[same:])[:_EXCERPT], "".join(others[same:])[:_EXCERPT]
 
 
 def _words(text: str) -> list[str]:

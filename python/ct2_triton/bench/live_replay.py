@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ct2_triton.live import LiveTranslator
-from ct2_triton.live.options import MODES
 from ct2_triton.live.policies import Agreement, Append, Retranslation
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ POLICIES: dict[str, Callable[[Decode], Policy]] = {
     "append-3-forced": lambda decode: Append(decode, guard=None, forces=True),
     "agree-2-tail-4": lambda _: Agreement(tail_mask=4),
     "agree-2-tail-6": lambda _: Agreement(tail_mask=6),
-    "agree-2-bias-0.2-tail-6": lambda _: Agreement(tail_mask=6, bias=0.2),
+    "agree-2-bias-0.2": lambda _: Agreement(bias=0.2),
 }
 
 
@@ -94,9 +93,10 @@ async def replay(
     result = Replay(name)
     for update in (update for speech in speeches for update in speech):
         result.updates.setdefault(update.segment, []).append(update)
-    policy = POLICIES.get(name) or MODES[name]
     # Nothing is cut: the figures are of the segments that the recognizer ended.
-    chosen = replace(options, policy=policy, cut_sentences=False, max_words=_NEVER_CUT)
+    chosen = replace(options, cut_sentences=False, max_words=_NEVER_CUT)
+    policy = POLICIES.get(name)
+    chosen = replace(chosen, policy=policy) if policy else replace(chosen, mode=name)  # type: ignore[arg-type]
     start = time.monotonic() + 0.1
 
     async def speaker(speech: Speech) -> None:

@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 _SHUTDOWN_S = 5.0
 _HELP = {
     "to": "target languages, comma-separated",
-    "mode": "final: translate whole segments only; steady: show words before, once two guesses "
-    "agree on them; append: never take a shown word back (default: %(default)s)",
+    "mode": "final: translate whole segments only; steady: show words before, and settle those "
+    "that two guesses agree on; append: never take a shown word back (default: %(default)s)",
+    "mask": "words at the end of a guess that mode steady does not show (default: %(default)s)",
     "words": "new words to wait for before the next guess (default: %(default)s)",
     "interval": "least time between two guesses of a segment, in ms (default: %(default)s)",
     "captions": "captions kept for those who come late and for subtitles, one for each segment and "
@@ -66,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--mode", choices=tuple(MODES), default="steady", help=_HELP["mode"])
     add("--min-words", type=count, default=1, metavar="N", help=_HELP["words"])
     add("--min-interval-ms", type=float, default=300.0, metavar="MS", help=_HELP["interval"])
+    add("--mask-words", type=int, default=6, metavar="N", help=_HELP["mask"])
     add("--max-words", type=count, default=60, metavar="N", help=_HELP["longest"])
     add("--newest", action="store_true", help=_HELP["newest"])
     add("--stdio", action="store_true", help="JSON lines on stdin and stdout, no web server")
@@ -114,6 +116,7 @@ def _translator(args: argparse.Namespace, client: TranslationClient) -> LiveTran
         mode=args.mode,
         min_words=args.min_words,
         min_interval_ms=args.min_interval_ms,
+        mask_words=args.mask_words,
         source="newest" if args.newest else "agreement",
         max_words=args.max_words,
         outage_s=args.patience,

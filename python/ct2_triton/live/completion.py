@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a final whose start viewers have seen already, and differently."""
+"""The rest of a translation whose start viewers have seen already, and differently."""
 
 from __future__ import annotations
 
 import re
-from difflib import SequenceMatcher
 
-from ct2_triton.live.words import join_words, split_words
+from ct2_triton.live.words import common_words, join_words, split_words
 from ct2_triton.scripts import UNSPACED
 
+_MOST_PAIRS = 100_000  # of words that are compared, some hundredths of a second
 _UNSPACED_END = re.compile(rf"[{UNSPACED}]$")
 
 
@@ -20,26 +20,34 @@ def begins_with(text: str, start: str) -> bool:
 
 
 def words_covered(final: str, committed: str) -> int:
-    """Count the words of a final that what viewers have seen stands for.
+    """Count the words of a translation that what viewers have seen stands for.
 
     Args:
         final: The free translation.
-        committed: What viewers have seen, which the final does not begin with.
+        committed: What viewers have seen.
 
     Returns:
-        Where both have words in common: those up to the last of them, and as many more as were
-        seen behind it. Else as many as were seen.
+        As many as take the fewest edits (words added, left out or replaced) to become what was
+        seen; of several such numbers, the one closest to that of the words seen. Of very long
+        texts, as many as were seen.
     """
     whole = [word.rstrip() for word in split_words(final)]
     seen = [word.rstrip() for word in split_words(committed)]
-    blocks = SequenceMatcher(None, seen, whole, autojunk=False).get_matching_blocks()
-    last = next((block for block in reversed(blocks) if block.size), None)
-    covered = len(seen) if last is None else last.b + len(seen) - last.a
-    return min(len(whole), covered)
+    same = common_words(whole, seen)
+    whole, seen = whole[same:], seen[same:]
+    if len(whole) * len(seen) > _MOST_PAIRS:
+        return same + min(len(whole), len(seen))
+    edits = list(range(len(whole) + 1))  # of each start of the translation, to become nothing
+    for count, word in enumerate(seen, start=1):
+        before, edits = edits, [count]
+        for place, other in enumerate(whole):
+            replaced = before[place] + (word != other)
+            edits.append(min(replaced, before[place + 1] + 1, edits[place] + 1))
+    return same + min(range(len(edits)), key=lambda at: (edits[at], abs(at - len(seen))))
 
 
 def covered_start(final: str, committed: str) -> str:
-    """Give the start of a final that what viewers have seen stands for."""
+    """Give the start of a translation that what viewers have seen stands for."""
     return join_words(split_words(final)[: words_covered(final, committed)])
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.engine_library import EngineLibraryError, load_core
 from ct2_triton.live.source import StableSource
-from ct2_triton.live.updates import MAX_SEGMENT_BYTES
+from ct2_triton.live.updates import piece_name
 from ct2_triton.live.words import join_words, split_words
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ class Cuts:
         known = update.stable_chars
         if known is not None:
             known = min(len(text), max(0, known - (len(update.text) - len("".join(rest)))))
-        open_one = replace(update, segment=self._name(update), text=text, stable_chars=known)
+        name = piece_name(update.segment, self._pieces + 1)
+        open_one = replace(update, segment=name, text=text, stable_chars=known)
         return [*pieces, Piece(open_one, join_words(split_words(worth)[place:]))]
 
     def _place(self, words: list[str]) -> int:
@@ -134,17 +135,10 @@ class Cuts:
 
     def _over(self, update: SegmentUpdate, words: list[str]) -> Piece:
         text = join_words(words)
-        name = self._name(update)
+        name = piece_name(update.segment, self._pieces + 1)
         self._pieces += 1
         over = replace(update, segment=name, text=text, final=True, stable_chars=None)
         return Piece(over, text)
-
-    def _name(self, update: SegmentUpdate) -> str:
-        if self._pieces == 0:
-            return update.segment
-        end = f"#{self._pieces + 1}".encode()
-        start = update.segment.encode()[: MAX_SEGMENT_BYTES - len(end)]
-        return (start + end).decode(errors="ignore")
 
 
 def sentence_ends(words: list[str], language: str) -> list[int]:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 Mode = Literal["final", "steady", "append"]
 SourceText = Literal["agreement", "newest"]
 STEADY_BIAS = 0.2  # as in arXiv 2509.21740; docs/live.md has what it does here
-MODES: dict[str, Callable[[Decode], Policy]] = {
-    "final": lambda _: FinalOnly(),
-    "steady": lambda _: Agreement(bias=STEADY_BIAS),
-    "append": Append,
+MODES: dict[str, Callable[[Decode, LiveOptions], Policy]] = {
+    "final": lambda *_: FinalOnly(),
+    "steady": lambda _, options: Agreement(bias=STEADY_BIAS, tail_mask=options.mask_words),
+    "append": lambda decode, _: Append(decode),
 }
 
 
@@ -29,10 +29,13 @@ class LiveOptions:
     """How a live translation behaves.
 
     Attributes:
-        mode: "final": whole segments only. "steady": words are shown when guesses agree on them;
-            the final may still replace them. "append": viewers see additions only.
+        mode: "final": whole segments only. "steady": words are settled when guesses agree on
+            them, and some are shown before; the final may still replace them. "append": viewers
+            see additions only.
         min_words: New words that a guess waits for; so many words must a first guess have.
         min_interval_ms: Milliseconds between two guesses of a segment and language, at least.
+        mask_words: Mode "steady" shows, as a tail, what guesses do not agree on yet, but for so
+            many words at the end of the newest guess. A large number hides the tail.
         source: What is translated where the recognizer names no stable part: what two updates
             "agreement" on, or the "newest" text.
         cut_sentences: Text that goes on is cut at the ends of sentences.
@@ -52,6 +55,7 @@ class LiveOptions:
     mode: Mode = "steady"
     min_words: int = 1
     min_interval_ms: float = 300.0
+    mask_words: int = 6
     source: SourceText = "agreement"
     cut_sentences: bool = True
     max_words: int = 60
@@ -76,6 +80,7 @@ class LiveOptions:
         for name, least in (
             ("min_words", 1),
             ("min_interval_ms", 0),
+            ("mask_words", 0),
             ("max_words", 2),
             ("max_segments", 1),
             ("max_waiting_finals", 1),
@@ -89,4 +94,4 @@ class LiveOptions:
 
     def make_policy(self, decode: Decode) -> Policy:
         """Make the policy of one segment and language."""
-        return (self.policy or MODES[self.mode])(decode)
+        return self.policy(decode) if self.policy else MODES[self.mode](decode, self)

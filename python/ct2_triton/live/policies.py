@@ -175,37 +175,37 @@ class Agreement:
         """Start from nothing, or lean towards the last guess."""
         return _lean(self._last, self._bias)
 
-    def take(self, guess: Guess, most: int | None = None) -> Shown:
-        """Commit what the guesses agree on, and show what may be shown of the rest.
+    def take(self, guess: Guess) -> Shown:
+        """Commit what the guesses agree on, and show what may be shown of the rest."""
+        settled, known = self.agreed(guess), len(self._committed)
+        if common_words(settled, self._committed) == known:
+            self._committed += settled[known:]
+        committed = join_words(self._committed)
+        return Shown(committed, self._tail(split_words(guess.text), committed))
+
+    def agreed(self, guess: Guess, most: int | None = None) -> list[str]:
+        """Take the next guess, and give the words of its start that the last ones agree on.
 
         Args:
             guess: The next guess.
-            most: Words that may be committed, in place of all but those that are held.
+            most: Words to give at most, in place of all but those that are held.
         """
         words = split_words(guess.text)
         self._last = guess
         self._guesses = [*self._guesses, words][-self._agree :]
-        self._commit(words, most)
-        committed = join_words(self._committed)
-        return Shown(committed, self._tail(words, committed))
+        if len(self._guesses) < self._agree:
+            return []
+        agreed = min(common_words(words, other) for other in self._guesses)
+        return words[: max(0, agreed - self._hold) if most is None else min(agreed, most)]
 
     def completion(self, final: Guess) -> None:
         """Let the final take the place of all that was shown."""
-
-    def _commit(self, words: list[str], most: int | None) -> None:
-        if len(self._guesses) < self._agree:
-            return
-        agreed = min(common_words(words, other) for other in self._guesses)
-        settled = words[: max(0, agreed - self._hold) if most is None else min(agreed, most)]
-        known = len(self._committed)
-        if common_words(settled, self._committed) == known:
-            self._committed += settled[known:]
 
     def _tail(self, words: list[str], committed: str) -> str:
         known = len(self._committed)
         if self._mask is None or common_words(words, self._committed) < known:
             return ""
-        text = join_words([*self._committed, *words[known : len(words) - self._mask]])
+        text = join_words([*self._committed, *words[known : max(known, len(words) - self._mask)]])
         return text[len(committed) :]
 
 
@@ -214,7 +214,8 @@ class Append:
 
     What guesses agree on is committed, up to the first word that looks at the end of what was said
     (AlignAtt, arXiv 2305.11408): more words would change it. Where the server does not say what
-    words look at, the last ones are held. Where the free final does not begin with what is
+    words look at, the last ones are held. Where guesses no longer begin with what is committed,
+    they go on where it fits them best. Where the free final does not begin with what is
     committed, another is forced to, and leans towards the free one behind it. The free final is
     the transcript in any case.
     """
@@ -259,12 +260,10 @@ class Append:
 
     def take(self, guess: Guess) -> Shown:
         """Commit what guesses agree on; nothing else is shown."""
-        shown = self._agreement.take(guess, self._words_before_guard(guess))
-        if shown.committed != self._committed:
-            ids = ids_of_start(guess.ids, shown.committed, self._decode)
-            if ids is None:  # no token ends there: commit nothing that cannot be forced
-                return Shown(self._committed)
-            self._ids, self._committed = ids, shown.committed
+        settled = join_words(self._agreement.agreed(guess, self._words_before_guard(guess)))
+        start = covered_start(guess.text, self._committed)
+        if len(settled) > len(start):
+            self._append(guess, start, settled)
         return Shown(self._committed)
 
     def completion(self, final: Guess) -> Draft | None:
@@ -273,6 +272,17 @@ class Append:
             return None
         start = ids_of_start(final.ids, covered_start(final.text, self._committed), self._decode)
         return Draft(self._ids, () if start is None else final.ids[len(start) :], self._bias)
+
+    def _append(self, guess: Guess, start: str, settled: str) -> None:
+        """Commit what is settled behind the start that what is committed stands for."""
+        first = ids_of_start(guess.ids, start, self._decode)
+        whole = ids_of_start(guess.ids, settled, self._decode)
+        if first is None or whole is None:  # no token ends there
+            return
+        ids = self._ids + whole[len(first) :]
+        text = self._decode(ids).rstrip()
+        if begins_with(text, self._committed):
+            self._ids, self._committed = ids, text
 
     def _words_before_guard(self, guess: Guess) -> int | None:
         """Count the whole words in front of the first id that looks at the end of the source."""
@@ -299,10 +309,10 @@ def ids_of_start(ids: Sequence[int], start: str, decode: Decode) -> tuple[int, .
         decode: Makes text of ids.
 
     Returns:
-        The longest run of ids from the front that makes the start; None where no id ends there.
+        The shortest run of ids from the front that makes the start; None where no id ends there.
     """
-    # Longest: white space may be an id of its own, and what follows it must not repeat it.
-    for length in range(len(ids), -1, -1):
+    # Shortest: white space may be an id of its own, and belongs to what follows it.
+    for length in range(len(ids) + 1):
         if decode(ids[:length]).rstrip() == start:
             return tuple(ids[:length])
     return None

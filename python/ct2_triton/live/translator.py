@@ -19,7 +19,7 @@ from ct2_triton.live.options import LiveOptions
 from ct2_triton.live.outbox import Outbox
 from ct2_triton.live.policies import Guess
 from ct2_triton.live.track import LiveCounts, Said, Track
-from ct2_triton.live.updates import LiveInputError
+from ct2_triton.live.updates import LiveInputError, is_piece_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
@@ -148,8 +148,8 @@ class LiveTranslator:
             The update, or the pieces that it was cut into: captions have their names.
 
         Raises:
-            LiveInputError: The segment is final already, the text is too long, or too many
-                segments are open. Nothing has changed.
+            LiveInputError: The segment is final already or has the name of a piece, the text is
+                too long, or too many segments are open. Nothing has changed.
             InvalidCallError: The translator is closed.
         """
         self._check(update)
@@ -265,6 +265,11 @@ class LiveTranslator:
         self._check_open()
         name, options = update.segment, self.options
         known = self._talks.get(name)
+        if is_piece_name(name):
+            raise LiveInputError(
+                f"segment {name!r} ends with ~ and digits, as the pieces of a segment that is cut "
+                "do; give it a name without that end"
+            )
         if name in self._ended:
             raise LiveInputError(
                 f"segment {name!r} is final already; what is said next needs a new segment"

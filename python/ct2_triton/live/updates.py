@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ct2_triton.errors import ClientError
 
 MAX_SEGMENT_BYTES = 100
+_PIECE = re.compile(r"~[0-9]+\Z")  # ends the names of later pieces
 _FIELDS = ("segment", "text", "final", "stable_chars", "time")
 
 
@@ -23,7 +25,8 @@ class SegmentUpdate:
     """What a recognizer says of one segment, such as a sentence of one speaker.
 
     Attributes:
-        segment: Name of the segment, 1 to 100 bytes of UTF-8; no other segment has it.
+        segment: Name of the segment, 1 to 100 bytes of UTF-8; no other segment has it. What a
+            recognizer gives does not end like the name of a piece (`piece_name`).
         text: All of the segment's text as the recognizer sees it now.
         final: Whether this is the segment's last update.
         stable_chars: How many characters at the start of the text the recognizer will not change;
@@ -44,7 +47,8 @@ class SegmentUpdate:
             LiveInputError: One of them cannot be.
         """
         _check_text("segment", self.segment)
-        if not 1 <= (size := len(self.segment.encode())) <= MAX_SEGMENT_BYTES:
+        name = _PIECE.sub("", self.segment)  # a piece's number comes on top
+        if not 1 <= (size := len(name.encode())) <= MAX_SEGMENT_BYTES:
             raise LiveInputError(f"segment has {size} bytes; 1 to {MAX_SEGMENT_BYTES} are allowed")
         _check_text("text", self.text)
         if not isinstance(self.final, bool):
@@ -89,6 +93,21 @@ class SegmentUpdate:
         if _is_whole(read["segment"]):
             read["segment"] = str(read["segment"])
         return cls(**read)
+
+
+def piece_name(segment: str, number: int) -> str:
+    """Name a piece of a segment that was cut: NAME, NAME~2, NAME~3 and so on.
+
+    Args:
+        segment: Name of the segment.
+        number: Which piece it is, from 1.
+    """
+    return segment if number == 1 else f"{segment}~{number}"
+
+
+def is_piece_name(segment: str) -> bool:
+    """Tell whether a name ends as only the names of pieces may."""
+    return _PIECE.search(segment) is not None
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def test_the_pieces_are_the_text(words: list[str], step: int, longest: int, cut:
     assert split_words(" ".join(finals)) == split_words(" ".join(words))
     assert all(len(split_words(text)) <= longest for text in finals)
     names = [piece.update.segment for piece in pieces if piece.update.final]
-    assert names == ["1", *(f"1#{number}" for number in range(2, len(names) + 1))]
+    assert names == ["1", *(f"1~{number}" for number in range(2, len(names) + 1))]
     for piece in pieces:
         assert piece.update.text.startswith(piece.stable)
 
@@ -69,7 +69,7 @@ def test_an_end_waits_for_stable_words_behind_it() -> None:
     [first, rest] = Cuts("eng_Latn", max_words=60).take(said)
     assert first.update.text == "It rains."
     assert (rest.stable, rest.update.stable_chars) == ("Will it stop", len("Will it stop"))
-    assert rest.update.segment == "2#2"
+    assert rest.update.segment == "2~2"
 
 
 def test_without_the_segmenter_and_without_ends_text_is_cut_by_length(
@@ -98,10 +98,31 @@ def test_text_that_was_revised_before_a_cut_loses_no_word_and_doubles_none() -> 
     assert over(shrunk.take(SegmentUpdate("1", "The", final=True))) == [""]
 
 
-def test_names_of_pieces_are_names() -> None:
-    cuts = Cuts("eng_Latn", max_words=2)
-    [*_, last] = cuts.take(SegmentUpdate("ä" * 50, "a b c d e f", final=True))
-    assert last.update.segment == "ä" * 49 + "#3"
+def test_two_names_that_are_as_long_as_may_be_have_pieces_of_their_own() -> None:
+    names = set()
+    for end in "ab":
+        update = SegmentUpdate("x" * 99 + end, "a b c d e f", final=True)
+        names |= {piece.update.segment for piece in Cuts(max_words=2).take(update)}
+    assert len(names) == 2 * 3
+    assert "x" * 99 + "b~3" in names
+
+
+@pytest.mark.parametrize("first", ["the piece", "its namesake"])
+async def test_no_segment_has_the_name_of_another_ones_piece(first: str) -> None:
+    """Such a name is refused; one that is only like it is taken."""
+    long = SegmentUpdate("1", "a b c d", final=True)
+    namesake = SegmentUpdate("1~2", "mine", final=True)
+    alike = [SegmentUpdate(name, "x", final=True) for name in ("1#2", "1~", "1~2 ", "~2b")]
+    updates = [long, namesake] if first == "the piece" else [namesake, long]
+    refused: list[str] = []
+    run = live(ScriptedClient(), options=replace(AT_ONCE, max_words=2)).run(
+        each([*updates, *alike]), on_refused=lambda _, error: refused.append(str(error))
+    )
+    said = {one.segment: one.transcript async for one in run if one.final}
+    assert said.pop("1") == "A B"
+    assert said.pop("1~2") == "C D"
+    assert said == {one.segment: "X" for one in alike}
+    assert [message[:40] for message in refused] == ["segment '1~2' ends with ~ and digits, as"]
 
 
 def test_scripts_without_spaces_and_text_without_ends() -> None:
@@ -143,7 +164,7 @@ async def test_pieces_wait_for_room_like_any_final() -> None:
         captions = translator.captions()
         seen = [(await anext(captions)).transcript for _ in range(4)]
         assert seen == ["A B", "C D", "E F", "G H"]
-        assert [one.segment for one in await pushed] == ["1", "1#2", "1#3", "1#4"]
+        assert [one.segment for one in await pushed] == ["1", "1~2", "1~3", "1~4"]
         await captions.aclose()
 
 

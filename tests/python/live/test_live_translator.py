@@ -195,7 +195,7 @@ async def test_what_viewers_have_seen_is_completed(
     completion = client.calls[2][2]
     assert completion["prefix_ids"] == tuple(map(ord, "A"))
     leans = {name: completion.get(name) for name in ("draft_ids", "draft_bias")}
-    bias = {"draft_ids": tuple(map(ord, "BC D")), "draft_bias": 0.6}
+    bias = {"draft_ids": tuple(map(ord, " BC D")), "draft_bias": 0.6}
     assert leans == (bias if drafts else dict.fromkeys(bias))
 
 
@@ -407,7 +407,10 @@ async def test_a_policy_that_fails_ends_the_captions_with_its_error() -> None:
 
 
 async def test_wrong_settings_and_a_closed_translator() -> None:
-    for wrong in ({"mode": "fast"}, {"source": "?"}, {"min_words": 0}, {"outage_s": float("nan")}):
+    for wrong in (
+        {"mode": "fast"}, {"source": "?"}, {"min_words": 0}, {"mask_words": -1},
+        {"outage_s": float("nan")},
+    ):  # fmt: skip
         with pytest.raises(InvalidCallError, match=next(iter(wrong))):
             LiveOptions(**wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidCallError, match="1 to 80 bytes"):

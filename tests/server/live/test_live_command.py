@@ -86,7 +86,7 @@ async def test_running_text_comes_in_pieces_also_as_it_was_said(
     assert [one["source"]["transcript"] for one in found] == [
         "It rains.", "Fog and more", "fog and snow",
     ]  # fmt: skip
-    assert [one["source"]["segment"] for one in found] == ["anna/1", "anna/1#2", "anna/1#3"]
+    assert [one["source"]["segment"] for one in found] == ["anna/1", "anna/1~2", "anna/1~3"]
 
 
 async def test_bad_updates_get_an_answer_and_good_ones_go_on(
@@ -223,6 +223,7 @@ def test_what_cannot_start_says_why(start: Start, command: list[str]) -> None:
     for arguments, message in (
         (["--port", port], "cannot listen"),
         (["--to", "xx"], "xx"),
+        (["--mask-words", "-1"], "mask_words is -1; it must be 0 or more"),
         (["--url", "localhost:1", "--retry-for", "0.1"], "ct2-live: "),
     ):
         done = subprocess.run(

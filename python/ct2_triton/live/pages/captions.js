@@ -15,8 +15,10 @@ function directionOf(code) {
 function nameOf(code) {
   if (code === "source") return "As spoken";
   try {
-    return new Intl.DisplayNames(navigator.languages, { type: "language" }).of(
-      code.replace("_Latn", "").replace("_", "-"));
+    const locale = new Intl.Locale(code.replace("_", "-"));
+    const usual = new Intl.Locale(locale.language).maximize().script === locale.script;
+    const names = new Intl.DisplayNames(navigator.languages, { type: "language" });
+    return names.of(usual ? locale.language : locale.toString());
   } catch {
     return code;
   }
