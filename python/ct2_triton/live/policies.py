@@ -260,8 +260,10 @@ class Append:
 
     def take(self, guess: Guess) -> Shown:
         """Commit what guesses agree on; nothing else is shown."""
-        settled = join_words(self._agreement.agreed(guess, self._words_before_guard(guess)))
-        start = covered_start(guess.text, self._committed)
+        words = self._agreement.agreed(guess, self._words_before_guard(guess))
+        if not begins_with(guess.text, self._committed):
+            words = words[:-1]  # a guess that changed its mind is held back by one more word
+        start, settled = covered_start(guess.text, self._committed), join_words(words)
         if len(settled) > len(start):
             self._append(guess, start, settled)
         return Shown(self._committed)

@@ -197,17 +197,17 @@ def test_append_goes_on_where_a_guess_fits_what_viewers_have_seen() -> None:
         ("Der Zug von Rom ist spät", ""),
         ("Der Zug von Rom ist sehr spät", "Der Zug von Rom"),
         ("Der Zug aus Rom hat heute viel Verspätung.", "Der Zug von Rom"),
-        ("Der Zug aus Rom hat heute", "Der Zug von Rom hat"),
+        ("Der Zug aus Rom hat heute viel", "Der Zug von Rom hat"),
         ("Der", "Der Zug von Rom hat"),  # what it does not reach stays
         ("Der Zug aus Rom hat heute viel Verspätung.", "Der Zug von Rom hat"),
-        ("Der Zug aus Rom hat heute viel Verspätung.", "Der Zug von Rom hat heute viel"),
+        ("Der Zug aus Rom hat heute viel Verspätung.", "Der Zug von Rom hat heute"),
     ):
         shown = policy.take(Guess(text, tuple(map(ord, text)))).committed
         assert shown == wanted
     final = "Der Zug aus Rom hat heute viel Verspätung."
     draft = policy.completion(Guess(final, tuple(map(ord, final))))
     assert draft
-    assert (decode(draft.ids), decode(draft.leans)) == (shown, " Verspätung.")
+    assert (decode(draft.ids), decode(draft.leans)) == (shown, " viel Verspätung.")
 
 
 def test_a_text_of_thousands_of_words_is_not_compared_word_by_word() -> None:
