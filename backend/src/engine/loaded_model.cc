@@ -151,7 +151,7 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
     const auto search = search_for(MapFor(rows[i], *weights_, engine_));
     checked.push_back(CheckRow(rows[i], i, names, search, *weights_, engine_));
     CheckedRow& row = checked.back();
-    if (search->LooksAtSource()) row.alignment = alignment_;
+    if (search->Aligns()) row.alignment = alignment_;
     row.in_loop = loop_ != nullptr && !row.empty && loop_->CanRun(row);
     // A call replaces unknown tokens by the model's own heads.
     row.only_in_loop |= row.in_loop && row.alignment && search->options().replace_unknowns;

@@ -71,8 +71,6 @@ class Search {
     return BeamSearches() && (options_.coverage_penalty != 0 || Aligns());
   }
   // A call gives its answers without their end tokens; see ForCall.
-  // Its answers depend on where tokens look in the source.
-  bool LooksAtSource() const { return options_.replace_unknowns || options_.return_alignments; }
   bool CallTakesEndsOff() const { return options_.replace_unknowns && !options_.return_end_token; }
   // True where rows get each other's attention on a CPU, and so have to run alone there: at the
   // first step it is repeated for the beams, but its gather indices are not (CTranslate2 4.8.5,
