@@ -70,6 +70,13 @@ def test_a_lost_term_is_told_and_the_line_is_translated(translate: Translate) ->
     assert ": lost 'Quixa', 'Quixb'" in done.stderr
 
 
+def test_half_of_a_surrogate_pair_fails_its_line_alone(translate: Translate) -> None:
+    lines = f'"half of \\ud83d"\n"{SENTENCE}"\n'
+    done = translate(lines, "--json-input", "--keep", "Quixolab")
+    assert (done.returncode, done.stdout) == (1, f"\n{GERMAN}\n")
+    assert "line 1, de: text_input is not valid Unicode" in done.stderr
+
+
 def test_a_wrong_mark_fails_its_line_alone(translate: Translate) -> None:
     done = translate(f"Penalty for <dnt>Quixolab!\n{SENTENCE}\n", "--keep", "Quixolab")
     assert done.returncode == 1
