@@ -3,6 +3,7 @@
 # make live-demo  live captions in the browser, for a minute; ends with a table of flicker and lag
 # make test     set up, run all tests
 # make check    the linters, and the tests of everyday work: less than three minutes
+# make needs    set up only, with all that the tests need
 # make install  set up only: .venv with the package (editable) and everything tests and demo need
 # make lint     formats, linters, type checker
 # make asan     the core, the backend and the real server on AddressSanitizer builds; tsan likewise
@@ -35,7 +36,7 @@ TEST_NEEDS := install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf
   .venvs/transformers-$(TRANSFORMERS_5)/.installed .venvs/kubernetes/.installed \
   .venvs/haproxy/.installed .venvs/live/.installed
 
-.PHONY: install demo live-demo test check lint asan tsan fuzz clean distclean
+.PHONY: install needs demo live-demo test check lint asan tsan fuzz clean distclean
 
 install: .venv/.installed
 
@@ -46,8 +47,10 @@ live-demo: install
 	$(BIN)/python tools/live_demo.py
 	$(BIN)/ct2-bench live --speakers 4 --seconds 10
 
-test: $(TEST_NEEDS)
+needs: $(TEST_NEEDS)
 	tools/browser_packages.sh
+
+test: needs
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: lint $(TEST_NEEDS)

@@ -6,6 +6,8 @@ from __future__ import annotations
 import argparse
 import math
 
+_LAST_PORT = 65_535
+
 
 def count(text: str) -> int:
     """Read a whole number of 1 or more.
@@ -19,6 +21,22 @@ def count(text: str) -> int:
         value = 0
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+    return value
+
+
+def port_number(text: str) -> int:
+    """Read the number of a port, 0 for any.
+
+    Raises:
+        ArgumentTypeError: The text is none.
+    """
+    value = (
+        int(text)
+        if text.isascii() and text.isdecimal() and len(text) <= len(str(_LAST_PORT))
+        else -1
+    )
+    if not 0 <= value <= _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, 0 to {_LAST_PORT}")
     return value
 
 

@@ -68,6 +68,9 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
         print(f"{program}: {error}", file=sys.stderr)
         _LOG.debug("this is where:", exc_info=True)
         return EXIT_FAILED
+    except BrokenPipeError:  # whoever reads the output has had enough, as in "| head"
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes what is left
+        return EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
 

@@ -39,18 +39,24 @@ def test_the_first_run_uses_the_newest() -> None:
     assert f"ctranslate2=={NEWEST}\n" in (ROOT / "constraints.txt").read_text()
 
 
+@pytest.fixture(scope="module")
+def environment() -> dict[str, str]:
+    assert FOLDER.is_dir(), f"no {FOLDER}: run 'make test' once, or 'make {FOLDER}/.installed'"
+    found = {**os.environ, "PYTHONPATH": str(FOLDER)}
+    assert _run(found, "-c", _PRINT_VERSIONS).split() == [OLDEST, OLDEST]
+    return found
+
+
+@pytest.mark.beside
+@pytest.mark.timeout(1800)
+def test_the_core_passes_on_the_oldest(environment: dict[str, str]) -> None:
+    _run_tests(environment, "core")
+
+
 @pytest.mark.server
 @pytest.mark.timeout(1800)
-def test_core_and_backend_pass_on_the_oldest() -> None:
-    assert FOLDER.is_dir(), f"no {FOLDER}: run 'make test' once, or 'make {FOLDER}/.installed'"
-    environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
-    assert _run(environment, "-c", _PRINT_VERSIONS).split() == [OLDEST, OLDEST]
-    assert all((ROOT / "tests" / name).exists() for name in LEFT_OUT)
-    ignored = [f"--ignore=tests/{name}" for name in LEFT_OUT]
-    _run(
-        environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/core", "tests/server",
-        *ignored,
-    )  # fmt: skip
+def test_the_backend_passes_on_the_oldest(environment: dict[str, str]) -> None:
+    _run_tests(environment, "server")
 
 
 _PRINT_VERSIONS = """
@@ -58,6 +64,14 @@ import ctranslate2
 from ct2_triton import _core
 print(ctranslate2.__version__, _core.library_version())
 """
+
+
+def _run_tests(environment: dict[str, str], folder: str) -> None:
+    left_out = [name for name in LEFT_OUT if name.startswith(f"{folder}/")]
+    assert left_out
+    assert all((ROOT / "tests" / name).exists() for name in left_out)
+    ignored = [f"--ignore=tests/{name}" for name in left_out]
+    _run(environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/{folder}", *ignored)
 
 
 def _run(environment: dict[str, str], *arguments: str) -> str:

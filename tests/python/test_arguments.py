@@ -5,7 +5,7 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from ct2_triton.arguments import count, duration
+from ct2_triton.arguments import count, duration, port_number
 
 
 def test_good_numbers() -> None:
@@ -13,6 +13,8 @@ def test_good_numbers() -> None:
     assert count("48") == 48
     assert duration("0.5") == 0.5
     assert duration("300") == 300
+    assert port_number("0") == 0
+    assert port_number("65535") == 65_535
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", "", "nan"])
@@ -25,3 +27,9 @@ def test_a_count_is_a_whole_number_of_1_or_more(text: str) -> None:
 def test_a_duration_is_finite_and_above_0(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="is not a number above 0"):
         duration(text)
+
+
+@pytest.mark.parametrize("text", ["-1", "65536", "99999999999", "8e3", "http", "", "\u0663"])
+def test_a_port_is_one_that_there_is(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="is not a port, 0 to 65535"):
+        port_number(text)

@@ -70,13 +70,6 @@ def server(repository: Path) -> Iterator[TritonServer]:
         yield stack.start(repository)
 
 
-@pytest.fixture
-def connection(server: TritonServer) -> Iterator[Connection]:
-    opened = Connection(server.grpc_url)
-    yield opened
-    opened.close()
-
-
 @pytest.fixture(scope="module")
 def by_ids(server: TritonServer, repository: Path) -> Iterator[SyncTranslationClient]:
     """The Python client: tokenizes itself, sends ids to the model `demo`."""

@@ -58,13 +58,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonServer]:
 
 
 @pytest.fixture
-def connection(server: TritonServer) -> Iterator[Connection]:
-    opened = Connection(server.grpc_url)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def streams(server: TritonServer) -> Iterator[Streams]:
     opened = Streams(server.grpc_url)
     yield opened

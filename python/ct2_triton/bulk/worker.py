@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,12 @@ from ct2_triton.bulk.blocks import (
     read_table,
 )
 from ct2_triton.client.cli import client_settings, decoding_options
-from ct2_triton.client.formats import as_json, text_of
-from ct2_triton.client.print_parts import LINE_ERRORS
+from ct2_triton.client.formats import as_json, text_of, write_json
+from ct2_triton.client.line_errors import concerns_one_line
 from ct2_triton.client.sync_client import SyncTranslationClient
 from ct2_triton.errors import (
     ClientError,
     DeadlineExceededError,
-    InvalidCallError,
     ServerFailedError,
 )
 
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 
 # What may go well another time; a line that the server refuses is refused each time.
 _WORTH_ANOTHER_TRY = (DeadlineExceededError, ServerFailedError)
-_OF_ONE_LINE = (*LINE_ERRORS, ServerFailedError)
 
 
 @dataclass(frozen=True)
@@ -172,19 +169,10 @@ def _is_failure(item: StreamItem) -> bool:
     """
     if not isinstance(item.outcome, ClientError):
         return False
-    is_no_text = isinstance(item.outcome, InvalidCallError) and not _is_unicode(item.sentence.text)
-    if is_no_text or isinstance(item.outcome, _OF_ONE_LINE):
+    error = item.outcome
+    if isinstance(error, ServerFailedError) or concerns_one_line(error, item.sentence.text):
         return True
-    raise item.outcome
-
-
-def _is_unicode(text: str) -> bool:
-    """Say whether a text can be sent: JSON may hold half a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    raise error
 
 
 def _column_text(item: StreamItem) -> str | None:
@@ -192,14 +180,7 @@ def _column_text(item: StreamItem) -> str | None:
 
 
 def _json_lines(objects: list[dict[str, Any]]) -> bytes:
-    return b"".join(map(_json_line, objects))
-
-
-def _json_line(one: dict[str, Any]) -> bytes:
-    line = json.dumps(one, ensure_ascii=False, default=str)
-    if not _is_unicode(line):
-        line = json.dumps(one, default=str)
-    return f"{line}\n".encode()
+    return "".join(f"{write_json(one)}\n" for one in objects).encode()
 
 
 def _write(path: Path, data: bytes) -> None:

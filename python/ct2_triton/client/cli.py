@@ -41,9 +41,10 @@ from ct2_triton.client.connection_arguments import (
     names,
 )
 from ct2_triton.client.files import Job, Progress, count_lines, partial_file, plan
-from ct2_triton.client.formats import as_json, text_of
+from ct2_triton.client.formats import as_json, text_of, write_json
 from ct2_triton.client.inputs import Line, read_inputs
-from ct2_triton.client.print_parts import LINE_ERRORS, check_choices, print_parts
+from ct2_triton.client.line_errors import concerns_one_line
+from ct2_triton.client.print_parts import check_choices, print_parts
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.subtitles import is_subtitles, read_subtitles, write_subtitles
 from ct2_triton.client.text_stream import stream_model
@@ -386,7 +387,7 @@ class _Printer:
         return self._order.index(item.target)
 
     def _report(self, item: StreamItem, error: ClientError) -> None:
-        if not isinstance(error, LINE_ERRORS):
+        if not concerns_one_line(error, item.sentence.text):
             untranslated = f"not translated from {item.sentence} on"
             raise type(error)(f"{untranslated}: {error}") from error
         self.failed += 1
@@ -395,7 +396,7 @@ class _Printer:
 
     def _print(self, items: list[StreamItem]) -> None:
         if self._as_json:
-            self._write(json.dumps(as_json(items), ensure_ascii=False))
+            self._write(write_json(as_json(items)))
         elif len(items) == 1:
             self._write(text_of(items[0]))
         else:
@@ -427,5 +428,5 @@ def _option(text: str) -> tuple[str, Any]:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value

@@ -27,6 +27,7 @@ from ct2_triton.client.tokenization import (
     find_tokenizer,
     has_tokenizer,
 )
+from ct2_triton.client.unicode import is_unicode
 from ct2_triton.client.urls import DEFAULT_URL
 from ct2_triton.client.versions import VersionSplit
 from ct2_triton.errors import ClientError, InvalidCallError
@@ -115,8 +116,8 @@ class TranslationClient:
             InvalidCallError: No model is named, nothing may be in flight, or a URL,
                 `load_balancing` or `versions` cannot be.
         """
-        if not model:
-            raise InvalidCallError("name the model: TranslationClient(url, model)")
+        if not model or not is_unicode(model):
+            raise InvalidCallError(f"model is {model!r}; name the model that the server has")
         if max_in_flight < 1:
             raise InvalidCallError(f"max_in_flight is {max_in_flight}; it must be 1 or more")
         self.model = model

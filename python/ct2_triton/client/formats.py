@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, cast
 
+from ct2_triton.client.unicode import is_unicode
 from ct2_triton.errors import ClientError
 
 if TYPE_CHECKING:
@@ -17,6 +19,19 @@ def text_of(item: StreamItem) -> str:
     """Give a translation as one line; an empty one where it failed."""
     failed = isinstance(item.outcome, ClientError)
     return "" if failed else " ".join(item.translation.text.splitlines())
+
+
+def write_json(value: object) -> str:
+    """Write a line of JSON, without its end.
+
+    Args:
+        value: What JSON knows, and other things, which become text.
+
+    Returns:
+        The line; letters are escaped only where it holds half of a surrogate pair.
+    """
+    line = json.dumps(value, ensure_ascii=False, default=str)
+    return line if is_unicode(line) else json.dumps(value, default=str)
 
 
 def as_json(items: list[StreamItem]) -> dict[str, Any]:

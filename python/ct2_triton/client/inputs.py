@@ -90,7 +90,7 @@ def from_json(line: Line) -> Line:
     """
     try:
         value = json.loads(line.text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ClientError(f"{line}: this is no JSON ({error})") from error
     fields = dict(value) if isinstance(value, dict) else {_TEXT: value}
     text = fields.pop(_TEXT, None)

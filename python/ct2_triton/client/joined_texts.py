@@ -71,7 +71,7 @@ class JoinedTexts:
             call.start_clock().timeout_s,
         )
         group = self._open.get(key)
-        if group is None or len(group.texts) == MOST_TEXTS:
+        if group is None or not group.is_wanted or len(group.texts) == MOST_TEXTS:
             group = self._open[key] = _Group(self._send, call, partial(self._close, key))
         try:
             return await group.add(text)
@@ -94,6 +94,11 @@ class _Group:
         self._call = call
         self._close = close
         self._shared = Shared(self._send)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody waits for its answer: it may be ending, as all have gone away."""
+        return self._shared.is_wanted
 
     async def add(self, text: Text) -> list[Translation]:
         self.texts.append(text)

@@ -8,14 +8,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from ct2_triton.client.blocking import iterate_in_thread
-from ct2_triton.errors import (
-    ClientError,
-    ConnectionLostError,
-    DeadlineExceededError,
-    RequestRejectedError,
-    ServerBusyError,
-    ServerUnreachableError,
-)
+from ct2_triton.client.line_errors import concerns_one_line
+from ct2_triton.errors import ClientError, ServerBusyError, ServerUnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
@@ -24,9 +18,6 @@ if TYPE_CHECKING:
     from ct2_triton.client.text_stream import TextPart
 
 _LOG = logging.getLogger(__name__)
-
-LINE_ERRORS = (RequestRejectedError, DeadlineExceededError, ConnectionLostError)
-"""What concerns one line alone; anything else ends the command."""
 
 
 async def print_parts(
@@ -53,12 +44,14 @@ async def print_parts(
             async with aclosing(stream(line.text)) as parts:
                 async for part in parts:
                     write(part.text)
-        except LINE_ERRORS as error:
-            failed += 1
-            _LOG.error("%s: %s", line, error)
         except (ServerBusyError, ServerUnreachableError) as error:
             untranslated = f"not translated from {line} on, as --stream sends nothing again"
             raise type(error)(f"{untranslated}: {error}") from error
+        except ClientError as error:
+            if not concerns_one_line(error, line.text):
+                raise
+            failed += 1
+            _LOG.error("%s: %s", line, error)
         write("\n")
     return failed
 

@@ -24,6 +24,7 @@ from tritonclient.grpc import InferResult, service_pb2
 
 from ct2_triton.client.results import Hypothesis
 from ct2_triton.client.supersede import SUPERSEDE_KEY
+from ct2_triton.client.unicode import is_unicode
 from ct2_triton.errors import InvalidCallError, UnexpectedResponseError
 
 if TYPE_CHECKING:
@@ -262,6 +263,8 @@ def set_parameter(request: service_pb2.ModelInferRequest, name: str, value: Opti
     """
     if name in _RESERVED or name.startswith("triton_"):
         raise InvalidCallError(f"{name!r} is a parameter of Triton itself, not a decoding option")
+    if not is_unicode(name):
+        raise InvalidCallError(f"{name!r} is no name of an option: it is not valid Unicode")
     parameter = request.parameters[name]
     try:
         if isinstance(value, bool | np.bool_):

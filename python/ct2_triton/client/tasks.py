@@ -28,6 +28,11 @@ class Shared(Generic[Result]):
         self._task: asyncio.Task[list[Result]] | None = None
         self._waiting = 0
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody waits for it."""
+        return self._waiting > 0
+
     async def one(self, position: int) -> Result:
         """Wait for it; the first sends it.
 
@@ -37,7 +42,7 @@ class Shared(Generic[Result]):
         Returns:
             The result there.
         """
-        if self._task is None or self._task.cancelled():
+        if self._task is None:
             self._task = asyncio.create_task(self._send())
         task = self._task
         self._waiting += 1
@@ -46,6 +51,7 @@ class Shared(Generic[Result]):
         finally:
             self._waiting -= 1
             if self._waiting == 0 and not task.done():
+                self._task = None  # whoever comes while it ends has another one
                 await cancel_all([task])
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp.http_exceptions import HttpProcessingError
 
 from ct2_triton.client.tasks import in_time
+from ct2_triton.client.unicode import is_unicode
 from ct2_triton.gateway.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Fields:
         texts = value if isinstance(value, list) else [value]
         if not all(isinstance(text, str) for text in texts):
             raise Refusal(400, f"Invalid request: {name} must be a string or a list of strings")
-        if not all(map(_is_unicode, texts)):
+        if not all(map(is_unicode, texts)):
             raise Refusal(400, f"Invalid request: {name} has half of a surrogate pair")
         return value  # type: ignore[no-any-return]
 
@@ -137,14 +138,6 @@ def _joined(fields: Any) -> dict[str, Any]:  # noqa: ANN401 - a MultiDict of eit
         ]
         found[name] = values[0] if len(values) == 1 else values
     return found
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _missing(name: str) -> Refusal:

@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ct2_triton.arguments import count, duration
+from ct2_triton.arguments import count, duration, port_number
 from ct2_triton.client.client import TranslationClient
 from ct2_triton.client.connection_arguments import (
     add_connection_arguments,
@@ -54,7 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "languages, the first is asked",
     )
     add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
-    add("--port", type=int, default=5000, help="port to listen at; 0: any (default: %(default)s)")
+    add(
+        "--port",
+        type=port_number,
+        default=5000,
+        help="port to listen at; 0: any (default: %(default)s)",
+    )
     add(
         "--processes",
         type=count,
@@ -94,7 +99,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=duration,
         default=60.0,
         metavar="SECONDS",
         help="time that a request has to come, and then to be translated (default: %(default)g)",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
 
@@ -45,13 +45,25 @@ class BoundedRunner(web.AppRunner):
         return None if real is None else lambda: self._protocol(real)
 
     def _protocol(self, server: web.Server) -> asyncio.Protocol:
-        return server() if len(server.connections) < self._most else _Full()
+        return _Door(server, self._most)
 
 
-class _Full(asyncio.Protocol):
-    """Says that there is no room, without waiting for a request."""
+class _Door(asyncio.Protocol):
+    """Lets a connection in, or says that there is no room, without waiting for a request.
+
+    It looks when the connection is made: many are accepted before the first of them is.
+    """
+
+    def __init__(self, server: web.Server, most: int) -> None:
+        self._server = server
+        self._most = most
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if isinstance(transport, asyncio.Transport):
+        transport = cast("asyncio.Transport", transport)
+        if len(self._server.connections) < self._most:
+            inside = self._server()
+            transport.set_protocol(inside)
+            inside.connection_made(transport)
+        else:
             transport.write(_FULL)
             transport.close()

@@ -15,12 +15,12 @@ import json
 import os
 import sys
 import time
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.arguments import count
+from ct2_triton.arguments import count, port_number
 from ct2_triton.client.blocking import iterate_in_thread, read_lines
 from ct2_triton.client.client import TranslationClient
 from ct2_triton.client.connection_arguments import (
@@ -30,6 +30,7 @@ from ct2_triton.client.connection_arguments import (
     names,
 )
 from ct2_triton.client.retry import RetryPolicy
+from ct2_triton.client.tasks import run_all
 from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.errors import ClientError
 from ct2_triton.live.hub import ONLY_LANGUAGE, SOURCE, Hub
@@ -41,7 +42,7 @@ from ct2_triton.live.updates import LiveInputError, SegmentUpdate
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _SHUTDOWN_S = 5.0
 _HELP = {
@@ -73,7 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--stdio", action="store_true", help="JSON lines on stdin and stdout, no web server")
     add("--subtitles", type=Path, metavar="FOLDER", help="at the end, write LANGUAGE.vtt and .srt")
     add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
-    add("--port", type=int, default=8090, help="port to listen at; 0: any (default: %(default)s)")
+    add(
+        "--port",
+        type=port_number,
+        default=8090,
+        help="port to listen at; 0: any (default: %(default)s)",
+    )
     add("--speaker-key", metavar="KEY", help="what speakers must send (default: nothing)")
     add("--viewer-key", metavar="KEY", help="what viewers must send (default: nothing)")
     add("--max-captions", type=count, default=20_000, metavar="N", help=_HELP["captions"])
@@ -94,6 +100,9 @@ def run(args: argparse.Namespace) -> int:
         Ct2TritonError: It cannot start.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
+    with _writing(args.subtitles):  # at the end of an event it would be too late to say no
+        if args.subtitles is not None:
+            args.subtitles.mkdir(parents=True, exist_ok=True)
     return asyncio.run(_stdio(args) if args.stdio else _serve(args))
 
 
@@ -145,13 +154,14 @@ async def _stdio(args: argparse.Namespace) -> int:
                     _print(json.dumps({"line": number, "refused": str(error)}))
             await live.finish()
 
-        feeding = asyncio.create_task(feed())
-        async with aclosing(live.captions()) as captions:
-            async for caption in captions:
-                _print(caption.to_json())
-                now = round(time.monotonic() - start, 3)
-                hub.put(caption, now if caption.time is None else caption.time)
-        await feeding
+        async def show() -> None:
+            async with aclosing(live.captions()) as captions:
+                async for caption in captions:
+                    _print(caption.to_json())
+                    now = round(time.monotonic() - start, 3)
+                    hub.put(caption, now if caption.time is None else caption.time)
+
+        await run_all([feed(), show()])
         _write_subtitles(args.subtitles, hub, live)
     return 1 if refused else 0
 
@@ -196,16 +206,25 @@ def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, st
     return dict(zip(targets or codes, codes, strict=True))
 
 
+@contextmanager
+def _writing(folder: Path | None) -> Iterator[None]:
+    """Say what is in the way of subtitles."""
+    try:
+        yield
+    except OSError as error:
+        raise ClientError(f"cannot write subtitles into {folder}: {error.strerror}") from error
+
+
 def _write_subtitles(folder: Path | None, hub: Hub, live: LiveTranslator) -> None:
     if folder is None:
         return
-    folder.mkdir(parents=True, exist_ok=True)
     for language in [*live.targets, SOURCE]:
         finals = hub.finals(language) if language else []
         if finals:
             for kind in KINDS:
                 text = write_subtitles(finals, kind)
-                (folder / f"{language}.{kind}").write_text(text, encoding="utf-8")
+                with _writing(folder):
+                    (folder / f"{language}.{kind}").write_text(text, encoding="utf-8")
 
 
 def _print(line: str) -> None:

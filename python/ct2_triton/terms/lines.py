@@ -15,10 +15,10 @@ from ct2_triton.client.stream import Sentence, StreamOptions, TranslationStream
 from ct2_triton.client.tasks import Shared
 from ct2_triton.errors import ClientError, InvalidCallError, RequestRejectedError
 from ct2_triton.terms.finding import find_terms
-from ct2_triton.terms.translation import translate_terms
+from ct2_triton.terms.translation import keep_terms
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from ct2_triton.client.client import TranslationClient
@@ -118,14 +118,23 @@ async def stream_terms(
     codes = [code_of(target) for target in client.languages.targets(targets)]
     behaviour = StreamOptions(max_in_flight, on_error=options.pop("on_error", "raise"))
 
+    async def ask(text: str, *, targets: Any) -> list[Translation]:  # noqa: ANN401
+        """Translate as a stream does: an outage may last longer than a line."""
+
+        async def alone() -> AsyncIterator[str]:
+            yield text
+
+        stream = client.stream(alone(), source=source, targets=targets, **options)
+        async with aclosing(stream) as items:
+            given = {item.target: item.translation async for item in items}
+        return [given[code_of(target)] for target in client.languages.targets(targets)]
+
     async def translate(line: Sentence) -> list[Translation]:
         try:
-            find_terms(line.text)
+            found_terms = find_terms(line.text, terms.keep, terms.glossary, terms.patterns)
         except InvalidCallError as error:  # the other lines may be right
             raise RequestRejectedError(str(error)) from error
-        given = {"keep": terms.keep, "glossary": terms.glossary, "patterns": terms.patterns}
-        asked = {"source": source, "targets": targets, **given, **options}
-        found = await translate_terms(client, line.text, **asked)
+        found = await keep_terms(client, found_terms, ask, targets)
         for one, code in zip(found, codes, strict=True):
             if one.failed:
                 where = f"{line}, {code}" if code else str(line)

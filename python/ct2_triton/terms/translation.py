@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.terms.finding import find_terms
 from ct2_triton.terms.placeholders import check_kind, kinds_of, mark, restore
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from ct2_triton.client.client import TranslationClient
+    from ct2_triton.client.results import Translation
     from ct2_triton.terms.finding import TermText
+
+    Ask = Callable[..., Awaitable[Sequence[Translation]]]
+    """Translates a text into `targets`."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +82,34 @@ async def translate_terms(
     found = find_terms(text, keep, glossary, patterns)
     for kind in placeholders or ():
         check_kind(kind)
+    ask = partial(client.translate, source=source, **options)
+    return await keep_terms(client, found, ask, targets, placeholders)
+
+
+async def keep_terms(
+    client: TranslationClient,
+    found: TermText,
+    ask: Ask,
+    targets: str | Sequence[str] | None,
+    placeholders: Sequence[str | Sequence[str]] | None = None,
+) -> list[TermTranslation]:
+    """Translate a text whose terms are found.
+
+    Args:
+        client: Of the model.
+        found: The text and its terms.
+        ask: Translates a text, as `TranslationClient.translate`; it is given `targets` as well.
+        targets: Language or languages wanted.
+        placeholders: As in `translate_terms`.
+
+    Returns:
+        One translation for each target, in order.
+
+    Raises:
+        ClientError: The translation fails.
+    """
     named = [targets] if isinstance(targets, str) or targets is None else list(targets)
-    plain = await client.translate(found.text, source=source, targets=targets, **options)
+    plain = await ask(found.text, targets=targets)
     done = [_judged(found, one.text, name) for one, name in zip(plain, named, strict=True)]
     if placeholders is None:
         placeholders = kinds_of(client) if any(one.failed for one in done) else ()
@@ -87,7 +118,7 @@ async def translate_terms(
         if not open_ or (marked := mark(found, kind)) is None:
             continue
         asked = [name for i in open_ if (name := named[i]) is not None] or None
-        again = await client.translate(marked.text, source=source, targets=asked, **options)
+        again = await ask(marked.text, targets=asked)
         for i, one in zip(open_, again, strict=True):
             restored = restore(found, marked, one.text)
             if restored is not None:

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +40,19 @@ def test_list_has_a_line_for_each_model(repository: Path) -> None:
         ["demo", "1", "yes", "demo", "-", "int8", "apache-2.0", "-"],
         [checkpoint.name, "1", "yes", str(checkpoint), "-", "float32", "-", "-"],
     ]
+
+
+def test_a_reader_that_has_had_enough_ends_it_quietly(repository: Path) -> None:
+    """As it ends each command that prints."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [Path(sys.executable).with_name("ct2-models"), "list"]
+    done = subprocess.run(
+        [*command, "--model-repository", repository],
+        stdout=write, stderr=subprocess.PIPE, check=False, timeout=120,
+    )  # fmt: skip
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 def test_show_has_the_whole_record(repository: Path) -> None:

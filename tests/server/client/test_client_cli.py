@@ -232,6 +232,24 @@ def test_misuse_is_one_sentence_and_an_exit_code(
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--option", b"\xff=1"], "'\\udcff' is no name of an option: it is not valid Unicode"),
+        (["--option", "beam_size=" + "[" * 10_000], 'parameter "beam_size": the value'),
+        (["--model", b"\xff"], "model is '\\udcff'; name the model"),
+    ],
+)
+def test_arguments_that_are_no_text_are_refused_in_a_line(
+    command: Callable[..., Command], arguments: list[str | bytes], said: str
+) -> None:
+    result = run([*command(), *map(os.fsdecode, arguments)], "One.\n")
+    assert result.returncode == 1
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    assert run(command(), "One.\n").returncode == 0
+
+
 def test_no_server_and_no_tokenizer_say_what_to_do(command: Callable[..., Command]) -> None:
     lost = run([*command(), "--url", f"127.0.0.1:{free_port()}", "--timeout", "1"], "One.\n")
     assert lost.returncode == 1

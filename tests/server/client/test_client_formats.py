@@ -40,6 +40,7 @@ old sailor?
 Good bye.
 """
 TEXTS = ["How is your day, old sailor?", "Good bye."]
+HALF = "half of \ud83d"
 TIMES = [(1000, 2500), (3_603_125, 3_604_000)]
 
 
@@ -125,6 +126,30 @@ def test_json_lines_keep_what_else_they_say(
         assert ("file" in answers[0]) is place
 
 
+def test_half_of_a_surrogate_pair_fails_its_line_alone(
+    command: Command, expected: Expected, tmp_path: Path
+) -> None:
+    rows = [HALF, {"text": "One.", "note": HALF}, {"text": HALF, "id": 2}, "Two."]
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+    done = _run(command("--json", "-i", source, "-o", output), code=1)
+
+    assert f"{source}:1, deu_Latn: text that is not valid Unicode" in done.stderr
+    answers = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    found = [answer["translations"][0] for answer in answers]
+    assert [one.get("text") for one in found] == [
+        None,
+        *expected(["One."]),
+        None,
+        *expected(["Two."]),
+    ]
+    assert "not valid Unicode" in found[2]["error"]
+    assert (answers[0]["text"], answers[1]["note"], answers[2]["id"]) == (HALF, HALF, 2)
+    plain = _run(command("--json-input"), code=1, input=source.read_text()).stdout
+    assert plain.splitlines() == ["", *expected(["One."]), "", *expected(["Two."])]
+
+
 def test_subtitles_as_json_name_their_times(command: Command, tmp_path: Path) -> None:
     (tmp_path / "film.vtt").write_text(VTT, encoding="utf-8")
     result = _run(command("--json", "--to=de,fr", tmp_path / "film.vtt"))
@@ -148,6 +173,7 @@ def test_what_cannot_be_read_or_written_so_is_refused(command: Command, tmp_path
     assert "no.srt holds no subtitles: their times are" in refused(tmp_path / "no.srt")
     assert "bytes.srt: 'utf-8' codec" in refused(tmp_path / "bytes.srt")
     assert "line 2: this is no JSON" in refused("--json-input", text='"One."\nTwo.\n')
+    assert "line 1: this is no JSON" in refused("--json-input", text="[" * 100_000)
     wrong = refused("--json-input", text='{"sentence": "One."}\n')
     assert re.search(r"line 1: a line of JSON is a string or an object with one", wrong)
     assert _run(command("--json-input"), input='"One."\n').stdout != ""

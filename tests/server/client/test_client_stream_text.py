@@ -263,6 +263,17 @@ def test_the_command_prints_lines_while_they_grow(server: TritonServer, reposito
     assert printed[True].count("\n") == 3
 
 
+def test_half_of_a_surrogate_pair_fails_its_line_alone(
+    server: TritonServer, repository: Path
+) -> None:
+    command = _command(server, repository, "--to", "de", "--stream", "--json-input")
+    lines = '"half of \\ud83d"\n"Good morning."\n'
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "line 1: text_input is not valid Unicode" in done.stderr
+    assert done.stdout.startswith("\nGuten Morgen")
+
+
 @pytest.mark.parametrize("wait", [[], ["--retry-for", "5"]])
 def test_the_command_may_name_the_model_of_streams(server: TritonServer, wait: list[str]) -> None:
     """It is the only model that is asked."""

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import aiohttp
 import pytest
+from aiohttp import web
 
+from ct2_triton.gateway.connections import BoundedRunner
 from server.gateway.conftest import MakeSite, Site
 
 pytestmark = pytest.mark.server
@@ -75,6 +78,27 @@ async def test_more_connections_than_may_be_are_told_to_come_again(make_site: Ma
     while not await _answers(site):
         pass  # the gateway sees soon that they have gone
     await site.good()
+
+
+async def test_many_that_come_at_once_are_no_more_than_may_be() -> None:
+    """They lie in the socket, and are accepted in one turn of the loop."""
+    runner = BoundedRunner(web.Application(), 2)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        address = runner.addresses[0]
+        many = [socket.create_connection(address) for _ in range(6)]  # while the loop stands still
+        streams = [await asyncio.open_connection(sock=one) for one in many]
+        answers = [asyncio.create_task(reader.read()) for reader, _ in streams]
+        for answered in asyncio.as_completed(answers[2:], timeout=60):
+            assert b" 503 " in await answered
+        for answer, (_, writer) in zip(answers[:2], streams, strict=False):
+            writer.write(HEAD + b"Connection: close\r\n\r\n")
+            assert b" 404 " in await answer
+        for _, writer in streams:
+            writer.close()
+    finally:
+        await runner.cleanup()
 
 
 async def _answers(site: Site) -> bool:

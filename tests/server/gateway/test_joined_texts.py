@@ -114,9 +114,11 @@ async def test_who_goes_away_takes_no_other_along(client: TranslationClient) -> 
     assert await translated(client, SENTENCE, "de") == [GERMAN]
 
 
+@pytest.mark.parametrize("waits", [True, False], ids=["gone", "going"])
 async def test_a_text_that_nobody_waits_for_is_not_sent(
-    client: TranslationClient, monkeypatch: pytest.MonkeyPatch
+    client: TranslationClient, monkeypatch: pytest.MonkeyPatch, waits: bool
 ) -> None:
+    """And whoever comes while it is given up is not given up along with it."""
     sizes: list[int] = []
     infer = Connection.infer
 
@@ -130,10 +132,14 @@ async def test_a_text_that_nobody_waits_for_is_not_sent(
         for _ in range(turns):
             await asyncio.sleep(0)
         gone.cancel()
+        if waits:
+            await asyncio.wait([gone])
+            sizes.clear()
+        assert await asyncio.create_task(translated(client, SENTENCE, "de")) == [GERMAN]
+        assert sizes in ([1], [1, 1])  # the other was on its way
+        assert len(sizes) == 1 or not waits
         await asyncio.wait([gone])
         sizes.clear()
-        assert await translated(client, SENTENCE, "de") == [GERMAN]
-        assert sizes == [1]
 
 
 async def test_versions_are_not_mixed(demo_server: TritonServer, sent: list[str]) -> None:

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ct2_triton.client import RetryPolicy, TranslationClient
+from ct2_triton.client.connection import Connection, Deadline
+from ct2_triton.errors import ServerBusyError
 from ct2_triton.serve import TritonServer
+from ct2_triton.terms.lines import Terms, stream_terms
 from server.gateway.conftest import GERMAN, SENTENCE
 
 pytestmark = pytest.mark.server
@@ -68,6 +73,43 @@ def test_a_lost_term_is_told_and_the_line_is_translated(translate: Translate) ->
     assert done.returncode == 0
     assert done.stdout.splitlines()[1] == GERMAN
     assert ": lost 'Quixa', 'Quixb'" in done.stderr
+
+
+def test_half_of_a_surrogate_pair_fails_its_line_alone(translate: Translate) -> None:
+    lines = f'"half of \\ud83d"\n"{SENTENCE}"\n'
+    done = translate(lines, "--json-input", "--keep", "Quixolab")
+    assert (done.returncode, done.stdout) == (1, f"\n{GERMAN}\n")
+    assert "line 1, de: text_input is not valid Unicode" in done.stderr
+
+
+@pytest.mark.parametrize("busy", [1, 2])
+async def test_each_attempt_after_an_outage_has_a_clock_of_its_own(
+    demo_server: TritonServer, repository: Path, monkeypatch: pytest.MonkeyPatch, busy: int
+) -> None:
+    """Else --timeout would end what --patience waits for."""
+    clocks: list[object] = []
+    infer = Connection.infer
+
+    async def first_busy(self: Connection, request: Any, deadline: Deadline, *given: Any) -> Any:
+        clocks.append(deadline)
+        if len(clocks) <= busy:
+            raise ServerBusyError("away")
+        return await infer(self, request, deadline, *given)
+
+    async def lines() -> AsyncIterator[str]:
+        yield "Penalty for Quixolab!"
+
+    retry = RetryPolicy(outage_s=300, max_backoff_s=0.2)
+    async with TranslationClient(
+        demo_server.grpc_url, "demo-text", repository=repository, retry=retry
+    ) as client:
+        await client.connect()
+        monkeypatch.setattr(Connection, "infer", first_busy)
+        items = stream_terms(
+            client, Terms(("Quixolab",)), lines(), source="en", targets=["de"], max_in_flight=1
+        )
+        assert [item.translation.text async for item in items] == ["Elfmeter für Quixolab!"]
+    assert len({id(clock) for clock in clocks[: busy + 1]}) == busy + 1
 
 
 def test_a_wrong_mark_fails_its_line_alone(translate: Translate) -> None:

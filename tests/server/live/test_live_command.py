@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -217,6 +218,24 @@ def test_json_lines(command: list[str], tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("text", [SENTENCE, ""], ids=["captions", "a refusal alone"])
+def test_a_reader_that_has_had_enough_ends_it_quietly(command: list[str], text: str) -> None:
+    """Also while the input goes on, whose end it would wait for."""
+    read, write = os.pipe()
+    os.close(read)
+    update = json.dumps({"segment": "1", "text": text, "final": True} if text else {})
+    with subprocess.Popen(
+        [*command, "--stdio"], stdin=subprocess.PIPE, stdout=write, stderr=subprocess.PIPE
+    ) as process:
+        os.close(write)
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(f"{update}\n".encode())
+        process.stdin.flush()
+        assert process.wait(120) == 1
+        assert process.stderr.read() == b""
+
+
 def test_what_cannot_start_says_why(start: Start, command: list[str]) -> None:
     live = start()
     port = live.url.rpartition(":")[2]
@@ -224,6 +243,7 @@ def test_what_cannot_start_says_why(start: Start, command: list[str]) -> None:
         (["--port", port], "cannot listen"),
         (["--to", "xx"], "xx"),
         (["--mask-words", "-1"], "mask_words is -1; it must be 0 or more"),
+        (["--subtitles", __file__], f"cannot write subtitles into {__file__}: File exists"),
         (["--url", "localhost:1", "--retry-for", "0.1"], "ct2-live: "),
     ):
         done = subprocess.run(
