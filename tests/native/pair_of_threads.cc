@@ -24,6 +24,7 @@
 #include "engine/products/kernel_choice.h"
 #include "engine/products/packed_linear.h"
 #include "steady_clock.h"
+#include "step_products.h"
 
 namespace ct2triton {
 namespace {
@@ -61,8 +62,7 @@ class SpinBarrier {
 // The products of a step, one after the other, on random weights.
 class ProductChain {
  public:
-  explicit ProductChain(const std::vector<std::pair<int64_t, int64_t>>& shapes)
-      : kernel_(products::DefaultKernel()) {
+  explicit ProductChain(const ProductShapes& shapes) : kernel_(products::DefaultKernel()) {
     std::mt19937 random(1);  // the weights
     for (const auto& [outputs, inputs] : shapes) {
       std::vector<int8_t> weight(static_cast<size_t>(outputs * inputs));
@@ -165,22 +165,6 @@ class ProductChain {
   std::vector<std::vector<PackedLinear>> layers_;  // each whole, then its halves
 };
 
-// Of a decoder of these sizes: attention to itself and to the source, feed-forward, vocabulary.
-std::vector<std::pair<int64_t, int64_t>> StepShapes(int64_t width, int64_t layers, int64_t inner,
-                                                    int64_t vocabulary) {
-  std::vector<std::pair<int64_t, int64_t>> shapes;
-  for (int64_t layer = 0; layer < layers; ++layer) {
-    shapes.insert(shapes.end(), {{3 * width, width},
-                                 {width, width},
-                                 {width, width},
-                                 {width, width},
-                                 {inner, width},
-                                 {width, inner}});
-  }
-  shapes.emplace_back(vocabulary, width);
-  return shapes;
-}
-
 // Processes that keep a core busy each, until the end of this object.
 class Neighbours {
  public:
@@ -206,14 +190,6 @@ class Neighbours {
  private:
   std::vector<pid_t> children_;
 };
-
-template <typename Run>
-double Median(const Run& run) {
-  std::vector<double> values;
-  for (int turn = 0; turn < 5; ++turn) values.push_back(run());
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 void Print(const ProductChain& chain, int64_t rows, int neighbours) {
   const Neighbours busy(neighbours);
