@@ -148,7 +148,7 @@ class PyModel {
 
   TrialReport Try() const {
     const py::gil_scoped_release release;
-    return TryDecoder(*decoder_);
+    return TryDecoder(*decoder_, AskCTranslate2(decoder_->weights()));
   }
   void FailAfter(int64_t uses) { *uses_left_ = uses; }
 

@@ -23,6 +23,7 @@
 #include "queue/admission.h"
 #include "queue/admission_room.h"
 #include "queue/loop_work.h"
+#include "queue/row_queue.h"
 #include "queue/scheduler.h"
 
 namespace py = pybind11;
@@ -199,6 +200,34 @@ std::vector<size_t> PyTakeRows(const std::vector<std::tuple<size_t, size_t, size
   return taken;
 }
 
+class Nobody : public RowListener {
+ public:
+  CallObserver* observer() const noexcept override { return nullptr; }
+  bool Cancelled() const noexcept override { return false; }
+  void RowDone(size_t, RowResult, const CallTimes&) noexcept override {}
+  void RowFailed(size_t, const Error&, const CallTimes&) noexcept override {}
+};
+
+// Rows of so many beams wait for a full loop: which it takes, and at how many it has looked.
+std::pair<std::vector<int64_t>, size_t> PyTakePastWide(const std::vector<int64_t>& beams,
+                                                       size_t narrow_rows) {
+  RowQueue queue([] {});
+  std::vector<CheckedRow> rows(beams.size());
+  std::vector<size_t> positions(beams.size());
+  for (size_t i = 0; i < beams.size(); ++i) {
+    rows[i].source = {static_cast<int64_t>(i)};
+    rows[i].copies = beams[i];
+    positions[i] = i;
+  }
+  queue.Add(std::move(rows), positions, std::make_shared<Nobody>(), QueueShare(beams.size() + 1));
+  AdmissionBounds bounds{/*rows=*/0, LoopSettings().encode_tokens, {}, 0, narrow_rows};
+  size_t looked_at = 0;
+  std::vector<int64_t> taken;
+  const auto encoded = [&looked_at](const CheckedRow&) { return ++looked_at == 0; };
+  for (const Job& job : queue.TakeRows(bounds, encoded)) taken.push_back(job.row.source.front());
+  return {taken, looked_at};
+}
+
 }  // namespace
 
 void BindLoopWork(py::module_& module) {
@@ -212,6 +241,8 @@ void BindLoopWork(py::module_& module) {
              py::arg("tokens") = 150, py::arg("narrow_rows") = 16, py::arg("most_bytes") = 1000,
              py::arg("bytes_in_use") = 0, py::arg("wide_bytes") = 0, py::arg("anyway") = 0,
              "Tell which of these rows (beams, tokens, bytes of cache) a loop takes.");
+  module.def("take_past_wide", &PyTakePastWide, py::arg("beams"), py::arg("narrow_rows"),
+             "(rows, looked at): what a full loop takes of waiting rows of so many beams.");
   module.def("run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("sources"),
              py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
              py::arg("failing_steps") = std::set<size_t>(), py::arg("memory") = false,

@@ -60,6 +60,15 @@ def test_narrow_rows_go_past_wide_ones_when_the_loop_is_full() -> None:
     assert _core.take_rows([NARROW, NARROW], rows=0, narrow_rows=1) == [0]
 
 
+def test_a_full_loop_looks_at_no_wide_rows_but_the_first() -> None:
+    """Thousands may wait, and it comes back after each step."""
+    waiting = [4] * 1000 + [1, 4, 1] + [4] * 1000
+    assert _core.take_past_wide(waiting, narrow_rows=2) == ([1000, 1002], 3)
+    assert _core.take_past_wide(waiting, narrow_rows=1) == ([1000], 3)
+    assert _core.take_past_wide([1, 4, 1], narrow_rows=2) == ([0, 2], 3)
+    assert _core.take_past_wide([4] * 1000, narrow_rows=2) == ([], 1)
+
+
 def test_narrow_rows_that_go_past_are_encoded_within_the_budget() -> None:
     assert _core.take_rows([WIDE, *[(1, 60, 10)] * 4], rows=0, tokens=150) == [1, 2]
     assert _core.take_rows([WIDE, (1, 600, 10)], rows=0, tokens=150) == [1]

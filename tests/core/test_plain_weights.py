@@ -7,6 +7,9 @@ import json
 import math
 import random
 import shutil
+import struct
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -17,12 +20,13 @@ import pytest
 from core.loop_matrix import Row
 from ct2_triton import _core
 from ct2_triton.prepare.shipped import FOLDER
-from model_bin import edited_copy, read_model_bin
+from model_bin import Variable, edited_copy, read_model_bin, write_model_bin
 from support.tiny import tiny_engine_model
-from tiny_families import FAMILIES
+from tiny_families import FAMILIES, TinyOptions
 
 DEMO = FOLDER / "model"
 INT8 = {"compute_type": "int8"}
+MEBIBYTE = 2**20
 GREEDY = {"beam_size": 1, "max_decoding_length": 24}
 # A search that decode loops lack.
 PENALIZED = {"beam_size": 3, "coverage_penalty": 0.2, "max_decoding_length": 24}
@@ -183,3 +187,75 @@ def test_a_second_model_on_the_same_files_shares_the_copies(
     second = _core.Translator(str(directory), {**INT8, "inter_threads": "1"})
     assert second.weight_bytes_given_back == given_back > 0
     assert answers(second, sources, GREEDY) == greedy
+
+
+# Prints how far the memory of this process was above what it is now, in bytes.
+PEAK_OF_A_LOAD = """
+import re, sys
+from pathlib import Path
+from ct2_triton import _core
+
+def status(field):
+    text = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(re.search(rf"^{field}:\\s*([0-9]+) kB$", text, re.MULTILINE)[1]) * 1024
+
+model = _core.Translator(sys.argv[1], {"compute_type": "int8"})
+assert model.weight_bytes_given_back > 0
+print(status("VmHWM") - status("VmRSS"))
+"""
+
+
+def test_a_model_that_loads_never_has_all_weights_twice() -> None:
+    options = TinyOptions(d_model=512, layers=2)
+    directory = tiny_engine_model("nllb", options, "int8")
+    weights = sum(int8_bytes(directory).values())
+    command = [sys.executable, "-c", PEAK_OF_A_LOAD, str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert weights > 8 * MEBIBYTE
+    assert int(done.stdout) < 0.5 * weights
+
+
+def test_calls_find_their_weights_while_another_model_packs_them(
+    directory: Path, sources: list[Row], expected: list[Row]
+) -> None:
+    """And what one load has given back, the next one finds."""
+    calls = _core.Translator(str(directory), {**INT8, "decoding": "calls"})
+    found: list[list[Row]] = []
+    loaded = threading.Event()
+
+    def call() -> None:
+        while not loaded.is_set() or not found:
+            found.append(answers(calls, sources, PENALIZED))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    greedy = []
+    for _ in range(5):
+        packed = _core.Translator(str(directory), INT8)
+        greedy.append(answers(packed, sources, GREEDY))
+        del packed
+    loaded.set()
+    thread.join()
+    assert all(call == expected for call in found)
+    assert all(each == greedy[0] for each in greedy)
+
+
+def test_a_trial_that_fails_leaves_the_weights_to_calls(tmp_path: Path) -> None:
+    """No number at a position that the trial's longest source has, and shorter ones have not."""
+    directory = Path(shutil.copytree(tiny_engine_model("nllb"), tmp_path / "nllb"))
+    content = read_model_bin(directory / "model.bin")
+    name = "encoder/position_encodings/encodings"
+    positions = content.variables[content.aliases.pop(name, name)]
+    values = bytearray(positions.content)
+    struct.pack_into("<f", values, 6 * positions.dimensions[1] * 4, math.nan)
+    content.variables[name] = Variable(positions.dimensions, positions.kind, bytes(values))
+    write_model_bin(content, directory / "model.bin")
+    sources = random_sources(4, 5)
+    short = [source[:2] for source in sources]
+
+    translator = _core.Translator(str(directory), INT8)
+
+    assert ", calls, " in translator.description
+    assert translator.weight_bytes_given_back == 0
+    whole = _core.Translator(str(tiny_engine_model("nllb")), {**INT8, "decoding": "calls"})
+    assert answers(translator, short, GREEDY) == answers(whole, short, GREEDY)

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plain_weights.h"
 
-#include <map>
-
 #include "engine/products/page_memory.h"
 
 namespace ct2triton {
 
 void PlainWeights::GiveBack(const std::vector<WeightCopy>& copies,
-                            const std::set<std::string>& names) {
+                            const std::set<std::string>& names, size_t users) {
   std::set<std::string> copied;
   for (const WeightCopy& copy : copies) copied.insert(copy.variable);
   std::set<const ctranslate2::StorageView*> others;  // that have a name without a copy
@@ -16,34 +14,49 @@ void PlainWeights::GiveBack(const std::vector<WeightCopy>& copies,
     if (copied.count(name) == 0) others.insert(model_.get_variable_if_exists(name));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (users_ > 0 || !empty_.empty()) return;
-  std::map<const ctranslate2::StorageView*, const WeightCopy*> to_empty;
+  if (users_ > users) return;
   for (const WeightCopy& copy : copies) {
     const auto* variable = model_.get_variable_if_exists(copy.variable);
-    if (others.count(variable) == 0) to_empty[variable] = &copy;
-  }
-  empty_.reserve(to_empty.size());
-  for (const auto& [variable, copy] : to_empty) {
+    if (others.count(variable) > 0) continue;
     // The memory is the library's, and no constant.
     auto* weights =
         const_cast<int8_t*>(reinterpret_cast<const int8_t*>(variable->data<signed char>()));
-    const size_t size = static_cast<size_t>(copy->packed->outputs() * copy->packed->inputs());
-    empty_.push_back({weights, copy->packed});  // first: what is not known here is never filled
-    bytes_given_back_ += products::GiveBackPages(weights, size);
+    const size_t size = static_cast<size_t>(copy.packed->outputs() * copy.packed->inputs());
+    // First: what is not known here is never filled.
+    const auto [added, is_new] = empty_.insert({weights, {copy.variable, copy.packed, 0}});
+    if (!is_new) continue;
+    added->second.bytes_given_back = products::GiveBackPages(weights, size);
+    bytes_given_back_ += added->second.bytes_given_back;
   }
 }
 
 void PlainWeights::Begin() {
   const std::lock_guard<std::mutex> lock(mutex_);
   ++users_;
-  for (const Empty& empty : empty_) empty.packed->Unpack(empty.weights);
-  empty_.clear();
-  bytes_given_back_ = 0;
+  FillLocked("");
 }
 
 void PlainWeights::End() {
   const std::lock_guard<std::mutex> lock(mutex_);
   --users_;
+}
+
+void PlainWeights::Fill(const std::string& prefix) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  FillLocked(prefix);
+}
+
+void PlainWeights::FillLocked(const std::string& prefix) {
+  for (auto it = empty_.begin(); it != empty_.end();) {
+    const auto& [weights, empty] = *it;
+    if (empty.variable.compare(0, prefix.size(), prefix) != 0) {
+      ++it;
+      continue;
+    }
+    empty.packed->Unpack(weights);
+    bytes_given_back_ -= empty.bytes_given_back;
+    it = empty_.erase(it);
+  }
 }
 
 }  // namespace ct2triton

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -37,6 +38,13 @@ class PlainWeights {
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
+    // Gives back what this use has no need of any more, if it is the only one. See below.
+    void GiveBack(const std::vector<WeightCopy>& copies, const std::set<std::string>& names) const {
+      weights_->GiveBack(copies, names, /*users=*/1);
+    }
+    // Fills those again whose names begin so.
+    void Fill(const std::string& prefix) const { weights_->Fill(prefix); }
+
    private:
     PlainWeights* const weights_;
   };
@@ -44,24 +52,32 @@ class PlainWeights {
   // Gives the memory of these variables back, unless somebody uses the weights. A variable that has
   // another name, and no copy under it, stays: its other reader would not ask. `names`: of all
   // variables of the model.
-  void GiveBack(const std::vector<WeightCopy>& copies, const std::set<std::string>& names);
+  void GiveBack(const std::vector<WeightCopy>& copies, const std::set<std::string>& names) {
+    GiveBack(copies, names, /*users=*/0);
+  }
 
   // Memory that is given back now.
   size_t bytes_given_back() const { return bytes_given_back_; }
 
  private:
   struct Empty {
-    int8_t* weights;  // [outputs, inputs]
+    std::string variable;
     std::shared_ptr<const products::PackedLinear> packed;
+    size_t bytes_given_back;
   };
 
+  // `users`: that may be there.
+  void GiveBack(const std::vector<WeightCopy>& copies, const std::set<std::string>& names,
+                size_t users);
   void Begin();
   void End();
+  void Fill(const std::string& prefix);
+  void FillLocked(const std::string& prefix);
 
   const ctranslate2::models::Model& model_;
   std::mutex mutex_;
   size_t users_ = 0;
-  std::vector<Empty> empty_;
+  std::map<int8_t*, Empty> empty_;  // by the weights, [outputs, inputs]
   std::atomic<size_t> bytes_given_back_{0};
 };
 

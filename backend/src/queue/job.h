@@ -49,10 +49,10 @@ struct Job {
   CheckedRow row;
   std::vector<Waiter> waiters;
   size_t hash = 0;
-  uint64_t turn = 0;  // in the queue: the least goes first
-  size_t grown = 0;   // ids of its answer that were reported; it may run again after a failure
-  Counted running;    // among the rows that are run; set while it is
-  Counted narrow;     // among the waiting rows of one sequence; empty once it runs
+  uint64_t turn = 0;    // in the queue: the least goes first
+  uint64_t number = 0;  // and then the least of these, which no other job has
+  size_t grown = 0;     // ids of its answer that were reported; it may run again after a failure
+  Counted running{};    // among the rows that are run; set while it is
   uint64_t first_token_ns = 0;  // when the first id was reported that was not forced
   uint64_t last_token_ns = 0;   // the last one so far
   uint64_t longest_gap_ns = 0;  // between two of them

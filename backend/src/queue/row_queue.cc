@@ -92,7 +92,7 @@ RowQueue::Jobs RowQueue::TakeCancelled() noexcept {
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     const auto job = it++;
     if (!IsCancelled(*job)) continue;
-    ForgetHash(job);
+    Forget(job);
     cancelled.splice(cancelled.end(), jobs_, job);
   }
   return cancelled;
@@ -109,12 +109,12 @@ void RowQueue::Append(CheckedRow row, Waiter waiter, uint64_t turn) {
     }
   }
   const bool repeatable = row.repeatable;
-  Job job{std::move(row), {}, hash, turn};
-  if (job.row.copies == 1) job.narrow = Counted(narrow_);
+  Job job{std::move(row), {}, hash, turn, ++number_};
   job.waiters.push_back(std::move(waiter));
   auto behind = jobs_.end();
   while (behind != jobs_.begin() && std::prev(behind)->turn > turn) --behind;
   const auto added = jobs_.insert(behind, std::move(job));
+  if (added->row.copies == 1) narrow_.emplace(std::pair(turn, added->number), added);
   if (repeatable) by_hash_.emplace(hash, added);
 }
 
@@ -141,23 +141,32 @@ std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds, const IsEncod
   std::vector<Job> rows;
   rows.reserve(std::min(bounds.rows + bounds.narrow_rows, jobs_.size()));
   AdmissionRoom room(bounds);  // from here on nothing throws
-  for (auto it = jobs_.begin(); it != jobs_.end();) {
-    const auto job = it++;
-    const CheckedRow& row = job->row;
-    const bool shares = HasSource(rows, row.source) || encoded(row);
-    const Offer offer = room.Take({static_cast<size_t>(row.copies),
-                                   row.prefix.size() + (shares ? 0 : row.source.size()),
-                                   row.cache_bytes + (shares ? 0 : row.source_cache_bytes)});
-    if (offer == Offer::kTaken) rows.push_back(Take(job));
-    if (offer == Offer::kEnded || (offer == Offer::kPassed && *narrow_ == 0)) break;
+  Offer offer = Offer::kTaken;
+  for (auto it = jobs_.begin(); it != jobs_.end() && offer == Offer::kTaken;) {
+    offer = OfferTo(&room, it++, encoded, &rows);
+  }
+  // The row that was passed is wide, and so may be thousands behind it.
+  for (auto it = narrow_.begin(); it != narrow_.end() && offer != Offer::kEnded;) {
+    offer = OfferTo(&room, (it++)->second, encoded, &rows);
   }
   lock.unlock();
   if (!rows.empty()) space_.notify_all();
   return rows;
 }
 
+Offer RowQueue::OfferTo(AdmissionRoom* room, Jobs::iterator job, const IsEncoded& encoded,
+                        std::vector<Job>* taken) {
+  const CheckedRow& row = job->row;
+  const bool shares = HasSource(*taken, row.source) || encoded(row);
+  const Offer offer = room->Take({static_cast<size_t>(row.copies),
+                                  row.prefix.size() + (shares ? 0 : row.source.size()),
+                                  row.cache_bytes + (shares ? 0 : row.source_cache_bytes)});
+  if (offer == Offer::kTaken) taken->push_back(Take(job));
+  return offer;
+}
+
 Job RowQueue::Take(Jobs::iterator it) noexcept {
-  ForgetHash(it);
+  Forget(it);
   for (Waiter& waiter : it->waiters) {
     waiter.waiting = Counted();
     waiter.runs = Counted(waiter.decoding);
@@ -165,7 +174,6 @@ Job RowQueue::Take(Jobs::iterator it) noexcept {
   Job job = std::move(*it);
   jobs_.erase(it);
   job.running = Counted(running_);
-  job.narrow = Counted();
   turn_ = std::max(turn_ + 1, job.turn);
   return job;
 }
@@ -189,11 +197,12 @@ bool RowQueue::Joins(const CheckedRow& first, const CheckedRow& row) const {
          limit_rates_.AllowOverrun(first.key);
 }
 
-void RowQueue::ForgetHash(Jobs::iterator job) noexcept {
+void RowQueue::Forget(Jobs::iterator job) noexcept {
   const auto [begin, end] = by_hash_.equal_range(job->hash);
   const auto known =
       std::find_if(begin, end, [job](const auto& entry) { return entry.second == job; });
   if (known != end) by_hash_.erase(known);
+  narrow_.erase({job->turn, job->number});
 }
 
 // Where there is no memory to collect them in, rows stay until a worker would take them.
@@ -205,7 +214,7 @@ void RowQueue::Withdraw(const RowListener& listener, const Error& error) noexcep
       const auto job = it++;
       TakeWaiters(listener, &*job, &withdrawn);
       if (!job->waiters.empty()) continue;
-      ForgetHash(job);
+      Forget(job);
       jobs_.erase(job);
     }
   } catch (const std::bad_alloc&) {
@@ -222,7 +231,7 @@ void RowQueue::FailFirst(const Error& error) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (jobs_.empty()) return;  // another thread took it
-    ForgetHash(jobs_.begin());
+    Forget(jobs_.begin());
     first.splice(first.begin(), jobs_, jobs_.begin());
   }
   FailJob(&first.front(), error);

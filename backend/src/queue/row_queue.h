@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "queue/admission_room.h"
@@ -74,19 +76,23 @@ class RowQueue {
   Job Take(Jobs::iterator it) noexcept;
   bool Joins(const CheckedRow& first, const CheckedRow& row) const;
   std::vector<size_t> PickCall(CallBounds bounds, size_t lanes) const;
-  void ForgetHash(Jobs::iterator job) noexcept;
+  Offer OfferTo(AdmissionRoom* room, Jobs::iterator job, const IsEncoded& encoded,
+                std::vector<Job>* taken);
+  void Forget(Jobs::iterator job) noexcept;
   Jobs TakeCancelled() noexcept;
 
   const std::function<void()> wake_;
-  const Counter narrow_ = std::make_shared<std::atomic<size_t>>(0);   // that wait
   const Counter running_ = std::make_shared<std::atomic<size_t>>(0);  // taken and not answered
 
   mutable std::mutex mutex_;
   std::condition_variable space_;  // fewer rows wait
   Jobs jobs_;
   std::unordered_multimap<size_t, Jobs::iterator> by_hash_;  // rows that equal ones may join
+  // Jobs of rows with one sequence, by turn and number: those that may go past the others.
+  std::map<std::pair<uint64_t, uint64_t>, Jobs::iterator> narrow_;
   LimitRates limit_rates_;
-  uint64_t turn_ = 0;  // of rows that come now
+  uint64_t turn_ = 0;    // of rows that come now
+  uint64_t number_ = 0;  // of the next job
   bool closed_ = false;
 };
 

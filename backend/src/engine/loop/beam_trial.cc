@@ -10,13 +10,9 @@
 
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/decoder_model.h"
-#include "engine/search.h"
-#include "error.h"
 
 namespace ct2triton {
 namespace {
-
-constexpr int64_t kSteps = 4;
 
 class Scores : public LoopListener {
  public:
@@ -32,34 +28,6 @@ class Scores : public LoopListener {
   RowResult answer_;
 };
 
-CheckedRow MakeRow(const Weights& weights) {
-  DecodingOptions options;
-  options.beam_size = 2;
-  options.num_hypotheses = 2;
-  options.return_scores = true;
-  CheckedRow row;
-  row.limit_tokens = std::min(kSteps, weights.target_positions().value_or(kSteps));
-  options.min_decoding_length = row.limit_tokens;
-  options.max_decoding_length = row.limit_tokens;
-  row.search = std::make_shared<const Search>(options, weights);
-  row.options = {row.search, &row.search->options()};
-  const auto positions = weights.source_positions().value_or(16) - weights.added_source_tokens();
-  const auto tokens = static_cast<size_t>(std::clamp<int64_t>(positions, 1, 5));
-  for (size_t i = 1; i <= tokens; ++i) {
-    row.source.push_back(static_cast<int64_t>(weights.source().size() * i / (tokens + 1)));
-  }
-  if (weights.NeedsPrefix()) {
-    row.prefix.push_back(static_cast<int64_t>(weights.target().size() / 2));
-  }
-  return row;
-}
-
-std::vector<std::string> Tokens(const Ids& ids, const ctranslate2::Vocabulary& vocabulary) {
-  std::vector<std::string> tokens;
-  for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
-  return tokens;
-}
-
 std::vector<float> OfLoop(const DecoderModel& model, const CheckedRow& row) {
   // The model outlives the loop, which ends here.
   const std::shared_ptr<const DecoderModel> borrowed(std::shared_ptr<void>(), &model);
@@ -72,18 +40,10 @@ std::vector<float> OfLoop(const DecoderModel& model, const CheckedRow& row) {
 
 }  // namespace
 
-BeamTrialReport TryBeams(const DecoderModel& model, float tolerance) {
+BeamTrialReport TryBeams(const DecoderModel& model, const BeamTrialRow& truth, float tolerance) {
   BeamTrialReport report;
-  const Weights& weights = model.weights();
-  if (weights.target().size() < 4) return report;  // too few candidates: such rows are refused
-  const CheckedRow row = MakeRow(weights);
-  const auto expected =
-      weights.NewReplica()
-          ->translate({Tokens(row.source, weights.source())},
-                      {Tokens(row.prefix, weights.target())}, row.search->ForCall(row.limit_tokens))
-          .at(0)
-          .scores;
-  const auto found = OfLoop(model, row);
+  const std::vector<float>& expected = truth.scores;
+  const auto found = OfLoop(model, truth.row);
   report.hypotheses = found.size();
   bool agree = found.size() == expected.size();
   for (size_t i = 0; agree && i < found.size(); ++i) {
@@ -93,13 +53,12 @@ BeamTrialReport TryBeams(const DecoderModel& model, float tolerance) {
   }
   if (agree) return report;
   std::ostringstream text;
-  text << "the decode loop does not agree with CTranslate2 in a trial of this model: two beams "
-          "have the scores";
+  text << "two beams have the scores";
   for (const float score : found) text << ' ' << score;
   text << ", where CTranslate2 has";
   for (const float score : expected) text << ' ' << score;
   text << "; a difference of " << tolerance << " is allowed";
-  throw Error(ErrorCode::kUnsupported, text.str());
+  RefuseTrial(text.str());
 }
 
 }  // namespace ct2triton

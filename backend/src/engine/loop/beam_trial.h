@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "engine/loop/trial_truth.h"
+
 namespace ct2triton {
 
 class DecoderModel;
@@ -14,8 +16,8 @@ struct BeamTrialReport {
 
 // Holds a short search of two beams in a loop of its own against CTranslate2's, on the model
 // itself: the scores of both hypotheses are to agree. What agrees in TryDecoder can differ here in
-// how beams share their past. It costs one call of CTranslate2 of one row, one encoding and 4
-// steps. Throws Error(kUnsupported) where the scores differ by more than the tolerance.
-BeamTrialReport TryBeams(const DecoderModel& model, float tolerance);
+// how beams share their past. It costs one encoding and 4 steps.
+// Throws Error(kUnsupported) where the scores differ by more than the tolerance.
+BeamTrialReport TryBeams(const DecoderModel& model, const BeamTrialRow& truth, float tolerance);
 
 }  // namespace ct2triton

@@ -10,6 +10,7 @@
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/model_variables.h"
 #include "engine/loop/packed_embeddings.h"
+#include "engine/loop/packed_layers.h"
 #include "engine/loop/positions.h"
 #include "engine/loop/tensors.h"
 #include "engine/loop/wide_search.h"
@@ -56,7 +57,7 @@ ctranslate2::DataType DecoderModel::type() const {
 }
 
 DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearMaker& make,
-                           bool own_encoder)
+                           bool own_encoder, Plain plain)
     : weights_(std::move(weights)),
       plain_(std::make_unique<const PlainWeights::Use>(&weights_->plain())),
       on_device_(OnDevice(*weights_)),
@@ -66,7 +67,8 @@ DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearM
       embedding_scale_(shape_.embedding_scale != 0
                            ? shape_.embedding_scale
                            : std::sqrt(static_cast<float>(embeddings_->size()))) {
-  const LinearMaker maker = make ? make : LibraryMaker(device());
+  LinearMaker maker = make ? make : LibraryMaker(device());
+  if (plain == Plain::kGoAtOnce) maker = GivingBack(std::move(maker));
   const auto& model = weights_->model();
   if (shape_.embedding_norm) {
     embedding_norm_ = std::make_unique<Norm>(model, "decoder/layernorm_embedding", width());
@@ -85,6 +87,21 @@ DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearM
   if (make && own_encoder && !on_device_) {
     encoder_ = EncoderModel::Make(*weights_, maker, *projection_);
   }
+  if (!encoder_) plain_->Fill("encoder/");  // which CTranslate2's reads
+}
+
+void DecoderModel::RequireKnownKind(const Weights& weights) { ReadShape(weights); }
+
+// So a model that loads never holds all weights twice.
+LinearMaker DecoderModel::GivingBack(LinearMaker make) const {
+  return [this, make = std::move(make), names = VariableNames(*weights_)](
+             const ctranslate2::models::Model& model, const LinearSpec& spec) {
+    auto linear = make(model, spec);
+    if (const auto* packed = dynamic_cast<const PackedLayer*>(linear.get())) {
+      plain_->GiveBack({{spec.scope + "/weight", packed->layer()}}, names);
+    }
+    return linear;
+  };
 }
 
 void DecoderModel::GiveBackPlain(std::vector<WeightCopy> copies) {

@@ -34,13 +34,18 @@ class DecoderModel {
   // Throws Error(kUnsupported), with the reason, where the loop cannot run the model with this
   // library; calls of CTranslate2 then can. `make`: the products, CTranslate2's own by default, and
   // always so on a device. `own_encoder`: encode with the same products, see encoder().
+  // `plain`: what becomes of the weights of a product that `make` has packed.
+  enum class Plain { kStay, kGoAtOnce };
   explicit DecoderModel(std::shared_ptr<const Weights> weights, const LinearMaker& make = nullptr,
-                        bool own_encoder = true);
+                        bool own_encoder = true, Plain plain = Plain::kStay);
   DecoderModel(const DecoderModel&) = delete;
   DecoderModel& operator=(const DecoderModel&) = delete;
 
+  // Throws as the constructor does where the model is of a kind that the loop does not know.
+  static void RequireKnownKind(const Weights& weights);
+
   // The packed layers are all that loops compute with: CTranslate2's weights are not needed any
-  // more. `copies`: of those layers.
+  // more, nor those of tables that several layers have. `copies`: of those layers.
   void GiveBackPlain(std::vector<WeightCopy> copies);
 
   const Weights& weights() const { return *weights_; }
@@ -101,6 +106,7 @@ class DecoderModel {
   size_t EncodedTokens(const CheckedRow& row) const;
 
  private:
+  LinearMaker GivingBack(LinearMaker make) const;
   void AddLayer(size_t layer, const LinearMaker& make);
   AttentionLayers MakeAttention(const std::string& scope, bool to_source,
                                 const LinearMaker& make) const;

@@ -82,22 +82,36 @@ std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& 
 LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
     : caches_(std::make_shared<LoopCaches>(kKeptCacheBytes)) {
   RunInThreadScope(weights->device(), /*threads=*/1, [&] {
-    std::optional<LayerPacker> packer;
-    if (packed && !DecoderModel::OnDevice(*weights)) packer.emplace();
-    const auto model =
-        std::make_shared<DecoderModel>(weights, packer ? packer->Maker() : LinearMaker());
-    const TrialReport trial = TryDecoder(*model);
-    packed_bytes_ = model->MappedBytes();
-    if (model->on_device()) description_ = "by operations of CTranslate2, ";
-    if (packer) {
-      packed_bytes_ += packer->bytes();
-      model->GiveBackPlain(packer->Copies());
-      description_ = packer->Description() + " in place of " +
-                     std::to_string(weights->plain().bytes_given_back() >> 20) + " MiB, ";
+    try {
+      Make(weights, packed);
+    } catch (...) {
+      const PlainWeights::Use filled(&weights->plain());  // calls take over
+      throw;
     }
-    description_ += Describe(trial);
-    model_ = model;
   });
+}
+
+// CTranslate2's part of the trial goes first: then each of its weights may go as soon as it is
+// packed.
+void LoopModel::Make(const std::shared_ptr<const Weights>& weights, bool packed) {
+  DecoderModel::RequireKnownKind(*weights);
+  const TrialTruth truth = AskCTranslate2(*weights);
+  std::optional<LayerPacker> packer;
+  if (packed && !DecoderModel::OnDevice(*weights)) packer.emplace();
+  const auto model =
+      std::make_shared<DecoderModel>(weights, packer ? packer->Maker() : LinearMaker(),
+                                     /*own_encoder=*/true, DecoderModel::Plain::kGoAtOnce);
+  const TrialReport trial = TryDecoder(*model, truth);
+  packed_bytes_ = model->MappedBytes();
+  if (model->on_device()) description_ = "by operations of CTranslate2, ";
+  if (packer) {
+    packed_bytes_ += packer->bytes();
+    model->GiveBackPlain(packer->Copies());
+    description_ = packer->Description() + " in place of " +
+                   std::to_string(weights->plain().bytes_given_back() >> 20) + " MiB, ";
+  }
+  description_ += Describe(trial);
+  model_ = model;
 }
 
 std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {

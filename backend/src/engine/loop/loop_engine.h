@@ -116,6 +116,8 @@ class LoopModel {
   const std::string& description() const { return description_; }
 
  private:
+  void Make(const std::shared_ptr<const Weights>& weights, bool packed);
+
   std::string description_;
   size_t packed_bytes_ = 0;
   std::shared_ptr<const DecoderModel> model_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "engine/loop/beam_trial.h"
+#include "engine/loop/trial_truth.h"
 
 namespace ct2triton {
 
@@ -27,9 +28,9 @@ struct TrialReport {
 // weights, where last bits tip over roundings, within 0.05. The projection of the vocabulary map
 // must agree with the whole one. Then a search of two beams is tried (beam_trial.h).
 //
-// It computes with as many threads as the calling thread may use (thread_scope.h), and costs one
-// call of CTranslate2 of 3 rows and 5 steps, 3 encodings and 6 steps of the loop.
+// `truth`: of the same model. It computes with as many threads as the calling thread may use
+// (thread_scope.h), and costs 3 encodings and 6 steps of the loop, and those of the beams.
 // Throws Error(kUnsupported), with the numbers, where they do not agree.
-TrialReport TryDecoder(const DecoderModel& model);
+TrialReport TryDecoder(const DecoderModel& model, const TrialTruth& truth);
 
 }  // namespace ct2triton

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/loop/trial_truth.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "engine/loop/decoder_model.h"
+#include "engine/search.h"
+#include "error.h"
+#include "steady_clock.h"
+
+namespace ct2triton {
+namespace {
+
+constexpr int64_t kBeamSteps = 4;
+
+std::vector<std::string> ToTokens(const Ids& ids, const ctranslate2::Vocabulary& vocabulary) {
+  std::vector<std::string> tokens;
+  for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
+  return tokens;
+}
+
+// Tokens from all over the vocabulary, less its beginning, where special ones stand.
+class Tokens {
+ public:
+  explicit Tokens(size_t vocabulary) : first_(vocabulary / 8), count_(vocabulary - first_) {}
+  int64_t Next() {
+    state_ = state_ * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<int64_t>(first_ + (state_ >> 33) % count_);
+  }
+
+ private:
+  const size_t first_;
+  const size_t count_;
+  uint64_t state_ = 11;
+};
+
+std::vector<TrialRow> MakeRows(const Weights& weights) {
+  struct Plan {
+    size_t source, forced, joins_at;
+  };
+  constexpr Plan kPlans[] = {{4, 1, 0}, {7, 0, 1}, {2, 2, 2}};
+  constexpr int64_t kSteps = 5;
+  std::vector<TrialRow> rows;
+  Tokens source(weights.source().size());
+  Tokens target(weights.target().size());
+  const auto positions = weights.source_positions().value_or(16) - weights.added_source_tokens();
+  for (const Plan& plan : kPlans) {
+    TrialRow row{{}, plan.joins_at};
+    row.row.limit_tokens = std::min(kSteps, weights.target_positions().value_or(kSteps));
+    const size_t tokens =
+        std::min(plan.source, static_cast<size_t>(std::max<int64_t>(1, positions)));
+    for (size_t i = 0; i < tokens; ++i) row.row.source.push_back(source.Next());
+    const size_t forced = weights.NeedsPrefix() ? plan.forced + 1 : plan.forced;
+    for (size_t i = 0; i < forced; ++i) row.row.prefix.push_back(target.Next());
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void FollowGreedily(const Weights& weights, std::vector<TrialRow>* rows) {
+  std::vector<std::vector<std::string>> sources, prefixes;
+  for (TrialRow& row : *rows) {
+    sources.push_back(ToTokens(row.row.source, weights.source()));
+    prefixes.push_back(ToTokens(row.row.prefix, weights.target()));
+    if (!weights.NeedsPrefix()) {
+      const auto start = weights.target().to_id(*weights.files().decoder_start_token);
+      row.forced.push_back(static_cast<int32_t>(start));
+    }
+    for (const std::string& token : prefixes.back()) {
+      row.forced.push_back(static_cast<int32_t>(weights.target().to_id(token)));
+    }
+  }
+  ctranslate2::TranslationOptions options;
+  options.beam_size = 1;
+  options.return_logits_vocab = true;
+  options.end_token = std::vector<size_t>();  // so that all rows run to the limit
+  options.min_decoding_length = 0;
+  options.max_decoding_length = static_cast<size_t>(rows->front().row.limit_tokens);
+  options.callback = [rows](const ctranslate2::GenerationStepResult& step) {
+    TrialRow& row = rows->at(step.batch_id);
+    if (step.step + 1 < row.forced.size()) return false;
+    row.chosen.push_back(static_cast<int32_t>(step.token_id));
+    return false;
+  };
+  auto results = weights.NewReplica()->translate(sources, prefixes, options);
+  for (size_t i = 0; i < rows->size(); ++i) {
+    (*rows)[i].logits = std::move(results.at(i).logits.at(0));
+    if ((*rows)[i].logits.size() + 1 != (*rows)[i].forced.size() + (*rows)[i].chosen.size()) {
+      RefuseTrial("CTranslate2 gave the logits of other steps than it was asked for");
+    }
+  }
+}
+
+CheckedRow MakeBeamRow(const Weights& weights) {
+  DecodingOptions options;
+  options.beam_size = 2;
+  options.num_hypotheses = 2;
+  options.return_scores = true;
+  CheckedRow row;
+  row.limit_tokens = std::min(kBeamSteps, weights.target_positions().value_or(kBeamSteps));
+  options.min_decoding_length = row.limit_tokens;
+  options.max_decoding_length = row.limit_tokens;
+  row.search = std::make_shared<const Search>(options, weights);
+  row.options = {row.search, &row.search->options()};
+  const auto positions = weights.source_positions().value_or(16) - weights.added_source_tokens();
+  const auto tokens = static_cast<size_t>(std::clamp<int64_t>(positions, 1, 5));
+  for (size_t i = 1; i <= tokens; ++i) {
+    row.source.push_back(static_cast<int64_t>(weights.source().size() * i / (tokens + 1)));
+  }
+  if (weights.NeedsPrefix()) {
+    row.prefix.push_back(static_cast<int64_t>(weights.target().size() / 2));
+  }
+  return row;
+}
+
+std::optional<BeamTrialRow> TryTwoBeams(const Weights& weights) {
+  if (weights.target().size() < 4) return std::nullopt;  // too few candidates
+  BeamTrialRow beams{MakeBeamRow(weights), {}};
+  const auto options = beams.row.search->ForCall(beams.row.limit_tokens);
+  beams.scores = weights.NewReplica()
+                     ->translate({ToTokens(beams.row.source, weights.source())},
+                                 {ToTokens(beams.row.prefix, weights.target())}, options)
+                     .at(0)
+                     .scores;
+  return beams;
+}
+
+}  // namespace
+
+TrialTruth AskCTranslate2(const Weights& weights) {
+  const PlainWeights::Use plain(&weights.plain());
+  const uint64_t start_ns = SteadyNow_ns();
+  TrialTruth truth;
+  try {
+    truth.rows = MakeRows(weights);
+    FollowGreedily(weights, &truth.rows);
+    if (!DecoderModel::OnDevice(weights)) truth.beams = TryTwoBeams(weights);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnsupported) throw;
+    RefuseTrial(error.what());
+  } catch (const std::exception& error) {
+    RefuseTrial(error.what());
+  }
+  truth.ns = SteadyNow_ns() - start_ns;
+  return truth;
+}
+
+void RefuseTrial(const std::string& what) {
+  throw Error(ErrorCode::kUnsupported,
+              "the decode loop does not agree with CTranslate2 in a trial of this model: " + what);
+}
+
+}  // namespace ct2triton

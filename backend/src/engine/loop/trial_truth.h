@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctranslate2_api.h"
+#include "engine/weights.h"
+#include "rows/checked_row.h"
+
+namespace ct2triton {
+
+// A row of a trial, and what CTranslate2 makes of it.
+struct TrialRow {
+  CheckedRow row;
+  size_t joins_at = 0;                             // the step at which the loop gets it
+  std::vector<int32_t> forced{};                   // the start token first
+  std::vector<int32_t> chosen{};                   // by CTranslate2, after the forced ones
+  std::vector<ctranslate2::StorageView> logits{};  // of every step
+};
+
+// A search of two beams.
+struct BeamTrialRow {
+  CheckedRow row;
+  std::vector<float> scores;  // of both hypotheses
+};
+
+// CTranslate2's part of a trial.
+struct TrialTruth {
+  std::vector<TrialRow> rows;
+  std::optional<BeamTrialRow> beams;  // none: no loop runs such rows here
+  uint64_t ns = 0;                    // that CTranslate2 took
+};
+
+// Has CTranslate2 itself compute the rows of a trial of this model, before its weights are packed.
+// Costs one call of 3 rows and 5 steps, and one of a row with two beams.
+// Throws Error(kUnsupported) where it fails.
+TrialTruth AskCTranslate2(const Weights& weights);
+
+// Throws the Error(kUnsupported) of a trial that failed.
+[[noreturn]] void RefuseTrial(const std::string& what);
+
+}  // namespace ct2triton
