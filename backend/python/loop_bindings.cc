@@ -258,6 +258,20 @@ Floats PyAttend(const std::string& kernels, const Floats& query, const Floats& k
   return out;
 }
 
+Floats PyAttendRow(const std::string& kernels, const Floats& projected, size_t heads, size_t dim,
+                   float scale) {
+  const size_t tokens = heads * dim == 0 ? 0 : projected.size() / (3 * heads * dim);
+  if (tokens == 0 || tokens * 3 * heads * dim != projected.size()) {
+    throw Error(ErrorCode::kInvalidArgument, "the sizes do not fit each other");
+  }
+  RowAttention row{projected.data(), tokens, heads, dim, scale, nullptr, nullptr};
+  Floats scratch(RowScratchFloats(tokens, heads, dim)), out(tokens * row.width());
+  row.scratch = scratch.data();
+  row.out = out.data();
+  KernelsByName(kernels).attend_row(row);
+  return out;
+}
+
 size_t PyFirstMaximum(const std::string& kernels, const Floats& values) {
   return KernelsByName(kernels).first_maximum(values.data(), values.size());
 }
@@ -339,6 +353,9 @@ void BindLoop(py::module_& module) {
       py::arg("heads"), py::arg("scale"), py::arg("bias") = Floats(),
       py::arg("slots") = std::vector<int32_t>(),
       "Attention of one query, with the kernels of this name. Token t is slots[t], if given.");
+  module.def("attend_row", &PyAttendRow, py::arg("kernels"), py::arg("projected"), py::arg("heads"),
+             py::arg("head_dim"), py::arg("scale"),
+             "Attention of all tokens of a row, [tokens, query and key and value, width].");
   module.def("first_maximum", &PyFirstMaximum, py::arg("kernels"), py::arg("values"),
              "Position of the first of the largest values.");
   BindTrialReport(module);

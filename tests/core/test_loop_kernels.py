@@ -128,3 +128,31 @@ def test_an_unknown_name_is_refused_with_the_known_ones(engine_model: Any) -> No
     )  # fmt: skip
     assert result.returncode != 0
     assert 'CT2_TRITON_KERNELS is "sse"; this processor runs plain' in result.stderr
+
+
+def attend_row(kernels: str, projected: Any, scale: float) -> Any:
+    """projected: [tokens, query and key and value, heads, dim]."""
+    tokens, _, heads, dim = projected.shape
+    out = _core.attend_row(kernels, projected.ravel().tolist(), heads, dim, scale)
+    return np.array(out, np.float32).reshape(tokens, heads, dim)
+
+
+# The usual size of a head is computed four queries at once, long rows from copies.
+@pytest.mark.parametrize("tokens", [1, 3, 4, 5, 18, 63, 64, 130])
+@pytest.mark.parametrize(("heads", "dim"), [(4, 64), (8, 64), (6, 64), (4, 40)])
+def test_tokens_of_a_row_see_each_other(kernels: str, tokens: int, heads: int, dim: int) -> None:
+    """The same bits as token by token."""
+    rng = np.random.default_rng(tokens)
+    projected = (rng.normal(size=(tokens, 3, heads, dim)) * 2).astype(np.float32)
+    query, keys, values = projected.transpose(1, 0, 2, 3)
+
+    out = attend_row(kernels, projected, dim**-0.5)
+
+    each = [attend(kernels, row, keys, values, dim**-0.5) for row in query]
+    assert out.tobytes() == np.array(each, np.float32).tobytes()
+
+
+def test_a_row_of_a_wrong_size_is_refused() -> None:
+    with pytest.raises(_core.Error, match="sizes do not fit"):
+        _core.attend_row("plain", [0.0] * 25, 2, 4, 1.0)
+    assert _core.attend_row("plain", [1.0] * 24, 2, 4, 1.0) == [1.0] * 8

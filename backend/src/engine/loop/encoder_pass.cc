@@ -10,11 +10,12 @@ namespace ct2triton {
 const float* EncoderPass::Run(const std::vector<std::vector<size_t>>& ids) {
   tokens_ = 0;
   size_t longest = 0;
+  const size_t head_dim = model_.inner_width() / model_.heads();
   for (const auto& row : ids) {
     tokens_ += row.size();
     longest = std::max(longest, row.size());
   }
-  scores_.Room(longest * model_.heads());
+  scratch_.Room(RowScratchFloats(longest, model_.heads(), head_dim));
   context_.Room(tokens_ * model_.inner_width());
   projected_.Room(tokens_ * 3 * model_.inner_width());
   for (FloatBuffer* buffer : {&hidden_, &between_, &normalized_}) {
@@ -79,24 +80,18 @@ void EncoderPass::RunLayer(const EncoderLayer& layer, const std::vector<std::vec
 // Each token sees all tokens of its row.
 void EncoderPass::Attend(const EncoderLayer& layer, const std::vector<std::vector<size_t>>& ids) {
   const size_t width = model_.inner_width();
-  AttentionCall call{};
-  call.stride = 3 * width;
-  call.heads = model_.heads();
-  call.head_dim = width / model_.heads();
-  call.scale = layer.self.scale;
-  call.scores = scores_.data();
-  call.out = context_.data();
-  const float* projected = projected_.data();  // query, key, value
-  for (const auto& row : ids) {
-    call.keys = projected + width;
-    call.values = projected + 2 * width;
-    call.tokens = row.size();
-    for (size_t i = 0; i < row.size(); ++i) {
-      call.query = projected;
-      kernels_.attend(call);
-      projected += 3 * width;
-      call.out += width;
-    }
+  RowAttention row{};
+  row.projected = projected_.data();
+  row.heads = model_.heads();
+  row.head_dim = width / model_.heads();
+  row.scale = layer.self.scale;
+  row.scratch = scratch_.data();
+  row.out = context_.data();
+  for (const auto& tokens : ids) {
+    row.tokens = tokens.size();
+    kernels_.attend_row(row);
+    row.projected += row.tokens * 3 * width;
+    row.out += row.tokens * width;
   }
 }
 

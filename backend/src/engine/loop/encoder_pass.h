@@ -30,7 +30,7 @@ class EncoderPass {
   const EncoderModel& model_;
   const Kernels& kernels_;
   size_t tokens_ = 0;  // of this run
-  FloatBuffer hidden_, between_, normalized_, projected_, context_, inner_, gate_, scores_;
+  FloatBuffer hidden_, between_, normalized_, projected_, context_, inner_, gate_, scratch_;
 };
 
 }  // namespace ct2triton

@@ -36,12 +36,13 @@ KERNEL_TARGET float Dot(const float* a, const float* b, size_t count) {
 // Heads of known models have this many numbers: code for them is unrolled.
 constexpr size_t kUsualDim = 64;
 
-// Dot of each of four neighbouring heads of the usual size. Their sums wait for nothing of each
-// other, and are added across their lanes together.
+// Dots of four pairs of heads of the usual size, so many floats apart. Their sums wait for nothing
+// of each other, and are added across their lanes together.
 template <typename Lanes>
-KERNEL_TARGET void FourDots(const float* a, const float* b, float* out) {
+KERNEL_TARGET inline void FourDots(const float* a, size_t a_step, const float* b, size_t b_step,
+                                   float* out) {
   typename Lanes::Register sums[4];
-  for (size_t k = 0; k < 4; ++k, a += kUsualDim, b += kUsualDim) {
+  for (size_t k = 0; k < 4; ++k, a += a_step, b += b_step) {
     sums[k] = Lanes::Multiply(Lanes::Load(a), Lanes::Load(b));
     auto other = Lanes::Multiply(Lanes::Load(a + Lanes::kWidth), Lanes::Load(b + Lanes::kWidth));
     for (size_t i = 2 * Lanes::kWidth; i < kUsualDim; i += 2 * Lanes::kWidth) {
@@ -71,11 +72,27 @@ KERNEL_TARGET typename Lanes::Register Exp(typename Lanes::Register x) {
   return Lanes::TimesPowerOfTwo(y, octaves);
 }
 
+template <typename Lanes>
+KERNEL_TARGET inline float Largest(const float* values, size_t count) {
+  float largest = values[0];
+  size_t i = 0;
+  if (count >= Lanes::kWidth) {
+    auto most = Lanes::Set(largest);
+    for (; i + Lanes::kWidth <= count; i += Lanes::kWidth) {
+      most = Lanes::Max(Lanes::Load(values + i), most);
+    }
+    float lanes[Lanes::kWidth];
+    Lanes::Store(lanes, most);
+    largest = *std::max_element(lanes, lanes + Lanes::kWidth);
+  }
+  for (; i < count; ++i) largest = std::max(largest, values[i]);
+  return largest;
+}
+
 // Turns the scores of one head into weights that add up to 1.
 template <typename Lanes>
 KERNEL_TARGET void Softmax(float* scores, size_t count) {
-  float largest = scores[0];
-  for (size_t i = 1; i < count; ++i) largest = std::max(largest, scores[i]);
+  const float largest = Largest<Lanes>(scores, count);
   const auto shift = Lanes::Set(-largest);
   auto sums = Lanes::Set(0);
   size_t i = 0;
@@ -163,7 +180,7 @@ KERNEL_TARGET inline void Products(const AttentionCall& call, const float* key, 
   size_t h = 0;
   if (dim == kUsualDim) {
     for (; h + 4 <= call.heads; h += 4) {
-      FourDots<Lanes>(call.query + h * dim, key + h * dim, products + h);
+      FourDots<Lanes>(call.query + h * dim, dim, key + h * dim, dim, products + h);
     }
   }
   for (; h < call.heads; ++h) {
@@ -238,19 +255,9 @@ KERNEL_TARGET void Attend(const AttentionCall& call) {
 
 template <typename Lanes>
 KERNEL_TARGET size_t FirstMaximum(const float* values, size_t count) {
+  const float largest = Largest<Lanes>(values, count);
   size_t i = 0;
-  float largest = values[0];
-  if (count >= Lanes::kWidth) {
-    auto most = Lanes::Load(values);
-    for (i = Lanes::kWidth; i + Lanes::kWidth <= count; i += Lanes::kWidth) {
-      most = Lanes::Max(most, Lanes::Load(values + i));
-    }
-    float lanes[Lanes::kWidth];
-    Lanes::Store(lanes, most);
-    largest = *std::max_element(lanes, lanes + Lanes::kWidth);
-  }
-  for (; i < count; ++i) largest = std::max(largest, values[i]);
-  for (i = 0; i + Lanes::kWidth <= count; i += Lanes::kWidth) {
+  for (; i + Lanes::kWidth <= count; i += Lanes::kWidth) {
     if (Lanes::AnyEqual(Lanes::Load(values + i), Lanes::Set(largest))) break;
   }
   for (; i < count; ++i) {

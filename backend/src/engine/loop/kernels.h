@@ -28,10 +28,28 @@ struct AttentionCall {
   float* out;             // [heads, head_dim]
 };
 
+// Attention of all tokens of a row to each other. Each gets the bits that `attend` gives it.
+struct RowAttention {
+  const float* projected;  // token t: projected + 3 * t * width: its query, key and value
+  size_t tokens;           // at least 1
+  size_t heads;
+  size_t head_dim;  // width / heads
+  float scale;
+  float* scratch;  // RowScratchFloats()
+  float* out;      // [tokens, width]
+
+  size_t width() const { return heads * head_dim; }
+};
+// For scores of some tokens, and copies of one head's keys and values.
+constexpr size_t RowScratchFloats(size_t tokens, size_t heads, size_t head_dim) {
+  return tokens * (heads + 4 + 2 * head_dim);
+}
+
 // The code of the decode loop that depends on the processor.
 struct Kernels {
   const char* name;
   void (*attend)(const AttentionCall& call);
+  void (*attend_row)(const RowAttention& row);
   // Position of the first of the largest values; 0 where that cannot be told (NaN).
   size_t (*first_maximum)(const float* values, size_t count);
 };

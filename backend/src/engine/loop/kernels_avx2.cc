@@ -12,6 +12,7 @@
 
 #define KERNEL_TARGET __attribute__((target("avx2,fma")))
 #include "engine/loop/kernel_body.h"
+#include "engine/loop/row_attention_body.h"
 
 namespace ct2triton {
 namespace {
@@ -62,7 +63,8 @@ struct Avx2Lanes {
 
 }  // namespace
 
-const Kernels kAvx2Kernels = {"avx2", &Attend<Avx2Lanes>, &FirstMaximum<Avx2Lanes>};
+const Kernels kAvx2Kernels = {"avx2", &Attend<Avx2Lanes>, &AttendRow<Avx2Lanes>,
+                              &FirstMaximum<Avx2Lanes>};
 
 }  // namespace ct2triton
 

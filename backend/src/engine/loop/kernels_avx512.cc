@@ -16,6 +16,7 @@
 
 #define KERNEL_TARGET __attribute__((target("avx512f")))
 #include "engine/loop/kernel_body.h"
+#include "engine/loop/row_attention_body.h"
 
 namespace ct2triton {
 namespace {
@@ -63,7 +64,8 @@ struct Avx512Lanes {
 
 }  // namespace
 
-const Kernels kAvx512Kernels = {"avx512", &Attend<Avx512Lanes>, &FirstMaximum<Avx512Lanes>};
+const Kernels kAvx512Kernels = {"avx512", &Attend<Avx512Lanes>, &AttendRow<Avx512Lanes>,
+                                &FirstMaximum<Avx512Lanes>};
 
 }  // namespace ct2triton
 

@@ -6,6 +6,7 @@
 
 #include "engine/loop/kernel_body.h"
 #include "engine/loop/kernels.h"
+#include "engine/loop/row_attention_body.h"
 
 namespace ct2triton {
 namespace {
@@ -67,6 +68,7 @@ struct PlainLanes {
 
 }  // namespace
 
-const Kernels kPlainKernels = {"plain", &Attend<PlainLanes>, &FirstMaximum<PlainLanes>};
+const Kernels kPlainKernels = {"plain", &Attend<PlainLanes>, &AttendRow<PlainLanes>,
+                               &FirstMaximum<PlainLanes>};
 
 }  // namespace ct2triton
