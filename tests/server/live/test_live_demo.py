@@ -31,3 +31,11 @@ def test_the_demo_speaks_and_leaves_subtitles() -> None:
     german = (folder / "deu_Latn.vtt").read_text(encoding="utf-8")
     assert " ".join(german.split()).endswith("Ist der Westwind ein Problem für Nowak, Paul?")
     assert len(list(folder.iterdir())) == 2 * 7
+
+
+def test_make_live_demo_ends_with_the_table() -> None:
+    command = ["make", "--dry-run", "--no-print-directory", "-o", "install", "live-demo"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    [page, table] = [line for line in done.stdout.splitlines() if ".venv/" in line]
+    assert page.endswith("tools/live_demo.py")
+    assert "ct2-bench live " in table
