@@ -24,8 +24,12 @@ def count(text: str) -> int:
     return value
 
 
-def port_number(text: str) -> int:
+def port_number(text: str, least: int = 0) -> int:
     """Read the number of a port, 0 for any.
+
+    Args:
+        text: The number.
+        least: The lowest that is allowed.
 
     Raises:
         ArgumentTypeError: The text is none.
@@ -35,8 +39,8 @@ def port_number(text: str) -> int:
         if text.isascii() and text.isdecimal() and len(text) <= len(str(_LAST_PORT))
         else -1
     )
-    if not 0 <= value <= _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port, 0 to {_LAST_PORT}")
+    if not least <= value <= _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port from {least} to {_LAST_PORT}")
     return value
 
 

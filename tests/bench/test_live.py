@@ -99,6 +99,13 @@ def test_recorded_updates_and_bad_ones(tmp_path: Path, capsys: pytest.CaptureFix
     file.write_text('{"segment": 1, "text": "Fog."}\n')
     assert bench(["live", "--updates", str(file)]) == 1
     assert "each update needs a time" in capsys.readouterr().err
+    file.write_text('\n{"segment": 1}\n')
+    assert bench(["live", "--updates", str(file)]) == 1
+    assert f"{file}, line 2: the update has no 'text'" in capsys.readouterr().err
+    assert bench(["live", "--speakers", "1", "--seconds", "1e-9"]) == 1
+    assert "nobody speaks within 1e-09 s" in capsys.readouterr().err
+    assert bench(["live", "--error-rate", "nan"]) == 1
+    assert "--error-rate is nan; it must be from 0 to 1" in capsys.readouterr().err
     assert bench(["live", "--policy", "fast"]) == 1
     assert "no policy 'fast'; there are final, steady" in capsys.readouterr().err
     file.write_text(

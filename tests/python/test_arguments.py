@@ -31,5 +31,5 @@ def test_a_duration_is_finite_and_above_0(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["-1", "65536", "99999999999", "8e3", "http", "", "\u0663"])
 def test_a_port_is_one_that_there_is(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="is not a port, 0 to 65535"):
+    with pytest.raises(ArgumentTypeError, match="is no port from 0 to 65535"):
         port_number(text)

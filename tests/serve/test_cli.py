@@ -136,11 +136,10 @@ def test_the_log_goes_to_a_file_if_asked(repository: Path, tmp_path: Path) -> No
     assert "successfully loaded 'identity'" in log.read_text()
 
 
-def test_a_log_file_that_cannot_be_written_is_named(repository: Path) -> None:
-    errors = _failed("--model-repository", repository, "--log-file", "/nowhere/server.log")
-    assert errors == (
-        "ct2-serve: cannot write the log file /nowhere/server.log: No such file or directory\n"
-    )
+def test_a_log_file_that_cannot_be_written_is_named(repository: Path, tmp_path: Path) -> None:
+    log = tmp_path / "nowhere" / "server.log"
+    errors = _failed("--model-repository", repository, "--log-file", log)
+    assert errors == f"ct2-serve: cannot write the log file {log}: No such file or directory\n"
 
 
 def test_a_model_that_does_not_load_is_named_at_the_end(repository: Path, tmp_path: Path) -> None:

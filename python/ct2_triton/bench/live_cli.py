@@ -34,6 +34,7 @@ from ct2_triton.client import TranslationClient
 from ct2_triton.live import LiveOptions, SegmentUpdate
 from ct2_triton.live.options import MODES
 from ct2_triton.live.simulator import RecognizerSimulator
+from ct2_triton.live.updates import LiveInputError
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import ServerOptions, TritonServer
 
@@ -91,7 +92,14 @@ def run(args: argparse.Namespace) -> list[Table]:
         raise BenchError(
             f"no policy {sorted(unknown)[0]!r}; there are {', '.join((*MODES, *POLICIES))}"
         )
+    if not 0 <= args.error_rate <= 1:
+        raise BenchError(f"--error-rate is {args.error_rate}; it must be from 0 to 1")
     speeches = _speeches(args)
+    if not any(speeches):
+        raise BenchError(
+            f"nobody speaks within {args.seconds:g} s: each speaker begins within 2 s; give more "
+            "--seconds or --speakers"
+        )
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     with ExitStack() as stack:
         repository, url = args.model_repository, args.url
@@ -162,7 +170,12 @@ def _recorded(file: Path) -> list[list[SegmentUpdate]]:
         read = file.read_bytes().splitlines()
     except OSError as error:
         raise BenchError(f"cannot read {file}: {error.strerror}") from error
-    updates = [SegmentUpdate.from_json(line) for line in read if line.strip()]
+    updates = []
+    for number, line in enumerate(read, 1):
+        try:
+            updates += [SegmentUpdate.from_json(line)] if line.strip() else []
+        except LiveInputError as error:
+            raise BenchError(f"{file}, line {number}: {error}") from error
     ended = {update.segment for update in updates if update.final}
     if not ended or any(update.time is None for update in updates):
         raise BenchError(f"{file}: each update needs a time, and at least one segment a final")

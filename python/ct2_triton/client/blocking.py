@@ -77,13 +77,15 @@ def read_lines(descriptor: int) -> Iterator[str]:
     Yields:
         The lines, without their ends; bytes that are not UTF-8 become U+FFFD.
     """
-    rest = b""
+    begun: list[bytes] = []  # of a line; joined at its end, as a line may have gigabytes
     while chunk := os.read(descriptor, _CHUNK_BYTES):
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield text_of_line(line)
-    if rest:
-        yield text_of_line(rest)
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            yield text_of_line(b"".join([*begun, end]))
+            begun = []
+        begun.append(rest)
+    if any(begun):
+        yield text_of_line(b"".join(begun))
 
 
 def text_of_line(line: bytes) -> str:

@@ -13,15 +13,15 @@ wheel nvidia-pytriton (extra 'server').
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import logging
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from ct2_triton.arguments import duration
+from ct2_triton.arguments import duration, port_number
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
 from ct2_triton.prepared_model import CONFIG_NAME
 from ct2_triton.serve import doctor, model_configs
@@ -38,6 +38,7 @@ from ct2_triton.serve.release_defects import release_warnings
 from ct2_triton.serve.server import TritonServer
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
     from types import FrameType
 
@@ -118,7 +119,7 @@ def _add_address_arguments(parser: argparse.ArgumentParser) -> None:
     for name, port in ports._asdict().items():
         parser.add_argument(
             f"--{name}-port",
-            type=_port,
+            type=partial(port_number, least=1),
             default=port,
             metavar="PORT",
             help=f"port of {names[name]} (default: %(default)s)",
@@ -202,12 +203,6 @@ def _serve(server: TritonServer, start_timeout_s: float) -> int:
     if not received:
         raise ServerStartError(server.failure_text())
     return exit_code
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port from 1 to 65535")
-    return int(text)
 
 
 def _check_server_arguments(arguments: list[str]) -> None:

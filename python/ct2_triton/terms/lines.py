@@ -67,7 +67,7 @@ def read_glossary(path: Path) -> dict[str, str]:
         ClientError: It cannot be read, or a line is something else; the text has its number.
     """
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # phrases may have other ends
     except (OSError, UnicodeDecodeError) as error:
         raise ClientError(f"cannot read the glossary {path}: {error}") from error
     found: dict[str, str] = {}

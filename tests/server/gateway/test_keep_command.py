@@ -15,7 +15,7 @@ from ct2_triton.client import RetryPolicy, TranslationClient
 from ct2_triton.client.connection import Connection, Deadline
 from ct2_triton.errors import ServerBusyError
 from ct2_triton.serve import TritonServer
-from ct2_triton.terms.lines import Terms, stream_terms
+from ct2_triton.terms.lines import Terms, read_glossary, stream_terms
 from server.gateway.conftest import GERMAN, SENTENCE
 
 pytestmark = pytest.mark.server
@@ -65,6 +65,12 @@ def test_a_glossary_in_several_languages(translate: Translate, tmp_path: Path) -
     (tmp_path / "in.txt").write_text("Penalty for Ximba!\n")
     assert translate("", "--glossary", str(glossary), *files).returncode == 0
     assert (tmp_path / "out.txt").read_text() == "Elfmeter für Ximba!\n"
+
+
+def test_a_line_of_a_glossary_ends_where_a_line_of_text_ends(tmp_path: Path) -> None:
+    file = tmp_path / "terms.tsv"
+    file.write_bytes("a\u2028b\tc\r\n\r\nd\x0be\n".encode())
+    assert read_glossary(file) == {"a\u2028b": "c", "d\x0be": "d\x0be"}
 
 
 def test_a_lost_term_is_told_and_the_line_is_translated(translate: Translate) -> None:

@@ -129,20 +129,29 @@ def test_audio_of_another_rate_and_no_audio(speech: Path) -> None:
 CHECK = """
 import inspect, json, sys, types
 sys.modules["av"] = types.ModuleType("av")  # reads files of other kinds, which nobody does here
+from ct2_triton.errors import ClientError
+from ct2_triton.live.recognizers import FasterWhisperRecognizer
+refused = []
+for model in "huge", sys.argv[1]:
+    try:
+        FasterWhisperRecognizer(model)
+    except ClientError as error:
+        refused.append(str(error))
 from faster_whisper import WhisperModel
 from faster_whisper.transcribe import Segment
 parameters = inspect.signature(WhisperModel.transcribe).parameters
-print(json.dumps([list(parameters), list(Segment.__annotations__),
+print(json.dumps([refused, list(parameters), list(Segment.__annotations__),
                   list(inspect.signature(WhisperModel).parameters)]))
 """
 
 
-def test_faster_whisper_has_what_the_adapter_uses() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK], env=live_packages(), capture_output=True, check=False
-    )
+def test_faster_whisper_has_what_the_adapter_uses(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CHECK, str(tmp_path)]
+    done = subprocess.run(command, env=live_packages(), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    options, segment, model = json.loads(done.stdout)
+    (unknown, empty), options, segment, model = json.loads(done.stdout)
+    assert unknown.startswith("Whisper's model 'huge' cannot be loaded: Invalid model size 'huge'")
+    assert f"Whisper's model '{tmp_path}' cannot be loaded: Unable to open file" in empty
     assert {"audio", "language", "condition_on_previous_text", "vad_filter"} <= set(options)
     assert {"text", "end"} <= set(segment)
     assert model[0] == "model_size_or_path"

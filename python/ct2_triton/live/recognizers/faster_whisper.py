@@ -50,7 +50,7 @@ class FasterWhisperRecognizer:
             **options: Further options of `WhisperModel.transcribe`.
 
         Raises:
-            ClientError: The package is not installed.
+            ClientError: The package is not installed, or there is no such model.
         """
         self._model = _load(model) if isinstance(model, str) else model
         self._options = {
@@ -128,4 +128,7 @@ def _load(name: str) -> Any:  # noqa: ANN401
         raise ClientError(
             "faster-whisper needs its extra: pip install 'ct2-triton[faster-whisper]'"
         ) from error
-    return WhisperModel(name)
+    try:
+        return WhisperModel(name)
+    except (OSError, RuntimeError, ValueError) as error:  # an unknown name, no hub, other files
+        raise ClientError(f"Whisper's model {name!r} cannot be loaded: {error}") from error
