@@ -185,6 +185,7 @@ def test_cmake_lists_every_source_once_and_sorted() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.beside
 def test_every_header_compiles_alone() -> None:
     json_dir = _python_include("nlohmann_json", "include")
     pybind_dir = _python_include("pybind11", "include")
