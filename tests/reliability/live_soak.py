@@ -19,7 +19,9 @@ import aiohttp
 import psutil
 
 from ct2_triton.bench.workload import SENTENCES
+from ct2_triton.live.hub import SOURCE
 from ct2_triton.live.simulator import RecognizerSimulator
+from ct2_triton.live.updates import is_piece_name
 from support.browser import chromium
 from support.web_command import WebCommand
 
@@ -52,10 +54,17 @@ class LiveSoakReport:
 
     updates: int = 0
     spoken: int = 0  # segments
+    pieces: list[str] = field(default_factory=list)  # what they were cut into
     finals: int = 0  # that a viewer was given, in all languages
     messages: int = 0
     wrong: list[str] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that was said is there in all languages."""
+        whole = sum(not is_piece_name(name) for name in self.pieces) == self.spoken
+        return whole and self.finals == len(self.pieces) * len(LANGUAGES)
 
     def at(self, what: str, start: float, end: float) -> float:
         """The median of a figure between two shares of the time."""
@@ -97,13 +106,13 @@ async def run_live_soak(
                 _speak(session, live.url, f"s{i}", seed, seconds, report) for i in range(speakers)
             ]
             await asyncio.gather(*speaking)
-            wanted = report.spoken * len(LANGUAGES)
             for _ in range(600):
-                if report.finals >= wanted:
+                if report.is_complete:
                     break
                 await asyncio.sleep(0.1)
-            if report.finals != wanted:
-                report.wrong.append(f"{report.finals} finals came, of {wanted}")
+            if not report.is_complete:
+                pieces = f"{report.spoken} segments in {len(report.pieces)} pieces"
+                report.wrong.append(f"{report.finals} finals came of {pieces}")
             for task in (sampling, counting):
                 task.cancel()
             await asyncio.gather(sampling, counting, return_exceptions=True)
@@ -136,7 +145,8 @@ async def _speak(
 
 async def _count(session: aiohttp.ClientSession, url: str, report: LiveSoakReport) -> None:
     seen: set[tuple[str, str]] = set()
-    async with session.ws_connect(f"{url}/captions?to={','.join(LANGUAGES)}") as socket:
+    languages = ",".join([*LANGUAGES, SOURCE])
+    async with session.ws_connect(f"{url}/captions?to={languages}") as socket:
         async for message in socket:
             caption: dict[str, Any] = json.loads(message.data)
             report.messages += 1
@@ -146,7 +156,10 @@ async def _count(session: aiohttp.ClientSession, url: str, report: LiveSoakRepor
             if key in seen or caption.get("error"):
                 report.wrong.append(f"a second final, or an error: {caption}")
             seen.add(key)
-            report.finals += 1
+            if caption["target"] == SOURCE:
+                report.pieces.append(caption["segment"])
+            else:
+                report.finals += 1
 
 
 async def _sample(browser: Any, pids: tuple[int, int], report: LiveSoakReport) -> None:
