@@ -49,7 +49,7 @@ meet:
 | `return_alternatives` with `beam_size` x `num_hypotheses` over 128 | its beams all run at once |
 | `use_vmap` with a map that has lines for n-grams | the candidates differ from row to row |
 | a model that the loop cannot run, or whose trial at load fails | the load log says the reason |
-| a GPU, unless `decoding` is `loop` | its loop was tried on one GPU only |
+| a GPU, unless `decoding` is `loop` | one row alone is slower in the loop there |
 | beams, several hypotheses, `return_alignments`, `replace_unknowns` on a GPU | not in its loop |
 
 These combinations are refused before CTranslate2 sees them:

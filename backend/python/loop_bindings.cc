@@ -103,10 +103,10 @@ class DamagedLinear : public LibraryLinear {
   const Damage damage_;
 };
 
-LinearMaker DamagingMaker(const DamagedLinear::Damage& damage) {
-  return [damage](const ctranslate2::models::Model& model,
-                  const LinearSpec& spec) -> std::unique_ptr<Linear> {
-    if (spec.scope != damage.scope) return std::make_unique<LibraryLinear>(model, spec);
+LinearMaker DamagingMaker(const DamagedLinear::Damage& damage, ctranslate2::Device device) {
+  return [damage, device](const ctranslate2::models::Model& model,
+                          const LinearSpec& spec) -> std::unique_ptr<Linear> {
+    if (spec.scope != damage.scope) return std::make_unique<LibraryLinear>(model, spec, device);
     return std::make_unique<DamagedLinear>(model, spec, damage);
   };
 }
@@ -115,18 +115,20 @@ LinearMaker DamagingMaker(const DamagedLinear::Damage& damage) {
 class PyModel {
  public:
   PyModel(const std::string& directory, const py::dict& parameters, const std::string& damaged,
-          float factor, bool packed, bool own_encoder, bool timed) {
+          float factor, bool packed, bool own_encoder, bool timed, bool gpu) {
     DecodingOptions defaults;
     engine_.max_search_tokens = kAnyTokens;
     for (const auto& [name, value] : parameters) {
       SetModelParameter(name.cast<std::string>(), ToParameterValue(value), &defaults, &engine_);
     }
     const py::gil_scoped_release release;
-    const Device cpu{Device::Kind::kCpu, 0};
-    const ThreadScope one_thread(cpu, 1);  // for whatever this Python thread does with loops
-    loaded_ = std::make_unique<LoadedModel>(directory, cpu, defaults, engine_, /*threads=*/1);
+    const Device device{gpu ? Device::Kind::kGpu : Device::Kind::kCpu, 0};
+    const ThreadScope one_thread(device, 1);  // for whatever this Python thread does with loops
+    loaded_ = std::make_unique<LoadedModel>(directory, device, defaults, engine_, /*threads=*/1);
     const bool packs = packed && damaged.empty() && !DecoderModel::OnDevice(*loaded_->weights());
-    LinearMaker make = packs ? packer_.Maker() : DamagingMaker({damaged, factor, uses_left_});
+    LinearMaker make =
+        packs ? packer_.Maker()
+              : DamagingMaker({damaged, factor, uses_left_}, LibraryDevice(loaded_->device()));
     if (timed) make = clock_.Timing(std::move(make));
     decoder_ = std::make_shared<const DecoderModel>(loaded_->weights(), make, own_encoder);
   }
@@ -309,10 +311,10 @@ void BindModel(py::module_& module) {
   py::class_<PyModel, std::shared_ptr<PyModel>>(module, "LoopModel",
                                                 "A model as decode loops share it.")
       .def(py::init<const std::string&, const py::dict&, const std::string&, float, bool, bool,
-                    bool>(),
+                    bool, bool>(),
            py::arg("model_directory"), py::arg("parameters") = py::dict(),
            py::arg("damaged") = std::string(), py::arg("factor") = 1.0F, py::arg("packed") = true,
-           py::arg("own_encoder") = true, py::arg("timed") = false,
+           py::arg("own_encoder") = true, py::arg("timed") = false, py::arg("gpu") = false,
            "`damaged`: scope of a product whose results are multiplied by `factor`; no layer is "
            "packed then. `own_encoder`: where the layers are packed. `timed`: see layer_times.")
       .def_property_readonly(

@@ -69,7 +69,9 @@ class Case:
 class MatrixModel:
     """A model in both engines."""
 
-    def __init__(self, name: str, directory: Path, compute_type: str, beams: float = 0) -> None:
+    def __init__(
+        self, name: str, directory: Path, compute_type: str, beams: float = 0, device: str = "cpu"
+    ) -> None:
         """Loads the model twice.
 
         Args:
@@ -77,16 +79,16 @@ class MatrixModel:
             directory: A CTranslate2 model.
             compute_type: CTranslate2's name of the type to compute in.
             beams: Share of the rows that are beam searches.
+            device: CTranslate2's name of where to compute.
         """
-        self.name = name
-        self.beams = beams
+        self.name, self.beams = name, beams
         self.compute_type = compute_type
         self.directory = directory
-        mapped = (directory / "vmap.txt").exists()
-        self.map_options = {"use_vmap": True} if mapped else {}
-        self.loop_model = _core.LoopModel(str(directory), {"compute_type": compute_type})
+        self.map_options = {"use_vmap": True} if (directory / "vmap.txt").exists() else {}
+        gpu = device == "cuda"
+        self.loop_model = _core.LoopModel(str(directory), {"compute_type": compute_type}, gpu=gpu)
         self.translator = ctranslate2.Translator(
-            str(directory), device="cpu", compute_type=compute_type, intra_threads=1
+            str(directory), device=device, compute_type=compute_type, intra_threads=1
         )
 
     def _vocabulary(self, side: str) -> list[str]:
@@ -111,9 +113,8 @@ class MatrixModel:
     @cached_property
     def end(self) -> int:
         """The end token of targets."""
-        return self.target_ids[
-            json.loads((self.directory / "config.json").read_text())["eos_token"]
-        ]
+        config = json.loads((self.directory / "config.json").read_text())
+        return self.target_ids[config["eos_token"]]
 
     @cached_property
     def least_prefix(self) -> int:
@@ -265,8 +266,7 @@ def decode(
             grown.setdefault(name, []).append(token)
         for name, answer in ended:
             answers[places[name]] = {**answer, "grown": grown.get(name, [])}
-    if loop.cache_bytes:
-        raise AssertionError(f"{loop.cache_bytes} bytes of cache are still in use")
+    assert not loop.cache_bytes, f"{loop.cache_bytes} bytes of cache are still in use"
     return answers
 
 

@@ -44,6 +44,20 @@ def test_float32_answers_are_those_of_the_row_alone(models: dict[str, Path], kin
     assert tally.score_error < 1e-4
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(_core.gpu_count() == 0, reason="no GPU here")
+@pytest.mark.parametrize("kind", KINDS)
+def test_float32_answers_on_a_gpu_are_those_of_the_row_alone(
+    models: dict[str, Path], kind: str
+) -> None:
+    model = loop_matrix.MatrixModel(kind, models[kind], "float32", device="cuda")
+
+    tally = loop_matrix.run(model, 120, seed=18)
+
+    assert tally.different == []
+    assert tally.score_error < 1e-3
+
+
 @pytest.mark.parametrize("kind", ["nllb", "marian", "t5"])
 def test_int8_answers_are_mostly_those_of_the_row_alone(models: dict[str, Path], kind: str) -> None:
     model = loop_matrix.MatrixModel(kind, models[kind], "int8")

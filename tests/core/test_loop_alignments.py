@@ -138,9 +138,10 @@ def test_heads_of_the_operators_choice(engine_model: Path) -> None:
         ({"alignment_layer": 2}, "alignment_layer: the decoder has no layer 2; allowed are 0 to 1"),
         ({"alignment_heads": "[0, 99]"}, "alignment_heads: the decoder has no head 99"),
     ):
-        with pytest.raises(_core.Error, match=message) as caught:
-            positions(**chosen)
-        assert caught.value.code == "invalid_argument"
+        for decoding in ("loop", "calls"):
+            with pytest.raises(_core.Error, match=message) as caught:
+                positions(**chosen, decoding=decoding)
+            assert caught.value.code == "invalid_argument"
     assert positions() == own
     assert set(positions(alignment_layer=1, decoding="calls")) == {-1}  # calls cannot choose
 

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ct2_triton.serve import TritonServer
 from ct2_triton.serve.gpu import count_gpus
 from server import configs
 from server.conftest import LoadFailure, LoadModel
 from server.helpers import Connection, Ids, Reference, sentences
+from server.test_metrics import settled
 from server.test_options import LIMIT, OPTIONS, hypotheses_of, on_the_wire
 from support.tiny import TinyOptions, tiny_engine_model
 
@@ -64,6 +66,7 @@ def expected_answers(truth: Reference, rows: list[tuple[Ids, Ids]]) -> list[Ids]
     return [truth.translate(row, prefix, beam_size=1, **LIMIT) for row, prefix in rows]
 
 
+@pytest.mark.parametrize("decoding", ["calls", "loop"])
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)
 def test_options(
     load: LoadModel,
@@ -71,8 +74,9 @@ def test_options(
     truth: Reference,
     model_that_ends: Path,
     options: dict[str, Any],
+    decoding: str,
 ) -> None:
-    model = load(on_gpu(compute_type="float32"), engine_model=model_that_ends)
+    model = load(on_gpu(compute_type="float32", decoding=decoding), engine_model=model_that_ends)
     options = {**LIMIT, **options}
     for row, prefix in sentences(truth, 6):
         answer = connection.infer(model, [row], [prefix], outputs=None, **on_the_wire(options))
@@ -91,6 +95,8 @@ def test_models_and_instances_at_once_beside_one_on_the_processor(
             ("one", on_gpu(compute_type="float32")),
             ("two", on_gpu(2, compute_type="float32")),
             ("threads", on_gpu(compute_type="float32", inter_threads=2)),
+            ("loop", on_gpu(compute_type="float32", decoding="loop")),
+            ("loops", on_gpu(2, compute_type="float32", decoding="loop")),
             ("processor", on_cpu(compute_type="float32")),
         )
     ]
@@ -105,6 +111,22 @@ def test_models_and_instances_at_once_beside_one_on_the_processor(
         assert answers[i :: len(models)] == expected, model
 
 
+def test_rows_share_the_steps_of_a_loop(
+    server: TritonServer, load: LoadModel, connection: Connection, truth: Reference,
+    model_that_ends: Path,
+) -> None:  # fmt: skip
+    config = on_gpu(compute_type="float32", decoding="loop", return_scores=True)
+    model = load(config, engine_model=model_that_ends)
+    rows = sentences(truth, 24)
+    with ThreadPoolExecutor(24) as threads:
+        answers = list(
+            threads.map(lambda row: connection.translate(model, *row, beam_size=1, **LIMIT), rows)
+        )
+    assert answers == expected_answers(truth, rows)
+    found = settled(server, model, len(rows))
+    assert 0 < found["ct2_loop_steps_total"] <= found["ct2_loop_step_rows_total"]
+
+
 def test_without_an_instance_group_a_model_goes_to_the_gpu(
     load: LoadModel, connection: Connection, truth: Reference, model_that_ends: Path
 ) -> None:
@@ -116,10 +138,11 @@ def test_without_an_instance_group_a_model_goes_to_the_gpu(
     assert answers == expected_answers(truth, rows)
 
 
+@pytest.mark.parametrize("decoding", ["calls", "loop"])
 def test_memory_comes_back_after_an_unload(
-    load: LoadModel, connection: Connection, truth: Reference, model_that_ends: Path
+    load: LoadModel, connection: Connection, truth: Reference, model_that_ends: Path, decoding: str
 ) -> None:
-    model = load(on_gpu(compute_type="float32"), engine_model=model_that_ends)
+    model = load(on_gpu(compute_type="float32", decoding=decoding), engine_model=model_that_ends)
     rows = sentences(truth, 4)
     expected = expected_answers(truth, rows)
     used = []

@@ -82,6 +82,7 @@ void LoadedModel::ChooseAlignment() {
   if (loop_ != nullptr) {
     alignment_ = loop_->ChosenAlignment(engine_);
   } else if (engine_.alignment_layer || !engine_.alignment_heads.empty()) {
+    LoopModel::RequireAlignment(engine_, *weights_);
     alignment_ = std::make_shared<const AlignmentHeads>();  // which no call can follow
   }
 }

@@ -30,12 +30,6 @@ std::set<std::string> VariableNames(const Weights& weights) {
   return ReadVariableNames(file);
 }
 
-DecoderShape ReadShape(const Weights& weights) {
-  RequireLayers();
-  if (DecoderModel::OnDevice(weights)) RequireTensors();
-  return DecoderShape(weights.model(), VariableNames(weights));
-}
-
 LinearMaker LibraryMaker(ctranslate2::Device device) {
   return [device](const ctranslate2::models::Model& model, const LinearSpec& spec) {
     return std::make_unique<LibraryLinear>(model, spec, device);
@@ -43,6 +37,12 @@ LinearMaker LibraryMaker(ctranslate2::Device device) {
 }
 
 }  // namespace
+
+DecoderShape DecoderModel::ReadShape(const Weights& weights) {
+  RequireLayers();
+  if (OnDevice(weights)) RequireTensors();
+  return DecoderShape(weights.model(), VariableNames(weights));
+}
 
 bool DecoderModel::OnDevice(const Weights& weights) {
   if (weights.device().kind == Device::Kind::kGpu) return true;
@@ -89,8 +89,6 @@ DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearM
   }
   if (!encoder_) plain_->Fill("encoder/");  // which CTranslate2's reads
 }
-
-void DecoderModel::RequireKnownKind(const Weights& weights) { ReadShape(weights); }
 
 // So a model that loads never holds all weights twice.
 LinearMaker DecoderModel::GivingBack(LinearMaker make) const {

@@ -42,7 +42,7 @@ class DecoderModel {
   DecoderModel& operator=(const DecoderModel&) = delete;
 
   // Throws as the constructor does where the model is of a kind that the loop does not know.
-  static void RequireKnownKind(const Weights& weights);
+  static DecoderShape ReadShape(const Weights& weights);
 
   // The packed layers are all that loops compute with: CTranslate2's weights are not needed any
   // more, nor those of tables that several layers have. `copies`: of those layers.

@@ -13,6 +13,7 @@
 #include "engine/loop/packed_layers.h"
 #include "engine/loop/trial.h"
 #include "engine/thread_scope.h"
+#include "error.h"
 
 namespace ct2triton {
 namespace {
@@ -94,7 +95,7 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
 // CTranslate2's part of the trial goes first: then each of its weights may go as soon as it is
 // packed.
 void LoopModel::Make(const std::shared_ptr<const Weights>& weights, bool packed) {
-  DecoderModel::RequireKnownKind(*weights);
+  DecoderModel::ReadShape(*weights);
   const TrialTruth truth = AskCTranslate2(*weights);
   std::optional<LayerPacker> packer;
   if (packed && !DecoderModel::OnDevice(*weights)) packer.emplace();
@@ -121,6 +122,14 @@ std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {
 std::shared_ptr<const AlignmentHeads> LoopModel::ChosenAlignment(
     const EngineOptions& engine) const {
   return ChooseAlignment(engine, model_->shape());
+}
+
+void LoopModel::RequireAlignment(const EngineOptions& engine, const Weights& weights) {
+  try {
+    ChooseAlignment(engine, DecoderModel::ReadShape(weights));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+  }
 }
 
 bool LoopModel::CanRun(const CheckedRow& row) const {

@@ -98,6 +98,8 @@ class LoopModel {
   // The heads that the operator chooses for alignments; null where that is left to the model.
   // Throws Error(kInvalidArgument) where the decoder has no such layer or head.
   std::shared_ptr<const AlignmentHeads> ChosenAlignment(const EngineOptions& engine) const;
+  // The same refusal for a model without loops; none where its decoder is not known.
+  static void RequireAlignment(const EngineOptions& engine, const Weights& weights);
   // Whether loops can run this row; a call of CTranslate2 can run every row.
   bool CanRun(const CheckedRow& row) const;
   // Why loops cannot run rows of this search, for a message; none: they can.

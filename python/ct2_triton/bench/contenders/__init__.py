@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ct2_triton.bench.contenders.backend import (
     BackendContender,
     CallsContender,
+    LoopContender,
     UnpackedContender,
 )
 from ct2_triton.bench.contenders.base import Contender, ListContender, ServerCounts
@@ -41,6 +42,7 @@ KINDS: dict[str, type[Contender]] = {
     for contender in (
         BackendContender,
         CallsContender,
+        LoopContender,
         UnpackedContender,
         EngineContender,
         PythonEngineContender,

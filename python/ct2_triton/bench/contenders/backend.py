@@ -84,8 +84,16 @@ class CallsContender(BackendContender):
     """Our backend without decode loops: every row runs in a call of CTranslate2."""
 
     kind = "ct2-triton-calls"
-    gpu_precisions = ()  # on a GPU there are calls only
+    gpu_precisions = ()  # there, ct2-triton is this
     parameters: ClassVar[Mapping[str, str]] = {"decoding": "calls"}
+
+
+class LoopContender(BackendContender):
+    """Our backend's decode loop on a GPU, where calls are the default."""
+
+    kind = "ct2-triton-loop"
+    precisions = ()  # there, ct2-triton is this
+    parameters: ClassVar[Mapping[str, str]] = {"decoding": "loop"}
 
 
 class UnpackedContender(BackendContender):
