@@ -277,8 +277,7 @@ size_t Elements(const ctranslate2::StorageView& value) {
 size_t Weights::bytes() const {
   std::set<std::string> names;
   try {
-    std::ifstream file(directory_ + "/model.bin", std::ios::binary);
-    names = ReadVariableNames(file);
+    names = ReadVariableNames(directory_);
   } catch (const Error&) {  // a format of which only the loop would have to know
     return fs::file_size(directory_ + "/model.bin");
   }
