@@ -5,8 +5,10 @@
 // hands rows over: nothing of them stays behind.
 //
 // out_of_memory <model directory>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
@@ -17,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/loop/loop_engine.h"
 #include "error.h"
 #include "failing_memory.h"
 #include "queue/translator.h"
@@ -257,6 +260,68 @@ void RunTogether(const std::string& directory) {
   Require(world.Send(kRow, Moment::kNever)->Wait() == truth, "the loop is not well");
 }
 
+// Of rows of a loop, by the order in which they came.
+class StepAnswers : public LoopListener {
+ public:
+  static constexpr size_t kRows = 3;
+
+  void RowGrew(LoopRow, int64_t) noexcept override {}
+  void RowEnded(LoopRow row, RowResult result) noexcept override {
+    answers_[row] = std::move(result.hypotheses.at(0));
+  }
+  bool Equal(const StepAnswers& other) const {
+    for (size_t row = 0; row < kRows; ++row) {
+      const Hypothesis &mine = answers_[row], &theirs = other.answers_[row];
+      if (mine.ids.empty() || mine.ids != theirs.ids) return false;
+      if (!(std::fabs(mine.score - theirs.score) < 1e-4F)) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::array<Hypothesis, kRows> answers_;
+};
+
+// The answers of rows where an allocation of a step fails, before which one row has left and
+// another has joined. `allocation`: which one; 0: none. `failed`: whether there are so many.
+StepAnswers StepThrough(const World& world, size_t allocation, bool* failed) {
+  const auto rows = [&](const Ids& source, int64_t tokens) {
+    DecodingOptions options = World::Decoding(1);
+    options.return_scores = true;
+    options.min_decoding_length = options.max_decoding_length = tokens;
+    return world.translator.model().Check({RowInput{source, {}}}, &options);
+  };
+  const auto leaves = rows({50, 60, 70, 80, 90, 2}, 2), stays = rows(kRow, 7),
+             joins = rows({99}, 6);
+  const auto loop = world.translator.model().loop()->NewLoop();
+  StepAnswers answers;
+  loop->Admit({&leaves.front(), &stays.front()});
+  for (int step = 0; step < 2; ++step) loop->Step(&answers);
+  loop->Admit({&joins.front()});
+  if (allocation > 0) failing_memory::FailFrom(allocation);
+  try {
+    loop->Step(&answers);
+  } catch (const std::exception&) {
+  }
+  *failed = !failing_memory::Restore();
+  while (loop->running() > 0) loop->Step(&answers);
+  return answers;
+}
+
+// A step of a loop fails, whichever of its allocations does, and is done again.
+void FailStepping(const std::string& directory, const char* compute) {
+  setenv("CT2_TRITON_LOOP", compute, /*overwrite=*/1);
+  const World world(directory, "auto");
+  bool failed = false;
+  const StepAnswers truth = StepThrough(world, 0, &failed);
+  size_t allocation = 1;
+  for (failed = true; failed; ++allocation) {
+    Require(StepThrough(world, allocation, &failed).Equal(truth), "a step left something behind");
+  }
+  Require(allocation > 20, "no step failed");
+  unsetenv("CT2_TRITON_LOOP");
+}
+
 // A model cannot be loaded, whichever of many allocations fails: the next load is well. Its int8
 // weights are packed and the plain ones given back; calls need those again.
 //
@@ -328,6 +393,7 @@ int main(int count, char** arguments) {
     }
   }
   Require(failing_memory::Failed() > 6 * kRounds, "an allocation did not fail");
+  for (const char* compute : {"host", "device"}) FailStepping(directory, compute);
   FailLoading(directory);
   Run(directory, "calls", 1);
   Run(directory, "calls", 2);
