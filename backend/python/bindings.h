@@ -11,6 +11,7 @@ namespace ct2triton {
 void BindConfig(pybind11::module_& module);
 void BindMetrics(pybind11::module_& module);
 void BindProducts(pybind11::module_& module);
+void BindRows(pybind11::module_& module);
 void BindSegmenter(pybind11::module_& module);
 void BindLoop(pybind11::module_& module);
 void BindLoopWork(pybind11::module_& module);

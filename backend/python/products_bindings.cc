@@ -14,7 +14,7 @@
 #include "engine/products/kernel_choice.h"
 #include "engine/products/packed_linear.h"
 #include "engine/products/rounding_probe.h"
-#include "engine/weights.h"
+#include "engine/shared_weights.h"
 #include "error.h"
 
 namespace py = pybind11;
@@ -158,7 +158,7 @@ class PyModelLayer {
  public:
   PyModelLayer(const std::string& directory, const std::string& compute_type,
                const std::string& scope, const std::string& activation, bool packed)
-      : weights_(Weights::Get(directory, {Device::Kind::kCpu, 0}, compute_type, /*threads=*/1)) {
+      : weights_(SharedWeights(directory, {Device::Kind::kCpu, 0}, compute_type, /*threads=*/1)) {
     RequireLayers();
     const auto* weight = weights_->model().get_variable_if_exists(scope + "/weight");
     if (weight == nullptr) throw Error(ErrorCode::kInvalidArgument, "no layer " + scope);

@@ -5,8 +5,11 @@
 // hands rows over: nothing of them stays behind.
 //
 // out_of_memory <model directory>
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
@@ -17,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/loop/loop_engine.h"
 #include "error.h"
 #include "failing_memory.h"
 #include "queue/translator.h"
@@ -257,6 +261,97 @@ void RunTogether(const std::string& directory) {
   Require(world.Send(kRow, Moment::kNever)->Wait() == truth, "the loop is not well");
 }
 
+// Of rows of a loop, by the order in which they came.
+class StepAnswers : public LoopListener {
+ public:
+  static constexpr size_t kRows = 3;
+
+  void RowGrew(LoopRow, int64_t) noexcept override {}
+  void RowEnded(LoopRow row, RowResult result) noexcept override {
+    answers_[std::min<LoopRow>(row, kRows - 1)] = std::move(result.hypotheses.at(0));
+  }
+  bool Equal(const StepAnswers& other) const {
+    for (size_t row = 0; row < kRows; ++row) {
+      const Hypothesis &mine = answers_[row], &theirs = other.answers_[row];
+      if (mine.ids.empty() || mine.ids != theirs.ids) return false;
+      if (!(std::fabs(mine.score - theirs.score) < 1e-4F)) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::array<Hypothesis, kRows> answers_;
+};
+
+// The answers of rows where an allocation fails while one joins, or in the step after that, before
+// which another has left. `allocation`: which one; 0: none. `failed`: whether there are so many.
+// `stays`: the options of the row that goes on.
+StepAnswers StepThrough(const World& world, DecodingOptions stays, size_t allocation,
+                        bool* failed) {
+  const auto row = [&](const Ids& source, DecodingOptions options, int64_t tokens) {
+    options.return_scores = true;
+    options.min_decoding_length = options.max_decoding_length = tokens;
+    return world.translator.model().Check({RowInput{source, {}}}, &options).front();
+  };
+  const CheckedRow rows[] = {row({50, 60, 70, 80, 90, 2}, World::Decoding(1), 2),
+                             row(kRow, std::move(stays), 7), row({99}, World::Decoding(1), 6)};
+  const auto loop = world.translator.model().loop()->NewLoop();
+  StepAnswers answers;
+  loop->Admit({&rows[0], &rows[1]});
+  for (int step = 0; step < 2; ++step) loop->Step(&answers);
+  bool joined = false;
+  const auto join_and_step = [&] {
+    if (!joined) loop->Admit({&rows[2]});
+    joined = true;
+    loop->Step(&answers);
+  };
+  if (allocation > 0) failing_memory::FailFrom(allocation);
+  bool again = false;
+  try {
+    join_and_step();
+  } catch (const std::exception&) {
+    again = true;
+  }
+  *failed = !failing_memory::Restore();
+  Require(loop->running() == (joined ? 2 : 1) || !again, "half a row was admitted");
+  if (again) join_and_step();
+  while (loop->running() > 0) loop->Step(&answers);
+  return answers;
+}
+
+// Joining a loop, or a step of it, fails, whichever of its allocations does, and is done again.
+void FailStepping(const World& world, const DecodingOptions& stays) {
+  bool failed = false;
+  const StepAnswers truth = StepThrough(world, stays, 0, &failed);
+  size_t allocation = 1;
+  for (failed = true; failed; ++allocation) {
+    Require(StepThrough(world, stays, allocation, &failed).Equal(truth),
+            "a step left something behind");
+  }
+  Require(allocation > 20, "no step failed");
+}
+
+void FailSteps(const std::string& directory) {
+  DecodingOptions draws = World::Decoding(1);
+  draws.sampling_topk = 10;
+  draws.sampling_seed = 5;
+  DecodingOptions many_draws = draws;
+  many_draws.num_hypotheses = 3;
+  const DecodingOptions beams = World::Decoding(3);
+  {
+    const World world(directory, "auto");
+    for (const auto& stays : {World::Decoding(1), draws, many_draws, beams}) {
+      FailStepping(world, stays);
+    }
+  }
+  setenv("CT2_TRITON_LOOP", "device", /*overwrite=*/1);
+  {
+    const World world(directory, "auto");
+    for (const auto& stays : {World::Decoding(1), draws}) FailStepping(world, stays);
+  }
+  unsetenv("CT2_TRITON_LOOP");
+}
+
 // A model cannot be loaded, whichever of many allocations fails: the next load is well. Its int8
 // weights are packed and the plain ones given back; calls need those again.
 //
@@ -328,6 +423,7 @@ int main(int count, char** arguments) {
     }
   }
   Require(failing_memory::Failed() > 6 * kRounds, "an allocation did not fail");
+  FailSteps(directory);
   FailLoading(directory);
   Run(directory, "calls", 1);
   Run(directory, "calls", 2);

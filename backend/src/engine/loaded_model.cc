@@ -11,7 +11,7 @@
 #include "engine/loop/row_alignment.h"
 #include "engine/row_check.h"
 #include "engine/search.h"
-#include "engine/weights.h"
+#include "engine/shared_weights.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -69,7 +69,7 @@ LoadedModel::LoadedModel(const std::string& directory, const Device& device,
                          const DecodingOptions& defaults, const EngineOptions& engine,
                          size_t threads)
     : engine_(engine),
-      weights_(Weights::Get(directory, device, engine.compute_type, threads)),
+      weights_(SharedWeights(directory, device, engine.compute_type, threads)),
       defaults_(Valid(defaults, engine)),
       default_searches_(AllSearches(defaults, *weights_)) {
   RequireFittingSearch(*default_searches_.at(nullptr), *weights_, engine_);

@@ -24,12 +24,6 @@ ctranslate2::Device LibraryDevice(const Device& device);
 // worker and every Triton model that names the same files.
 class Weights {
  public:
-  // Loads a model directory, or returns the weights already loaded from these very files (inode,
-  // size, times of change) on this device with this compute type and still in use.
-  // `threads`: what loading may use. Throws Error; see Translator.
-  static std::shared_ptr<const Weights> Get(const std::string& directory, const Device& device,
-                                            const std::string& compute_type, size_t threads);
-
   // A runner for the calling thread, which alone may use and destroy it.
   std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> NewReplica() const;
 
@@ -74,13 +68,8 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
 
  private:
-  Ids AlwaysCandidates() const;
-  std::optional<VocabularyMap> ReadMap() const;
-  VocabularyLists ReadLists() const;
   std::optional<int64_t> Rows(const std::string& variable) const;
   void CheckEmbeddingRows() const;
-  void SmokeTest() const;
-  bool ReportsAnswers(const VocabularyMap* map) const;
 
   const std::string directory_;
   const Device device_;

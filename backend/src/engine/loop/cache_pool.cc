@@ -3,15 +3,17 @@
 
 #include <utility>
 
+#include "engine/products/round_up.h"
+
 namespace ct2triton {
 namespace {
 
 // Sizes are rounded up to eight steps per doubling, so that blocks fit other rows again: at most an
 // eighth is wasted.
-size_t RoundUp(size_t floats) {
+size_t BlockFloats(size_t floats) {
   size_t step = 1024;
   while (step * 16 < floats) step *= 2;
-  return (floats + step - 1) / step * step;
+  return products::RoundUp(floats, step);
 }
 
 }  // namespace
@@ -37,17 +39,17 @@ void CacheBlock::Release() noexcept {
 
 CachePool::CachePool(size_t keep_bytes) : keep_bytes_(keep_bytes) {}
 
-size_t CachePool::BlockBytes(size_t floats) { return RoundUp(floats) * sizeof(float); }
+size_t CachePool::BlockBytes(size_t floats) { return BlockFloats(floats) * sizeof(float); }
 
 CacheBlock CachePool::Take(size_t floats) {
-  const size_t size = RoundUp(floats);
+  const size_t size = BlockFloats(floats);
   CacheBlock block(this, Count(size, true), size);  // gives back what was counted if the next fails
   if (!block.floats_) block.floats_ = NewFloats(size);
   return block;
 }
 
 CacheBlock CachePool::Reserve(size_t floats) {
-  const size_t size = RoundUp(floats);
+  const size_t size = BlockFloats(floats);
   return {this, Count(size, false), size};
 }
 

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/model_variables.h"
@@ -25,11 +23,6 @@ constexpr const char* kEmbeddings = "decoder/embeddings";  // their scope
   throw Error(ErrorCode::kUnsupported, "the decode loop cannot run this model: " + what);
 }
 
-std::set<std::string> VariableNames(const Weights& weights) {
-  std::ifstream file(std::filesystem::path(weights.directory()) / "model.bin", std::ios::binary);
-  return ReadVariableNames(file);
-}
-
 LinearMaker LibraryMaker(ctranslate2::Device device) {
   return [device](const ctranslate2::models::Model& model, const LinearSpec& spec) {
     return std::make_unique<LibraryLinear>(model, spec, device);
@@ -41,7 +34,7 @@ LinearMaker LibraryMaker(ctranslate2::Device device) {
 DecoderShape DecoderModel::ReadShape(const Weights& weights) {
   RequireLayers();
   if (OnDevice(weights)) RequireTensors();
-  return DecoderShape(weights.model(), VariableNames(weights));
+  return DecoderShape(weights.model(), ReadVariableNames(weights.directory()));
 }
 
 bool DecoderModel::OnDevice(const Weights& weights) {
@@ -92,7 +85,7 @@ DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearM
 
 // So a model that loads never holds all weights twice.
 LinearMaker DecoderModel::GivingBack(LinearMaker make) const {
-  return [this, make = std::move(make), names = VariableNames(*weights_)](
+  return [this, make = std::move(make), names = ReadVariableNames(weights_->directory())](
              const ctranslate2::models::Model& model, const LinearSpec& spec) {
     auto linear = make(model, spec);
     if (const auto* packed = dynamic_cast<const PackedLayer*>(linear.get())) {
@@ -109,7 +102,7 @@ void DecoderModel::GiveBackPlain(std::vector<WeightCopy> copies) {
   add(kEmbeddings, *embeddings_);
   if (encoder_) add(encoder_->embeddings_scope(), encoder_->embeddings());
   plain_.reset();
-  weights_->plain().GiveBack(copies, VariableNames(*weights_));
+  weights_->plain().GiveBack(copies, ReadVariableNames(weights_->directory()));
 }
 
 AttentionLayers DecoderModel::MakeAttention(const std::string& scope, bool to_source,

@@ -53,12 +53,13 @@ void DeviceAttention::Arrange(const std::vector<StepRow>& rows) {
     }
     Caches self = ArrangedSelf(kept, rows.size() - kept.size(), static_cast<long>(time));
     Caches source = ArrangedSource(kept, rows, static_cast<long>(source_time));
+    Tensor source_lengths = Lengths(places, &Place::source_tokens, 0);
     places_.swap(places);
     self_.swap(self);
     source_.swap(source);
+    std::swap(source_lengths_, source_lengths);
     time_ = static_cast<long>(time);
     source_time_ = static_cast<long>(source_time);
-    source_lengths_ = Lengths(&Place::source_tokens, 0);
   }
   PrepareStep();
 }
@@ -201,13 +202,14 @@ Tensor DeviceAttention::Fit(Tensor x, size_t rows, long from, long to) const {
 }
 
 void DeviceAttention::PrepareStep() {
-  lengths_ = Lengths(&Place::tokens, 1);
+  lengths_ = Lengths(places_, &Place::tokens, 1);
   if (model_.bias() != nullptr) bias_ = Bias();
 }
 
-Tensor DeviceAttention::Lengths(size_t Place::*tokens, size_t more) const {
+Tensor DeviceAttention::Lengths(const std::vector<Place>& places, size_t Place::*tokens,
+                                size_t more) const {
   Numbers lengths;
-  for (const Place& place : places_) {
+  for (const Place& place : places) {
     lengths.insert(lengths.end(), static_cast<size_t>(heads_),
                    static_cast<int32_t>(place.*tokens + more));
   }

@@ -54,7 +54,7 @@ class DeviceAttention {
   Cache Project(size_t layer, const Tensor& memory, long rows, long time) const;
   Tensor Fit(Tensor x, size_t rows, long from, long to) const;
   void PrepareStep();
-  Tensor Lengths(size_t Place::*tokens, size_t more) const;
+  Tensor Lengths(const std::vector<Place>& places, size_t Place::*tokens, size_t more) const;
   Tensor Bias() const;
   void Append(Tensor added, Tensor* cache);
   Tensor Attend(const Tensor& queries, const Cache& cache, float scale, const Tensor& lengths,

@@ -2,8 +2,6 @@
 #include "engine/loop/encoder_model.h"
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <regex>
 
 #include "engine/loop/decoder_shape.h"
@@ -58,8 +56,7 @@ std::string EmbeddingsScope(const std::set<std::string>& names) {
 std::unique_ptr<const EncoderModel> EncoderModel::Make(const Weights& weights,
                                                        const LinearMaker& make,
                                                        const Linear& projection) {
-  std::ifstream file(std::filesystem::path(weights.directory()) / "model.bin", std::ios::binary);
-  const auto names = ReadVariableNames(file);
+  const auto names = ReadVariableNames(weights.directory());
   const auto& model = weights.model();
   const bool known = KnowsAll(names) &&
                      names.count("encoder/layer_0/self_attention/linear_0/weight") != 0 &&

@@ -2,6 +2,8 @@
 #include "engine/loop/model_variables.h"
 
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 
 #include "error.h"
 
@@ -34,7 +36,8 @@ void Skip(std::istream& file, uint64_t bytes) {
 
 }  // namespace
 
-std::set<std::string> ReadVariableNames(std::istream& model_bin) {
+std::set<std::string> ReadVariableNames(const std::string& directory) {
+  std::ifstream model_bin(std::filesystem::path(directory) / "model.bin", std::ios::binary);
   constexpr uint32_t kOldestVersion = 4;  // the first that says of which type a variable is
   constexpr uint32_t kNewestVersion = 6;
   const auto version = Read<uint32_t>(model_bin);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "engine/products/round_up.h"
 #include "error.h"
 
 namespace ct2triton::products {
@@ -13,8 +14,6 @@ namespace {
 
 // 255 * 128 * inputs, the largest sum, must fit an int32, and so must its start.
 constexpr int64_t kMaxInputs = 65536;
-
-int64_t RoundUp(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
 
 // Of an output, whose groups lie `stride` bytes apart.
 template <size_t kGroup>
@@ -30,14 +29,14 @@ PackedLinear::PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs
     : kernel_(&kernel),
       outputs_(outputs),
       inputs_(inputs),
-      groups_(RoundUp(inputs, kernel.group) / kernel.group) {
+      groups_(RoundUp<int64_t>(inputs, kernel.group) / kernel.group) {
   if (outputs < 1 || inputs < 1 || inputs > kMaxInputs) {
     throw Error(ErrorCode::kUnsupported, "packed weights: a layer of " + std::to_string(outputs) +
                                              " outputs and " + std::to_string(inputs) +
                                              " inputs; allowed are 1 output or more and 1 to " +
                                              std::to_string(kMaxInputs) + " inputs");
   }
-  const auto padded = static_cast<size_t>(RoundUp(outputs, kernel.panel_outputs));
+  const auto padded = static_cast<size_t>(RoundUp<int64_t>(outputs, kernel.panel_outputs));
   weights_ = PageMemory(padded * static_cast<size_t>(groups_ * kernel.group));
   start_.resize(padded, 0);
   scale_.resize(padded, 1.0f);

@@ -9,13 +9,13 @@
 #include <cstring>
 #include <new>
 
+#include "engine/products/round_up.h"
+
 namespace ct2triton::products {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kCacheLine = 64;
-
-size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/products/quantized_rows.h"
 
+#include "engine/products/round_up.h"
+
 namespace ct2triton::products {
 namespace {
 
 constexpr int64_t kCacheLine = 64;
-
-int64_t RoundUp(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
 
 // Bytes from row to row: an odd number of cache lines, so that the rows of a tile, which are read
 // side by side, do not compete for the same few places of the cache.
@@ -19,7 +19,7 @@ int64_t RowStride(int64_t bytes) {
 
 void QuantizedRows::Assign(const Kernel& kernel, Rounding rounding, const float* in, int64_t rows,
                            int64_t inputs) {
-  const int64_t padded = RoundUp(inputs, kernel.group);
+  const int64_t padded = RoundUp<int64_t>(inputs, kernel.group);
   kernel_ = &kernel;
   rows_ = rows;
   inputs_ = inputs;
