@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from tritonclient.grpc import InferResult, service_pb2
-from tritonclient.utils import serialize_byte_tensor
 
 from ct2_triton.client.requests import check_declared, set_parameters
 from ct2_triton.client.results import Hypothesis
@@ -198,11 +196,13 @@ def add_strings(
         InvalidCallError: One of them cannot be sent.
     """
     try:
-        data = np.array([value.encode() for value in values], dtype=np.object_)
+        data = [value.encode() for value in values]
     except UnicodeEncodeError as error:
         raise InvalidCallError(f"{name} is not valid Unicode: {error}") from error
     request.inputs.add(name=name, datatype="BYTES", shape=shape)
-    request.raw_input_contents.append(serialize_byte_tensor(data).item())
+    request.raw_input_contents.append(
+        b"".join(len(value).to_bytes(4, "little") + value for value in data)
+    )
 
 
 def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> list[str]:
