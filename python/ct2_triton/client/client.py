@@ -301,9 +301,8 @@ class TranslationClient:
         deadline = self._deadline(timeout_s)
         if self._tokenizer is None:
             await self._meet(deadline)
-        call = self._call(
-            source, targets, options, lambda: deadline, supersede, session or supersede, metadata
-        )
+        session = session or supersede
+        call = self._call(source, targets, options, lambda: deadline, supersede, session, metadata)
         if len(prefix_ids) or len(draft_ids):
             if not isinstance(text, str) or len(call.targets) > 1:
                 name = "prefix_ids" if len(prefix_ids) else "draft_ids"
