@@ -63,6 +63,17 @@ void BindTokenizer(py::module_& module) {
           },
           py::arg("texts"), py::arg("source_language") = "", py::arg("target_language") = "",
           "Ids of all rows of texts: what measures the tokenizer without Python's objects.")
+      .def(
+          "source_places",
+          [](const Tokenizer& tokenizer, std::string_view text, std::string_view source,
+             std::string_view target) {
+            std::vector<std::pair<size_t, size_t>> places;
+            for (const Span& place : tokenizer.SourcePlaces(text, source, target)) {
+              places.emplace_back(place.begin, place.end);
+            }
+            return places;
+          },
+          py::arg("text"), py::arg("source_language") = "", py::arg("target_language") = "")
       .def("prefix", &Tokenizer::Prefix, py::arg("target_language") = "")
       .def("prefix_length", &Tokenizer::PrefixLength, py::arg("target_language") = "")
       .def("text",

@@ -162,6 +162,7 @@ def test_a_model_that_names_text_input_gets_the_tensors_of_text() -> None:
         "hypothesis_scores",
         "source_ranges",
         "target_ranges",
+        "alignments",
     ]
 
 

@@ -306,3 +306,33 @@ def test_what_is_settled_is_the_start_of_any_text_that_follows(
             held_back += start != ours.text(ids[:count])
         assert ours.text(ids).startswith(settled[-1])
     assert (held_back > 0) == (kind == "nllb-bytes")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_source_pieces_are_found_in_their_text(folder_of: Callable[[str], Path], kind: str) -> None:
+    folder = folder_of(kind)
+    ours, client = _core.Tokenizer(str(folder)), Tokenizer(folder, native=False)
+    source, target = languages(client)[0]
+    text = " The river\teats  the old\u00a0boat. "
+    found = ours.source_places(text.encode(), source, target)
+    row = ours.source(text, source, target)
+    assert len(found) <= len(row)
+    parts = [text.encode()[slice(*place)].decode() for place in found]
+    assert "".join(parts) == "".join(text.split())
+    assert len(parts) > len(text.split())
+    for other in corpus():
+        given = other.encode()
+        places = ours.source_places(given, source, target)
+        assert all(0 <= begin <= end <= len(given) for begin, end in places)
+        slices = [given[begin:end].decode() for begin, end in places]  # of whole characters
+        assert "".join("".join(slices).split()) or not client.encode(other).ids
+
+
+def test_pieces_of_other_characters_are_found_by_number(folder_of: Callable[[str], Path]) -> None:
+    """NFKC writes wide letters as narrow ones, and one half as three characters."""
+    ours = _core.Tokenizer(str(folder_of("nllb")))
+    text = "ｔｈｅ ½ \u3000ｒiver"
+    found = ours.source_places(text.encode(), "eng_Latn", "deu_Latn")
+    parts = [part for begin, end in found if (part := text.encode()[begin:end].decode())]
+    assert "½" in parts
+    assert "".join(part for part in parts if part != "½") == "ｔｈｅｒiver"

@@ -90,7 +90,7 @@ async def measure(client: TranslationClient, texts: list[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100, help="sentences")
-    parser.add_argument("--model", default="demo-text", help="demo has alignments, demo-text none")
+    parser.add_argument("--model", default="demo-text", help="demo takes ids, demo-text takes text")
     args = parser.parse_args()
     sentences = held_out_sentences(read_grammar(), args.count, seed=21)
     with tempfile.TemporaryDirectory() as folder:

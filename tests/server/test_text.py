@@ -12,6 +12,7 @@ from tritonclient.utils import InferenceServerException
 
 from ct2_triton import _core
 from ct2_triton.client import SyncTranslationClient
+from ct2_triton.client.tokenization import find_tokenizer
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from server.helpers import Connection
@@ -182,6 +183,77 @@ def test_ranges_of_no_sentences(connection: Connection) -> None:
     assert got == {"source_ranges": [[]], "target_ranges": [[[]]]}
     got = answer(send_text(connection, [GOOD, ""], ["de"], outputs=["source_ranges"]))
     assert got == {"source_ranges": [[[0, len(GOOD)]], [[-1, -1]]]}
+
+
+def test_alignments_are_those_of_the_token_ids(
+    connection: Connection, by_ids: SyncTranslationClient, repository: Path
+) -> None:
+    """Sentence for sentence, in every language: what a token looks at, and the token itself."""
+    lines = COMMENTARY[:3]
+    text = "\n ".join(lines)
+    outputs = ["text_output", "alignments"]
+    got = answer(send_text(connection, text, SIX, outputs=outputs, return_alignments=True))
+    tokenizer = find_tokenizer("demo", repository=repository)
+    source = tokenizer.source("en")
+    for number, language in enumerate(SIX):
+        (target,) = tokenizer.targets(language)
+        wanted = []
+        for line in lines:
+            row = tokenizer.rules.input_ids(tokenizer.encode(line).ids, source, target)
+            [one] = by_ids.translate(line, source="en", targets=language, return_alignments=True)
+            for token, position in zip(one.ids, one.alignments or (), strict=True):
+                pair = tokenizer.decode([row[position]]), tokenizer.decode([token])
+                wanted += [pair] if position >= 0 and all(pair) else []
+        translation = got["text_output"][0][number].encode()
+        found = [four for four in got["alignments"][0][number] if four[0] >= 0]
+        assert wanted == [
+            (text.encode()[left:right].decode(), translation[begin:end].decode())
+            for left, right, begin, end in found
+        ]
+        assert len(found) > 30
+
+
+def test_alignments_of_any_text_lie_in_its_sentences(connection: Connection) -> None:
+    options = {"max_decoding_length": 12, "return_alignments": True}
+    outputs = ["text_output", "source_ranges", "target_ranges", "alignments"]
+    got = answer(send_text(connection, RANGED, ["de", "fr"], outputs=outputs, **options))
+    count = 0
+    for i, text in enumerate(RANGED):
+        sources = got["source_ranges"][i]
+        for language, translation in enumerate(got["text_output"][i]):
+            targets = got["target_ranges"][i][language]
+            for left, right, begin, end in got["alignments"][i][language]:
+                if left < 0:
+                    continue
+                assert text.encode()[left:right].decode().strip()  # whole characters
+                assert translation.encode()[begin:end].decode().strip()
+                assert any(
+                    source[0] <= left < right <= source[1] and target[0] <= begin < end <= target[1]
+                    for source, target in zip(sources, targets, strict=True)
+                )
+                count += 1
+    assert count > 300
+
+
+def test_alignments_are_sent_to_those_who_ask(
+    connection: Connection, server: TritonServer, repository: Path
+) -> None:
+    assert "alignments" not in answer(send_text(connection, GOOD, ["de"]))
+    got = answer(send_text(connection, GOOD, ["de"], return_alignments=True))
+    assert got["text_output"] == [[GOOD_GERMAN]]
+    assert len(got["alignments"][0][0]) > 3
+    refused = refusal(connection, GOOD, ["de"], return_alignments="perhaps")
+    assert "return_alignments" in refused
+    called = answer(
+        send_text(connection, GOOD, ["deu_Latn"], None, model="calls", return_alignments=True)
+    )
+    assert "alignments" in called  # also where CTranslate2 itself runs the row
+    with SyncTranslationClient(server.grpc_url, "demo-text", repository=repository) as client:
+        [plain] = client.translate(GOOD, source="en", targets="de")
+        [found] = client.translate(GOOD, source="en", targets="de", return_alignments=True)
+        assert plain.alignment_ranges is None
+        assert found.alignment_ranges == tuple(map(tuple, got["alignments"][0][0]))
+    assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
 
 
 def test_hypotheses_are_joined_by_rank(

@@ -46,6 +46,7 @@ const std::vector<TensorRule>& OutputRules(bool of_text) {
       {tensor::kHypothesisScores, kFloat, false, {-1, -1}},
       {tensor::kSourceRanges, kInt32, false, {-1, 2}},
       {tensor::kTargetRanges, kInt32, false, {-1, -1, 2}},
+      {tensor::kTextAlignments, kInt32, false, {-1, -1, 4}},
   };
   static const std::vector<TensorRule> rules = {
       {tensor::kOutputIds, kInt32, true, {-1}, true},

@@ -36,6 +36,7 @@ inline constexpr char kTextHypotheses[] = "hypotheses";
 inline constexpr char kHypothesisScores[] = "hypothesis_scores";
 inline constexpr char kSourceRanges[] = "source_ranges";
 inline constexpr char kTargetRanges[] = "target_ranges";
+inline constexpr char kTextAlignments[] = "alignments";
 // Of streams of text: whose part it is.
 inline constexpr char kTargetIndex[] = "target_index";
 inline constexpr char kTargetLanguage[] = "target_language";

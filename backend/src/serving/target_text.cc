@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "text/segmenter.h"
@@ -58,7 +59,9 @@ void TargetText::Add(const RowResult& result) {
   const std::vector<int> ids(one.ids.begin(), one.ids.end());
   const size_t tokens = ids.size() - std::min(ids.size(), prefix_length_);
   const size_t begin = done_.text.size();
-  done_.text += tokenizer_.Text(ids.data(), ids.size());
+  std::vector<Span> places;
+  done_.text += tokenizer_.Text(ids.data(), ids.size(), one.alignments.empty() ? nullptr : &places);
+  Align(one.alignments, places, begin);
   done_.ranges.push_back({begin, done_.text.size()});
   done_.input_tokens += piece().input_tokens[target_];
   done_.output_tokens += tokens;
@@ -70,6 +73,23 @@ void TargetText::Add(const RowResult& result) {
   if (piece().split) AddFinish(kSplit, &done_);
   ++at_;
   AddUntranslated();
+}
+
+void TargetText::Align(const Ids& positions, const std::vector<Span>& places, size_t begin) {
+  if (places.empty()) return;
+  const Span& span = piece().span;
+  const std::vector<Span> sources = tokenizer_.SourcePlaces(
+      std::string_view(plan_.text).substr(span.begin, span.end - span.begin), plan_.source,
+      plan_.targets[target_]);
+  for (size_t i = 0; i < std::min(positions.size(), places.size()); ++i) {
+    const auto position = static_cast<size_t>(positions[i]);
+    if (positions[i] < 0 || position >= sources.size()) continue;
+    const Span& source = sources[position];
+    const Span target = Trimmed(done_.text, {begin + places[i].begin, begin + places[i].end});
+    if (source.begin >= source.end || target.begin >= target.end) continue;
+    done_.alignments.push_back(
+        {{span.begin + source.begin, span.begin + source.end}, {target.begin, target.end}});
+  }
 }
 
 std::string TargetText::Settled(const std::vector<int>& ids) const {

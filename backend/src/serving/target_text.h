@@ -12,6 +12,12 @@
 
 namespace ct2triton {
 
+// What a token of an answer was translated from, both in bytes.
+struct AlignedSpans {
+  Span source;
+  Span target;
+};
+
 // The answer to one text in one language.
 struct Translation {
   std::string text;
@@ -19,7 +25,8 @@ struct Translation {
   double score = 0;              // the mean of the sentences' scores, each counted by its tokens
   size_t input_tokens = 0;
   size_t output_tokens = 0;
-  std::vector<Span> ranges;  // of the sentences, in `text`
+  std::vector<Span> ranges;                   // of the sentences, in `text`
+  std::vector<AlignedSpans> alignments = {};  // where its rows have them
 };
 
 // Puts one translation together, as far as the answers of its rows are there, in their order.
@@ -39,6 +46,8 @@ class TargetText {
 
  private:
   const PlannedPiece& piece() const { return plan_.pieces[at_]; }
+  // `places`: of the tokens, in the answer of the row that begins at byte `begin`.
+  void Align(const Ids& positions, const std::vector<Span>& places, size_t begin);
   // To the next piece that has rows, or to the end.
   void AddUntranslated();
 

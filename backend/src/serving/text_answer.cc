@@ -48,6 +48,30 @@ std::vector<Span> SourceRanges(const TextPlan& plan) {
   return ranges;
 }
 
+// As [..., longest, 4]; -1 fills the shorter ones.
+Matrix<int64_t> AlignmentMatrix(const std::vector<int64_t>& shape,
+                                const std::vector<Translation>& all) {
+  size_t longest = 0;
+  for (const Translation& one : all) longest = std::max(longest, one.alignments.size());
+  Matrix<int64_t> matrix{Behind(shape, {longest, 4}), {}};
+  for (const Translation& one : all) {
+    for (const AlignedSpans& pair : one.alignments) {
+      for (const size_t at :
+           {pair.source.begin, pair.source.end, pair.target.begin, pair.target.end}) {
+        matrix.values.push_back(static_cast<int64_t>(at));
+      }
+    }
+    matrix.values.resize(matrix.values.size() + 4 * (longest - one.alignments.size()), -1);
+  }
+  return matrix;
+}
+
+bool HaveAlignments(const std::vector<RowResult>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const RowResult& row) {
+    return !row.hypotheses.front().alignments.empty();
+  });
+}
+
 size_t MostHypotheses(const std::vector<RowResult>& rows) {
   size_t most = 1;
   for (const RowResult& row : rows) most = std::max(most, row.hypotheses.size());
@@ -89,6 +113,9 @@ class Writer {
       write(Collect<int64_t>(per_target_, best_, [](const T& one) { return one.output_tokens; }));
     } else if (spec.name == tensor::kSourceRanges || spec.name == tensor::kTargetRanges) {
       WriteRanges(spec);
+    } else if (spec.name == tensor::kTextAlignments) {
+      // Nothing where nobody asks: HTTP's /generate writes every output.
+      if (HaveAlignments(rows_)) write(AlignmentMatrix(per_target_, best_));
     } else {
       WriteHypotheses(spec);
     }

@@ -93,6 +93,7 @@ TextPlan RowMaker::Plan(size_t index, std::string text, const std::string& sourc
   source_ = tokenizer_.Language(source, Side::kSource);
   TextPlan plan;
   plan.text = std::move(text);
+  plan.source = source_;
   prefixes_.clear();
   for (const std::string& target : targets) {
     plan.targets.push_back(tokenizer_.Language(target, Side::kTarget));

@@ -22,7 +22,8 @@ struct PlannedPiece {
 
 struct TextPlan {
   std::string text;
-  std::vector<std::string> targets;  // the model's codes, or as named where it has none
+  std::string source;                // the model's code, or as named where it has none
+  std::vector<std::string> targets;  // likewise
   std::vector<PlannedPiece> pieces;
 };
 

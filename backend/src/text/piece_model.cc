@@ -87,4 +87,16 @@ std::string FileContent(const std::filesystem::path& file) {
   return content;
 }
 
+std::string WithSpaces(std::string_view piece) {
+  constexpr std::string_view kSpace = "\xE2\x96\x81";  // how SentencePiece writes a space
+  std::string text;
+  while (true) {
+    const size_t at = piece.find(kSpace);
+    text += piece.substr(0, at);
+    if (at == std::string_view::npos) return text;
+    text += ' ';
+    piece.remove_prefix(at + kSpace.size());
+  }
+}
+
 }  // namespace ct2triton

@@ -45,6 +45,9 @@ class PieceModel {
   std::unique_ptr<const sentencepiece::lite::SentencePieceLiteProcessor> processor_;
 };
 
+// The text of a piece, with plain spaces.
+std::string WithSpaces(std::string_view piece);
+
 // The bytes of a file; throws Error where it is not there or cannot be read.
 std::string FileContent(const std::filesystem::path& file);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "text/piece_places.h"
 #include "text/utf8.h"
 
 namespace ct2triton {
@@ -24,6 +25,27 @@ void AppendBytes(std::string* bytes, std::string* text, bool more_follow = false
   bytes->clear();
 }
 
+constexpr size_t kNoText = std::string::npos;
+
+// From each of these places in a text to the next one, as places in what was stripped of it. Bytes
+// that are a character together begin at one place, and all of them have it.
+std::vector<Span> Between(const std::vector<size_t>& begins, std::string_view text,
+                          std::string_view stripped) {
+  const auto lead = static_cast<size_t>(stripped.data() - text.data());
+  const auto inside = [&](size_t at) { return std::min(at - std::min(at, lead), stripped.size()); };
+  std::vector<Span> spans(begins.size());
+  size_t end = text.size();
+  size_t next = text.size();
+  for (size_t i = begins.size(); i > 0; --i) {
+    const size_t begin = begins[i - 1];
+    if (begin == kNoText) continue;
+    if (next > begin) end = next;
+    next = begin;
+    spans[i - 1] = {inside(begin), inside(end)};
+  }
+  return spans;
+}
+
 }  // namespace
 
 std::vector<int> Pieces::Encode(std::string_view text) const {
@@ -33,32 +55,63 @@ std::vector<int> Pieces::Encode(std::string_view text) const {
   return ids;
 }
 
-std::string Pieces::Decode(const int* ids, size_t count, int end) const {
-  return Join(ids, count, end, /*more_follow=*/false);
+std::string Pieces::Decode(const int* ids, size_t count, int end, std::vector<Span>* places) const {
+  return Join(ids, count, end, /*more_follow=*/false, places);
 }
 
 // Spaces at the end show only before something else.
 std::string Pieces::DecodeSettled(const int* ids, size_t count, int end) const {
-  return Join(ids, count, end, /*more_follow=*/true);
+  return Join(ids, count, end, /*more_follow=*/true, nullptr);
 }
 
-std::string Pieces::Join(const int* ids, size_t count, int end, bool more_follow) const {
+std::vector<Span> Pieces::Places(std::string_view text) const {
+  // Beside added tokens the pieces of a text are made in parts.
+  if (with_tokens_ != nullptr) {
+    const size_t count = with_tokens_->Encode(text, id_by_piece_).size();
+    return std::vector<Span>(count, Trimmed(text, {0, text.size()}));
+  }
+  constexpr char kUnknown = '\x1a';  // stands for characters that no piece has
+  std::string joined;
+  std::vector<Span> spans;
+  for (const int piece : split_->Split(text)) {
+    const size_t begin = joined.size();
+    const PieceType type = split_->type(piece);
+    if (type == PieceType::kByte) {  // "<0x41>"
+      joined +=
+          static_cast<char>(std::stoi(std::string(split_->text(piece).substr(3, 2)), nullptr, 16));
+    } else if (type == PieceType::kUnknown) {
+      joined += kUnknown;
+    } else {
+      joined += WithSpaces(split_->text(piece));
+    }
+    spans.push_back({begin, joined.size()});
+  }
+  return PiecePlaces(text, joined, spans);
+}
+
+std::string Pieces::Join(const int* ids, size_t count, int end, bool more_follow,
+                         std::vector<Span>* places) const {
   const size_t known = std::min(surfaces_.size(), static_cast<size_t>(std::max(end, 0)));
   std::string text;
   std::string bytes;
+  std::vector<size_t> begins(places == nullptr ? 0 : count, kNoText);
   for (size_t i = 0; i < count; ++i) {
     if (ids[i] < 0 || static_cast<size_t>(ids[i]) >= known) continue;
     const Surface& surface = surfaces_[static_cast<size_t>(ids[i])];
     if (surface.kind == Surface::Kind::kNone) continue;
     if (surface.kind == Surface::Kind::kByte) {
+      if (places != nullptr) begins[i] = text.size();
       bytes += surface.text;
       continue;
     }
     AppendBytes(&bytes, &text);
+    if (places != nullptr) begins[i] = text.size();
     text += surface.text;
   }
   AppendBytes(&bytes, &text, more_follow);
-  return std::string(Stripped(text));
+  const std::string_view stripped = Stripped(text);
+  if (places != nullptr) *places = Between(begins, text, stripped);
+  return std::string(stripped);
 }
 
 std::vector<int> Pieces::TextIds() const {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/code_points.h"
 #include "text/piece_model.h"
 #include "text/text_with_tokens.h"
 #include "text/token_rules.h"
@@ -26,11 +27,15 @@ class Pieces {
   // Ids of a text, which must be UTF-8.
   std::vector<int> Encode(std::string_view text) const;
   // Text of ids, without spaces around it. Ids that have no text are left out, and those from
-  // `end`.
-  std::string Decode(const int* ids, size_t count, int end) const;
+  // `end`. `places`: gets where the text of each id is in it; its spaces count.
+  std::string Decode(const int* ids, size_t count, int end,
+                     std::vector<Span>* places = nullptr) const;
   // Of ids that others will follow: as much of the text as will begin the text of all, in whole
   // characters.
   std::string DecodeSettled(const int* ids, size_t count, int end) const;
+
+  // Where each piece of a text is in it: see PiecePlaces.
+  std::vector<Span> Places(std::string_view text) const;
 
   // Id of the piece that is nothing but a space.
   std::optional<int> space_id() const { return space_id_; }
@@ -48,7 +53,8 @@ class Pieces {
   };
 
   Pieces() = default;
-  std::string Join(const int* ids, size_t count, int end, bool more_follow) const;
+  std::string Join(const int* ids, size_t count, int end, bool more_follow,
+                   std::vector<Span>* places) const;
 
   std::shared_ptr<const PieceModel> split_;
   std::unique_ptr<const TextWithTokens> with_tokens_;  // splits instead, where tokens were added

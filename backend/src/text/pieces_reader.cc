@@ -24,17 +24,6 @@ bool HasText(PieceType type) {
   return type != PieceType::kUnknown && type != PieceType::kControl && type != PieceType::kUnused;
 }
 
-std::string WithSpaces(std::string_view piece) {
-  std::string text;
-  while (true) {
-    const size_t at = piece.find(kSpace);
-    text += piece.substr(0, at);
-    if (at == std::string_view::npos) return text;
-    text += ' ';
-    piece.remove_prefix(at + kSpace.size());
-  }
-}
-
 nlohmann::json ReadJson(const std::filesystem::path& file) {
   try {
     return nlohmann::json::parse(FileContent(file));

@@ -88,8 +88,20 @@ size_t Tokenizer::PrefixLength(std::string_view target_language) const {
   return rules_.prefix_starts && length > 0 ? length - 1 : length;
 }
 
-std::string Tokenizer::Text(const int* ids, size_t count) const {
-  return pieces_->Decode(ids, count, rules_.tokenizer_size);
+std::vector<Span> Tokenizer::SourcePlaces(std::string_view text, std::string_view source_language,
+                                          std::string_view target_language) const {
+  const ct2triton::Language* source = rules_.Find(source_language, Side::kSource);
+  const ct2triton::Language* target = rules_.Find(target_language, Side::kTarget);
+  std::vector<Span> places;
+  if (source != nullptr && !rules_.source_last) places.resize(source->source_ids.size());
+  if (target != nullptr) places.resize(places.size() + target->target_source_ids.size());
+  const std::vector<Span> pieces = pieces_->Places(text);
+  places.insert(places.end(), pieces.begin(), pieces.end());
+  return places;
+}
+
+std::string Tokenizer::Text(const int* ids, size_t count, std::vector<Span>* places) const {
+  return pieces_->Decode(ids, count, rules_.tokenizer_size, places);
 }
 
 std::string Tokenizer::SettledText(const int* ids, size_t count) const {

@@ -39,8 +39,12 @@ class Tokenizer {
   std::vector<int> Prefix(std::string_view target_language) const;
   // How many ids of a row of OUTPUT_IDS are the echoed prefix.
   size_t PrefixLength(std::string_view target_language) const;
-  // Text of a row of OUTPUT_IDS; special tokens, and with them the prefix's, have none.
-  std::string Text(const int* ids, size_t count) const;
+  // Where each id of Source is in the text, in bytes; empty spans where it is none of its pieces.
+  std::vector<Span> SourcePlaces(std::string_view text, std::string_view source_language,
+                                 std::string_view target_language) const;
+  // Text of a row of OUTPUT_IDS; special tokens, and with them the prefix's, have none. `places`:
+  // gets where the text of each id is in it; its spaces count.
+  std::string Text(const int* ids, size_t count, std::vector<Span>* places = nullptr) const;
   // The same of a row that may go on: what its text will begin with, in whole characters.
   std::string SettledText(const int* ids, size_t count) const;
 

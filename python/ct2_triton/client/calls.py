@@ -134,13 +134,15 @@ class TextRows:
             )
         if not text.strip():
             return {code: blank(text, call, code) for code in call.codes}
-        if call.supersede is None:
-            shared = Shared(lambda: self._translations(text, call.codes, call, None))
-            return {code: shared.one(i) for i, code in enumerate(call.codes)}
-        return {code: self._alone(text, code, call, call.supersede) for code in call.codes}
+        codes = call.codes
+        if call.supersede is not None or len(codes) == 1:
+            return {code: self._alone(text, code, call) for code in codes}
+        shared = Shared(lambda: self._translations(text, codes, call, None))
+        return {code: shared.one(i) for i, code in enumerate(codes)}
 
-    async def _alone(self, text: str, code: str | None, call: Call, prefix: str) -> Translation:
-        [translation] = await self._translations(text, (code,), call, row_key(prefix, code))
+    async def _alone(self, text: str, code: str | None, call: Call) -> Translation:
+        key = None if call.supersede is None else row_key(call.supersede, code)
+        [translation] = await self._translations(text, (code,), call, key)
         return translation
 
     async def _translations(

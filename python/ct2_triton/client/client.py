@@ -301,8 +301,8 @@ class TranslationClient:
         deadline = self._deadline(timeout_s)
         if self._tokenizer is None:
             await self._meet(deadline)
-        call = self._call(source, targets, options, lambda: deadline, supersede)
-        call = replace(call, session=session or supersede, headers=read_headers(metadata))
+        session = session or supersede
+        call = self._call(source, targets, options, lambda: deadline, supersede, session, metadata)
         if len(prefix_ids) or len(draft_ids):
             if not isinstance(text, str) or len(call.targets) > 1:
                 name = "prefix_ids" if len(prefix_ids) else "draft_ids"
@@ -365,9 +365,8 @@ class TranslationClient:
         start_clock = partial(self._deadline, timeout_s)
         if self._tokenizer is None:
             await self._meet(start_clock())
-        call = self._call(source, targets, options, start_clock, supersede)
-        session, headers = supersede or secrets.token_hex(), read_headers(metadata)
-        call = replace(call, session=session, headers=headers)
+        session = supersede or secrets.token_hex()
+        call = self._call(source, targets, options, start_clock, supersede, session, metadata)
         behaviour = StreamOptions(
             max_in_flight, order, superseded, on_error, cancels=supersede is None
         )
@@ -452,11 +451,14 @@ class TranslationClient:
         options: Mapping[str, OptionValue],
         start_clock: Callable[[], Deadline],
         supersede: str | None,
+        session: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> Call:
         languages = self.languages.source(source), self.languages.targets(targets)
         if supersede is not None:
             row_key(supersede)  # checked before anything is sent
-        return Call(*languages, options, start_clock, supersede)
+        headers = read_headers(metadata)
+        return Call(*languages, options, start_clock, supersede, (), (), session, headers)
 
     def _sentence(self, text: str, call: Call) -> Rows:
         """Make a coroutine for each language of a sentence."""

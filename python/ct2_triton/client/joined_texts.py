@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts that come in one turn of the event loop go to the server in one request.
+"""Texts that come at the same time go to the server in one request.
 
-A request costs client and server about as much as a short translation. A turn is no wait: what is
-there is sent, and the busier the loop, the more that is. Short texts only: all of a request are
-answered when the longest one is.
+A request costs client and server about as much as a short translation. While the server has
+nothing of this client, what comes in one turn of the event loop is sent, which is no wait. While it
+has, texts wait for others, but not long. Short texts only: all of a request are answered when the
+longest one is.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
         [Sequence[Text], Call, str | None], Awaitable[list[list[Translation]]]
     ]
 
-MOST_TEXTS = 8
+MOST_TEXTS = 16
 """Texts of one request."""
+
+WAIT_S = 0.002
+"""Seconds that a text waits for others, while another request is under way."""
 
 MOST_CHARACTERS = 400
 """Of a text that shares a request."""
@@ -46,6 +50,7 @@ class JoinedTexts:
             send: Asks for several texts of one call, without a key.
         """
         self._send = send
+        self._under_way = 0  # requests of several texts, or that may have them
         self._open: dict[Hashable, _Group] = {}
 
     async def translate(self, text: Text, call: Call) -> list[Translation]:
@@ -72,13 +77,23 @@ class JoinedTexts:
         )
         group = self._open.get(key)
         if group is None or not group.is_wanted or len(group.texts) == MOST_TEXTS:
-            group = self._open[key] = _Group(self._send, call, partial(self._close, key))
+            group = self._open[key] = _Group(self._ask, call, partial(self._close, key))
+            group.waits = self._under_way > 0
         try:
             return await group.add(text)
         except _OF_ONE:
             if len(group.texts) == 1:
                 raise
         return (await self._send([text], call, None))[0]
+
+    async def _ask(
+        self, texts: Sequence[Text], call: Call, key: str | None
+    ) -> list[list[Translation]]:
+        self._under_way += 1
+        try:
+            return await self._send(texts, call, key)
+        finally:
+            self._under_way -= 1
 
     def _close(self, key: Hashable, group: _Group) -> None:
         if self._open.get(key) is group:
@@ -94,6 +109,8 @@ class _Group:
         self._call = call
         self._close = close
         self._shared = Shared(self._send)
+        self._full = asyncio.Event()
+        self.waits = False
 
     @property
     def is_wanted(self) -> bool:
@@ -102,11 +119,17 @@ class _Group:
 
     async def add(self, text: Text) -> list[Translation]:
         self.texts.append(text)
+        if len(self.texts) == MOST_TEXTS:
+            self._full.set()
         return await self._shared.one(len(self.texts) - 1)
 
     async def _send(self) -> list[list[Translation]]:
         try:
             await asyncio.sleep(0)  # whoever runs in this turn may add a text
+            if self.waits:
+                timer = asyncio.get_running_loop().call_later(WAIT_S, self._full.set)
+                await self._full.wait()
+                timer.cancel()
         finally:
             self._close(self)
         return await self._ask(self.texts, self._call, None)

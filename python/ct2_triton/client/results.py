@@ -22,6 +22,8 @@ class Hypothesis:
         alignments: For each of `ids`, the position in the source ids that it looks at most; -1
             for forced ids. None where `return_alignments` was not asked for, and of all hypotheses
             but the best.
+        alignment_ranges: The same of a model that takes text, in bytes of UTF-8: begin and end of
+            what a token looks at in the source text, then of the token in `text`.
     """
 
     text: str
@@ -29,6 +31,7 @@ class Hypothesis:
     score: float | None = None
     finish_reason: str | None = None
     alignments: tuple[int, ...] | None = None
+    alignment_ranges: tuple[tuple[int, int, int, int], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,11 @@ class Translation:
     def alignments(self) -> tuple[int, ...] | None:
         """Where each id of the best answer comes from, if that was asked for."""
         return self.hypotheses[0].alignments
+
+    @property
+    def alignment_ranges(self) -> tuple[tuple[int, int, int, int], ...] | None:
+        """The same in bytes of both texts, of a model that takes text."""
+        return self.hypotheses[0].alignment_ranges
 
     @property
     def finish_reason(self) -> str | None:

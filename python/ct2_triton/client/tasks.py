@@ -125,6 +125,8 @@ async def map_bounded(
     Returns:
         The results, in the order of the items.
     """
+    if len(items) == 1:
+        return [await function(items[0])]
     positions = iter(range(len(items)))
     results: dict[int, Result] = {}
 

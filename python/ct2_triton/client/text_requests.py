@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from tritonclient.grpc import InferResult, service_pb2
-from tritonclient.utils import serialize_byte_tensor
 
 from ct2_triton.client.requests import check_declared, set_parameters
 from ct2_triton.client.results import Hypothesis
@@ -28,6 +26,7 @@ SOURCE_LANGUAGE, TARGET_LANGUAGES = "source_language", "target_languages"
 SCORE, FINISH_REASON = "score", "finish_reason"
 TARGET_INDEX = "target_index"  # of streams
 HYPOTHESES, HYPOTHESIS_SCORES = "hypotheses", "hypothesis_scores"
+ALIGNMENTS = "alignments"
 
 
 @dataclass(frozen=True)
@@ -152,12 +151,14 @@ def read_text_response(
     if texts is None:
         raise UnexpectedResponseError(f"the answer holds no {TEXT_OUTPUT}")
     reasons = _rows(result, FINISH_REASON, targets)
+    aligned = _rows(result, ALIGNMENTS, targets, may_be_empty=True)
     return [
         tuple(
             Hypothesis(
                 text.decode(),
                 score=None if scores is None else float(scores[i][rank]),
                 finish_reason=None if reasons is None or rank else reasons[i][0].decode(),
+                alignment_ranges=None if aligned is None or rank else _ranges(aligned[i]),
             )
             for rank, text in enumerate(row)
         )
@@ -198,11 +199,13 @@ def add_strings(
         InvalidCallError: One of them cannot be sent.
     """
     try:
-        data = np.array([value.encode() for value in values], dtype=np.object_)
+        data = [value.encode() for value in values]
     except UnicodeEncodeError as error:
         raise InvalidCallError(f"{name} is not valid Unicode: {error}") from error
     request.inputs.add(name=name, datatype="BYTES", shape=shape)
-    request.raw_input_contents.append(serialize_byte_tensor(data).item())
+    request.raw_input_contents.append(
+        b"".join(len(value).to_bytes(4, "little") + value for value in data)
+    )
 
 
 def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> list[str]:
@@ -211,6 +214,8 @@ def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> lis
     wanted = [TEXT_OUTPUT, HYPOTHESES] if several else [TEXT_OUTPUT]
     if options.get("return_scores"):
         wanted += [SCORE, HYPOTHESIS_SCORES] if several else [SCORE]
+    if options.get("return_alignments"):
+        wanted.append(ALIGNMENTS)
     check_declared(wanted, model)
     return wanted + ([FINISH_REASON] if FINISH_REASON in model.outputs else [])
 
@@ -242,12 +247,22 @@ def _strings(raw: bytes) -> Iterator[bytes]:
         yield raw[start:at]
 
 
-def _rows(outputs: _Outputs, name: str, count: int) -> list[list[Any]] | None:
+def _rows(
+    outputs: _Outputs, name: str, count: int, *, may_be_empty: bool = False
+) -> list[list[Any]] | None:
     """Give the values of each translation; None where the output was not sent."""
     values = outputs.values(name)
     if values is None:
         return None
+    if not values and may_be_empty:
+        return [[] for _ in range(count)]
     if not values or len(values) % count:
         raise UnexpectedResponseError(f"{name} has {len(values)} values for {count} translations")
     width = len(values) // count
     return [values[i : i + width] for i in range(0, len(values), width)]
+
+
+def _ranges(values: list[int]) -> tuple[tuple[int, int, int, int], ...]:
+    """Give the aligned ranges of a translation; -1 fills up its row."""
+    fours = zip(*(values[i::4] for i in range(4)), strict=True)
+    return tuple(four for four in fours if four[0] >= 0)

@@ -27,7 +27,7 @@ from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.errors import ClientError
 from ct2_triton.gateway.catalog import read_catalog
 from ct2_triton.gateway.detection import Detector
-from ct2_triton.gateway.processes import serve_in
+from ct2_triton.gateway.processes import serve_in, spare_collector
 from ct2_triton.gateway.translation import Translator
 from ct2_triton.prepared_model import TEXT_SUFFIX
 
@@ -163,6 +163,7 @@ async def _serve(args: argparse.Namespace, place: Place) -> None:
         await runner.setup()
         try:
             port = await listen(runner, place.host, place.port, reuse_port=place.is_shared or None)
+            spare_collector()
             place.ready(port)
             await place.ended()
         finally:

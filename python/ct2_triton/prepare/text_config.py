@@ -51,6 +51,7 @@ OUTPUTS = (
     Tensor("hypothesis_scores", "TYPE_FP32", (-1, -1)),
     Tensor("source_ranges", "TYPE_INT32", (-1, 2)),
     Tensor("target_ranges", "TYPE_INT32", (-1, -1, 2)),
+    Tensor("alignments", "TYPE_INT32", (-1, -1, 4)),
 )
 STREAM_OUTPUTS = (
     Tensor("text_output", "TYPE_STRING", (1,)),

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ct2_triton.terms.html_parts import escaped
@@ -55,11 +57,32 @@ class Alignment:
         source_words = _words_of(tokenizer.encode(answer.source_text).ids, tokenizer.decode)
         target_words = _words_of(answer.ids, tokenizer.decode)
         links = {
-            (word, source_words[position - first])
+            (word, behind)
             for word, position in zip(target_words, answer.alignments or (), strict=False)
             if 0 <= position - first < len(source_words)
+            if word is not None and (behind := source_words[position - first]) is not None
         }
         return cls(answer.text, _spans(answer.source_text), _spans(answer.text), links)
+
+    @classmethod
+    def of_ranges(cls, answer: Translation) -> Alignment:
+        """Read where the tokens of an answer come from, as models that take text say it.
+
+        Args:
+            answer: A translation with ranges.
+
+        Returns:
+            The alignment.
+        """
+        sources, targets = _spans(answer.source_text), _spans(answer.text)
+        at_source, at_target = _characters(answer.source_text), _characters(answer.text)
+        links = {
+            (word, behind)
+            for left, right, start, end in answer.alignment_ranges or ()
+            for word in _touched(targets, at_target[start], at_target[end])
+            for behind in _touched(sources, at_source[left], at_source[right])
+        }
+        return cls(answer.text, sources, targets, links)
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
         """Find what a part of the source became.
@@ -89,10 +112,28 @@ def _spans(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _WORD.finditer(text)]
 
 
-def _words_of(ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[int]:
-    """Give for each id the number of the word that it is of, or that it ends, from 0."""
+def _characters(text: str) -> list[int]:
+    """Give for each byte of a text, and for its end, the number of the character."""
+    bytes_of = ([i] * len(letter.encode()) for i, letter in enumerate(text))
+    return [*chain.from_iterable(bytes_of), len(text)]
+
+
+def _touched(spans: Sequence[tuple[int, int]], start: int, end: int) -> range:
+    """Give the numbers of the words that have a character between two places."""
+    return range(
+        bisect_right(spans, start, key=lambda span: span[1]),
+        bisect_left(spans, end, key=lambda span: span[0]),
+    )
+
+
+def _words_of(ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[int | None]:
+    """Give for each id the number of the word that it is of, from 0; None where it is of none."""
     some = ids[:_MOST_IDS]
-    return [max(0, len(_WORD.findall(decode(some[: i + 1]))) - 1) for i in range(len(some))]
+    words = [len(_WORD.findall(decode(some[: i + 1]))) - 1 for i in range(len(some))]
+    return [
+        word if word >= 0 and _WORD.search(decode([token])) else None
+        for token, word in zip(some, words, strict=True)
+    ]
 
 
 def place_aligned(sentence: Element, alignment: Alignment) -> str | None:

@@ -39,8 +39,8 @@ async def translate_html(
     and what says `translate="no"`. A block ends a sentence. Tags inside of a sentence are put
     around the words that are found in its translation: as they were, or as they are translated
     alone. Where one is not found there exactly once, in its turn, they go by what the tokens look
-    at, if the model says it (`ALIGNMENTS`). Where it does not, or an element's words do not stand
-    together, the texts between the tags are translated each on its own.
+    at, if the model says it (`return_alignments`). Where it does not, or an element's words do not
+    stand together, the texts between the tags are translated each on its own.
 
     Args:
         client: Of the model.
@@ -96,7 +96,7 @@ async def translate_html_ranks(
         if not asked:
             return
         await client.connect()
-        if ranks == 1 and client.gives("ALIGNMENTS"):
+        if ranks == 1 and any(map(client.gives, ("ALIGNMENTS", "alignments"))):
             options.setdefault("return_alignments", True)
         found = await client.translate(asked, source=source, targets=target, **options)
         answers = ([hypothesis.text for hypothesis in one.hypotheses] for [one] in found)
@@ -105,8 +105,11 @@ async def translate_html_ranks(
 
     def align(text: str) -> Alignment | None:
         answer = aligned.get(text)
-        is_known = answer is not None and answer.alignments is not None
-        return Alignment.of(client.tokenizer, answer) if answer and is_known else None
+        if answer is None:
+            return None
+        if answer.alignment_ranges is not None:
+            return Alignment.of_ranges(answer)
+        return None if answer.alignments is None else Alignment.of(client.tokenizer, answer)
 
     sentences = [(run, _sentence(run)) for run in runs(read_parts(document))]
     await learn(text for _, one in sentences if one is not None for text in _texts(one))

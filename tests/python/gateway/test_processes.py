@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from ct2_triton.gateway.processes import Place, serve_in, spare_collector
 
 # The first that makes the file fails; the other one serves, or is never ready.
 PROGRAM = """
@@ -41,3 +45,29 @@ def test_one_that_cannot_start_ends_all(tmp_path: Path, ready: str) -> None:
     assert ended.stdout == ""
     said = ["ct2-gateway: no model", "all: a process has failed, so all 3 have ended"]
     assert ended.stderr.splitlines() == said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="uvloop is not for Windows")
+def test_the_event_loop_is_that_of_uvloop_where_it_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loops: list[str] = []
+
+    async def serve(_: Place) -> None:
+        loops.append(type(asyncio.get_running_loop()).__module__.partition(".")[0])
+
+    serve_in(1, "127.0.0.1", 0, serve, print)
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    serve_in(1, "127.0.0.1", 0, serve, print)
+    assert loops == ["uvloop", "asyncio"]
+
+
+def test_collections_leave_out_what_is_loaded() -> None:
+    threshold = gc.get_threshold()
+    try:
+        spare_collector()
+        assert gc.get_freeze_count() > 0
+        assert gc.get_threshold()[0] > threshold[0]
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*threshold)

@@ -185,3 +185,18 @@ async def test_long_documents_of_any_kind_are_read(piece: str) -> None:
     document = piece * 5000
     assert "".join(part.html for part in read_parts(document)) == document
     assert await _translated(document)
+
+
+def test_ranges_in_bytes_become_words() -> None:
+    source, text = "Früh öffnet Zoë.", "Zoë öppnar tidigt."
+    pairs = [("Zoë", "Zoë"), ("öffnet", "öppnar"), ("Früh", "tidigt"), (".", ".")]
+
+    def place(part: str, whole: str) -> tuple[int, int]:
+        begin = whole.encode().index(part.encode())
+        return begin, begin + len(part.encode())
+
+    ranges = tuple((*place(left, source), *place(right, text)) for left, right in pairs)
+    answer = Translation(source, "de", "sv", (Hypothesis(text, alignment_ranges=ranges),))
+    alignment = Alignment.of_ranges(answer)
+    assert alignment.links == {(0, 2), (1, 1), (2, 0)}
+    assert alignment.span(5, 11) == (4, 10)

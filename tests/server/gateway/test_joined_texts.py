@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ct2_triton.client import TranslationClient
+from ct2_triton.client import TranslationClient, joined_texts
 from ct2_triton.client.connection import Connection
 from ct2_triton.client.joined_texts import MOST_CHARACTERS, MOST_TEXTS
 from ct2_triton.errors import InvalidCallError, RequestRejectedError
@@ -140,6 +140,36 @@ async def test_a_text_that_nobody_waits_for_is_not_sent(
         assert len(sizes) == 1 or not waits
         await asyncio.wait([gone])
         sizes.clear()
+
+
+async def test_while_a_request_is_under_way_texts_wait_for_others(
+    client: TranslationClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    infer, under_way, may_go_on = Connection.infer, asyncio.Event(), asyncio.Event()
+
+    async def held(self: Connection, request: Any, *given: Any) -> Any:
+        sizes.append(request.inputs[0].shape[0])
+        if len(sizes) == 1:
+            under_way.set()
+            await may_go_on.wait()
+        return await infer(self, request, *given)
+
+    monkeypatch.setattr(Connection, "infer", held)
+    first = asyncio.create_task(translated(client, SENTENCE, "de"))
+    await under_way.wait()
+    assert await translated(client, SENTENCE, "de") == [GERMAN]  # it does not wait for ever
+    monkeypatch.setattr(joined_texts, "WAIT_S", 3600.0)
+    others = []
+    for _ in range(MOST_TEXTS):
+        others.append(asyncio.create_task(translated(client, SENTENCE, "de")))
+        for _ in range(5):
+            await asyncio.sleep(0)
+    assert await asyncio.gather(*others) == [[GERMAN]] * MOST_TEXTS
+    assert sizes == [1, 1, MOST_TEXTS]
+    may_go_on.set()
+    assert await first == [GERMAN]
+    assert await translated(client, SENTENCE, "de") == [GERMAN]  # nothing is under way
 
 
 async def test_versions_are_not_mixed(demo_server: TritonServer, sent: list[str]) -> None:

@@ -93,7 +93,7 @@ async def test_a_wrong_mark_is_refused_and_the_client_goes_on(client: Translatio
         ("<p>Gate C27 <b>closes</b> in 26 minutes!", "<p>Gate C27 <b>schließt</b> in 26 Minuten!"),
         (
             "Train 916 now leaves from <a href=x>platform <b>21</b></a>.",
-            "Zug 916 fährt jetzt <a href=x>von Gleis <b>21 ab</b></a>.",
+            "Zug 916 fährt jetzt <a href=x>von Gleis <b>21</b></a> ab.",
         ),
     ],
 )
@@ -101,7 +101,6 @@ async def test_tags_go_by_what_tokens_look_at(
     demo_server: TritonServer, repository: Path, document: str, translation: str
 ) -> None:
     languages = {"source": "en", "target": "de"}
-    async with TranslationClient(demo_server.grpc_url, "demo", repository=repository) as client:
-        assert await translate_html(client, document, **languages) == translation
-    async with TranslationClient(demo_server.grpc_url, MODEL, repository=repository) as client:
-        assert await translate_html(client, document, **languages) != translation
+    for model in ("demo", MODEL):
+        async with TranslationClient(demo_server.grpc_url, model, repository=repository) as client:
+            assert await translate_html(client, document, **languages) == translation
