@@ -63,6 +63,7 @@ py::dict Describe(const LoopCounters& counters) {
   result["step_ns"] = counters.step_ns;
   result["draft_tokens"] = counters.draft_tokens;
   result["draft_tokens_kept"] = counters.draft_tokens_kept;
+  result["written_rows"] = counters.written_rows;
   return result;
 }
 

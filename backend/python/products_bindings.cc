@@ -115,6 +115,31 @@ class PyPackedLinear {
     return py::make_tuple(result, logits);
   }
 
+  // Of each row its best outputs, [(output, logit)].
+  std::vector<std::vector<std::pair<int32_t, float>>> Best(
+      const Array<float>& in, int32_t wanted, const std::vector<std::vector<int64_t>>& forbidden,
+      int repeat) const {
+    const auto rows = Quantize(in, "once");
+    const auto count = static_cast<size_t>(rows.rows());
+    std::vector<products::RankedOutput> top(count * static_cast<size_t>(wanted));
+    std::vector<ChoiceRules> rules(count);
+    std::vector<Choice> choices(count);
+    for (size_t row = 0; row < count; ++row) {
+      rules[row].log_total = true;
+      if (!forbidden.empty()) rules[row].forbidden = forbidden.at(row);
+      rules[row].top = &top[row * static_cast<size_t>(wanted)];
+      rules[row].wanted = wanted;
+    }
+    for (int i = 0; i < repeat; ++i) layer_.Choose(rows, rules, choices.data());
+    std::vector<std::vector<std::pair<int32_t, float>>> best(count);
+    for (size_t row = 0; row < count; ++row) {
+      for (int32_t i = 0; i < choices[row].found; ++i) {
+        best[row].emplace_back(rules[row].top[i].output, rules[row].top[i].logit);
+      }
+    }
+    return best;
+  }
+
   PyPackedLinear Select(const std::vector<int64_t>& outputs) const {
     return PyPackedLinear(kernel_, layer_.Select(outputs));
   }
@@ -227,6 +252,9 @@ void BindProducts(py::module_& module) {
            py::arg("forbidden") = std::vector<std::vector<int64_t>>(), py::arg("rounding") = "once",
            py::arg("repeat") = 1,
            "([(output, logit, log total)], [logits or None]): each row's greedy choice.")
+      .def("best", &PyPackedLinear::Best, py::arg("inputs"), py::arg("wanted"),
+           py::arg("forbidden") = std::vector<std::vector<int64_t>>(), py::arg("repeat") = 1,
+           "[[(output, logit)]]: each row's best outputs, best first.")
       .def("select", &PyPackedLinear::Select, py::arg("outputs"),
            "A layer of some of its outputs, in this order.")
       .def("find_rounding", &PyPackedLinear::FindRounding, py::arg("expected"),

@@ -166,3 +166,35 @@ def test_other_ways_of_the_library(environment: dict[str, str], text: str) -> No
     if _core.library_version() == "4.6.3":  # it does not replace the weights
         text = "27 layers packed for "
     assert text in process.stdout
+
+
+HUGE = """
+import re, sys
+from pathlib import Path
+from ct2_triton import _core
+
+def in_huge_pages():
+    areas = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text())
+    asked = [area for area in areas if re.search(r"^VmFlags:.* hg", area, re.M)]
+    return sum(int(re.search(r"^Rss: +([0-9]+)", area, re.M)[1]) << 10 for area in asked)
+
+before = in_huge_pages()
+model = _core.LoopModel(sys.argv[1], {"compute_type": "int8"}, packed=False)  # but for its calls
+print(in_huge_pages() - before)
+"""
+
+
+@pytest.mark.skipif(
+    not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="no huge pages"
+)
+def test_small_layers_share_huge_pages() -> None:
+    """All layers of the demo model are smaller than one; none of the memory is wasted but the last.
+
+    What counts is that huge pages were asked for: a system may refuse them.
+    """
+    packing = _core.LoopModel(str(DEMO), {"compute_type": "int8"}).packing
+    packed = int(packing.split(", ")[1].split(" MiB")[0])  # rounded down; biases lie elsewhere
+    command = [sys.executable, "-c", HUGE, str(DEMO)]
+    found = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert packed >= 3
+    assert (packed - 0.5) * (1 << 20) <= found <= (packed + 3) * (1 << 20)

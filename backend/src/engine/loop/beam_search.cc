@@ -53,9 +53,8 @@ std::vector<BeamScores> BeamSearch::ScoresOf(const std::vector<float*>& log_prob
 
 std::vector<Candidate> BeamSearch::CandidatesOf(const std::vector<BeamScores>& scores,
                                                 size_t outputs) const {
-  const size_t count = 2 * settings_.beams;
-  return sampler_ ? sampler_->Several(scores, outputs, count, length())
-                  : TopCandidates(scores, outputs, count);
+  return sampler_ ? sampler_->Several(scores, outputs, Wanted(), length())
+                  : TopCandidates(scores, outputs, Wanted());
 }
 
 void BeamSearch::Choose(const std::vector<float*>& logits, size_t outputs,
@@ -66,7 +65,37 @@ void BeamSearch::Choose(const std::vector<float*>& logits, size_t outputs,
     if (bias_.prefix && diverged_[i] == 0) bias_.prefix->Apply(length(), logits[i], outputs);
     if (bias_.draft) bias_.draft->Apply(beams_[i].outputs, *rules_, logits[i], outputs);
   }
-  auto candidates = CandidatesOf(ScoresOf(logits), outputs);
+  GoOn(CandidatesOf(ScoresOf(logits), outputs));
+}
+
+bool BeamSearch::Leans() const {
+  if (bias_.prefix) return bias_.prefix->Acts(length(), diverged_);
+  return bias_.draft && std::any_of(beams_.begin(), beams_.end(), [this](const Beam& beam) {
+           return bias_.draft->Next(beam.outputs, *rules_).has_value();
+         });
+}
+
+// All that makes more of the logits than their order and the sum of them all needs them written.
+size_t BeamSearch::EnoughOutputs() const {
+  constexpr size_t kMost = 64;  // they are inserted one by one
+  const size_t enough = OutputsToTell(Wanted());
+  return sampler_ || rules_->ChangesLogits() || Leans() || enough > kMost ? 0 : enough;
+}
+
+std::vector<int64_t> BeamSearch::Disabled(size_t beam) const {
+  return rules_->Disabled(beams_[beam].outputs);
+}
+
+// Beams that are pushed back before the first choice have nothing among these.
+bool BeamSearch::ChooseOfBest(const std::vector<BestOutputs>& best) {
+  std::vector<float> scores;
+  for (const Beam& beam : beams_) scores.push_back(beam.score);
+  auto candidates = TopOfBest(best, scores, Wanted());
+  if (candidates) GoOn(std::move(*candidates));
+  return candidates.has_value();
+}
+
+void BeamSearch::GoOn(std::vector<Candidate> candidates) {
   if (IsFirstChoice()) {
     for (size_t k = 0; k < candidates.size(); ++k) {
       candidates[k].beam = 0;  // the others are its copies

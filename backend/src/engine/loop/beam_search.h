@@ -64,6 +64,9 @@ class BeamSearch final : public WideSearch {
   const int32_t* slots(size_t beam) const override { return beams_[beam].slots.data(); }
   void Choose(const std::vector<float*>& logits, size_t outputs,
               const LogSoftmax& log_softmax) override;
+  size_t EnoughOutputs() const override;
+  std::vector<int64_t> Disabled(size_t beam) const override;
+  bool ChooseOfBest(const std::vector<BestOutputs>& best) override;
   bool Ends() const override { return next_.ends; }
   std::vector<Hypothesis> Results() const override;
   void Accept() noexcept override;
@@ -89,6 +92,9 @@ class BeamSearch final : public WideSearch {
 
   std::vector<BeamScores> ScoresOf(const std::vector<float*>& log_probabilities) const;
   std::vector<Candidate> CandidatesOf(const std::vector<BeamScores>& scores, size_t outputs) const;
+  size_t Wanted() const { return 2 * settings_.beams; }
+  bool Leans() const;
+  void GoOn(std::vector<Candidate> candidates);
   bool IsFirstChoice() const { return beams_.front().slots.empty(); }
   std::vector<size_t> Finish(const std::vector<Candidate>& candidates, Next* next) const;
   Hypothesis Ended(const Candidate& candidate) const;

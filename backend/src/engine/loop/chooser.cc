@@ -4,65 +4,87 @@
 #include <algorithm>
 
 namespace ct2triton {
-namespace {
 
-bool WantsLogits(const GreedySearch* search) {
-  return search == nullptr || search->ChangesLogits();
-}
-
-}  // namespace
-
-std::vector<Found> Chooser::Choose(const std::vector<const GreedySearch*>& searches,
-                                   const float* hidden, const Linear& projection) {
+std::vector<Found> Chooser::Choose(const std::vector<Seeker>& seekers, const float* hidden,
+                                   const Linear& projection) {
   if (const auto* choosing = dynamic_cast<const ChoosingLinear*>(&projection)) {
-    return ChooseInProduct(searches, hidden, *choosing);
+    return ChooseInProduct(seekers, hidden, *choosing);
   }
   const size_t outputs = projection.outputs();
-  float* logits = logits_.Room(searches.size() * outputs);
-  projection.Apply(hidden, searches.size(), logits, nullptr);
-  std::vector<Found> found;
-  for (const auto* search : searches) {
-    found.push_back(FoundIn(search, logits, outputs));
-    logits += outputs;
+  float* logits = logits_.Room(seekers.size() * outputs);
+  projection.Apply(hidden, seekers.size(), logits, nullptr);
+  std::vector<Found> found(seekers.size());
+  for (size_t row = 0; row < seekers.size(); ++row, logits += outputs) {
+    if (const auto* search = seekers[row].greedy) {
+      found[row].choice = GreedyChoice(*search, logits, outputs);
+    } else {
+      found[row].logits = logits;
+    }
   }
   return found;
 }
 
-std::vector<Found> Chooser::ChooseInProduct(const std::vector<const GreedySearch*>& searches,
-                                            const float* hidden, const ChoosingLinear& projection) {
-  const size_t outputs = projection.outputs();
-  const auto writing = std::count_if(searches.begin(), searches.end(), &WantsLogits);
-  float* logits = logits_.Room(static_cast<size_t>(writing) * outputs);
-  std::vector<products::ChoiceRules> rules(searches.size());
-  for (size_t row = 0; row < searches.size(); ++row) {
-    if (WantsLogits(searches[row])) {
+Chooser::Wants Chooser::WantsOf(const Seeker& seeker) {
+  if (seeker.greedy != nullptr) return {seeker.greedy->ChangesLogits(), 0};
+  const size_t enough = seeker.wide == nullptr ? 0 : seeker.wide->EnoughOutputs();
+  return {enough == 0, enough};
+}
+
+// With room in logits_ and top_ for what is to be written.
+std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<Seeker>& seekers,
+                                                    size_t outputs) {
+  std::vector<Wants> wants;
+  size_t writing = 0;
+  size_t best = 0;
+  for (const Seeker& seeker : seekers) {
+    wants.push_back(WantsOf(seeker));
+    writing += wants.back().logits ? 1 : 0;
+    best += wants.back().top;
+  }
+  float* logits = logits_.Room(writing * outputs);
+  top_.resize(best);
+  auto* top = top_.data();
+  std::vector<products::ChoiceRules> rules(seekers.size());
+  for (size_t row = 0; row < seekers.size(); ++row) {
+    const auto& [greedy, wide, beam] = seekers[row];
+    if (wants[row].logits) {
       rules[row].logits = logits;
       logits += outputs;
-    } else {
-      rules[row].log_total = searches[row]->rules().scored();
-      rules[row].forbidden = searches[row]->Disabled();
-    }
-  }
-  std::vector<products::Choice> chosen(searches.size());
-  projection.Choose(hidden, rules, chosen.data());
-  std::vector<Found> found(searches.size());
-  for (size_t row = 0; row < searches.size(); ++row) {
-    if (rules[row].logits != nullptr) {
-      found[row] = FoundIn(searches[row], rules[row].logits, outputs);
       continue;
     }
-    Choice& choice = found[row].choice;
-    choice.output = static_cast<int32_t>(chosen[row].output);
-    if (rules[row].log_total) {
-      choice.log_probability = chosen[row].logit - chosen[row].log_total;
+    rules[row].log_total = greedy == nullptr || greedy->rules().scored();
+    rules[row].forbidden = greedy != nullptr ? greedy->Disabled() : wide->Disabled(beam);
+    rules[row].top = greedy != nullptr ? nullptr : top;
+    rules[row].wanted = static_cast<int32_t>(wants[row].top);
+    top += wants[row].top;
+  }
+  return rules;
+}
+
+std::vector<Found> Chooser::ChooseInProduct(const std::vector<Seeker>& seekers, const float* hidden,
+                                            const ChoosingLinear& projection) {
+  const auto rules = RulesOf(seekers, projection.outputs());
+  std::vector<products::Choice> chosen(seekers.size());
+  projection.Choose(hidden, rules, chosen.data());
+  std::vector<Found> found(seekers.size());
+  for (size_t row = 0; row < seekers.size(); ++row) {
+    const auto& choice = chosen[row];
+    const auto* greedy = seekers[row].greedy;
+    if (greedy == nullptr) {
+      found[row].logits = rules[row].logits;
+      found[row].best = {rules[row].top, static_cast<size_t>(choice.found), choice.log_total};
+    } else if (rules[row].logits != nullptr) {
+      found[row].choice = GreedyChoice(*greedy, rules[row].logits, projection.outputs());
+    } else {
+      found[row].choice.output = static_cast<int32_t>(choice.output);
+      if (rules[row].log_total) found[row].choice.log_probability = choice.logit - choice.log_total;
     }
   }
   return found;
 }
 
-Found Chooser::FoundIn(const GreedySearch* search, float* logits, size_t outputs) const {
-  if (search == nullptr) return {{}, logits};
-  return {search->Choose(logits, outputs, model_.kernels(), model_.log_softmax()), nullptr};
+Choice Chooser::GreedyChoice(const GreedySearch& search, float* logits, size_t outputs) const {
+  return search.Choose(logits, outputs, model_.kernels(), model_.log_softmax());
 }
 
 }  // namespace ct2triton

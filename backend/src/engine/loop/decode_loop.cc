@@ -118,20 +118,26 @@ void DecodeLoop::Choose(const std::vector<Choosing>& rows) {
   for (const auto& [map, group] : groups) ChooseAmong(group, map);
 }
 
-void DecodeLoop::ChooseAmong(const std::vector<Choosing>& rows, const VocabularyMap* map) {
+// from_logits: of beams alone, which then decide.
+void DecodeLoop::ChooseAmong(const std::vector<Choosing>& rows, const VocabularyMap* map,
+                             bool from_logits) {
   std::vector<size_t> outputs;
-  std::vector<const GreedySearch*> searches;
+  std::vector<Seeker> seekers;
   for (const Choosing& row : rows) {
     for (size_t i = 0; i < row.count; ++i) outputs.push_back(row.first + i);
-    row.row->AddSearches(&searches);
+    row.row->AddSeekers(&seekers);
   }
-  if (searches.empty()) return;
-  const auto found = compute_->Choose(outputs, searches, map);
+  if (seekers.empty()) return;
+  if (from_logits) seekers.assign(outputs.size(), {});
+  const auto found = compute_->Choose(outputs, seekers, map);
   const Found* next = found.data();
+  std::vector<Choosing> undecided;
   for (const Choosing& row : rows) {
-    row.row->Choose(next, model_->ProjectionTo(map).outputs());
-    next += row.count;
+    if (!row.row->Choose(next, model_->ProjectionTo(map).outputs())) undecided.push_back(row);
+    for (size_t i = 0; i < row.count; ++i) counters_.written_rows += next++->logits != nullptr;
   }
+  // Seldom: candidates that are equal, or nearly.
+  if (!undecided.empty()) ChooseAmong(undecided, map, /*from_logits=*/true);
 }
 
 // Takes no memory, and so cannot fail.

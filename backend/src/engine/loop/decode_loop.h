@@ -46,7 +46,8 @@ class DecodeLoop final : public LoopEngine {
 
   std::vector<StepRow> NextFeed(std::vector<Choosing>* choosing);
   void Choose(const std::vector<Choosing>& rows);
-  void ChooseAmong(const std::vector<Choosing>& rows, const VocabularyMap* map);
+  void ChooseAmong(const std::vector<Choosing>& rows, const VocabularyMap* map,
+                   bool from_logits = false);
   void Accept(LoopListener* listener) noexcept;
 
   const std::shared_ptr<const DecoderModel> model_;

@@ -36,19 +36,19 @@ Tensor DeviceCompute::Project(const Tensor& hidden, const VocabularyMap* map) co
 }
 
 std::vector<Found> DeviceCompute::Choose(const std::vector<size_t>& outputs,
-                                         const std::vector<const GreedySearch*>& searches,
+                                         const std::vector<Seeker>& seekers,
                                          const VocabularyMap* map) {
   const std::vector<int32_t> own(outputs.begin(), outputs.end());
   const Tensor logits = outputs.size() == outputs_
                             ? Project(hidden_, map)
                             : Project(tensors_.Pick(hidden_, tensors_.Numbers(own)), map);
   std::vector<int32_t> copied;
-  for (size_t i = 0; i < searches.size(); ++i) {
-    if (NeedsLogits(*searches[i])) copied.push_back(static_cast<int32_t>(i));
+  for (size_t i = 0; i < seekers.size(); ++i) {
+    if (NeedsLogits(*seekers[i].greedy)) copied.push_back(static_cast<int32_t>(i));
   }
-  std::vector<Found> found(searches.size());
-  if (copied.size() < searches.size()) {
-    const auto maxima = tensors_.Maxima(logits, searches.size());
+  std::vector<Found> found(seekers.size());
+  if (copied.size() < seekers.size()) {
+    const auto maxima = tensors_.Maxima(logits, seekers.size());
     for (size_t i = 0; i < maxima.size(); ++i) found[i].choice.output = maxima[i];
   }
   if (copied.empty()) return found;
@@ -57,8 +57,8 @@ std::vector<Found> DeviceCompute::Choose(const std::vector<size_t>& outputs,
       Tensors::Floats(tensors_.Pick(logits, tensors_.Numbers(copied)), copied.size() * candidates);
   for (size_t i = 0; i < copied.size(); ++i) {
     const auto which = static_cast<size_t>(copied[i]);
-    found[which].choice = searches[which]->Choose(numbers.data() + i * candidates, candidates,
-                                                  model_.kernels(), model_.log_softmax());
+    found[which].choice = seekers[which].greedy->Choose(numbers.data() + i * candidates, candidates,
+                                                        model_.kernels(), model_.log_softmax());
   }
   return found;
 }

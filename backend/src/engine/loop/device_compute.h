@@ -22,8 +22,7 @@ class DeviceCompute final : public LoopCompute {
   void Run(const std::vector<StepRow>& rows) override;
   // Greedy searches only. A search that takes the largest logit as it is chooses on the device; the
   // logits of the others are copied.
-  std::vector<Found> Choose(const std::vector<size_t>& outputs,
-                            const std::vector<const GreedySearch*>& searches,
+  std::vector<Found> Choose(const std::vector<size_t>& outputs, const std::vector<Seeker>& seekers,
                             const VocabularyMap* map) override;
   std::vector<float> Logits(const VocabularyMap* map) override;
 

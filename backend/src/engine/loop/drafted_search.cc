@@ -19,9 +19,9 @@ const Outputs& DraftedSearch::Try(size_t most) {
   return tried_;
 }
 
-void DraftedSearch::AddSearches(std::vector<const GreedySearch*>* searches) const {
-  searches->push_back(&search_);
-  for (const GreedySearch& search : ahead_) searches->push_back(&search);
+void DraftedSearch::AddSeekers(std::vector<Seeker>* seekers) const {
+  seekers->push_back({&search_});
+  for (const GreedySearch& search : ahead_) seekers->push_back({&search});
 }
 
 void DraftedSearch::Choose(const Found* found) {

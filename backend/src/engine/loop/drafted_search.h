@@ -23,9 +23,9 @@ class DraftedSearch {
   // Decides what is tried at this step, at most `most` tokens. Returns the outputs.
   const Outputs& Try(size_t most);
   size_t tried() const { return tried_.size(); }
-  // Adds one search for each choice of this step: one more than tokens are tried.
-  void AddSearches(std::vector<const GreedySearch*>* searches) const;
-  // found: what these searches gave.
+  // Adds one seeker for each choice of this step: one more than tokens are tried.
+  void AddSeekers(std::vector<Seeker>* seekers) const;
+  // found: what these got.
   void Choose(const Found* found);
   // The tokens of this step, in order; never none.
   const std::vector<Choice>& chosen() const { return chosen_; }

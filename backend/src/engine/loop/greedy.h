@@ -12,6 +12,7 @@
 #include "engine/loop/layers.h"
 #include "engine/loop/sampler.h"
 #include "engine/loop/search_rules.h"
+#include "engine/loop/top_candidates.h"
 
 namespace ct2triton {
 
@@ -21,10 +22,22 @@ struct Choice {
   float log_probability = 0;  // 0 unless scores are asked for
 };
 
-// What a step gives one row.
+class GreedySearch;
+class WideSearch;
+
+// Who chooses from an output of a step: a greedy search, or a beam of a wide one. Neither: the
+// logits are wanted.
+struct Seeker {
+  const GreedySearch* greedy = nullptr;
+  const WideSearch* wide = nullptr;
+  size_t beam = 0;
+};
+
+// What a step gives it. Memory: until the next choice.
 struct Found {
   Choice choice;            // of a greedy search
-  float* logits = nullptr;  // [outputs], for a search that chooses by itself; until the next step
+  float* logits = nullptr;  // [outputs], of a beam; null: the best outputs are enough
+  BestOutputs best = {};
 };
 
 // The state of a greedy search, which may draw its tokens, as CTranslate2's (src/decoding.cc):

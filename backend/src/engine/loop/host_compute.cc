@@ -17,10 +17,10 @@ void HostCompute::Run(const std::vector<StepRow>& rows) {
 }
 
 std::vector<Found> HostCompute::Choose(const std::vector<size_t>& outputs,
-                                       const std::vector<const GreedySearch*>& searches,
+                                       const std::vector<Seeker>& seekers,
                                        const VocabularyMap* map) {
   const float* hidden = outputs.size() == outputs_ ? hidden_ : Gather(outputs);
-  return chooser_.Choose(searches, hidden, model_.ProjectionTo(map));
+  return chooser_.Choose(seekers, hidden, model_.ProjectionTo(map));
 }
 
 // Side by side, until the next call.

@@ -21,8 +21,7 @@ class HostCompute final : public LoopCompute {
   SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
                                   SourceEncoder::Counts* counts) override;
   void Run(const std::vector<StepRow>& rows) override;
-  std::vector<Found> Choose(const std::vector<size_t>& outputs,
-                            const std::vector<const GreedySearch*>& searches,
+  std::vector<Found> Choose(const std::vector<size_t>& outputs, const std::vector<Seeker>& seekers,
                             const VocabularyMap* map) override;
   std::vector<float> Logits(const VocabularyMap* map) override;
 

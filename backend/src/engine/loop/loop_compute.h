@@ -31,10 +31,9 @@ class LoopCompute {
   virtual void Run(const std::vector<StepRow>& rows) = 0;
 
   // What is chosen of these outputs of the last Run, in their order, among the candidates of a
-  // vocabulary map; null: of the whole vocabulary. searches: one for each, null for one that
-  // chooses by itself.
+  // vocabulary map; null: of the whole vocabulary. seekers: one for each.
   virtual std::vector<Found> Choose(const std::vector<size_t>& outputs,
-                                    const std::vector<const GreedySearch*>& searches,
+                                    const std::vector<Seeker>& seekers,
                                     const VocabularyMap* map) = 0;
 
   // Of all outputs of the last Run: [outputs, candidates].

@@ -46,6 +46,7 @@ LoopCounters& LoopCounters::operator+=(const LoopCounters& other) {
   step_ns += other.step_ns;
   draft_tokens += other.draft_tokens;
   draft_tokens_kept += other.draft_tokens_kept;
+  written_rows += other.written_rows;
   joined_rows += other.joined_rows;
   return *this;
 }
@@ -62,6 +63,7 @@ LoopCounters& LoopCounters::operator-=(const LoopCounters& other) {
   step_ns -= other.step_ns;
   draft_tokens -= other.draft_tokens;
   draft_tokens_kept -= other.draft_tokens_kept;
+  written_rows -= other.written_rows;
   joined_rows -= other.joined_rows;
   return *this;
 }

@@ -48,7 +48,8 @@ struct LoopCounters {
   uint64_t step_ns = 0;
   uint64_t draft_tokens = 0;       // of step_tokens, those of drafts
   uint64_t draft_tokens_kept = 0;  // that took no step of their own
-  uint64_t joined_rows = 0;        // that were admitted while others ran
+  uint64_t written_rows = 0;  // beams that chose from written logits, not from the best outputs
+  uint64_t joined_rows = 0;   // that were admitted while others ran
 
   LoopCounters& operator+=(const LoopCounters& other);
   LoopCounters& operator-=(const LoopCounters& other);

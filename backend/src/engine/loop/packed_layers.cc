@@ -120,7 +120,7 @@ std::unique_ptr<Linear> LayerPacker::Pack(const ctranslate2::models::Model& mode
   if (variable->dim(1) != inputs) return refuse("has weights of another size");
 
   auto layer = std::make_shared<const products::PackedLinear>(
-      products::LinearWeights{weight, scale, bias, outputs, inputs}, kernel_);
+      products::LinearWeights{weight, scale, bias, outputs, inputs}, kernel_, &pages_);
   const auto probe = products::RoundingProbe(inputs);
   std::vector<float> expected(products::kProbeRows * library.outputs());
   library.Apply(probe.data(), products::kProbeRows, expected.data(), nullptr);

@@ -70,6 +70,7 @@ class LayerPacker {
   };
 
   const products::Kernel& kernel_;
+  products::SharedPages pages_;
   std::vector<Packed> copies_;
   size_t kept_ = 0;   // layers that stay the library's
   size_t bytes_ = 0;  // of the packed copies

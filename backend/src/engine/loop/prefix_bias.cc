@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/prefix_bias.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace ct2triton {
+
+bool PrefixBias::Acts(size_t step, const Diverged& diverged) const {
+  return step < prefix_.size() && std::count(diverged.begin(), diverged.end(), 0) > 0;
+}
 
 void PrefixBias::Apply(size_t step, float* log_probabilities, size_t outputs) const {
   if (step >= prefix_.size()) return;

@@ -23,6 +23,8 @@ class PrefixBias {
 
   PrefixBias(Outputs prefix, float beta) : prefix_(std::move(prefix)), beta_(beta) {}
 
+  // Whether any rank leans at this step.
+  bool Acts(size_t step, const Diverged& diverged) const;
   // Changes the log-probabilities, [outputs], of a beam that has not diverged. step: of the token,
   // from 0.
   void Apply(size_t step, float* log_probabilities, size_t outputs) const;

@@ -174,25 +174,36 @@ size_t RunningRow::AddDraft(size_t most) {
   return tried.size();
 }
 
-void RunningRow::AddSearches(std::vector<const GreedySearch*>* searches) const {
-  if (const auto* search = std::get_if<DraftedSearch>(&search_)) {
-    search->AddSearches(searches);
-  } else {
-    searches->insert(searches->end(), beams()->beams(), nullptr);
-  }
+void RunningRow::AddSeekers(std::vector<Seeker>* seekers) const {
+  if (const auto* search = std::get_if<DraftedSearch>(&search_)) return search->AddSeekers(seekers);
+  for (size_t i = 0; i < beams()->beams(); ++i) seekers->push_back({nullptr, beams(), i});
 }
 
 int64_t RunningRow::AnswerId(int32_t output) const {
   return ByName(rules_->Id(output), model_.weights().target());
 }
 
-void RunningRow::Choose(const Found* found, size_t outputs) {
+bool RunningRow::Choose(const Found* found, size_t outputs) {
   next_result_.reset();
-  if (greedy() != nullptr) return ChooseGreedily(found);
+  if (greedy() == nullptr) return ChooseBeams(found, outputs);
+  ChooseGreedily(found);
+  return true;
+}
+
+bool RunningRow::ChooseBeams(const Found* found, size_t outputs) {
   std::vector<float*> logits;
-  for (size_t i = 0; i < beams()->beams(); ++i) logits.push_back(found[i].logits);
-  beams()->Choose(logits, outputs, model_.log_softmax());
+  std::vector<BestOutputs> best;
+  for (size_t i = 0; i < beams()->beams(); ++i) {
+    logits.push_back(found[i].logits);
+    best.push_back(found[i].best);
+  }
+  if (logits.front() != nullptr) {
+    beams()->Choose(logits, outputs, model_.log_softmax());
+  } else if (!beams()->ChooseOfBest(best)) {
+    return false;
+  }
   if (beams()->Ends()) next_result_ = ResultOf(beams()->Results(), beams()->length() + 1);
+  return true;
 }
 
 void RunningRow::ChooseGreedily(const Found* found) {

@@ -48,11 +48,12 @@ class RunningRow {
   // will choose from: one of a greedy row and of each token of its draft, one of each beam, none
   // while forced tokens follow. `draft_tokens`: how many more of drafts may run in this step.
   size_t AddTo(std::vector<StepRow>* feed, size_t* draft_tokens);
-  // Adds the search of each of these; null: beams choose by themselves.
-  void AddSearches(std::vector<const GreedySearch*>* searches) const;
+  // Adds who chooses from each of these.
+  void AddSeekers(std::vector<Seeker>* seekers) const;
   const VocabularyMap* map() const { return rules_->map(); }
-  // found: what the step gave, one for each that AddTo counted; outputs: of the projection.
-  void Choose(const Found* found, size_t outputs);
+  // found: what the step gave, one for each that AddTo counted; outputs: of the projection. False,
+  // and nothing is decided, where beams need their logits.
+  bool Choose(const Found* found, size_t outputs);
   // What the step did becomes true, and is reported; nothing of a row that took no part. Returns
   // how many of its tokens were of a draft.
   size_t Accept(LoopListener* listener) noexcept;
@@ -66,6 +67,7 @@ class RunningRow {
   void EndForced(const Outputs& forced);
   size_t AddDraft(size_t most);
   void ChooseGreedily(const Found* found);
+  bool ChooseBeams(const Found* found, size_t outputs);
   void MakeAlignment();
   Hypothesis Finished(Ids ids, const Ids& positions) const;
   int64_t Shown(int64_t id, int64_t position) const;

@@ -2,6 +2,7 @@
 #include "engine/loop/top_candidates.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace ct2triton {
@@ -74,6 +75,15 @@ std::vector<Candidate> InOrderOfTopK(const std::vector<BeamScores>& beams, size_
   return candidates;
 }
 
+// Log totals differ by a few units in the last place from those of CTranslate2's log-softmax, and a
+// sum of scores rounds once more.
+bool Apart(const Candidate& better, const Candidate& worse) {
+  constexpr float kRounding = 1e-6F;
+  constexpr float kLogTotal = 8;
+  const float near = kRounding * std::max(kLogTotal, std::fabs(better.score));
+  return better.score - worse.score > near;  // and not the other way round: for what is no number
+}
+
 }  // namespace
 
 std::vector<Candidate> TopCandidates(const std::vector<BeamScores>& beams, size_t outputs,
@@ -88,6 +98,26 @@ std::vector<Candidate> TopCandidates(const std::vector<BeamScores>& beams, size_
     return InOrderOfTopK(beams, outputs, count);
   }
   candidates.resize(std::min(count, candidates.size()));
+  return candidates;
+}
+
+std::optional<std::vector<Candidate>> TopOfBest(const std::vector<BestOutputs>& beams,
+                                                const std::vector<float>& scores, size_t count) {
+  std::vector<Candidate> candidates;
+  for (size_t i = 0; i < beams.size(); ++i) {
+    if (beams[i].count < OutputsToTell(count)) return std::nullopt;
+    for (size_t k = 0; k < beams[i].count; ++k) {
+      const auto& [logit, output] = beams[i].top[k];
+      candidates.push_back({logit - beams[i].log_total + scores[i], i, output});
+      if (!std::isfinite(candidates.back().score)) return std::nullopt;
+    }
+  }
+  const auto behind = candidates.begin() + static_cast<std::ptrdiff_t>(OutputsToTell(count));
+  std::partial_sort(candidates.begin(), behind, candidates.end(), IsBetter);
+  for (auto worse = candidates.begin() + 1; worse != behind; ++worse) {
+    if (!Apart(*(worse - 1), *worse)) return std::nullopt;
+  }
+  candidates.resize(count);
   return candidates;
 }
 

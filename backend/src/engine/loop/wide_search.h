@@ -8,6 +8,7 @@
 #include "engine/loop/layers.h"
 #include "engine/loop/row_alignment.h"
 #include "engine/loop/search_rules.h"
+#include "engine/loop/top_candidates.h"
 #include "rows/row.h"
 
 namespace ct2triton {
@@ -40,7 +41,13 @@ class WideSearch {
   // Nothing shows before Accept; a step that fails after this may be repeated.
   virtual void Choose(const std::vector<float*>& logits, size_t outputs,
                       const LogSoftmax& log_softmax) = 0;
-  // After Choose: the search ends with it.
+  // How many of the best outputs of each beam are enough instead; 0: the next choice takes logits.
+  virtual size_t EnoughOutputs() const { return 0; }
+  // The outputs that must not be among them, ascending, each once.
+  virtual std::vector<int64_t> Disabled(size_t /*beam*/) const { return {}; }
+  // The same as Choose, from these. False, and nothing is decided, where they leave it open.
+  virtual bool ChooseOfBest(const std::vector<BestOutputs>& /*best*/) { return false; }
+  // After either: the search ends with it.
   virtual bool Ends() const = 0;
   // The wanted hypotheses, best first, of a search that ends. May be fewer than wanted.
   virtual std::vector<Hypothesis> Results() const = 0;

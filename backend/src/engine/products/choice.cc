@@ -18,12 +18,16 @@ ChoiceState StartChoice(const ChoiceRules& rules) {
   state.logits = rules.logits;
   state.forbidden = rules.forbidden.data();
   state.forbidden_end = state.forbidden + rules.forbidden.size();
+  state.top = rules.top;
+  state.wanted = rules.top == nullptr ? 0 : rules.wanted;
+  state.found = 0;
+  state.least = std::numeric_limits<float>::lowest();
   return state;
 }
 
 // Of equal logits the first output wins, as in a search from the first to the last.
 Choice FinishChoice(const ChoiceState& state, int panel_outputs) {
-  Choice choice{panel_outputs * int64_t{state.panel[0]}, state.best[0], 0};
+  Choice choice{panel_outputs * int64_t{state.panel[0]}, state.best[0], 0, state.found};
   for (int lane = 1; lane < panel_outputs; ++lane) {
     const int64_t output = panel_outputs * int64_t{state.panel[lane]} + lane;
     const float logit = state.best[lane];

@@ -49,6 +49,12 @@ struct WriteTail {
   Activation activation;
 };
 
+// An output of a layer, and its logit.
+struct RankedOutput {
+  float logit;
+  int32_t output;
+};
+
 // The running choice of one row, by lane: a lane is an output's place in its panel. Made by
 // StartChoice and read by FinishChoice, see choice.h.
 struct ChoiceState {
@@ -60,6 +66,10 @@ struct ChoiceState {
   float* logits;             // where to write all logits as well, null for nowhere
   const int64_t* forbidden;  // outputs not to choose, ascending, up to:
   const int64_t* forbidden_end;
+  RankedOutput* top;  // the best so far, best first; of equals the first output
+  int32_t wanted;     // of them, at most; 0: none
+  int32_t found;      // so far
+  float least;        // a logit must be above this one to be among them
 };
 
 struct Kernel {

@@ -257,6 +257,26 @@ inline void KeepBest(const float* values, int32_t panel, ChoiceState* state) {
   }
 }
 
+// Moves those that are worse, of which the last one may fall out.
+inline void Insert(const RankedOutput& added, ChoiceState* state) {
+  RankedOutput* top = state->top;
+  int32_t place = state->found < state->wanted ? state->found++ : state->wanted - 1;
+  for (; place > 0 && top[place - 1].logit < added.logit; --place) top[place] = top[place - 1];
+  top[place] = added;
+  if (state->found == state->wanted) state->least = top[state->wanted - 1].logit;
+}
+
+// Few panels have an output that is good enough, so that all are looked at together first.
+template <int kOutputs>
+inline void KeepTop(const float* values, int64_t column, ChoiceState* state) {
+  int32_t any = 0;
+  for (int i = 0; i < kOutputs; ++i) any |= values[i] > state->least ? 1 : 0;
+  if (any == 0) return;
+  for (int i = 0; i < kOutputs; ++i) {
+    if (values[i] > state->least) Insert({values[i], static_cast<int32_t>(column) + i}, state);
+  }
+}
+
 // Before KeepBest. One of the two exponents, old and new against the larger, is 0.
 template <int kOutputs>
 inline void KeepSum(const float* values, ChoiceState* state) {
@@ -280,6 +300,7 @@ void Kernels<Tile>::Choose(const PanelView& panels, const RowView& rows, ChoiceS
     }
     Forbid<kOutputs>(place.column, values, state);
     if (state->keep_sum) KeepSum<kOutputs>(values, state);
+    if (state->wanted > 0) KeepTop<kOutputs>(values, place.column, state);
     KeepBest<kOutputs>(values, static_cast<int32_t>(place.column / kOutputs), state);
   });
 }

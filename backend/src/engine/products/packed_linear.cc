@@ -25,7 +25,8 @@ void CopyGroups(const int8_t* from, int64_t stride, int64_t groups, int8_t* to) 
 
 }  // namespace
 
-PackedLinear::PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs)
+PackedLinear::PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs,
+                           SharedPages* shared)
     : kernel_(&kernel),
       outputs_(outputs),
       inputs_(inputs),
@@ -37,15 +38,15 @@ PackedLinear::PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs
                                              std::to_string(kMaxInputs) + " inputs");
   }
   const auto padded = static_cast<size_t>(RoundUp<int64_t>(outputs, kernel.panel_outputs));
-  weights_ = PageMemory(padded * static_cast<size_t>(groups_ * kernel.group));
+  weights_ = PageMemory(padded * static_cast<size_t>(groups_ * kernel.group), shared);
   start_.resize(padded, 0);
   scale_.resize(padded, 1.0f);
   // An output that is padding is never the best one.
   bias_.resize(padded, -std::numeric_limits<float>::infinity());
 }
 
-PackedLinear::PackedLinear(const LinearWeights& weights, const Kernel& kernel)
-    : PackedLinear(kernel, weights.outputs, weights.inputs) {
+PackedLinear::PackedLinear(const LinearWeights& weights, const Kernel& kernel, SharedPages* shared)
+    : PackedLinear(kernel, weights.outputs, weights.inputs, shared) {
   for (int64_t output = 0; output < outputs_; ++output) {
     const int8_t* row = weights.weight + output * inputs_;
     int32_t sum = 0;

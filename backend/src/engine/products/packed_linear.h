@@ -25,9 +25,9 @@ struct LinearWeights {
 // of its Dense layer, bit by bit. Immutable: any threads may share one.
 class PackedLinear {
  public:
-  // Copies what it needs of `weights`. Throws Error(kUnsupported) for a size that its sums cannot
-  // take.
-  PackedLinear(const LinearWeights& weights, const Kernel& kernel);
+  // Copies what it needs of `weights`; `shared`: see PageMemory. Throws Error(kUnsupported) for a
+  // size that its sums cannot take.
+  PackedLinear(const LinearWeights& weights, const Kernel& kernel, SharedPages* shared = nullptr);
 
   // out: [rows, outputs]. residual: the same shape, added last; null for none; may be `out`.
   // `in` must be made for this layer's kernel and inputs, here and below.
@@ -53,7 +53,8 @@ class PackedLinear {
   size_t bytes() const;
 
  private:
-  PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs);
+  PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs,
+               SharedPages* shared = nullptr);
 
   // Where the group of inputs of an output lies in its panel.
   int8_t* Group(int64_t output, int64_t group) const;

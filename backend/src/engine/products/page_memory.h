@@ -6,24 +6,34 @@
 
 namespace ct2triton::products {
 
-// Zeroed memory for weights that every step reads from beginning to end. From 2 MiB on it is asked
-// for in huge pages: with small ones, a third of a lone row's time goes into address translation.
+// Where small layers of one model lie side by side, in huge pages. Memory is taken page by page;
+// what was handed out goes back to the system with the last of its layers. One thread's.
+class SharedPages {
+ public:
+  // Zeroed, 64-byte aligned; at most a huge page. Throws std::bad_alloc.
+  std::shared_ptr<std::byte> Take(size_t bytes);
+
+ private:
+  std::shared_ptr<std::byte> run_;  // of pages
+  size_t used_ = 0;                 // bytes of it
+};
+
+// Zeroed memory for weights that every step reads from beginning to end. It is asked for in huge
+// pages, from 2 MiB on or with others: with small ones, a third of a lone row's time goes into
+// address translation.
 class PageMemory {
  public:
   PageMemory() = default;
-  // Throws std::bad_alloc.
-  explicit PageMemory(size_t bytes);
+  // `shared`: for what is smaller than a huge page; null: it lies in small pages. Throws
+  // std::bad_alloc.
+  explicit PageMemory(size_t bytes, SharedPages* shared = nullptr);
 
   std::byte* data() const { return memory_.get(); }  // 64-byte aligned
   size_t bytes() const { return bytes_; }            // taken from the system
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const noexcept;
-  };
-
   size_t bytes_ = 0;
-  std::unique_ptr<std::byte, Free> memory_;
+  std::shared_ptr<std::byte> memory_;
 };
 
 // Gives the whole pages of some memory back to the system, whoever asked for it. They are zeros
