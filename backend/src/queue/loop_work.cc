@@ -112,6 +112,7 @@ void LoopWork::Run(int piece) noexcept {
     }
     if (!failed.empty()) RunAlone(&lane, std::move(failed));
   } catch (...) {  // no memory to choose rows: the queue becomes one row shorter
+    EndPromise(&lane);
     queue_.FailFirst(CurrentError());
   }
 }

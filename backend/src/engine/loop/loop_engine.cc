@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "engine/loop/decode_loop.h"
@@ -71,12 +72,12 @@ LoopCounters& LoopCounters::operator-=(const LoopCounters& other) {
 std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights,
                                           bool packed) {
   static std::mutex mutex;  // a second model on the same weights waits for the first one's trial
-  static std::map<std::pair<const Weights*, bool>, std::weak_ptr<LoopModel>> models;
+  static std::map<std::tuple<const Weights*, bool, bool>, std::weak_ptr<LoopModel>> models;
   const std::lock_guard<std::mutex> lock(mutex);
   for (auto it = models.begin(); it != models.end();) {
     it = it->second.expired() ? models.erase(it) : std::next(it);
   }
-  auto& known = models[{weights.get(), packed}];
+  auto& known = models[{weights.get(), packed, DecoderModel::OnDevice(*weights)}];
   auto model = known.lock();
   if (!model) known = model = std::make_shared<LoopModel>(weights, packed);
   return model;
