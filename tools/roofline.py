@@ -9,7 +9,7 @@ and the bytes that it must read, and how long it took. The limits are measured b
 tools/machine_limits.cc, which is compiled for that. A part's bound is the longer of the times that
 its multiply-adds and its bytes would take at the limits of one core; the share is the bound divided
 by the time. Bytes are held against reading as many as a step reads, again and again: caches keep
-some of them. The products of float32 are CTranslate2's own; there, the choice belongs to the rest.
+some of them.
 """
 
 from __future__ import annotations

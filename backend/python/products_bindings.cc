@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packed int8 products for Python: for tests and for tests/measure/measure_products.py.
+// Packed products for Python: for tests and for tests/measure/measure_products.py.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -28,6 +28,7 @@ using products::ChoiceRules;
 using products::PackedLinear;
 using products::QuantizedRows;
 using products::Rounding;
+using products::WeightType;
 
 template <typename T>
 using Array = py::array_t<T, py::array::c_style>;
@@ -55,23 +56,39 @@ void CheckShape(const py::array& array, std::vector<py::ssize_t> shape, const ch
   }
 }
 
-PackedLinear Pack(const Array<int8_t>& weight, const Array<float>& scale,
+constexpr std::pair<const char*, WeightType> kWeightTypes[] = {{"int8", WeightType::kInt8},
+                                                               {"float32", WeightType::kFloat32}};
+
+WeightType TypeOf(const py::array& weight) {
+  return Named(kWeightTypes, py::str(weight.dtype()).cast<std::string>());
+}
+
+const products::Kernel& KernelFor(const py::array& weight, const std::string& name) {
+  const WeightType type = TypeOf(weight);
+  return name.empty() ? products::DefaultKernel(type) : products::KernelNamed(name, type);
+}
+
+// weight: in C order.
+PackedLinear Pack(const py::array& weight, const std::optional<Array<float>>& scale,
                   const std::optional<Array<float>>& bias, const products::Kernel& kernel) {
   if (weight.ndim() != 2) throw Error(ErrorCode::kInvalidArgument, "weight needs two dimensions");
-  CheckShape(scale, {weight.shape(0)}, "scale");
+  if (scale.has_value() != (kernel.weights == WeightType::kInt8)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "int8 weights have scales, and float32 ones have none");
+  }
+  if (scale) CheckShape(*scale, {weight.shape(0)}, "scale");
   if (bias) CheckShape(*bias, {weight.shape(0)}, "bias");
-  return PackedLinear({weight.data(), scale.data(), bias ? bias->data() : nullptr, weight.shape(0),
-                       weight.shape(1)},
+  return PackedLinear({kernel.weights, weight.data(), scale ? scale->data() : nullptr,
+                       bias ? bias->data() : nullptr, weight.shape(0), weight.shape(1)},
                       kernel);
 }
 
 // A layer and the rows that it takes.
 class PyPackedLinear {
  public:
-  PyPackedLinear(const Array<int8_t>& weight, const Array<float>& scale,
+  PyPackedLinear(const py::array& weight, const std::optional<Array<float>>& scale,
                  const std::optional<Array<float>>& bias, const std::string& kernel)
-      : kernel_(kernel.empty() ? products::DefaultKernel() : products::KernelNamed(kernel)),
-        layer_(Pack(weight, scale, bias, kernel_)) {}
+      : kernel_(KernelFor(weight, kernel)), layer_(Pack(weight, scale, bias, kernel_)) {}
 
   Array<float> Apply(const Array<float>& in, const std::string& activation,
                      const std::optional<Array<float>>& residual, const std::string& rounding,
@@ -155,8 +172,10 @@ class PyPackedLinear {
     return std::nullopt;
   }
 
-  Array<int8_t> Unpack() const {
-    Array<int8_t> weights({layer_.outputs(), layer_.inputs()});
+  py::array Unpack() const {
+    const bool floats = kernel_.weights == WeightType::kFloat32;
+    py::array weights(floats ? py::dtype::of<float>() : py::dtype::of<int8_t>(),
+                      {layer_.outputs(), layer_.inputs()});
     layer_.Unpack(weights.mutable_data());
     return weights;
   }
@@ -226,24 +245,27 @@ Array<float> Probe(int64_t inputs) {
   return rows;
 }
 
-std::vector<std::string> KernelNames() {
+std::vector<std::string> KernelNames(const std::string& weights) {
   std::vector<std::string> names;
-  for (const auto* kernel : products::UsableKernels()) names.emplace_back(kernel->name);
+  for (const auto* kernel : products::UsableKernels(Named(kWeightTypes, weights)))
+    names.emplace_back(kernel->name);
   return names;
 }
 
 }  // namespace
 
 void BindProducts(py::module_& module) {
-  module.def("kernels", &KernelNames, "Names of the kernels this processor runs, fastest first.");
+  module.def("kernels", &KernelNames, py::arg("weights") = "int8",
+             "Names of the kernels this processor runs, fastest first.");
   module.def("rounding_probe", &Probe, py::arg("inputs"),
              "Rows of inputs on which the ways to round differ.");
-  py::class_<PyPackedLinear>(module, "PackedLinear", "An int8 linear layer, packed once.")
-      .def(py::init<const Array<int8_t>&, const Array<float>&, const std::optional<Array<float>>&,
-                    const std::string&>(),
-           py::arg("weight"), py::arg("scale"), py::arg("bias") = py::none(),
+  py::class_<PyPackedLinear>(module, "PackedLinear", "A linear layer, packed once.")
+      .def(py::init<const py::array&, const std::optional<Array<float>>&,
+                    const std::optional<Array<float>>&, const std::string&>(),
+           py::arg("weight"), py::arg("scale") = py::none(), py::arg("bias") = py::none(),
            py::arg("kernel") = "",
-           "Pack weights [outputs, inputs], as CTranslate2 keeps them. No kernel: the default one.")
+           "Pack weights [outputs, inputs], as CTranslate2 keeps them: int8 with scales, or "
+           "float32. No kernel: the default one.")
       .def("apply", &PyPackedLinear::Apply, py::arg("inputs"), py::arg("activation") = "none",
            py::arg("residual") = py::none(), py::arg("rounding") = "once", py::arg("repeat") = 1,
            "The layer's outputs, [rows, outputs]. `repeat`: do the product so often, to time it.")

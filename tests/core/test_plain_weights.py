@@ -89,17 +89,19 @@ def without_the_own_encoder(model: Path, folder: Path) -> Path:
     return edited_copy(model, folder, flags={"encoder/unheard_of": 1})
 
 
+@pytest.mark.parametrize("compute_type", ["float32", "int8"])
 @pytest.mark.parametrize("kind", [*sorted(FAMILIES), "nllb, encoded by the library"])
-def test_loops_do_not_read_what_is_given_back(kind: str, tmp_path: Path) -> None:
+def test_loops_do_not_read_what_is_given_back(kind: str, compute_type: str, tmp_path: Path) -> None:
     """A model that holds its weights fills them again; the answers stay the same."""
     family, _, encoder = kind.partition(", ")
     copy = without_the_own_encoder if encoder else shutil.copytree
     directory = copy(tiny_engine_model(family), tmp_path / family)
-    translator = _core.Translator(str(directory), INT8)
+    parameters = {"compute_type": compute_type}
+    translator = _core.Translator(str(directory), parameters)
     assert translator.weight_bytes_given_back > 0
     sources = random_sources(30, 31)
     first = answers(translator, sources, GREEDY)
-    holder = _core.LoopModel(str(directory), INT8)
+    holder = _core.LoopModel(str(directory), parameters)
     assert translator.weight_bytes_given_back == 0
     assert answers(translator, sources, GREEDY) == first
     assert holder.own_encoder == (not encoder and family not in {"t5", "madlad"})

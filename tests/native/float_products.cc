@@ -174,8 +174,9 @@ struct Layer {
       bytes[i] = static_cast<int8_t>(std::lrintf(plain[i] * 127.0F));
     }
     const std::vector<float> scale(static_cast<size_t>(outputs), 127.0F);
-    int8.push_back(products::PackedLinear({bytes.data(), scale.data(), nullptr, outputs, inputs},
-                                          products::DefaultKernel()));
+    int8.push_back(products::PackedLinear(
+        {products::WeightType::kInt8, bytes.data(), scale.data(), nullptr, outputs, inputs},
+        products::DefaultKernel(products::WeightType::kInt8)));
   }
 
   const int64_t outputs;

@@ -62,15 +62,17 @@ class SpinBarrier {
 // The products of a step, one after the other, on random weights.
 class ProductChain {
  public:
-  explicit ProductChain(const ProductShapes& shapes) : kernel_(products::DefaultKernel()) {
+  explicit ProductChain(const ProductShapes& shapes)
+      : kernel_(products::DefaultKernel(products::WeightType::kInt8)) {
     std::mt19937 random(1);  // the weights
     for (const auto& [outputs, inputs] : shapes) {
       std::vector<int8_t> weight(static_cast<size_t>(outputs * inputs));
       for (int8_t& each : weight) each = static_cast<int8_t>(random());
       const std::vector<float> scale(static_cast<size_t>(outputs), 127.0F);
       layers_.emplace_back();
-      layers_.back().push_back(
-          PackedLinear({weight.data(), scale.data(), nullptr, outputs, inputs}, kernel_));
+      layers_.back().push_back(PackedLinear(
+          {products::WeightType::kInt8, weight.data(), scale.data(), nullptr, outputs, inputs},
+          kernel_));
       for (const auto& [begin, end] : Halves(outputs)) {
         std::vector<int64_t> half(static_cast<size_t>(end - begin));
         for (size_t i = 0; i < half.size(); ++i) half[i] = begin + static_cast<int64_t>(i);

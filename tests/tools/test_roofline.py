@@ -51,7 +51,7 @@ def test_what_is_counted_is_what_the_sizes_say(rows: int, compute_type: str, siz
         assert found.parts[name].operations == rows * STEPS * count
         # Packed weights have a scale, a bias and a sum for each output, and are padded.
         least = STEPS * size * count
-        most = least if size == 4 else STEPS * (1.2 * count + (2 << 20))
+        most = STEPS * (1.2 * size * count + (2 << 20))
         assert least <= found.parts[name].bytes <= most
     for name, count in keys.items():
         assert found.parts[name].operations == 2 * width * count

@@ -171,9 +171,8 @@ std::vector<Parameter> EngineParameters() {
        &E::packed_weights,
        kModel,
        kNone,
-       "Pack int8 weights once for decode loops, which is faster and gives the same answers; the "
-       "plain weights' memory is given back until the first call of CTranslate2; off keeps its own "
-       "products.",
+       "Pack int8 and float32 weights once for decode loops, which is faster; the plain weights' "
+       "memory is given back until the first call of CTranslate2; off keeps its own products.",
        "off",
        {"auto", "off"}},
       {"max_cache_bytes", &E::max_cache_bytes, kModel, FromTo(0, 1e15),

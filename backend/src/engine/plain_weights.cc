@@ -19,9 +19,8 @@ void PlainWeights::GiveBack(const std::vector<WeightCopy>& copies,
     const auto* variable = model_.get_variable_if_exists(copy.variable);
     if (others.count(variable) > 0) continue;
     // The memory is the library's, and no constant.
-    auto* weights =
-        const_cast<int8_t*>(reinterpret_cast<const int8_t*>(variable->data<signed char>()));
-    const size_t size = static_cast<size_t>(copy.packed->outputs() * copy.packed->inputs());
+    void* weights = const_cast<ctranslate2::StorageView*>(variable)->buffer();
+    const size_t size = copy.packed->plain_bytes();
     // First: what is not known here is never filled.
     const auto [added, is_new] = empty_.insert({weights, {copy.variable, copy.packed, 0}});
     if (!is_new) continue;

@@ -22,8 +22,9 @@ struct WeightCopy {
   std::shared_ptr<const products::PackedLinear> packed;
 };
 
-// The plain int8 weights of a model. CTranslate2's layers read them; decode loops on packed copies
-// do not. Then their memory goes back to the system, and is filled again before somebody reads it.
+// The plain weights of a model, int8 or float32. CTranslate2's layers read them; decode loops on
+// packed copies do not. Then their memory goes back to the system, and is filled again before
+// somebody reads it.
 class PlainWeights {
  public:
   explicit PlainWeights(const ctranslate2::models::Model& model) : model_(model) {}
@@ -77,7 +78,7 @@ class PlainWeights {
   const ctranslate2::models::Model& model_;
   std::mutex mutex_;
   size_t users_ = 0;
-  std::map<int8_t*, Empty> empty_;  // by the weights, [outputs, inputs]
+  std::map<void*, Empty> empty_;  // by the weights, [outputs, inputs]
   std::atomic<size_t> bytes_given_back_{0};
 };
 

@@ -88,7 +88,7 @@ class LoopEngine {
 class LoopModel {
  public:
   // The one of these weights, made at the first call, when a trial holds the loop against calls of
-  // CTranslate2. `packed`: int8 weights are packed once, where that gives the same bits.
+  // CTranslate2. `packed`: weights are packed once, see LayerPacker.
   // Throws Error(kUnsupported), with the reason, where the loop cannot run the model.
   static std::shared_ptr<LoopModel> Get(const std::shared_ptr<const Weights>& weights, bool packed);
 

@@ -31,9 +31,23 @@ bool SameBits(const TokenEmbeddings& one, const TokenEmbeddings& other,
   return std::memcmp(rows.data(), expected.data(), rows.size() * sizeof(float)) == 0;
 }
 
+std::vector<PackedEmbeddings::Scaling> ScalingsOf(const products::PackedLinear& table) {
+  using Scaling = PackedEmbeddings::Scaling;
+  if (table.kernel().weights == products::WeightType::kFloat32) return {Scaling::kNone};
+  return {Scaling::kTimesInverse, Scaling::kDivided};
+}
+
 }  // namespace
 
 void PackedEmbeddings::Apply(const std::vector<int32_t>& ids, float* out) const {
+  if (scaling_ != Scaling::kNone) return ApplyBytes(ids, out);
+  for (const int32_t id : ids) {
+    table_->UnpackRow(id, out);
+    out += size();
+  }
+}
+
+void PackedEmbeddings::ApplyBytes(const std::vector<int32_t>& ids, float* out) const {
   thread_local std::vector<int8_t> row;
   row.resize(size());
   for (const int32_t id : ids) {
@@ -60,8 +74,7 @@ std::unique_ptr<TokenEmbeddings> PackedIfTied(std::unique_ptr<TokenEmbeddings> l
     return library;
   }
   const auto ids = TrialIds(packed->layer()->outputs());
-  for (const auto scaling :
-       {PackedEmbeddings::Scaling::kTimesInverse, PackedEmbeddings::Scaling::kDivided}) {
+  for (const auto scaling : ScalingsOf(*packed->layer())) {
     auto embeddings = std::make_unique<PackedEmbeddings>(packed->layer(), scaling);
     if (SameBits(*embeddings, *library, ids)) return embeddings;
   }

@@ -16,8 +16,8 @@ namespace ct2triton {
 class PackedEmbeddings : public TokenEmbeddings {
  public:
   // How the library makes a float of a byte and the scale of its row: which depends on its version
-  // and its compiler.
-  enum class Scaling { kDivided, kTimesInverse };
+  // and its compiler. kNone: the table has floats.
+  enum class Scaling { kDivided, kTimesInverse, kNone };
 
   PackedEmbeddings(std::shared_ptr<const products::PackedLinear> table, Scaling scaling)
       : table_(std::move(table)), scaling_(scaling) {}
@@ -26,6 +26,8 @@ class PackedEmbeddings : public TokenEmbeddings {
   std::shared_ptr<const products::PackedLinear> packed() const override { return table_; }
 
  private:
+  void ApplyBytes(const std::vector<int32_t>& ids, float* out) const;
+
   const std::shared_ptr<const products::PackedLinear> table_;
   const Scaling scaling_;
 };

@@ -40,6 +40,20 @@ const T* Elements(const StorageView* variable, long size) {
   }
 }
 
+// The weights of a layer, plain, of a type that kernels take; none where it has no such ones. On
+// processors of Intel the library may have replaced them by packed ones of its own.
+std::optional<products::LinearWeights> FindWeights(const StorageView* weight,
+                                                   const StorageView* scale, long outputs) {
+  using products::WeightType;
+  if (const auto* floats = Elements<float>(weight, outputs)) {
+    return products::LinearWeights{WeightType::kFloat32, floats, nullptr, nullptr, outputs, 0};
+  }
+  const auto* bytes = Elements<signed char>(weight, outputs);
+  const auto* scales = Elements<float>(scale, outputs);
+  if (bytes == nullptr || scales == nullptr) return std::nullopt;
+  return products::LinearWeights{WeightType::kInt8, bytes, scales, nullptr, outputs, 0};
+}
+
 // What each thread quantizes into.
 products::QuantizedRows& Scratch() {
   thread_local products::QuantizedRows rows;
@@ -71,7 +85,7 @@ void PackedLayer::Choose(const float* in, const std::vector<products::ChoiceRule
   layer_->Choose(quantized, rules, choices);
 }
 
-LayerPacker::LayerPacker() : kernel_(products::DefaultKernel()) {}
+LayerPacker::LayerPacker() : kernel_(&products::DefaultKernel(products::WeightType::kInt8)) {}
 
 LinearMaker LayerPacker::Maker() {
   return [this](const auto& model, const LinearSpec& spec) { return Make(model, spec); };
@@ -86,7 +100,7 @@ std::vector<WeightCopy> LayerPacker::Copies() const {
 }
 
 std::string LayerPacker::Description() const {
-  std::string text = std::to_string(copies_.size()) + " layers packed for " + kernel_.name + ", " +
+  std::string text = std::to_string(copies_.size()) + " layers packed for " + kernel_->name + ", " +
                      std::to_string(bytes_ >> 20) + " MiB";
   if (kept_ > 0) text += "; " + std::to_string(kept_) + " are CTranslate2's: " + why_;
   return text;
@@ -108,20 +122,20 @@ std::unique_ptr<Linear> LayerPacker::Pack(const ctranslate2::models::Model& mode
   };
   const auto outputs = static_cast<long>(library.outputs());
   const auto* variable = model.get_variable_if_exists(spec.scope + "/weight");
-  const auto* weight = Elements<signed char>(variable, outputs);
-  const auto* scale =
-      Elements<float>(model.get_variable_if_exists(spec.scope + "/weight_scale"), outputs);
-  // On processors of Intel the library may have replaced them by packed ones of its own.
-  if (weight == nullptr || scale == nullptr) return refuse("has no plain int8 weights");
+  const auto* scale = model.get_variable_if_exists(spec.scope + "/weight_scale");
+  auto weights = FindWeights(variable, scale, outputs);
+  if (!weights) return refuse("has no plain int8 or float32 weights");
   const auto* bias_variable = model.get_variable_if_exists(spec.scope + "/bias");
-  const auto* bias = Elements<float>(bias_variable, outputs);
-  if (bias_variable != nullptr && bias == nullptr) return refuse("has a bias of another type");
-  const auto inputs = static_cast<int64_t>(spec.inputs);
-  if (variable->dim(1) != inputs) return refuse("has weights of another size");
+  weights->bias = Elements<float>(bias_variable, outputs);
+  if (bias_variable != nullptr && weights->bias == nullptr) {
+    return refuse("has a bias of another type");
+  }
+  weights->inputs = static_cast<int64_t>(spec.inputs);
+  if (variable->dim(1) != weights->inputs) return refuse("has weights of another size");
 
-  auto layer = std::make_shared<const products::PackedLinear>(
-      products::LinearWeights{weight, scale, bias, outputs, inputs}, kernel_, &pages_);
-  const auto probe = products::RoundingProbe(inputs);
+  kernel_ = &products::DefaultKernel(weights->type);
+  auto layer = std::make_shared<const products::PackedLinear>(*weights, *kernel_, &pages_);
+  const auto probe = products::RoundingProbe(weights->inputs);
   std::vector<float> expected(products::kProbeRows * library.outputs());
   library.Apply(probe.data(), products::kProbeRows, expected.data(), nullptr);
   const auto rounding = products::FindRounding(*layer, expected.data(), ActivationOf(spec));

@@ -20,8 +20,9 @@ class ChoosingLinear : public Linear {
                       products::Choice* choices) const = 0;
 };
 
-// An int8 layer of a model with its weights packed once, see engine/products. Its outputs are those
-// of CTranslate2's layer, bit by bit: a trial at load has shown it.
+// An int8 or float32 layer of a model with its weights packed once, see engine/products. Its
+// outputs are those of CTranslate2's layer, with int8 weights bit by bit: a trial at load has shown
+// it.
 class PackedLayer : public ChoosingLinear {
  public:
   PackedLayer(std::shared_ptr<const products::PackedLinear> layer, products::Rounding rounding,
@@ -41,7 +42,7 @@ class PackedLayer : public ChoosingLinear {
   products::Activation activation_;
 };
 
-// Makes the layers of a model: packed where that gives the bits of the library's layer, and the
+// Makes the layers of a model: packed where that gives what the library's layer does, and the
 // library's own elsewhere.
 class LayerPacker {
  public:
@@ -69,7 +70,7 @@ class LayerPacker {
     std::weak_ptr<const products::PackedLinear> layer;
   };
 
-  const products::Kernel& kernel_;
+  const products::Kernel* kernel_;  // of the layers, whose weights are of one type
   products::SharedPages pages_;
   std::vector<Packed> copies_;
   size_t kept_ = 0;   // layers that stay the library's

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kernel is: the int8 products of one instruction set, and the layouts it wants. Kernels
+// What a kernel is: the products of one instruction set with weights of one type, and the layouts
+// it wants. Kernels
 // take plain pointers and know nothing of CTranslate2; their files may not include more than this
 // header, kernel_body.h and the compiler's intrinsics (see CMakeLists.txt).
 #pragma once
@@ -9,6 +10,8 @@
 #include <cstdint>
 
 namespace ct2triton::products {
+
+enum class WeightType { kInt8, kFloat32 };
 
 // How an input x becomes a byte, with scale = 127 / (largest magnitude of its row). Which one the
 // loaded CTranslate2 does depends on its compiler, so it is found by comparison, not assumed. All
@@ -26,12 +29,12 @@ enum class Activation { kRelu, kGeluTanh, kSwish, kGelu, kGeluSigmoid, kTanh, kS
 // each output lie side by side: [inputs / group][panel_outputs][group]. Outputs are padded to whole
 // panels and inputs to whole groups, with zeros.
 struct PanelView {
-  const int8_t* weights;  // 64-byte aligned
-  const int32_t* start;   // [padded outputs]: what the sums begin with, see Kernel::shifted
-  const float* scale;     // [padded outputs]
-  const float* bias;      // [padded outputs]; -0 where a layer has none: x + -0 is x, bit by bit
-  int64_t outputs;        // without padding
-  int64_t groups;         // of inputs
+  const std::byte* weights;  // 64-byte aligned
+  const int32_t* start;      // [padded outputs]: what sums of bytes begin with: Kernel::shifted
+  const float* scale;        // [padded outputs], of bytes
+  const float* bias;         // [padded outputs]; -0 where a layer has none: x + -0 is x, bit by bit
+  int64_t outputs;           // without padding
+  int64_t groups;            // of inputs
 };
 
 // Rows as Kernel::quantize leaves them.
@@ -42,7 +45,8 @@ struct RowView {
   const float* inverse;  // [count]: 1 / scale of each row
 };
 
-// Writes out = activation(sums * inverse / scale + bias) + residual, [rows, outputs].
+// Writes out = activation(sums * inverse / scale + bias) + residual, [rows, outputs]. Sums of
+// floats are not scaled.
 struct WriteTail {
   float* out;
   const float* residual;  // null: none; may be `out` itself
@@ -74,13 +78,16 @@ struct ChoiceState {
 
 struct Kernel {
   const char* name;
+  WeightType weights;
+  int weight_bytes;
   int panel_outputs;
   int group;
-  int code_bytes;  // of one quantized input
+  int code_bytes;  // of one quantized input; a float stays one
   // Inputs are bytes shifted by 128, so sums must begin with -128 * (sum of an output's weights).
   bool shifted;
   // One row: `inputs` floats to codes, zeros up to `padded` inputs. Returns 1 / scale.
-  // A row with a NaN has the inverse NaN, and so has what is made of it.
+  // A row with a NaN has the inverse NaN, and so has what is made of it. For weights that are
+  // floats, floats are copied, whatever the rounding.
   float (*quantize)(const float* row, int64_t inputs, int64_t padded, Rounding rounding,
                     std::byte* codes);
   void (*write)(const PanelView& panels, const RowView& rows, const WriteTail& tail);
@@ -92,5 +99,9 @@ extern const Kernel kPlainKernel;
 extern const Kernel kAvx2Kernel;
 extern const Kernel kAvxVnniKernel;
 extern const Kernel kAvx512VnniKernel;
+
+extern const Kernel kPlainFloatKernel;
+extern const Kernel kAvx2FloatKernel;
+extern const Kernel kAvx512FloatKernel;
 
 }  // namespace ct2triton::products

@@ -8,7 +8,7 @@
 namespace ct2triton::products {
 namespace {
 
-struct Avx512VnniTile {
+struct Avx512VnniTile : ByteTile {
   static constexpr int kOutputs = 32;
   static constexpr int kGroup = 4;
   static constexpr int kRows = 12;
@@ -20,7 +20,7 @@ struct Avx512VnniTile {
   template <int kCount, bool kFetch>
   __attribute__((noinline)) static void Sums(const Code* rows, int64_t stride,
                                              const int8_t* weights, const int32_t* start,
-                                             int64_t groups, const int8_t* soon, int32_t* sums) {
+                                             int64_t groups, const std::byte* soon, int32_t* sums) {
     // The sums must stay in registers: these loops are unrolled early, so that GCC makes a register
     // of each element. measure_products.py shows what is lost where a compiler does not.
     __m512i low[kCount];

@@ -8,7 +8,7 @@
 namespace ct2triton::products {
 namespace {
 
-struct AvxVnniTile {
+struct AvxVnniTile : ByteTile {
   static constexpr int kOutputs = 16;
   static constexpr int kGroup = 4;
   static constexpr int kRows = 6;
@@ -17,7 +17,7 @@ struct AvxVnniTile {
 
   template <int kCount, bool kFetch>
   static void Sums(const Code* rows, int64_t stride, const int8_t* weights, const int32_t* start,
-                   int64_t groups, const int8_t* /*soon*/, int32_t* sums) {
+                   int64_t groups, const std::byte* /*soon*/, int32_t* sums) {
     const auto* begin = reinterpret_cast<const __m256i*>(start);
     __m256i low[kCount];
     __m256i high[kCount];

@@ -17,13 +17,27 @@ namespace {
 // Tile is a class with
 //   kOutputs, kGroup  the panel's layout
 //   kRows             rows of one tile at most: as many sums as fit the registers
-//   Code              uint8_t (shifted by 128) or int16_t (not shifted)
+//   Weight, Sum       int8_t and int32_t (ByteTile), or float (FloatTile)
+//   Code              uint8_t (shifted by 128) or int16_t (not shifted) for bytes, or float
 //   kFetches          whether Sums can fetch weights that are needed soon
 //   template <int kCount, bool kFetch>
-//   static void Sums(const Code* rows, int64_t stride, const int8_t* weights, const int32_t* start,
-//                    int64_t groups, const int8_t* soon, int32_t* sums)
-// where Sums writes [kCount][kOutputs] sums, exact. With kFetch it brings `groups` cache lines from
-// `soon` on into the second cache.
+//   static void Sums(const Code* rows, int64_t stride, const Weight* weights, const int32_t* start,
+//                    int64_t groups, const std::byte* soon, Sum* sums)
+// where Sums writes [kCount][kOutputs] sums. Those of bytes are exact. Those of floats are added
+// from the first input to the last, whatever kCount is: so a row has the same bits in any company.
+// With kFetch it brings `groups` cache lines from `soon` on into the second cache.
+struct ByteTile {
+  using Weight = int8_t;
+  using Sum = int32_t;
+};
+
+struct FloatTile {
+  using Code = float;
+  using Weight = float;
+  using Sum = float;
+  static constexpr int kGroup = 1;
+};
+
 template <typename Tile>
 class Kernels {
  public:
@@ -34,6 +48,7 @@ class Kernels {
 
  private:
   using Code = typename Tile::Code;
+  using Sum = typename Tile::Sum;
   static constexpr int kOutputs = Tile::kOutputs;
 
   // One row of one panel, once its sums are known.
@@ -87,10 +102,9 @@ inline void QuantizeTo(const float* row, int64_t inputs, float scale, Code* code
   }
 }
 
-template <typename Tile>
-float Kernels<Tile>::Quantize(const float* row, int64_t inputs, int64_t padded, Rounding rounding,
-                              std::byte* bytes) {
-  auto* codes = reinterpret_cast<Code*>(bytes);
+// Returns 1 / scale.
+template <typename Code>
+inline float QuantizeRow(const float* row, int64_t inputs, Rounding rounding, Code* codes) {
   const float magnitude = LargestMagnitude(row, inputs);
   const float scale = magnitude != 0.0f ? 127.0f / magnitude : 1.0f;
   switch (rounding) {
@@ -104,16 +118,29 @@ float Kernels<Tile>::Quantize(const float* row, int64_t inputs, int64_t padded, 
       QuantizeTo<Rounding::kSigned>(row, inputs, scale, codes);
       break;
   }
-  std::memset(codes + inputs, 0, static_cast<size_t>(padded - inputs) * sizeof(Code));
   return 1.0f / scale;
 }
 
+inline float QuantizeRow(const float* row, int64_t inputs, Rounding /*rounding*/, float* codes) {
+  std::memcpy(codes, row, static_cast<size_t>(inputs) * sizeof *codes);
+  return 1.0f;
+}
+
+template <typename Tile>
+float Kernels<Tile>::Quantize(const float* row, int64_t inputs, int64_t padded, Rounding rounding,
+                              std::byte* bytes) {
+  auto* codes = reinterpret_cast<Code*>(bytes);
+  std::memset(codes + inputs, 0, static_cast<size_t>(padded - inputs) * sizeof(Code));
+  return QuantizeRow(row, inputs, rounding, codes);
+}
+
 // Where the sums of a tile take their weights from: of one panel, and perhaps of the next one.
+template <typename Weight>
 struct TileWeights {
-  const int8_t* panel;
+  const Weight* panel;
   const int32_t* start;
   int64_t groups;
-  const int8_t* soon;  // null: none
+  const std::byte* soon;  // null: none
 };
 
 constexpr int64_t kCacheLine = 64;
@@ -122,11 +149,15 @@ constexpr int64_t kCacheLine = 64;
 // each of the first tiles fetches a part of the next panel: else the memory would rest. A lone tile
 // has no such time, and the processor itself sees where its weights lie.
 template <typename Tile>
-inline TileWeights WeightsOf(const PanelView& panels, int64_t column, int64_t tile, int64_t tiles) {
-  const int64_t column_bytes = panels.groups * Tile::kGroup;
-  const int8_t* panel = panels.weights + column * column_bytes;
-  TileWeights weights{panel, panels.start + column, panels.groups, nullptr};
-  constexpr int64_t kParts = Tile::kOutputs * Tile::kGroup / kCacheLine;
+inline TileWeights<typename Tile::Weight> WeightsOf(const PanelView& panels, int64_t column,
+                                                    int64_t tile, int64_t tiles) {
+  using Weight = typename Tile::Weight;
+  constexpr int64_t kGroupBytes = Tile::kGroup * sizeof(Weight);
+  const int64_t column_bytes = panels.groups * kGroupBytes;
+  const std::byte* panel = panels.weights + column * column_bytes;
+  TileWeights<Weight> weights{reinterpret_cast<const Weight*>(panel), panels.start + column,
+                              panels.groups, nullptr};
+  constexpr int64_t kParts = Tile::kOutputs * kGroupBytes / kCacheLine;
   const bool is_last = column + Tile::kOutputs >= panels.outputs;
   if (Tile::kFetches && tiles > 1 && tile < kParts && !is_last) {
     weights.soon = panel + Tile::kOutputs * column_bytes + tile * panels.groups * kCacheLine;
@@ -137,7 +168,7 @@ inline TileWeights WeightsOf(const PanelView& panels, int64_t column, int64_t ti
 // Tile::Sums for a count of rows that is known at run time, 1 to Tile::kRows.
 template <typename Tile, int kCount>
 inline void TileSums(int64_t count, const typename Tile::Code* rows, int64_t stride,
-                     const TileWeights& from, int32_t* sums) {
+                     const TileWeights<typename Tile::Weight>& from, typename Tile::Sum* sums) {
   if constexpr (kCount > 0) {
     if (count != kCount) {
       TileSums<Tile, kCount - 1>(count, rows, stride, from, sums);
@@ -156,7 +187,7 @@ inline void TileSums(int64_t count, const typename Tile::Code* rows, int64_t str
 template <typename Tile>
 template <typename Finish>
 void Kernels<Tile>::EachTile(const PanelView& panels, const RowView& rows, const Finish& finish) {
-  alignas(64) int32_t sums[Tile::kRows][kOutputs];
+  alignas(64) Sum sums[Tile::kRows][kOutputs];
   const int64_t stride = rows.stride / static_cast<int64_t>(sizeof(Code));
   const int64_t tiles = (rows.count + Tile::kRows - 1) / Tile::kRows;
   for (int64_t column = 0; column < panels.outputs; column += kOutputs) {
@@ -183,6 +214,13 @@ inline void Rescale(const PanelView& panels, int64_t column, const int32_t* sums
   for (int i = 0; i < kOutputs; ++i) {
     values[i] = static_cast<float>(sums[i]) * inverse / scale[i] + bias[i];
   }
+}
+
+template <int kOutputs>
+inline void Rescale(const PanelView& panels, int64_t column, const float* sums, float /*inverse*/,
+                    float* values) {
+  const float* bias = panels.bias + column;
+  for (int i = 0; i < kOutputs; ++i) values[i] = sums[i] + bias[i];
 }
 
 template <int kOutputs, Activation kActivation>
@@ -224,7 +262,7 @@ inline void Copy(const float* from, int64_t columns, float* to) {
 
 template <typename Tile>
 void Kernels<Tile>::Write(const PanelView& panels, const RowView& rows, const WriteTail& tail) {
-  EachTile(panels, rows, [&](const Place& place, const int32_t* sums) {
+  EachTile(panels, rows, [&](const Place& place, const Sum* sums) {
     alignas(64) float values[kOutputs];
     Rescale<kOutputs>(panels, place.column, sums, rows.inverse[place.row], values);
     ActivateAll<kOutputs>(tail.activation, values);
@@ -291,7 +329,7 @@ inline void KeepSum(const float* values, ChoiceState* state) {
 template <typename Tile>
 void Kernels<Tile>::Choose(const PanelView& panels, const RowView& rows, ChoiceState* states) {
   static_assert(kOutputs <= ChoiceState::kLanes);
-  EachTile(panels, rows, [&](const Place& place, const int32_t* sums) {
+  EachTile(panels, rows, [&](const Place& place, const Sum* sums) {
     ChoiceState* state = states + place.row;
     alignas(64) float values[kOutputs];
     Rescale<kOutputs>(panels, place.column, sums, rows.inverse[place.row], values);
@@ -306,8 +344,10 @@ void Kernels<Tile>::Choose(const PanelView& panels, const RowView& rows, ChoiceS
 }
 
 template <typename Tile>
-constexpr Kernel MakeKernel(const char* name) {
+constexpr Kernel MakeKernel(const char* name, WeightType weights = WeightType::kInt8) {
   return {name,
+          weights,
+          sizeof(typename Tile::Weight),
           Tile::kOutputs,
           Tile::kGroup,
           sizeof(typename Tile::Code),

@@ -12,28 +12,32 @@ struct Entry {
   const Kernel* kernel;
 };
 
+// Among those for one type of weights.
 constexpr Entry kFastestFirst[] = {
 #if defined(__x86_64__)
     {Instructions::kAvx512Vnni, &kAvx512VnniKernel},
     {Instructions::kAvxVnni, &kAvxVnniKernel},
     {Instructions::kAvx2, &kAvx2Kernel},
+    {Instructions::kAvx512, &kAvx512FloatKernel},
+    {Instructions::kAvx2, &kAvx2FloatKernel},
 #endif
     {Instructions::kPlain, &kPlainKernel},
+    {Instructions::kPlain, &kPlainFloatKernel},
 };
 
 }  // namespace
 
-std::vector<const Kernel*> UsableKernels() {
+std::vector<const Kernel*> UsableKernels(WeightType weights) {
   std::vector<const Kernel*> kernels;
   for (const auto& [needs, kernel] : kFastestFirst) {
-    if (ProcessorRuns(needs)) kernels.push_back(kernel);
+    if (kernel->weights == weights && ProcessorRuns(needs)) kernels.push_back(kernel);
   }
   return kernels;
 }
 
-const Kernel& KernelNamed(const std::string& name) {
+const Kernel& KernelNamed(const std::string& name, WeightType weights) {
   std::string names;
-  for (const Kernel* kernel : UsableKernels()) {
+  for (const Kernel* kernel : UsableKernels(weights)) {
     if (name == kernel->name) return *kernel;
     names += (names.empty() ? "" : ", ") + std::string(kernel->name);
   }
@@ -41,12 +45,15 @@ const Kernel& KernelNamed(const std::string& name) {
               "no kernels \"" + name + "\"; this processor runs " + names);
 }
 
-const Kernel& DefaultKernel() {
+const Kernel& DefaultKernel(WeightType weights) {
   const Instructions most = MostInstructions();
+  const Kernel* slowest = nullptr;
   for (const auto& [needs, kernel] : kFastestFirst) {
+    if (kernel->weights != weights) continue;
     if (needs <= most && ProcessorRuns(needs)) return *kernel;
+    slowest = kernel;
   }
-  return kPlainKernel;
+  return *slowest;
 }
 
 }  // namespace ct2triton::products

@@ -8,13 +8,14 @@
 
 namespace ct2triton::products {
 
-// The kernels that this processor runs, the fastest first; the plain one is always among them.
-std::vector<const Kernel*> UsableKernels();
+// The kernels for such weights that this processor runs, the fastest first; the plain one is always
+// among them.
+std::vector<const Kernel*> UsableKernels(WeightType weights);
 
 // The one of them called `name`. Throws Error(kInvalidArgument).
-const Kernel& KernelNamed(const std::string& name);
+const Kernel& KernelNamed(const std::string& name, WeightType weights);
 
 // The fastest one within MostInstructions(); throws what that throws.
-const Kernel& DefaultKernel();
+const Kernel& DefaultKernel(WeightType weights);
 
 }  // namespace ct2triton::products

@@ -6,7 +6,7 @@
 namespace ct2triton::products {
 namespace {
 
-struct PlainTile {
+struct PlainTile : ByteTile {
   static constexpr int kOutputs = 16;
   static constexpr int kGroup = 1;
   static constexpr int kRows = 4;
@@ -15,7 +15,7 @@ struct PlainTile {
 
   template <int kCount, bool kFetch>
   static void Sums(const Code* rows, int64_t stride, const int8_t* weights, const int32_t* start,
-                   int64_t groups, const int8_t* /*soon*/, int32_t* sums) {
+                   int64_t groups, const std::byte* /*soon*/, int32_t* sums) {
     for (int row = 0; row < kCount; ++row, rows += stride, sums += kOutputs) {
       int32_t sum[kOutputs];
       std::memcpy(sum, start, sizeof sum);

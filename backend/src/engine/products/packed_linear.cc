@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "engine/products/round_up.h"
@@ -16,11 +17,16 @@ namespace {
 constexpr int64_t kMaxInputs = 65536;
 
 // Of an output, whose groups lie `stride` bytes apart.
-template <size_t kGroup>
-void CopyGroups(const int8_t* from, int64_t stride, int64_t groups, int8_t* to) {
+template <size_t kBytes>
+void CopyGroups(const std::byte* from, int64_t stride, int64_t groups, std::byte* to) {
   for (int64_t group = 0; group < groups; ++group) {
-    std::memcpy(to + group * int64_t{kGroup}, from + group * stride, kGroup);
+    std::memcpy(to + group * int64_t{kBytes}, from + group * stride, kBytes);
   }
+}
+
+int32_t Sum(const std::byte* bytes, int64_t count) {
+  const auto* values = reinterpret_cast<const int8_t*>(bytes);
+  return std::accumulate(values, values + count, int32_t{0});
 }
 
 }  // namespace
@@ -38,7 +44,7 @@ PackedLinear::PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs
                                              std::to_string(kMaxInputs) + " inputs");
   }
   const auto padded = static_cast<size_t>(RoundUp<int64_t>(outputs, kernel.panel_outputs));
-  weights_ = PageMemory(padded * static_cast<size_t>(groups_ * kernel.group), shared);
+  weights_ = PageMemory(padded * static_cast<size_t>(groups_ * group_bytes()), shared);
   start_.resize(padded, 0);
   scale_.resize(padded, 1.0f);
   // An output that is padding is never the best one.
@@ -48,16 +54,16 @@ PackedLinear::PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs
 PackedLinear::PackedLinear(const LinearWeights& weights, const Kernel& kernel, SharedPages* shared)
     : PackedLinear(kernel, weights.outputs, weights.inputs, shared) {
   for (int64_t output = 0; output < outputs_; ++output) {
-    const int8_t* row = weights.weight + output * inputs_;
-    int32_t sum = 0;
-    for (int64_t input = 0; input < inputs_; input += kernel.group) {
-      const int64_t count = std::min<int64_t>(kernel.group, inputs_ - input);
-      std::memcpy(Group(output, input / kernel.group), row + input, static_cast<size_t>(count));
-      for (int64_t i = 0; i < count; ++i) sum += row[input + i];
+    const int64_t row_bytes = inputs_ * kernel.weight_bytes;
+    const auto* row = static_cast<const std::byte*>(weights.weight) + output * row_bytes;
+    for (int64_t group = 0; group < groups_; ++group) {
+      const int64_t from = group * group_bytes();
+      const int64_t count = std::min(group_bytes(), row_bytes - from);
+      std::memcpy(Group(output, group), row + from, static_cast<size_t>(count));
     }
     const auto at = static_cast<size_t>(output);
-    if (kernel.shifted) start_[at] = -128 * sum;
-    scale_[at] = weights.scale[output];
+    if (kernel.shifted) start_[at] = -128 * Sum(row, inputs_);
+    if (weights.scale != nullptr) scale_[at] = weights.scale[output];
     bias_[at] = weights.bias == nullptr ? -0.0f : weights.bias[output];
   }
 }
@@ -90,7 +96,7 @@ PackedLinear PackedLinear::Select(const std::vector<int64_t>& outputs) const {
     CheckOutput(from);
     for (int64_t group = 0; group < groups_; ++group) {
       std::memcpy(selected.Group(static_cast<int64_t>(to), group), Group(from, group),
-                  static_cast<size_t>(kernel_->group));
+                  static_cast<size_t>(group_bytes()));
     }
     selected.start_[to] = start_[static_cast<size_t>(from)];
     selected.scale_[to] = scale_[static_cast<size_t>(from)];
@@ -99,39 +105,44 @@ PackedLinear PackedLinear::Select(const std::vector<int64_t>& outputs) const {
   return selected;
 }
 
-void PackedLinear::Unpack(int8_t* weights) const {
+void PackedLinear::Unpack(void* weights) const {
   for (int64_t output = 0; output < outputs_; ++output) {
-    UnpackRow(output, weights + output * inputs_);
+    UnpackRow(output, static_cast<std::byte*>(weights) + output * inputs_ * kernel_->weight_bytes);
   }
 }
 
-void PackedLinear::UnpackRow(int64_t output, int8_t* weights) const {
-  const int64_t whole = inputs_ / kernel_->group;
-  const int64_t stride = int64_t{kernel_->panel_outputs} * kernel_->group;
-  const int8_t* from = Group(output, 0);
-  switch (kernel_->group) {
+void PackedLinear::UnpackRow(int64_t output, void* weights) const {
+  auto* to = static_cast<std::byte*>(weights);
+  const int64_t bytes = inputs_ * kernel_->weight_bytes;
+  const int64_t whole = bytes / group_bytes();
+  const int64_t stride = kernel_->panel_outputs * group_bytes();
+  const std::byte* from = Group(output, 0);
+  switch (group_bytes()) {
     case 4:
-      CopyGroups<4>(from, stride, whole, weights);
+      CopyGroups<4>(from, stride, whole, to);
       break;
     case 2:
-      CopyGroups<2>(from, stride, whole, weights);
+      CopyGroups<2>(from, stride, whole, to);
       break;
     default:
-      CopyGroups<1>(from, stride, whole * kernel_->group, weights);
+      CopyGroups<1>(from, stride, whole, to);
   }
-  const int64_t left = inputs_ - whole * kernel_->group;
-  std::memcpy(weights + inputs_ - left, from + whole * stride, static_cast<size_t>(left));
+  const int64_t left = bytes - whole * group_bytes();
+  std::memcpy(to + bytes - left, from + whole * stride, static_cast<size_t>(left));
+}
+
+size_t PackedLinear::plain_bytes() const {
+  return static_cast<size_t>(outputs_ * inputs_ * kernel_->weight_bytes);
 }
 
 size_t PackedLinear::bytes() const {
   return weights_.bytes() + start_.size() * (sizeof start_[0] + sizeof scale_[0] + sizeof bias_[0]);
 }
 
-int8_t* PackedLinear::Group(int64_t output, int64_t group) const {
+std::byte* PackedLinear::Group(int64_t output, int64_t group) const {
   const int64_t width = kernel_->panel_outputs;
   const int64_t panel = output / width;
-  return reinterpret_cast<int8_t*>(weights_.data()) +
-         ((panel * groups_ + group) * width + output % width) * kernel_->group;
+  return weights_.data() + ((panel * groups_ + group) * width + output % width) * group_bytes();
 }
 
 void PackedLinear::CheckRows(const QuantizedRows& in) const {
@@ -148,12 +159,7 @@ void PackedLinear::CheckOutput(int64_t output) const {
 }
 
 PanelView PackedLinear::view() const {
-  return {reinterpret_cast<const int8_t*>(weights_.data()),
-          start_.data(),
-          scale_.data(),
-          bias_.data(),
-          outputs_,
-          groups_};
+  return {weights_.data(), start_.data(), scale_.data(), bias_.data(), outputs_, groups_};
 }
 
 }  // namespace ct2triton::products

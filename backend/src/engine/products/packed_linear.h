@@ -11,22 +11,24 @@
 
 namespace ct2triton::products {
 
-// A linear layer's variables, as CTranslate2 keeps them for int8.
+// A linear layer's variables, as CTranslate2 keeps them.
 struct LinearWeights {
-  const int8_t* weight;  // [outputs, inputs]
-  const float* scale;    // [outputs]: what a weight was multiplied by
-  const float* bias;     // [outputs], or null
+  WeightType type;
+  const void* weight;  // [outputs, inputs]
+  const float* scale;  // [outputs]: what a weight was multiplied by; null: they are floats
+  const float* bias;   // [outputs], or null
   int64_t outputs;
   int64_t inputs;
 };
 
-// int8 products with the weights packed once for one kernel, and what follows them in one pass: no
-// 32-bit sum is ever written. With the rounding that the loaded CTranslate2 has, outputs are those
-// of its Dense layer, bit by bit. Immutable: any threads may share one.
+// Products with the weights packed once for one kernel, and what follows them in one pass: no sum
+// is ever written. With int8 weights, and the rounding that the loaded CTranslate2 has, outputs are
+// those of its Dense layer, bit by bit. With floats they differ in last bits, for it adds in
+// another order; but a row has the same bits in any company. Immutable: any threads may share one.
 class PackedLinear {
  public:
-  // Copies what it needs of `weights`; `shared`: see PageMemory. Throws Error(kUnsupported) for a
-  // size that its sums cannot take.
+  // Copies what it needs of `weights`, whose type is the kernel's; `shared`: see PageMemory. Throws
+  // Error(kUnsupported) for a size that its sums cannot take.
   PackedLinear(const LinearWeights& weights, const Kernel& kernel, SharedPages* shared = nullptr);
 
   // out: [rows, outputs]. residual: the same shape, added last; null for none; may be `out`.
@@ -42,8 +44,9 @@ class PackedLinear {
   PackedLinear Select(const std::vector<int64_t>& outputs) const;
 
   // Writes the weights as they were before: [outputs, inputs]; or those of one output.
-  void Unpack(int8_t* weights) const;
-  void UnpackRow(int64_t output, int8_t* weights) const;
+  void Unpack(void* weights) const;
+  void UnpackRow(int64_t output, void* weights) const;
+  size_t plain_bytes() const;  // of them
 
   const Kernel& kernel() const { return *kernel_; }
   int64_t inputs() const { return inputs_; }
@@ -57,7 +60,8 @@ class PackedLinear {
                SharedPages* shared = nullptr);
 
   // Where the group of inputs of an output lies in its panel.
-  int8_t* Group(int64_t output, int64_t group) const;
+  std::byte* Group(int64_t output, int64_t group) const;
+  int64_t group_bytes() const { return int64_t{kernel_->group} * kernel_->weight_bytes; }
   void CheckRows(const QuantizedRows& in) const;
   void CheckOutput(int64_t output) const;
   PanelView view() const;

@@ -17,7 +17,8 @@ constexpr int64_t kProbeRows = 4;
 std::vector<float> RoundingProbe(int64_t inputs);
 
 // The rounding with which `layer` makes these very bits of the rows of RoundingProbe; none where no
-// rounding does. expected: [kProbeRows, outputs], from the library's layer.
+// rounding does. A layer of floats need only be near, and any rounding is as good. expected:
+// [kProbeRows, outputs], from the library's layer.
 std::optional<Rounding> FindRounding(const PackedLinear& layer, const float* expected,
                                      Activation activation = Activation::kNone);
 
