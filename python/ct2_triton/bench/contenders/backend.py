@@ -100,6 +100,5 @@ class UnpackedContender(BackendContender):
     """Our backend's decode loops on CTranslate2's own products."""
 
     kind = "ct2-triton-unpacked"
-    precisions = ("int8",)
     gpu_precisions = ()
     parameters: ClassVar[Mapping[str, str]] = {"packed_weights": "off"}
