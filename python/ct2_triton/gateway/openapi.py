@@ -71,7 +71,12 @@ def _translate(catalog: Catalog, limits: Limits, formats: Iterable[str]) -> dict
         },
         "source": _STRING | {"enum": ["auto", *catalog.sources], "description": "Its language"},
         "target": _STRING | {"enum": codes, "description": "Language wanted"},
-        "format": {"type": "string", "enum": list(formats), "default": "text"},
+        "format": {
+            "type": "string",
+            "enum": [*formats, ""],
+            "default": "text",
+            "description": "What the text is; empty as in a form that leaves it out: the default",
+        },
         "alternatives": {"type": "integer", "minimum": 0, "maximum": limits.max_alternatives},
         "api_key": _KEY,
     }

@@ -257,4 +257,4 @@ async def test_the_document_is_openapi(site: Site) -> None:
     assert status == 200
     fields = spec["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]
     assert "de" in fields["schema"]["properties"]["target"]["enum"]
-    assert fields["schema"]["properties"]["format"]["enum"] == ["text", "html"]
+    assert fields["schema"]["properties"]["format"]["enum"] == ["text", "html", ""]
