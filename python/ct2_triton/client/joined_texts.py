@@ -50,7 +50,7 @@ class JoinedTexts:
             send: Asks for several texts of one call, without a key.
         """
         self._send = send
-        self._under_way = 0  # requests of several texts, or that may have them
+        self._under_way: set[asyncio.Task[list[list[Translation]]]] = set()
         self._open: dict[Hashable, _Group] = {}
 
     async def translate(self, text: Text, call: Call) -> list[Translation]:
@@ -78,7 +78,7 @@ class JoinedTexts:
         group = self._open.get(key)
         if group is None or not group.is_wanted or len(group.texts) == MOST_TEXTS:
             group = self._open[key] = _Group(self._ask, call, partial(self._close, key))
-            group.waits = self._under_way > 0
+            group.waits = bool(self._under_way)
         try:
             return await group.add(text)
         except _OF_ONE:
@@ -89,11 +89,16 @@ class JoinedTexts:
     async def _ask(
         self, texts: Sequence[Text], call: Call, key: str | None
     ) -> list[list[Translation]]:
-        self._under_way += 1
-        try:
-            return await self._send(texts, call, key)
-        finally:
-            self._under_way -= 1
+        """Send, and let what is sent end by itself: Triton 2.51 may not survive a cancellation."""
+        asked = asyncio.ensure_future(self._send(texts, call, key))
+        self._under_way.add(asked)
+        asked.add_done_callback(self._end)
+        return await asyncio.shield(asked)
+
+    def _end(self, asked: asyncio.Task[list[list[Translation]]]) -> None:
+        self._under_way.discard(asked)
+        if not asked.cancelled():
+            asked.exception()  # nobody may be there to hear of it
 
     def _close(self, key: Hashable, group: _Group) -> None:
         if self._open.get(key) is group:
