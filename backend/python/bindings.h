@@ -8,6 +8,8 @@
 // The parts of ct2_triton._core, one function each.
 namespace ct2triton {
 
+struct LoopCounters;
+
 void BindConfig(pybind11::module_& module);
 void BindMetrics(pybind11::module_& module);
 void BindProducts(pybind11::module_& module);
@@ -20,5 +22,8 @@ void BindTranslation(pybind11::module_& module);
 
 // A parameter's value as Python gives it: str, bool, int or float.
 ParameterValue ToParameterValue(const pybind11::handle& value);
+
+// What a decode loop has done.
+pybind11::dict Describe(const LoopCounters& counters);
 
 }  // namespace ct2triton

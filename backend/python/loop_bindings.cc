@@ -50,23 +50,6 @@ py::dict Describe(const RowResult& result) {
   return row;
 }
 
-py::dict Describe(const LoopCounters& counters) {
-  py::dict result;
-  result["encodes"] = counters.encodes;
-  result["encoded_rows"] = counters.encoded_rows;
-  result["encoded_tokens"] = counters.encoded_tokens;
-  result["encode_ns"] = counters.encode_ns;
-  result["shared_encodings"] = counters.shared_encodings;
-  result["steps"] = counters.steps;
-  result["step_rows"] = counters.step_rows;
-  result["step_tokens"] = counters.step_tokens;
-  result["step_ns"] = counters.step_ns;
-  result["draft_tokens"] = counters.draft_tokens;
-  result["draft_tokens_kept"] = counters.draft_tokens_kept;
-  result["written_rows"] = counters.written_rows;
-  return result;
-}
-
 // What one step reported.
 class Events : public LoopListener {
  public:
@@ -342,6 +325,23 @@ void BindModel(py::module_& module) {
 }
 
 }  // namespace
+
+py::dict Describe(const LoopCounters& counters) {
+  py::dict result;
+  result["encodes"] = counters.encodes;
+  result["encoded_rows"] = counters.encoded_rows;
+  result["encoded_tokens"] = counters.encoded_tokens;
+  result["encode_ns"] = counters.encode_ns;
+  result["shared_encodings"] = counters.shared_encodings;
+  result["steps"] = counters.steps;
+  result["step_rows"] = counters.step_rows;
+  result["step_tokens"] = counters.step_tokens;
+  result["step_ns"] = counters.step_ns;
+  result["draft_tokens"] = counters.draft_tokens;
+  result["draft_tokens_kept"] = counters.draft_tokens_kept;
+  result["written_rows"] = counters.written_rows;
+  return result;
+}
 
 void BindLoop(py::module_& module) {
   module.def(

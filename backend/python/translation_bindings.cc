@@ -269,17 +269,7 @@ std::vector<size_t> CallRows(const PyTranslator& translator) {
 py::list DescribeLoops(const PyTranslator& translator) {
   py::list loops;
   for (const LoopCounters& counters : translator.loops()) {
-    py::dict one;
-    one["encodes"] = counters.encodes;
-    one["encoded_rows"] = counters.encoded_rows;
-    one["encoded_tokens"] = counters.encoded_tokens;
-    one["encode_ns"] = counters.encode_ns;
-    one["shared_encodings"] = counters.shared_encodings;
-    one["steps"] = counters.steps;
-    one["step_rows"] = counters.step_rows;
-    one["step_tokens"] = counters.step_tokens;
-    one["step_ns"] = counters.step_ns;
-    loops.append(one);
+    loops.append(Describe(counters));
   }
   return loops;
 }
