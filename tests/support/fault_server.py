@@ -40,6 +40,11 @@ async def echo(_server: FaultServer, request: Any, _context: Any) -> Any:
     return response
 
 
+async def alive(_server: FaultServer, _request: Any, _context: Any) -> Any:
+    """Says that the server lives."""
+    return service_pb2.ServerLiveResponse(live=True)
+
+
 async def hang(server: FaultServer, _request: Any, _context: Any) -> Any:
     """Never answers, and notes when it is told to stop."""
     server.started.set()
@@ -60,17 +65,21 @@ def abort(status: grpc.StatusCode, text: str) -> Behaviour:
 
 
 class FaultServer(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc]
-    """The service; `calls` counts the inference requests that arrived."""
+    """The service; `calls` counts the inference requests that arrived.
+
+    `behaviour` answers them, `life` the question whether the server lives.
+    """
 
     def __init__(self, behaviour: Behaviour = echo) -> None:
         self.behaviour = behaviour
+        self.life: Behaviour = alive
         self.calls = 0
         self.metadata: list[tuple[str, str]] = []
         self.started = asyncio.Event()
         self.cancelled = asyncio.Event()
 
     async def ServerLive(self, request: Any, context: Any) -> Any:  # noqa: N802
-        return service_pb2.ServerLiveResponse(live=True)
+        return await self.life(self, request, context)
 
     async def ModelMetadata(self, request: Any, context: Any) -> Any:  # noqa: N802
         response = service_pb2.ModelMetadataResponse(name=request.name)

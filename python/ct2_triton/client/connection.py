@@ -33,6 +33,7 @@ _LOG = logging.getLogger(__name__)
 _MAX_MESSAGE_BYTES = 2**31 - 1
 _READY = grpc.ChannelConnectivity.READY
 _STATE_LAG_S = 0.25
+_DOUBT_PAUSE_S = 0.05
 _RESTRICTED = "This protocol is restricted"  # how Triton begins when a secret header is missing
 _SUPERSEDED = "superseded"  # how the backend begins the only text it sends with CANCELLED
 # How gRPC tells that a connection broke behind a proxy, whose own connection stands.
@@ -49,6 +50,13 @@ _ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
     grpc.StatusCode.UNAUTHENTICATED: errors.AccessDeniedError,
     grpc.StatusCode.PERMISSION_DENIED: errors.AccessDeniedError,
 }
+
+
+def _is_of_the_connection(error: grpc.RpcError) -> bool:
+    """Say whether a question failed on its way, or without an answer, and was not refused."""
+    if error.code() is grpc.StatusCode.UNAVAILABLE:
+        return not (error.details() or "").startswith(_RESTRICTED)
+    return error.code() in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNKNOWN)
 
 
 class Deadline:
@@ -118,6 +126,7 @@ class Connection:
         self._headers = read_headers(metadata)
         self._closed = False
         self._watch: asyncio.Task[None] | None = None
+        self._is_in_doubt = False  # a call was lost, and the server has not answered since
         self._break: asyncio.Task[None] | None = None
         self._pulse = keepalive.Pulse(self._ask_for_life, keepalive.QUESTION_AFTER_S)
         self._question: grpc.aio.UnaryUnaryCall | None = None
@@ -218,13 +227,33 @@ class Connection:
 
     def is_ready(self) -> bool:
         """Say whether the channel stands; if not, it tries to."""
+        if self._is_in_doubt:
+            self.watch()
+            return False
         return self._channel.get_state(try_to_connect=True) is _READY
 
     def watch(self) -> asyncio.Task[None]:
         """Return the task that ends when the channel stands; all who wait for it share it."""
         if self._watch is None or self._watch.done():
-            self._watch = asyncio.create_task(self._channel.channel_ready())
+            self._watch = asyncio.create_task(self._stand())
         return self._watch
+
+    async def _stand(self) -> None:
+        """Wait until the channel stands; after a loss, until the server has answered over it.
+
+        gRPC calls a channel ready as long as a connection that it has given up still writes, and
+        each call over it fails.
+        """
+        await self._channel.channel_ready()
+        while self._is_in_doubt:
+            try:
+                await self._is_alive(keepalive.CONNECT_TIMEOUT_S)
+            except grpc.RpcError as error:
+                if _is_of_the_connection(error):
+                    await asyncio.sleep(_DOUBT_PAUSE_S)
+                    await self._channel.channel_ready()
+                    continue
+            self._is_in_doubt = False
 
     @property
     def calls(self) -> int:
@@ -285,6 +314,7 @@ class Connection:
         if (details or "").startswith(_RESTRICTED):  # Triton says UNAVAILABLE
             return errors.AccessDeniedError(f"{details}; give it as a header of every request")
         if await self._was_lost(status, details or ""):
+            self._is_in_doubt = True
             return errors.ConnectionLostError(
                 f"the connection to {self._url} broke while a request was under way: {details}; "
                 "it was not repeated, because the request itself may be the reason"

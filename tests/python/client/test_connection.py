@@ -14,7 +14,7 @@ from tritonclient.grpc import service_pb2
 from ct2_triton import errors
 from ct2_triton.client.connection import Connection, Deadline
 from ct2_triton.client.retry import RetryPolicy
-from support.fault_server import FaultServer, Wire, abort, free_port, hang, serving
+from support.fault_server import FaultServer, Wire, abort, alive, echo, free_port, hang, serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -187,6 +187,40 @@ async def test_a_broken_connection_is_no_busy_server_for_any_of_its_calls() -> N
                 wire.cut()
                 results = await asyncio.gather(*waiting, return_exceptions=True)
             assert {type(result) for result in results} == {errors.ConnectionLostError}
+
+
+async def test_after_a_loss_nothing_is_sent_before_the_server_has_answered() -> None:
+    """Such texts come for a while from a connection that gRPC has given up and calls ready."""
+    lost = abort(grpc.StatusCode.UNAVAILABLE, "Stream removed (Delayed close)")
+    questions = 0
+
+    async def mended_later(server: FaultServer, wanted: Any, context: Any) -> Any:
+        nonlocal questions
+        questions += 1
+        if questions < 4:
+            return await lost(server, wanted, context)
+        server.behaviour = echo
+        return await alive(server, wanted, context)
+
+    server = FaultServer(lost)
+    server.life = mended_later
+    async with serving(server) as url, connected(url) as connection:
+        with pytest.raises(errors.ConnectionLostError, match="Delayed close"):
+            await connection.infer(request(), late())
+        await connection.infer(request(), late())
+    assert (server.calls, questions) == (2, 4)
+
+
+async def test_a_refused_question_ends_the_doubt() -> None:
+    """Where questions are refused and requests are not, the server is there all the same."""
+    server = FaultServer(abort(grpc.StatusCode.UNAVAILABLE, "Stream removed"))
+    server.life = abort(grpc.StatusCode.UNAVAILABLE, "This protocol is restricted")
+    async with serving(server) as url, connected(url) as connection:
+        with pytest.raises(errors.ConnectionLostError):
+            await connection.infer(request(), late())
+        server.behaviour = echo
+        await connection.infer(request(), late())
+    assert server.calls == 2
 
 
 async def test_one_connection_serves_all_calls() -> None:
