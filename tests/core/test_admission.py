@@ -17,9 +17,14 @@ def test_no_more_than_a_step_takes() -> None:
     assert _core.rows_to_admit(100, searches=64, running=64, running_all=64) == 0
 
 
-def test_loops_come_out_even() -> None:
+def test_loops_come_out_about_even() -> None:
+    """A few rows too many are better than to wait for the turn of another loop."""
     assert _core.rows_to_admit(10, searches=0, running=0, running_all=20, lanes=2) == 10
-    assert _core.rows_to_admit(10, searches=12, running=12, running_all=20, lanes=2) == 3
+    assert _core.rows_to_admit(10, searches=5, running=12, running_all=20, lanes=2) == 3
+    assert _core.rows_to_admit(10, searches=12, running=12, running_all=20, lanes=2) == 3 + 2
+    assert _core.rows_to_admit(2, searches=24, running=24, running_all=46, lanes=2) == 0
+    assert _core.rows_to_admit(4, searches=24, running=24, running_all=44, lanes=2) == 4
+    assert _core.rows_to_admit(4, searches=28, running=28, running_all=44, lanes=2) == 0
 
 
 @pytest.mark.parametrize(("searches", "company"), [(5, 1), (6, 1), (12, 2), (18, 3), (40, 4)])

@@ -11,17 +11,18 @@ constexpr size_t kRowsPerCompany = 6;  // running searches for each of them
 constexpr size_t kMostStepsHeld = 3;
 constexpr size_t kPartForNarrow = 4;  // one in so many rows of a step
 
-// Rows that this loop should take so that all lanes come out even.
-size_t Room(const LoopState& state, const LoopSettings& settings) {
-  const size_t all = state.waiting + state.running_all;
-  const size_t share = (all + state.lanes - 1) / state.lanes;
-  const size_t most = std::min(settings.max_rows, share);
-  return std::min(state.waiting, most - std::min(most, state.running));
-}
-
 // A few searches of many beams are no reason to wait: their steps are long.
 size_t WantedCompany(const LoopState& state) {
   return std::min(kMostCompany, state.searches / kRowsPerCompany);
+}
+
+// Rows that this loop should take so that all lanes come out about even: a few more are better than
+// to let them wait for the turn of another loop.
+size_t Room(const LoopState& state, const LoopSettings& settings) {
+  const size_t all = state.waiting + state.running_all;
+  const size_t share = (all + state.lanes - 1) / state.lanes + WantedCompany(state);
+  const size_t most = std::min(settings.max_rows, share);
+  return std::min(state.waiting, most - std::min(most, state.running));
 }
 
 }  // namespace
