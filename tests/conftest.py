@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from ct2_triton.serve import TritonServer
 from support import servers
+from support.beside import is_beside
 from support.repository import write_model
 from support.servers import EXPLICIT, MakeServer, ServerStack
 from support.slow import is_slow
@@ -78,10 +79,12 @@ def server(server_repository: Path) -> Iterator[TritonServer]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make check` leaves out."""
+    """Mark what `make check` leaves out, and what .ci/run runs beside the rest."""
     for item in items:
         if is_slow(item.path):
             item.add_marker("slow")
+        if is_beside(item.path):
+            item.add_marker("beside")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-""".ci/run tests in two runs of pytest, and says how they ended in one line."""
+""".ci/run tests in several runs of pytest, and says how they ended in one line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROGRAM = Path(__file__).resolve().parents[2] / ".ci" / "closing_line"
         ([], "no tests ran in 3725.00s (1:02:05)"),
     ],
 )
-def test_two_closing_lines_become_one(lines: list[str], line: str) -> None:
+def test_closing_lines_become_one(lines: list[str], line: str) -> None:
     done = subprocess.run(
         [PROGRAM, "-v", "seconds=3725"],
         input="".join(f"{one}\n" for one in lines),

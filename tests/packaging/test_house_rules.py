@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support.beside import BESIDE, is_beside
 from support.slow import SLOW
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -319,3 +320,12 @@ def _python_headers() -> list[str]:
 
 def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+def test_what_runs_beside_starts_no_server() -> None:
+    """It runs at the lowest priority, where a server could miss a deadline of its clients."""
+    assert [name for name in BESIDE if not (ROOT / "tests" / name).exists()] == []
+    assert list(BESIDE) == sorted(BESIDE)
+    files = [path for path in SOURCES if is_beside(path)]
+    assert len(files) > 50
+    assert _matches(files, r"mark\.server|make_server|TritonServer|ServerStack|ct2-serve") == []

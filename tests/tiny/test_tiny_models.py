@@ -81,12 +81,12 @@ def test_the_command(tmp_path: Path) -> None:
     folders = [tmp_path / "checkpoint", tmp_path / "converted"]
     arguments = ["--output", folders[0], "--converted", folders[1], "--quantization", "int8"]
     done = subprocess.run(
-        [*command, *arguments], capture_output=True, text=True, timeout=120, check=True
+        [*command, *arguments], capture_output=True, text=True, timeout=280, check=True
     )
     assert done.stdout.split() == list(map(str, folders))
     assert (folders[0] / "spiece.model").is_file()
     assert (folders[1] / "model.bin").is_file()
-    again = subprocess.run([*command, *arguments], capture_output=True, timeout=120, check=False)
+    again = subprocess.run([*command, *arguments], capture_output=True, timeout=280, check=False)
     assert again.returncode != 0
-    nothing = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    nothing = subprocess.run(command, capture_output=True, timeout=280, check=False)
     assert nothing.returncode == 2
