@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.requests import OptionValue
 
 _PATIENCE_S = 5.0  # with streams that end, when the client is closed
+_END_AGAIN_AFTER_S = 0.5  # where a stream goes on that was told to end
 
 # A stream has no status codes: how the backend and Triton begin what another class says than
 # RequestRejectedError. The classes are those of the status in `Connection`.
@@ -239,10 +240,16 @@ class _Stream:
         self._arrived.put_nowait(error)
 
     async def end(self) -> None:
-        """Take its place by a request of no text; wait for the end of both."""
+        """Take its place by a request of no text; wait for the end of both.
+
+        A busy server may refuse such a request, or come to it before the stream's own, which would
+        then run on: another follows.
+        """
         no_limit = type(self._deadline)(None)
-        empty = _Stream(self._connection, self.call, self._version, "", no_limit)
-        await asyncio.wait({self._reader, empty._reader})
+        while not self._reader.done():
+            empty = _Stream(self._connection, self.call, self._version, "", no_limit)
+            await asyncio.wait({empty._reader})
+            await asyncio.wait({self._reader}, timeout=_END_AGAIN_AFTER_S)
 
     async def _read(self, request: service_pb2.ModelInferRequest) -> None:
         """Keep all responses, then None, or the error. To stop reading would be a cancellation."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import aclosing
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,34 @@ async def test_a_text_stays_with_one_version_and_the_next_is_asked() -> None:
                 asked.append([request.model_version for request in server.requests])
             assert asked[0] == asked[1]
             assert asked[0] in (["2"], ["1", "2"])
+
+
+class BusyServer(StreamServer):
+    """Refuses the first request of no text; the next one ends all streams."""
+
+    async def ModelStreamInfer(self, requests: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
+        async for request in requests:
+            self.requests.append(request)
+            if request.raw_input_contents[0][4:]:
+                yield part("a")
+                await self.lasting.wait()
+            elif len(self.requests) == 2:
+                yield refusal("[request id: <id_unknown>] Exceeds maximum queue size")
+            else:
+                self.lasting.set()
+
+
+async def test_a_stream_that_is_left_ends_though_the_server_refused_to_end_it() -> None:
+    server = BusyServer(lambda _: [])
+    async with serving(server) as url, TranslationClient(url, "m") as client:
+        async with aclosing(client.stream_text("a river", targets="de", supersede="k")) as parts:
+            assert (await anext(parts)).text == "a"
+        await asyncio.wait_for(server.lasting.wait(), 60)
+        assert await _read(client, "a good one", supersede="k") == ["a"]
+    assert (
+        len({request.parameters["supersede_key"].string_param for request in server.requests}) == 1
+    )
+    assert [bool(one.raw_input_contents[0][4:]) for one in server.requests] == [1, 0, 0, 1]
 
 
 async def test_a_stream_that_is_left_after_the_end_of_its_client_leaves_no_failed_task() -> None:
