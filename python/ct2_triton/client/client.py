@@ -301,7 +301,6 @@ class TranslationClient:
         deadline = self._deadline(timeout_s)
         if self._tokenizer is None:
             await self._meet(deadline)
-        session = session or supersede
         call = self._call(source, targets, options, lambda: deadline, supersede, session, metadata)
         if len(prefix_ids) or len(draft_ids):
             if not isinstance(text, str) or len(call.targets) > 1:
@@ -332,6 +331,7 @@ class TranslationClient:
         superseded: Superseded = "cancel",
         on_error: OnError = "raise",
         supersede: str | None = None,
+        session: str | None = None,
         metadata: Mapping[str, str] | None = None,
         **options: OptionValue,
     ) -> AsyncGenerator[StreamItem, None]:
@@ -352,6 +352,7 @@ class TranslationClient:
             supersede: A key of this stream, as in `translate`. Then a newer version of a sentence
                 ends the older one by a key made of this, the sentence's id and the language, and
                 not by a cancellation, which servers before Triton 2.57 may not survive.
+            session: As in `translate`; None: `supersede`, or this stream alone.
             metadata: Headers of its requests, as in `translate`.
             **options: Decoding options.
 
@@ -365,7 +366,7 @@ class TranslationClient:
         start_clock = partial(self._deadline, timeout_s)
         if self._tokenizer is None:
             await self._meet(start_clock())
-        session = supersede or secrets.token_hex()
+        session = session or supersede or secrets.token_hex()
         call = self._call(source, targets, options, start_clock, supersede, session, metadata)
         behaviour = StreamOptions(
             max_in_flight, order, superseded, on_error, cancels=supersede is None
@@ -439,8 +440,7 @@ class TranslationClient:
             read_headers(metadata),
         )
         versions = self._served.versions(supersede or text)
-        streams = self._connect().streams
-        async with aclosing(streams.parts(call, versions, text, deadline)) as parts:
+        async with aclosing(self._connect().streams.parts(call, versions, text, deadline)) as parts:
             async for part in parts:
                 yield part
 
@@ -454,11 +454,11 @@ class TranslationClient:
         session: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> Call:
-        languages = self.languages.source(source), self.languages.targets(targets)
+        pair = self.languages.source(source), self.languages.targets(targets)
         if supersede is not None:
             row_key(supersede)  # checked before anything is sent
         headers = read_headers(metadata)
-        return Call(*languages, options, start_clock, supersede, (), (), session, headers)
+        return Call(*pair, options, start_clock, supersede, (), (), session or supersede, headers)
 
     def _sentence(self, text: str, call: Call) -> Rows:
         """Make a coroutine for each language of a sentence."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -117,6 +118,7 @@ async def stream_terms(
     """
     codes = [code_of(target) for target in client.languages.targets(targets)]
     behaviour = StreamOptions(max_in_flight, on_error=options.pop("on_error", "raise"))
+    session = secrets.token_hex()  # one version answers all lines, and each line as a whole
 
     async def ask(text: str, *, targets: Any) -> list[Translation]:  # noqa: ANN401
         """Translate as a stream does: an outage may last longer than a line."""
@@ -124,7 +126,7 @@ async def stream_terms(
         async def alone() -> AsyncIterator[str]:
             yield text
 
-        stream = client.stream(alone(), source=source, targets=targets, **options)
+        stream = client.stream(alone(), source=source, targets=targets, session=session, **options)
         async with aclosing(stream) as items:
             given = {item.target: item.translation async for item in items}
         return [given[code_of(target)] for target in client.languages.targets(targets)]

@@ -11,6 +11,7 @@ import pytest
 
 from ct2_triton.client import Tokenizer, TranslationClient
 from ct2_triton.live import LiveOptions, LiveTranslator, SegmentUpdate
+from ct2_triton.terms.lines import Terms, stream_terms
 from python.client.conftest import TokenizerFolder
 from support.fault_server import FaultServer, echo, serving
 
@@ -70,3 +71,28 @@ async def test_a_session_is_apart_from_the_key(tokenizer: Tokenizer) -> None:
             await client.translate(text, session="talk", **call)
     assert len(server.versions) == 8
     assert len(set(server.versions)) == 1
+
+
+async def _lines() -> AsyncIterator[str]:
+    for number in range(8):
+        yield f"<dnt>Term {number}</dnt>, and the line behind it."
+
+
+async def test_all_lines_with_terms_go_to_one_version(tokenizer: Tokenizer) -> None:
+    """Also what is asked again for a line, whose first answer has lost a term."""
+    chosen: set[str] = set()
+    for _ in range(200):  # each run draws its version
+        server = Recorder()
+        async with (
+            serving(server) as url,
+            TranslationClient(url, "m", tokenizer=tokenizer, versions=HALVES) as client,
+        ):
+            call: dict[str, Any] = {"source": "en", "targets": ["de"], "max_in_flight": 4}
+            items = stream_terms(client, Terms(("line",)), _lines(), **call)
+            assert len([item async for item in items]) == 8
+        assert len(server.versions) > 8
+        assert len(set(server.versions)) == 1
+        chosen.update(server.versions)
+        if len(chosen) == 2:
+            return
+    raise AssertionError(f"all runs chose version {chosen}")
