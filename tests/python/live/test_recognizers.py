@@ -78,6 +78,8 @@ class StandIn:
     Takes Whisper's place: what is said up to the end of the audio, each sentence a segment.
     """
 
+    supported_languages = ("en", "de")
+
     def __init__(self, *said: tuple[float, float, str]) -> None:
         self.said = said
         self.asked: list[float] = []
@@ -157,6 +159,22 @@ def test_the_command_writes_updates_no_sooner_than_spoken(
     assert [update.text for update in updates if update.final] == ["Hello there."]
     assert slept == [update.time for update in updates]
     assert slept[-1] > 2
+
+
+def test_a_language_that_whisper_does_not_know_is_refused_and_a_good_one_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    whisper = SimpleNamespace(WhisperModel=lambda name: StandIn((0.5, 2.4, name)))
+    monkeypatch.setitem(sys.modules, "faster_whisper", whisper)
+    (tmp_path / "said").write_bytes(*clock(5))
+    command = ["hear", "--recognizer", "faster-whisper", "--whisper", "Hello there."]
+    said = str(tmp_path / "said")
+    assert live([*command, "--language", "xx", said]) == 1
+    refused = capfd.readouterr()
+    assert refused.out == ""
+    assert "language is 'xx'; this model of Whisper hears de, en; leave it out" in refused.err
+    assert live([*command, "--language", "en", said]) == 0
+    assert '"Hello there."' in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ct2_triton.errors import ClientError
+from ct2_triton.errors import ClientError, UnknownLanguageError
 from ct2_triton.live.recognizers.audio import SAMPLE_BYTES, SAMPLE_RATE, pieces
 from ct2_triton.live.updates import SegmentUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -50,9 +50,11 @@ class FasterWhisperRecognizer:
             **options: Further options of `WhisperModel.transcribe`.
 
         Raises:
-            ClientError: The package is not installed, or there is no such model.
+            ClientError: The package is not installed, there is no such model, or it does not know
+                the language.
         """
         self._model = _load(model) if isinstance(model, str) else model
+        _check_language(language, self._model.supported_languages)
         self._options = {
             "language": language,
             "condition_on_previous_text": False,  # a mistake must not go on for ever
@@ -119,6 +121,14 @@ class FasterWhisperRecognizer:
             self._segment += 1
             self._text = ""
         return SegmentUpdate(name, text, final=final, time=round(heard_s, 3))
+
+
+def _check_language(language: str | None, known: Sequence[str]) -> None:
+    if language is not None and language not in known:
+        raise UnknownLanguageError(
+            f"language is {language!r}; this model of Whisper hears {', '.join(sorted(known))}; "
+            "leave it out, and Whisper finds out"
+        )
 
 
 def _load(name: str) -> Any:  # noqa: ANN401
