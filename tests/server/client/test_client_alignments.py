@@ -53,3 +53,25 @@ def test_a_model_that_declares_none(
             client.translate(TEXT, **CALL, return_alignments=True)
         [good] = client.translate(TEXT, **CALL)
     assert good.ids
+
+
+TEXT_WITHOUT = """
+backend: "ctranslate2"
+input { name: "text_input" data_type: TYPE_STRING dims: [1] }
+input { name: "source_language" data_type: TYPE_STRING dims: [1] optional: true }
+input { name: "target_languages" data_type: TYPE_STRING dims: [-1] optional: true }
+output { name: "text_output" data_type: TYPE_STRING dims: [-1] }
+parameters { key: "tokenizer_path" value { string_value: "TOKENIZER" } }
+"""
+
+
+def test_a_model_of_text_that_declares_none(
+    server: TritonServer, prepared: Prepared, load: LoadModel
+) -> None:
+    folder = prepared("nllb").tokenizer_folder
+    name = load(TEXT_WITHOUT.replace("TOKENIZER", f"../{folder.parent.name}/{folder.name}"))
+    with SyncTranslationClient(server.grpc_url, name) as client:
+        with pytest.raises(errors.InvalidCallError, match="'test' does not declare alignments;"):
+            client.translate(TEXT, **CALL, return_alignments=True)
+        [good] = client.translate(TEXT, **CALL)
+    assert good.text
