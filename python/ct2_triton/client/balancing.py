@@ -16,6 +16,7 @@ import zlib
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from ct2_triton.client.closing import closed_error
 from ct2_triton.client.supersede import SUPERSEDE_KEY
 from ct2_triton.errors import InvalidCallError, ServerUnreachableError
 
@@ -102,6 +103,7 @@ class RoundRobin:
         self._looking: asyncio.Task[None] | None = None
         self._next_look = 0.0
         self._problem = ""
+        self._closed = False
 
     async def infer(
         self, request: service_pb2.ModelInferRequest, deadline: Deadline, headers: Headers = ()
@@ -128,7 +130,8 @@ class RoundRobin:
         return await (await self._choose(deadline)).model_metadata(model, version, deadline)
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; calls under way, and those that wait, end with an error."""
+        self._closed = True
         if self._looking is not None:
             self._looking.cancel()
         for connection in (*(one for _, one in self._ring), *self._retired):
@@ -136,6 +139,8 @@ class RoundRobin:
 
     async def _choose(self, deadline: Deadline, key: str | None = None) -> Connection:
         """Give the next connection that stands, or that of the key; wait while there is none."""
+        if self._closed:
+            raise closed_error()
         left_s = deadline.remaining_s()
         end = time.monotonic() + (self._budget_s if left_s is None else min(self._budget_s, left_s))
         self._look()
@@ -149,6 +154,8 @@ class RoundRobin:
                 timeout=min(patience_s, _NEXT_LOOK_S),
                 return_when=asyncio.FIRST_COMPLETED,
             )
+            if self._closed:
+                raise closed_error()
             self._look()
         return connection
 

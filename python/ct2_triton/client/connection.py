@@ -12,6 +12,7 @@ import asyncio
 import logging
 import re
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import grpc
@@ -19,10 +20,11 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from ct2_triton import errors
 from ct2_triton.client import keepalive
+from ct2_triton.client.closing import closed_error
 from ct2_triton.client.headers import join_headers, read_headers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 
     from google.protobuf.message import Message
 
@@ -33,7 +35,6 @@ _LOG = logging.getLogger(__name__)
 _MAX_MESSAGE_BYTES = 2**31 - 1
 _READY = grpc.ChannelConnectivity.READY
 _STATE_LAG_S = 0.25
-_DOUBT_PAUSE_S = 0.05
 _RESTRICTED = "This protocol is restricted"  # how Triton begins when a secret header is missing
 _SUPERSEDED = "superseded"  # how the backend begins the only text it sends with CANCELLED
 # How gRPC tells that a connection broke behind a proxy, whose own connection stands.
@@ -122,11 +123,12 @@ class Connection:
             self._channel = grpc.aio.secure_channel(url, credentials, options=settings)
         self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
         self._url = url
-        self._budget_s = retry.budget_s
+        self._retry = retry
         self._headers = read_headers(metadata)
         self._closed = False
         self._watch: asyncio.Task[None] | None = None
-        self._is_in_doubt = False  # a call was lost, and the server has not answered since
+        self._losses = 0
+        self._settled = 0  # of the losses: the server has answered a question that came later
         self._break: asyncio.Task[None] | None = None
         self._pulse = keepalive.Pulse(self._ask_for_life, keepalive.QUESTION_AFTER_S)
         self._question: grpc.aio.UnaryUnaryCall | None = None
@@ -169,19 +171,16 @@ class Connection:
         Raises:
             ClientError: One of its subclasses, with gRPC's error as the cause.
         """
-        await self._reach(deadline)
-        try:
-            with self._pulse.during_call():
-                async for response in self._stub.ModelStreamInfer(
-                    [request], metadata=join_headers(self._headers, headers)
-                ):
-                    yield response
-        except grpc.RpcError as error:
-            raise await self._wrapped(error, deadline) from error
-        except asyncio.CancelledError:
-            if self._closed:
-                raise errors.InvalidCallError("the client was closed during the call") from None
-            raise
+        with self._until_closed():
+            await self._reach(deadline)
+            try:
+                with self._pulse.during_call():
+                    async for response in self._stub.ModelStreamInfer(
+                        [request], metadata=join_headers(self._headers, headers)
+                    ):
+                        yield response
+            except grpc.RpcError as error:
+                raise await self._wrapped(error, deadline) from error
 
     async def model_metadata(
         self, model: str, version: str, deadline: Deadline
@@ -201,29 +200,45 @@ class Connection:
         deadline: Deadline,
         headers: Headers = (),
     ) -> Message:
-        await self._reach(deadline)
+        with self._until_closed():
+            await self._reach(deadline)
+            try:
+                with self._pulse.during_call():
+                    metadata = join_headers(self._headers, headers)
+                    return await method(request, timeout=deadline.remaining_s(), metadata=metadata)
+            except grpc.RpcError as error:
+                raise await self._wrapped(error, deadline) from error
+
+    @contextmanager
+    def _until_closed(self) -> Iterator[None]:
+        """Name the end of the client: gRPC cancels what is under way, and not the caller."""
         try:
-            with self._pulse.during_call():
-                metadata = join_headers(self._headers, headers)
-                return await method(request, timeout=deadline.remaining_s(), metadata=metadata)
-        except grpc.RpcError as error:
-            raise await self._wrapped(error, deadline) from error
+            yield
         except asyncio.CancelledError:
-            if self._closed:  # gRPC cancels what is under way; nobody cancelled the caller
-                raise errors.InvalidCallError("the client was closed during the call") from None
+            if self._closed:
+                raise closed_error() from None
             raise
 
     async def _reach(self, deadline: Deadline) -> None:
         """Wait until the channel stands, as long as the policy and the deadline allow."""
+        if self._closed:
+            raise closed_error()
         if self.is_ready():
             return
-        left_s = deadline.remaining_s()
-        patience_s = self._budget_s if left_s is None else min(self._budget_s, left_s)
+        left_s, budget_s = deadline.remaining_s(), self._retry.budget_s
+        patience_s = budget_s if left_s is None else min(budget_s, left_s)
         if patience_s > 0:
             done, _ = await asyncio.wait({self.watch()}, timeout=patience_s)
+            if self._closed:
+                raise closed_error()
             if done:
                 return
         await self.prove_reachable(deadline)
+
+    @property
+    def _is_in_doubt(self) -> bool:
+        """Whether a call was lost, and the server has not answered since."""
+        return self._settled < self._losses
 
     def is_ready(self) -> bool:
         """Say whether the channel stands; if not, it tries to."""
@@ -244,16 +259,23 @@ class Connection:
         gRPC calls a channel ready as long as a connection that it has given up still writes, and
         each call over it fails.
         """
+        pauses = self._retry.pauses()
         await self._channel.channel_ready()
         while self._is_in_doubt:
-            try:
-                await self._is_alive(keepalive.CONNECT_TIMEOUT_S)
-            except grpc.RpcError as error:
-                if _is_of_the_connection(error):
-                    await asyncio.sleep(_DOUBT_PAUSE_S)
-                    await self._channel.channel_ready()
-                    continue
-            self._is_in_doubt = False
+            if await self._silence(keepalive.CONNECT_TIMEOUT_S) is not None:
+                await asyncio.sleep(next(pauses))
+                await self._channel.channel_ready()
+
+    async def _silence(self, timeout_s: float) -> grpc.RpcError | None:
+        """Ask the server whether it lives; give why it did not answer. A refusal is an answer."""
+        losses = self._losses
+        try:
+            await self._is_alive(timeout_s)
+        except grpc.RpcError as error:
+            if _is_of_the_connection(error):
+                return error
+        self._settled = max(self._settled, losses)
+        return None
 
     @property
     def calls(self) -> int:
@@ -266,10 +288,9 @@ class Connection:
         Raises:
             ServerUnreachableError: With gRPC's reason.
         """
-        try:
-            timeout_s = deadline.remaining_s()
-            await self._is_alive(1.0 if timeout_s is None else max(0.001, min(1.0, timeout_s)))
-        except grpc.RpcError as error:
+        timeout_s = deadline.remaining_s()
+        timeout_s = 1.0 if timeout_s is None else max(0.001, min(1.0, timeout_s))
+        if (error := await self._silence(timeout_s)) is not None:
             reason = error.details() or error.code().name
             raise errors.ServerUnreachableError(
                 f"no connection to {self._url}: {reason}; check the URL (the gRPC port, usually "
@@ -314,7 +335,7 @@ class Connection:
         if (details or "").startswith(_RESTRICTED):  # Triton says UNAVAILABLE
             return errors.AccessDeniedError(f"{details}; give it as a header of every request")
         if await self._was_lost(status, details or ""):
-            self._is_in_doubt = True
+            self._losses += 1
             return errors.ConnectionLostError(
                 f"the connection to {self._url} broke while a request was under way: {details}; "
                 "it was not repeated, because the request itself may be the reason"

@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ct2_triton.errors import InvalidCallError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _LONGEST_PAUSE_S = 3600
+_GROWTH = 1.6  # of the pauses, as gRPC has it
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,13 @@ class RetryPolicy:
                 f"{self.max_backoff_s}; the first must be above 0 and not above the second, and "
                 f"neither above {_LONGEST_PAUSE_S}"
             )
+
+    def pauses(self) -> Iterator[float]:
+        """Give the pauses before further attempts, in seconds, without end."""
+        pause_s = self.initial_backoff_s
+        while True:
+            yield pause_s
+            pause_s = min(_GROWTH * pause_s, self.max_backoff_s)
 
     def channel_options(self) -> list[tuple[str, int]]:
         """Return the options of a gRPC channel that follows this policy."""

@@ -8,11 +8,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.client.closing import closed_error
 from ct2_triton.client.supersede import SUPERSEDE_KEY
 from ct2_triton.client.versions import UNKNOWN_MODEL, first_served
 from ct2_triton.errors import (
     ClientError,
-    InvalidCallError,
     ModelNotFoundError,
     RequestRejectedError,
     ServerBusyError,
@@ -177,7 +177,7 @@ class TextStreams:
         """End all streams; their readers get an error. Wait some seconds for their ends."""
         self._closed = True
         for stream in list(self._running):
-            stream.give_up(_closed_error())
+            stream.give_up(closed_error())
             self._leave(stream)
         if self._ending:
             await asyncio.wait(self._ending, timeout=_PATIENCE_S)
@@ -188,7 +188,7 @@ class TextStreams:
         if ending:
             await asyncio.wait(ending, timeout=deadline.remaining_s())
         if self._closed:
-            raise _closed_error()
+            raise closed_error()
         stream = _Stream(self._connection, call, version, text, deadline)
         self._running[stream] = None
         return stream
@@ -272,10 +272,6 @@ class _Stream:
 def _same_place(one: TextCall, other: TextCall) -> bool:
     """Say whether the newer of two calls ends the older."""
     return (one.model, one.key) == (other.model, other.key)
-
-
-def _closed_error() -> InvalidCallError:
-    return InvalidCallError("the client was closed during the call")
 
 
 def _error_of(message: str) -> ClientError:

@@ -18,6 +18,7 @@ from ct2_triton.client import RetryPolicy, Tokenizer, TranslationClient, balanci
 from ct2_triton.client.balancing import Address, RoundRobin, look_up
 from ct2_triton.client.connection import Connection, Deadline
 from support.fault_server import FaultServer, Wire, abort, free_port, hang, serving
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +98,20 @@ async def all_ready(robin: RoundRobin, cluster: Cluster) -> None:
             return
         await asyncio.sleep(0.01)
     raise AssertionError(f"a server gets nothing: {cluster.calls()}")
+
+
+async def test_a_call_that_waits_for_a_server_ends_with_the_client() -> None:
+    async with Cluster() as cluster:
+        cluster.addresses.append(f"127.0.0.1:{free_port()}")
+        robin = cluster.balanced()
+        call = asyncio.create_task(robin.infer(request(), late()))
+        await asyncio.to_thread(wait_until, lambda: len(cluster.opened) == 1)
+        await robin.close()
+        with pytest.raises(errors.InvalidCallError, match="closed"):
+            await call
+        with pytest.raises(errors.InvalidCallError, match="closed"):
+            await robin.infer(request(), late())
+        assert len(cluster.opened) == 1
 
 
 async def test_each_server_gets_the_same_share() -> None:

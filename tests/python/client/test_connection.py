@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,19 @@ PATIENT = RetryPolicy(budget_s=60, initial_backoff_s=0.05, max_backoff_s=0.1)
 def late() -> Deadline:
     """A deadline that nothing here reaches, counted from now."""
     return Deadline(60)
+
+
+async def answered(connection: Connection) -> None:
+    """Sends a request; on a busy machine a question may take longer than its second."""
+    deadline = Deadline(30)
+    while True:
+        try:
+            await connection.infer(request(), deadline)
+        except errors.ServerUnreachableError:
+            if deadline.remaining_s() == 0:
+                raise
+        else:
+            return
 
 
 @asynccontextmanager
@@ -211,16 +225,108 @@ async def test_after_a_loss_nothing_is_sent_before_the_server_has_answered() -> 
     assert (server.calls, questions) == (2, 4)
 
 
-async def test_a_refused_question_ends_the_doubt() -> None:
+REFUSALS = [
+    (grpc.StatusCode.UNAVAILABLE, "This protocol is restricted"),
+    (grpc.StatusCode.UNIMPLEMENTED, ""),
+]
+
+
+@pytest.mark.parametrize("retry", [AT_ONCE, PATIENT])
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_a_refused_question_ends_the_doubt(
+    refusal: tuple[grpc.StatusCode, str], retry: RetryPolicy
+) -> None:
     """Where questions are refused and requests are not, the server is there all the same."""
     server = FaultServer(abort(grpc.StatusCode.UNAVAILABLE, "Stream removed"))
-    server.life = abort(grpc.StatusCode.UNAVAILABLE, "This protocol is restricted")
-    async with serving(server) as url, connected(url) as connection:
+    server.life = abort(*refusal)
+    async with serving(server) as url, connected(url, retry) as connection:
         with pytest.raises(errors.ConnectionLostError):
             await connection.infer(request(), late())
         server.behaviour = echo
-        await connection.infer(request(), late())
+        await answered(connection)
     assert server.calls == 2
+
+
+async def test_questions_after_a_loss_keep_the_pauses_of_the_policy() -> None:
+    """A proxy in front of a server that is away would get them from all clients for long."""
+    questions = 0
+
+    async def count(server: FaultServer, wanted: Any, context: Any) -> Any:
+        nonlocal questions
+        questions += 1
+        return await server.behaviour(server, wanted, context)
+
+    server = FaultServer(abort(grpc.StatusCode.UNAVAILABLE, "Stream removed"))
+    server.life = count
+    retry = RetryPolicy(budget_s=1, initial_backoff_s=3600, max_backoff_s=3600)
+    async with serving(server) as url, connected(url, retry) as connection:
+        with pytest.raises(errors.ConnectionLostError):
+            await connection.infer(request(), late())
+        with pytest.raises(errors.ServerUnreachableError):
+            await connection.infer(request(), late())
+        assert questions <= 2  # in the time of the budget, and at its end
+        server.behaviour, server.life = echo, alive
+        await answered(connection)  # by the question at the end of the time
+
+
+async def test_an_answer_to_a_question_before_a_loss_does_not_end_the_doubt() -> None:
+    answers, lose = asyncio.Queue[asyncio.Event](), asyncio.Event()
+    server = FaultServer(abort(grpc.StatusCode.UNAVAILABLE, "Stream removed"))
+    lost = server.behaviour
+
+    async def lost_later(server: FaultServer, wanted: Any, context: Any) -> Any:
+        server.started.set()
+        await lose.wait()
+        return await lost(server, wanted, context)
+
+    async def alive_later(server: FaultServer, wanted: Any, context: Any) -> Any:
+        may_answer = asyncio.Event()
+        answers.put_nowait(may_answer)
+        await may_answer.wait()
+        return await alive(server, wanted, context)
+
+    server.life = alive_later
+    async with serving(server) as url, connected(url) as connection:
+        server.behaviour = lost_later
+        second = asyncio.create_task(connection.infer(request(), late()))
+        await server.started.wait()
+        server.behaviour = lost
+        with pytest.raises(errors.ConnectionLostError):
+            await connection.infer(request(), late())
+        server.behaviour = echo
+        third = asyncio.create_task(connection.infer(request(), late()))
+        first_answer = await answers.get()
+        lose.set()
+        with pytest.raises(errors.ConnectionLostError):
+            await second
+        first_answer.set()
+        (await asyncio.wait_for(answers.get(), 60)).set()
+        await third
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+async def test_a_call_that_waits_for_the_server_ends_with_its_client(*, is_lost: bool) -> None:
+    """Also the question that it asks at the end of its time; and nothing is left behind."""
+    reports: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report))
+    server = FaultServer(abort(grpc.StatusCode.UNAVAILABLE, "Stream removed"))
+    server.life = hang
+    async with serving(server) as url:
+        connection = Connection(url if is_lost else f"127.0.0.1:{free_port()}", PATIENT)
+        if is_lost:
+            with pytest.raises(errors.ConnectionLostError):
+                await connection.infer(request(), late())
+        call = asyncio.create_task(connection.infer(request(), late()))
+        await (server.started.wait() if is_lost else asyncio.sleep(0.05))
+        await connection.close()
+        with pytest.raises(errors.InvalidCallError, match="closed"):
+            await call
+        with pytest.raises(errors.InvalidCallError, match="closed"):
+            await connection.infer(request(), late())
+    del connection, call
+    gc.collect()
+    await asyncio.sleep(0)
+    assert reports == []
 
 
 async def test_one_connection_serves_all_calls() -> None:

@@ -141,7 +141,8 @@ from faster_whisper import WhisperModel
 from faster_whisper.transcribe import Segment
 parameters = inspect.signature(WhisperModel.transcribe).parameters
 print(json.dumps([refused, list(parameters), list(Segment.__annotations__),
-                  list(inspect.signature(WhisperModel).parameters)]))
+                  list(inspect.signature(WhisperModel).parameters),
+                  isinstance(WhisperModel.supported_languages, property)]))
 """
 
 
@@ -149,7 +150,8 @@ def test_faster_whisper_has_what_the_adapter_uses(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CHECK, str(tmp_path)]
     done = subprocess.run(command, env=live_packages(), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    (unknown, empty), options, segment, model = json.loads(done.stdout)
+    (unknown, empty), options, segment, model, has_languages = json.loads(done.stdout)
+    assert has_languages
     assert unknown.startswith("Whisper's model 'huge' cannot be loaded: Invalid model size 'huge'")
     assert f"Whisper's model '{tmp_path}' cannot be loaded: Unable to open file" in empty
     assert {"audio", "language", "condition_on_previous_text", "vad_filter"} <= set(options)
