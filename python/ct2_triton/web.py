@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import signal
+import socket
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from ct2_triton.errors import ClientError
 
@@ -19,6 +23,8 @@ _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:"
 )
+# What bytes that are no HTTP, or not what their header says, raise: no fault of this program.
+BODY_ERRORS = (HttpProcessingError, web.RequestPayloadError)
 
 
 def page(package: str, name: str, frame_ancestors: str) -> Callable[..., Awaitable[web.Response]]:
@@ -65,8 +71,36 @@ async def listen(
     try:
         await web.TCPSite(runner, host, port, reuse_port=reuse_port).start()
     except OSError as error:
-        raise ClientError(f"cannot listen: {error.strerror}") from error
+        raise cannot_listen(host, port, error) from error
     return int(runner.addresses[0][1])
+
+
+def cannot_listen(host: str, port: int, error: OSError) -> ClientError:
+    """Say which address cannot be had, why, and how to choose another.
+
+    Args:
+        host: The address.
+        port: The port.
+        error: What binding it raised.
+    """
+    reason = error.strerror  # of a port it holds the address once more
+    if error.errno is not None and not isinstance(error, socket.gaierror):
+        reason = os.strerror(error.errno)
+    return ClientError(
+        f"cannot listen at {host}, port {port}: {reason}; choose others with --host and --port"
+    )
+
+
+def server_log() -> logging.Logger:
+    """Give the log of aiohttp's server, without tracebacks for what strangers send."""
+    log = logging.getLogger(__name__)
+    log.addFilter(_is_own_fault)
+    return log
+
+
+def _is_own_fault(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, BODY_ERRORS)
 
 
 async def stopped() -> None:

@@ -7,11 +7,10 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from aiohttp.http_exceptions import HttpProcessingError
-
 from ct2_triton.client.tasks import in_time
 from ct2_triton.client.unicode import is_unicode
 from ct2_triton.gateway.refusals import Refusal
+from ct2_triton.web import BODY_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,8 +110,10 @@ async def read_fields(request: web.Request, timeout_s: float) -> Fields:
         raise Refusal(408, f"the request did not come within {timeout_s:g} s") from error
     except ConnectionError as error:  # nobody reads the answer
         raise Refusal(400, "Invalid request: the body is not complete") from error
-    except (HttpProcessingError, LookupError, ValueError) as error:  # of a form, of a charset
-        raise Refusal(400, "Invalid request: the body cannot be read") from error
+    except (*BODY_ERRORS, LookupError, ValueError) as error:  # of a form, of a charset
+        packed = request.headers.get("Content-Encoding")
+        why = f": it is not in {packed[:_SHOWN]!r}, its Content-Encoding" if packed else ""
+        raise Refusal(400, f"Invalid request: the body cannot be read{why}") from error
 
 
 async def _read(request: web.Request) -> Fields:

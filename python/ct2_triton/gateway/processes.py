@@ -188,4 +188,6 @@ def _reserved(host: str, port: int) -> Iterator[int]:
             held.bind(address)
             yield held.getsockname()[1]
     except OSError as error:
-        raise ClientError(f"cannot listen: {error.strerror}") from error
+        from ct2_triton.web import cannot_listen
+
+        raise cannot_listen(host, port, error) from error

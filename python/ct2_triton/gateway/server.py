@@ -28,7 +28,7 @@ from ct2_triton.gateway.connections import BoundedRunner
 from ct2_triton.gateway.openapi import document
 from ct2_triton.gateway.refusals import Refusal, refusal_of
 from ct2_triton.gateway.translation import AUTO, Wanted
-from ct2_triton.web import page
+from ct2_triton.web import page, server_log
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -104,6 +104,7 @@ class Gateway:
             keepalive_timeout=self._limits.idle_s,
             shutdown_timeout=shutdown_s,
             access_log=None,
+            logger=server_log(),
             handler_cancellation=True,
         )
 

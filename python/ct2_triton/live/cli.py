@@ -172,7 +172,7 @@ async def _serve(args: argparse.Namespace) -> int:
         from aiohttp import web
 
         from ct2_triton.live.server import Access, CaptionServer
-        from ct2_triton.web import listen, stopped
+        from ct2_triton.web import listen, server_log, stopped
     except ImportError as error:
         raise ClientError("ct2-live needs its extra: pip install 'ct2-triton[live]'") from error
     hub = Hub(args.max_captions)
@@ -184,7 +184,7 @@ async def _serve(args: argparse.Namespace) -> int:
         access = Access(args.speaker_key, args.viewer_key, args.max_viewers)
         languages = _names(client, args.targets)
         app = CaptionServer(hub, speakers, languages, access).application()
-        runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_S)
+        runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_S, logger=server_log())
         await runner.setup()
         try:
             port = await listen(runner, args.host, args.port)

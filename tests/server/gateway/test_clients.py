@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -91,6 +92,29 @@ def test_keys_come_from_the_environment(start_gateway: StartGateway) -> None:
     assert gateway.process.wait(60) == 0
 
 
+def test_bytes_that_are_no_request_leave_no_traceback(start_gateway: StartGateway) -> None:
+    """A body that is not packed as its header says is the caller's fault, also in the log."""
+    gateway = start_gateway(stderr=subprocess.PIPE)
+    for packed in ("gzip", "deflate"):
+        for form in ({"json": GOOD}, {"data": GOOD}):
+            answer = requests.post(
+                f"{gateway.url}/translate", headers={"Content-Encoding": packed}, timeout=60, **form
+            )
+            assert answer.status_code == 400
+            why = f"the body cannot be read: it is not in '{packed}', its Content-Encoding"
+            assert answer.json() == {"error": f"Invalid request: {why}"}
+    host, port = gateway.url.removeprefix("http://").split(":")
+    head = b"POST /translate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for sent in (head + b"zz\r\n", b"\x16\x03\x01\x02\x00\r\n\r\n"):
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(sent)
+            assert connection.recv(100).startswith(b"HTTP/1.0 400 ")
+    assert _good(gateway.url) == GERMAN
+    assert gateway.stop() == 0
+    assert gateway.process.stderr is not None
+    assert gateway.process.stderr.read() == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -98,8 +122,13 @@ def test_keys_come_from_the_environment(start_gateway: StartGateway) -> None:
         (["--model", "demo", "--processes", "2"], "a process has failed, so all 2 have ended"),
         (["--model", "nowhere-text"], "the languages of model 'nowhere-text' are in neither"),
         (["--url", "localhost:1"], "not ready within 1 s"),
-        (["--port", "PORT"], "cannot listen"),
-        (["--port", "PORT", "--processes", "2"], "cannot listen"),
+        (
+            ["--port", "PORT"],
+            "cannot listen at 127.0.0.1, port PORT: Address already in use; choose others with "
+            "--host and --port",
+        ),
+        (["--port", "PORT", "--processes", "2"], "cannot listen at 127.0.0.1, port PORT: Address"),
+        (["--host", "no.such.host.invalid"], "cannot listen at no.such.host.invalid, port 0: "),
     ],
 )
 def test_what_cannot_start_says_why(
@@ -112,6 +141,6 @@ def test_what_cannot_start_says_why(
     assert wrong.process.wait(60) == 1
     assert wrong.process.stderr is not None
     said = wrong.process.stderr.read()
-    assert message in said
+    assert message.replace("PORT", port) in said
     assert "Traceback" not in said
     assert _good(gateway) == GERMAN

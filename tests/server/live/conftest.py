@@ -60,10 +60,9 @@ def start(command: list[str]) -> Iterator[Start]:
     """A function that starts ct2-live on a free port."""
     with ExitStack() as stack:
 
-        def make(*arguments: str) -> WebCommand:
-            process = subprocess.Popen(
-                [*command, "--port", "0", *arguments], stdout=subprocess.PIPE, text=True
-            )
+        def make(*arguments: str, stderr: int | None = None) -> WebCommand:
+            whole = [*command, "--port", "0", *arguments]
+            process = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=stderr, text=True)
             stack.enter_context(process)
             stack.callback(process.kill)
             return WebCommand(process)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -236,11 +237,32 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(command: list[str], text: 
         assert process.stderr.read() == b""
 
 
+async def test_bytes_that_are_no_request_leave_no_traceback(
+    start: Start, web: aiohttp.ClientSession
+) -> None:
+    live = start(stderr=subprocess.PIPE)
+    head = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    for sent in (
+        head + b"Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello",
+        head + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"\x16\x03\x01\x02\x00\r\n\r\n",
+    ):
+        reader, writer = await asyncio.open_connection(*live.url.removeprefix("http://").split(":"))
+        writer.write(sent)
+        assert (await reader.read()).startswith(b"HTTP/1.")
+        writer.close()
+    async with web.get(f"{live.url}/health") as response:
+        assert await response.text() == "ok"
+    assert live.stop() == 0
+    assert live.process.stderr is not None
+    assert live.process.stderr.read() == ""
+
+
 def test_what_cannot_start_says_why(start: Start, command: list[str]) -> None:
     live = start()
     port = live.url.rpartition(":")[2]
     for arguments, message in (
-        (["--port", port], "cannot listen"),
+        (["--port", port], f"cannot listen at 127.0.0.1, port {port}: Address already in use; "),
         (["--to", "xx"], "xx"),
         (["--mask-words", "-1"], "mask_words is -1; it must be 0 or more"),
         (["--subtitles", __file__], f"cannot write subtitles into {__file__}: File exists"),
