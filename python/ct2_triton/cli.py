@@ -63,16 +63,27 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
     args = parser.parse_args(arguments, argparse.Namespace(passed_on=passed_on, log_level=None))
     set_up(parser, args.log_level, os.environ)
     try:
-        return int(module.run(args))
-    except Ct2TritonError as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        _LOG.debug("this is where:", exc_info=True)
-        return EXIT_FAILED
-    except BrokenPipeError:  # whoever reads the output has had enough, as in "| head"
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes what is left
-        return EXIT_FAILED
+        status = int(module.run(args))
+        sys.stdout.flush()  # at its end Python would say itself what cannot be written
+    except (Ct2TritonError, OSError) as error:
+        return _failed(program, error)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    return status
+
+
+def _failed(program: str, error: Exception) -> int:
+    """Say in a line why a command has failed; give its exit code."""
+    text = str(error)
+    if isinstance(error, OSError):  # the disk is full, say
+        if error.filename is None:  # it may be the output, and Python writes what is left of it
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        place = "" if error.filename is None else f": {error.filename}"
+        text = f"{error.strerror or error}{place}"
+    if not isinstance(error, BrokenPipeError):  # whoever reads has had enough, as in "| head"
+        print(f"{program}: {text}", file=sys.stderr)
+    _LOG.debug("this is where:", exc_info=True)
+    return EXIT_FAILED
 
 
 def _with_more(

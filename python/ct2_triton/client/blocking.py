@@ -66,6 +66,11 @@ def _feed(items: Iterable[Any], put: Callable[..., bool]) -> None:
 
 
 def read_lines(descriptor: int) -> Iterator[str]:
+    """Read lines as `read_byte_lines` does; bytes that are not UTF-8 become U+FFFD."""
+    return map(text_of_line, read_byte_lines(descriptor))
+
+
+def read_byte_lines(descriptor: int) -> Iterator[bytes]:
     """Read lines from a file descriptor, each as soon as it is complete.
 
     Read the descriptor itself: a buffered reader that a thread waits in cannot be closed when the
@@ -75,17 +80,17 @@ def read_lines(descriptor: int) -> Iterator[str]:
         descriptor: A file, pipe, socket or terminal; left open.
 
     Yields:
-        The lines, without their ends; bytes that are not UTF-8 become U+FFFD.
+        The lines, without LF.
     """
     begun: list[bytes] = []  # of a line; joined at its end, as a line may have gigabytes
     while chunk := os.read(descriptor, _CHUNK_BYTES):
         *ends, rest = chunk.split(b"\n")
         for end in ends:
-            yield text_of_line(b"".join([*begun, end]))
+            yield b"".join([*begun, end])
             begun = []
         begun.append(rest)
     if any(begun):
-        yield text_of_line(b"".join(begun))
+        yield b"".join(begun)
 
 
 def text_of_line(line: bytes) -> str:

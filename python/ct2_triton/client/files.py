@@ -70,10 +70,17 @@ def plan(sources: Sequence[Path], output: Path) -> list[Job]:
     jobs = [Job(source, output / source.name if is_folder else output) for source in sources]
     for job in jobs:
         if not job.source.is_file():
-            raise ClientError(f"cannot read {job.source}: there is no such file")
+            is_there = job.source.exists()
+            why = "it is a folder or a device" if is_there else "there is no such file"
+            raise ClientError(f"cannot read {job.source}: {why}")
         same = [str(one.source) for one in jobs if one.output == job.output]
         if len(same) > 1:
             raise ClientError(f"{' and '.join(same)} would both become {job.output}")
+        if job.output.exists() and not job.output.is_file():
+            raise ClientError(
+                f"cannot write {job.output}: it is a folder or a device; leave out --output for "
+                "standard output"
+            )
         if job.output.exists() and job.output.samefile(job.source):
             raise ClientError(f"{job.source} would be written over: name another --output")
     return jobs

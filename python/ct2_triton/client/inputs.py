@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+_LOG = logging.getLogger(__name__)
+_BROKEN = "\ufffd"
 _JSON_SUFFIX = ".jsonl"
 _TEXT = "text"
 
@@ -74,9 +77,18 @@ def read_inputs(files: Sequence[Path], *, as_json: bool) -> Iterator[Line]:
 
 
 def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
+    is_whole = True
     try:
         for number, text in enumerate(read_lines(descriptor), 1):
-            yield Line(text, number=number, file=file)
+            line = Line(text, number=number, file=file)
+            if is_whole and _BROKEN in text:
+                is_whole = False  # one warning is enough
+                _LOG.warning(
+                    "%s: it has U+FFFD, which stands for bytes that are not UTF-8; if the text is "
+                    "in another encoding, convert it first",
+                    line,
+                )
+            yield line
     except OSError as error:  # a folder, say
         name = file or "standard input"
         raise ClientError(f"cannot read {name}: {error.strerror}") from error

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, port_number
-from ct2_triton.client.blocking import iterate_in_thread, read_lines
+from ct2_triton.client.blocking import iterate_in_thread, read_byte_lines
 from ct2_triton.client.client import TranslationClient
 from ct2_triton.client.connection_arguments import (
     add_connection_arguments,
@@ -145,7 +145,7 @@ async def _stdio(args: argparse.Namespace) -> int:
         async def feed() -> None:
             nonlocal refused
             number = 0
-            async for line in iterate_in_thread(read_lines(sys.stdin.fileno())):
+            async for line in iterate_in_thread(read_byte_lines(sys.stdin.fileno())):
                 number += 1
                 try:
                     await live.push(SegmentUpdate.from_json(line))

@@ -237,6 +237,21 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(command: list[str], text: 
         assert process.stderr.read() == b""
 
 
+def test_a_full_disk_and_text_in_another_encoding_are_said(command: list[str]) -> None:
+    latin = '{"segment": 1, "text": "Caf\u00e9."}\n'.encode("latin-1")
+    good = json.dumps({"segment": 1, "text": SENTENCE, "final": True}).encode()
+    stdio = [*command, "--stdio"]
+    done = subprocess.run(stdio, input=latin + good, capture_output=True, check=False, timeout=120)
+    refused, *captions = map(json.loads, done.stdout.splitlines())
+    assert refused == {"line": 1, "refused": "the update is not UTF-8 at byte 27"}
+    assert {one["target"] for one in captions if one["final"]} == {"deu_Latn", "fra_Latn"}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            stdio, input=good, stdout=full, stderr=subprocess.PIPE, check=False, timeout=120
+        )
+    assert (done.returncode, done.stderr) == (1, b"ct2-live: No space left on device\n")
+
+
 async def test_bytes_that_are_no_request_leave_no_traceback(
     start: Start, web: aiohttp.ClientSession
 ) -> None:

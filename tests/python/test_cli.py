@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What main() makes of failures that no command expects."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.cli import EXIT_FAILED, main
+
+MODELS = str(Path(sys.executable).with_name("ct2-models"))
+
+
+def test_a_full_disk_is_said_in_a_line(tmp_path: Path) -> None:
+    """Also where Python itself writes the output, at its end."""
+    command = [MODELS, "list", "--model-repository", str(tmp_path)]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        failed = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert failed.returncode == EXIT_FAILED
+    assert failed.stderr == "ct2-models: No space left on device\n"
+    assert subprocess.run(command, capture_output=True, check=True).stdout
+
+
+def test_a_file_that_cannot_be_used_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail(_: object) -> int:
+        return len((tmp_path / "nothing").read_bytes())
+
+    monkeypatch.setattr("ct2_triton.models.cli.run", fail)
+    assert main("ct2-models", "ct2_triton.models.cli", ["list"]) == EXIT_FAILED
+    assert capsys.readouterr().err == f"ct2-models: No such file or directory: {tmp_path}/nothing\n"
