@@ -42,6 +42,13 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
     Returns:
         The exit code: 0 done, 1 failed, 130 interrupted. A misuse leaves through argparse with 2.
     """
+    try:
+        return _run(program, module_name, argv)
+    except KeyboardInterrupt:  # also while modules are imported, which may take a second
+        return EXIT_INTERRUPTED
+
+
+def _run(program: str, module_name: str, argv: Sequence[str] | None) -> int:
     module = importlib.import_module(module_name)
     parser = argparse.ArgumentParser(
         prog=program,
@@ -67,8 +74,6 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
         sys.stdout.flush()  # at its end Python would say itself what cannot be written
     except (Ct2TritonError, OSError) as error:
         return _failed(program, error)
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
     return status
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton.cli import EXIT_FAILED, main
+from ct2_triton.cli import EXIT_FAILED, EXIT_INTERRUPTED, main
 
 MODELS = str(Path(sys.executable).with_name("ct2-models"))
 
@@ -35,3 +35,11 @@ def test_a_file_that_cannot_be_used_is_named(
     monkeypatch.setattr("ct2_triton.models.cli.run", fail)
     assert main("ct2-models", "ct2_triton.models.cli", ["list"]) == EXIT_FAILED
     assert capsys.readouterr().err == f"ct2-models: No such file or directory: {tmp_path}/nothing\n"
+
+
+def test_an_interrupt_while_modules_are_imported_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("importlib.import_module", interrupted)
+    assert main("ct2-models", "ct2_triton.models.cli", ["list"]) == EXIT_INTERRUPTED

@@ -14,7 +14,7 @@ import select
 import signal
 import socket
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
     Serve = Callable[["Place"], Coroutine[Any, Any, None]]
 
+_SIGNALS: dict[signal.Signals, Any] = {  # and what they do where nobody says else
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+_INTERRUPTED = 130
 _ALLOCATIONS = 20_000  # objects between two collections; Python's own number is 700
 
 
@@ -90,7 +95,7 @@ def serve_in(
         ClientError: The port cannot be had, or a process has failed; it has said why.
     """
     if processes == 1:
-        _run(serve(Place(host, port, ready)))
+        _run(serve, Place(host, port, ready))
         return
     if not hasattr(os, "fork") or not hasattr(socket, "SO_REUSEPORT"):
         raise ClientError(f"--processes is {processes}; this system has 1 only")
@@ -100,24 +105,27 @@ def serve_in(
 
 def _serve_in_children(processes: int, place: Place, serve: Serve) -> None:
     end, hold = os.pipe()
+    held = [hold]
+    asked: list[object] = []  # the signals that came: who asked for an end is not told of a failure
+
+    def stop(*came: object) -> None:
+        asked.extend(came)
+        while held:
+            os.close(held.pop())
+
+    for number in _SIGNALS:
+        signal.signal(number, stop)
     children: dict[int, int] = {}  # the pipes on which they tell that they are ready
     for _ in range(processes):
         told, tell = os.pipe()
         child = os.fork()
         if child == 0:
-            os.close(hold)
+            stop()  # it holds no end of its own
             own = Place(place.host, place.port, partial(_tell, tell), end)
             os._exit(_run_child(serve, own))
         os.close(tell)  # the child alone holds it: its end is the child's
         children[child] = told
     os.close(end)
-
-    def stop(*_: object) -> None:
-        with suppress(OSError):
-            os.close(hold)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
     if _all_ready(children.values()):
         place.ready(place.port)
     else:
@@ -127,27 +135,31 @@ def _serve_in_children(processes: int, place: Place, serve: Serve) -> None:
     for _ in children:
         statuses.append(os.wait()[1])
         stop()  # one that has ended ends the others
-    if any(statuses):
+    if any(statuses) and not asked:
         raise ClientError(f"a process has failed, so all {processes} have ended")
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
+def _run(serve: Serve, place: Place) -> None:
     """Run in an event loop; that of uvloop, where it is there, takes less time."""
     try:
         import uvloop
     except ImportError:
-        asyncio.run(work)
+        asyncio.run(serve(place))
     else:
-        uvloop.run(work)
+        uvloop.run(serve(place))
 
 
 def _run_child(serve: Serve, place: Place) -> int:
     """Serve, and give the exit code."""
     try:
-        _run(serve(place))
+        for number, handler in _SIGNALS.items():  # not the parent's
+            signal.signal(number, handler)
+        _run(serve, place)
     except Ct2TritonError as error:
         print(f"ct2-gateway: {error}", file=sys.stderr, flush=True)  # noqa: T201
         return 1
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     return 0
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,20 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.gateway.processes import Place, serve_in, spare_collector
+from support.waiting import wait_until
 
+# None is ever ready; each makes a file once it runs.
+NEVER = """
+import asyncio, os, sys
+from pathlib import Path
+from ct2_triton.gateway.processes import serve_in
+
+async def serve(place):
+    Path(sys.argv[1], str(os.getpid())).touch()
+    await asyncio.Event().wait()
+
+serve_in(2, "127.0.0.1", 0, serve, print)
+"""
 # The first that makes the file fails; the other one serves, or is never ready.
 PROGRAM = """
 import asyncio, os, sys
@@ -45,6 +60,20 @@ def test_one_that_cannot_start_ends_all(tmp_path: Path, ready: str) -> None:
     assert ended.stdout == ""
     said = ["ct2-gateway: no model", "all: a process has failed, so all 3 have ended"]
     assert ended.stderr.splitlines() == said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_before_they_are_ready_is_no_failure(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """As a terminal sends it: to all processes of the command."""
+    with subprocess.Popen(
+        [sys.executable, "-c", NEVER, str(tmp_path)], stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
+        os.killpg(process.pid, number)
+        _, said = process.communicate(timeout=120)
+    assert (process.returncode, said) == (0, b"")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="uvloop is not for Windows")
