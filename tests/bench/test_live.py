@@ -21,6 +21,13 @@ from support.recognizers import live_packages
 pytestmark = pytest.mark.server
 
 
+def test_a_server_that_is_not_there_is_said_soon(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(["live", "--url", "localhost:1", "--name", "nllb"]) == 1
+    assert (
+        "ct2-bench: not ready within 5 s: no connection to localhost:1" in capsys.readouterr().err
+    )
+
+
 def test_modes_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["live", "--speakers", "2", "--seconds", "2.2", "--to", "de,fr", "--newest"]
     arguments += ["--words-per-second", "20", "--min-interval-ms", "20", "--output", str(tmp_path)]
@@ -28,7 +35,9 @@ def test_modes_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     for name in policies:
         arguments += ["--policy", name]
     assert bench(arguments) == 0
-    output = capsys.readouterr().out
+    output, said = capsys.readouterr()
+    for number, name in enumerate(policies, 1):
+        assert f"ct2-bench: {name}: the event is replayed, in real time ({number}/3)\n" in said
     figures = {
         line[: line.index("  ", 2)].strip(): [float(x) for x in line.split()[-3:]]
         for line in output.splitlines()

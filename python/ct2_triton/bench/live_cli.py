@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import random
 import tempfile
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
     from ct2_triton.bench.live_replay import Replay
     from ct2_triton.bench.tables import Table
+
+_LOG = logging.getLogger(__name__)
+_PATIENCE_S = 5.0  # for a server that is said to run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,6 +108,7 @@ def run(args: argparse.Namespace) -> list[Table]:
     with ExitStack() as stack:
         repository, url = args.model_repository, args.url
         if url is None:
+            _LOG.info("starting a server with the demo model")
             repository = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct2-live-")))
             prepare(PrepareOptions("demo", repository, args.name))
             server = stack.enter_context(TritonServer(ServerOptions([repository])))
@@ -136,9 +141,14 @@ async def _replay_all(
         min_interval_ms=args.min_interval_ms,
         source="newest" if args.newest else "agreement",
     )
+    replays = []
     async with TranslationClient(url, args.name, repository=repository) as client:
-        await client.wait_until_ready()
-        replays = [await replay(client, name, speeches, languages, options) for name in policies]
+        await client.wait_until_ready(_PATIENCE_S)
+        for number, name in enumerate(policies, 1):
+            _LOG.info(
+                "%s: the event is replayed, in real time (%d/%d)", name, number, len(policies)
+            )
+            replays.append(await replay(client, name, speeches, languages, options))
         texts = sorted({u.text for speech in speeches for u in speech if u.final})
         answers = await client.translate(texts, **languages)
     offline = {(a.source_text, a.target): a.text for answer in answers for a in answer}
