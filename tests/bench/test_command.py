@@ -110,7 +110,7 @@ def test_a_shape_is_made_and_its_sentences_end(tmp_path: Path) -> None:
             ["--contender", "ctranslate2-int8", "perf-analyzer", "--binary", __file__],
             "looks at one ",
         ),
-        (["compare", "absent.json", "absent.json"], "cannot read absent.json"),
+        (["compare", "absent.json", "absent.json"], "cannot read absent.json: No such file"),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_nothing(

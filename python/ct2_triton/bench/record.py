@@ -143,7 +143,7 @@ class Run:
             scenarios = tuple(_scenario(entry) for entry in content.pop("scenarios"))
             return cls(**content, scenarios=scenarios)
         except OSError as error:
-            raise BenchError(f"cannot read {path}: {error}") from error
+            raise BenchError(f"cannot read {path}: {error.strerror}") from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise BenchError(f"{path} is not a file that ct2-bench wrote ({error!r})") from error
 

@@ -128,6 +128,11 @@ async def _read(request: web.Request) -> Fields:
     members = _joined(request.query)
     if request.content_type in _FORMS:
         members |= _joined(await request.post())
+        if any(name.lstrip().startswith("{") for name in members):
+            raise Refusal(
+                400,
+                "Invalid request: a body of JSON needs the header Content-Type: application/json",
+            )
     return Fields(members)
 
 

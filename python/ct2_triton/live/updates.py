@@ -13,6 +13,14 @@ from ct2_triton.errors import ClientError
 
 MAX_SEGMENT_BYTES = 100
 _PIECE = re.compile(r"~[0-9]+\Z")  # ends the names of later pieces
+_JSON_NAMES = {
+    list: "a JSON array",
+    str: "a JSON string",
+    int: "a JSON number",
+    float: "a JSON number",
+    bool: "a JSON true or false",
+    type(None): "a JSON null",
+}
 _FIELDS = ("segment", "text", "final", "stable_chars", "time")
 
 
@@ -82,7 +90,10 @@ class SegmentUpdate:
         except (ValueError, RecursionError) as error:
             raise LiveInputError(f"the update is not JSON: {error}") from error
         if not isinstance(read, dict):
-            raise LiveInputError(f"the update is a JSON {type(read).__name__}, not an object")
+            found = _JSON_NAMES[type(read)]
+            raise LiveInputError(
+                f"the update is {found}; it must be an object with segment and text"
+            )
         if unknown := sorted(set(read) - set(_FIELDS)):
             raise LiveInputError(
                 f"the update has the unknown member {unknown[0][:40]!r}; known are "

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import aiohttp
@@ -156,6 +157,15 @@ async def test_broken_bodies_are_refused(site: Site, body: bytes) -> None:
     assert (await site.post("/translate", None, data=b"--x\r\n" + body, headers=headers))[0] == 400
     headers = {"Content-Type": "application/x-www-form-urlencoded; charset=nonsense"}
     assert (await site.post("/translate", None, data=b"q=a", headers=headers))[0] == 400
+    await site.good()
+
+
+async def test_json_that_comes_as_a_form_is_told_its_header(site: Site) -> None:
+    """As `curl -d '{...}'` sends it."""
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    status, answer = await site.post("/translate", None, data=json.dumps(GOOD), headers=headers)
+    error = "Invalid request: a body of JSON needs the header Content-Type: application/json"
+    assert (status, answer) == (400, {"error": error})
     await site.good()
 
 
