@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo     set up, prepare a model, start the real tritonserver, translate into 6 languages, stop
-# make live-demo  live captions in the browser, for a minute; ends with a table of flicker and lag
+# make live-demo  live captions in the browser, for a minute; then a table of flicker and lag
 # make test     set up, run all tests
 # make check    the linters, and the tests of everyday work: less than three minutes
 # make needs    set up only, with all that the tests need
