@@ -189,6 +189,7 @@ class PyTranslator : public CallObserver {
   }
   std::string description() const { return translator_->Description(); }
   int64_t pad_id() const { return translator_->model().pad_id(); }
+  size_t weight_bytes() const { return translator_->model().weight_bytes(); }
   size_t bytes_given_back() const { return translator_->model().weight_bytes_given_back(); }
 
  private:
@@ -339,6 +340,8 @@ void BindTranslation(py::module_& module) {
                              "Of each greedy row: from its arrival to its first free token.")
       .def_property_readonly("description", &PyTranslator::description)
       .def_property_readonly("pad_id", &PyTranslator::pad_id)
+      .def_property_readonly("weight_bytes", &PyTranslator::weight_bytes,
+                             "Of weights and their packed copies, those given back included.")
       .def_property_readonly("weight_bytes_given_back", &PyTranslator::bytes_given_back,
                              "Of plain weights that nobody reads, in no memory now.");
 }

@@ -10,7 +10,7 @@ import pytest
 
 from core import loop_matrix
 from core.engine_truth import END, EngineTruth, ragged_rows
-from core.loop_helpers import GREEDY, new_loop, run_to_end
+from core.loop_helpers import GREEDY, assert_nothing_is_lost, new_loop, run_to_end
 from core.test_loop import RULES, both
 from core.test_loop_matrix import INT8_DIFFERENCES, KINDS
 from ct2_triton import _core
@@ -108,30 +108,7 @@ def test_a_failure_of_the_library_leaves_the_rows_as_they_were(
     engine_model: Path, truth: EngineTruth, product: str, after: int
 ) -> None:
     """A step that fails in some layer, or behind the last, is forgotten and done again."""
-    model = _core.LoopModel(str(engine_model), {"compute_type": "float32"}, damaged=product)
-    loop = _core.DecodeLoop(model)
-    sources, prefixes = ragged_rows(truth, 4, seed=9)
-    rows = [(s, p, GREEDY) for s, p in zip(sources, prefixes, strict=True)]
-    names = loop.admit(rows[:2])
-    model.fail_after(after)
-    answers: dict[int, Any] = {}
-    failures = []
-    while loop.running:
-        try:
-            answers.update(loop.step()[1])
-        except _core.Error as error:
-            if failures:
-                raise
-            failures.append(str(error))
-            model.fail_after(-1)
-            continue
-        if len(names) == 2:
-            names += loop.admit(rows[2:])
-
-    assert len(failures) == 1
-    assert "CTranslate2 failed: a product failed" in failures[0]
-    for name, source, prefix in zip(names, sources, prefixes, strict=True):
-        assert [answers[name]["ids"]] == truth.hypotheses(source, prefix, **GREEDY)
+    assert_nothing_is_lost(engine_model, truth, product, after)
 
 
 def test_a_row_that_is_removed_after_a_failure(engine_model: Path, truth: EngineTruth) -> None:

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from core.engine_truth import END, EngineTruth, Row, ragged_rows
-from core.loop_helpers import GREEDY, decode_alone, new_loop, run_to_end
+from core.loop_helpers import (
+    GREEDY,
+    assert_nothing_is_lost,
+    decode_alone,
+    new_loop,
+    run_to_end,
+)
 from ct2_triton import _core
 
 ROWS = 30
@@ -216,37 +222,7 @@ def test_a_failure_of_the_library_leaves_the_rows_as_they_were(
     engine_model: Path, truth: EngineTruth, product: str, after: int
 ) -> None:
     """Whatever fails in the middle of an encode or of a step is done again, and nothing is lost."""
-    model = _core.LoopModel(str(engine_model), {"compute_type": "float32"}, damaged=product)
-    loop = _core.DecodeLoop(model)
-    sources, prefixes = ragged_rows(truth, 4, seed=9)
-    rows = [(s, p, GREEDY) for s, p in zip(sources, prefixes, strict=True)]
-    names = loop.admit(rows[:2])
-    model.fail_after(after)
-    answers: dict[int, Any] = {}
-    failures = 0
-
-    def retried(action: Any) -> Any:
-        nonlocal failures
-        before = (loop.running, loop.cache_bytes)
-        try:
-            return action()
-        except _core.Error as error:
-            failure = error
-        assert "CTranslate2 failed: a product failed" in str(failure)
-        assert failure.code == "internal"
-        assert (loop.running, loop.cache_bytes) == before
-        failures += 1
-        model.fail_after(-1)
-        return action()
-
-    answers.update(retried(loop.step)[1])
-    names += retried(lambda: loop.admit(rows[2:]))
-    while loop.running:
-        answers.update(retried(loop.step)[1])
-
-    assert failures == 1
-    for name, source, prefix in zip(names, sources, prefixes, strict=True):
-        assert [answers[name]["ids"]] == truth.hypotheses(source, prefix, **GREEDY)
+    assert_nothing_is_lost(engine_model, truth, product, after)
 
 
 def test_loops_of_one_model_run_in_threads(engine_model: Path, truth: EngineTruth) -> None:

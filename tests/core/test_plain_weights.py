@@ -118,6 +118,29 @@ def test_weights_of_the_librarys_encoder_stay(kind: str, tmp_path: Path) -> None
     assert 0 < translator.weight_bytes_given_back <= rest
 
 
+@pytest.mark.parametrize("compute_type", ["float32", "int8"])
+def test_weights_of_an_encoder_that_is_given_up(compute_type: str, tmp_path: Path) -> None:
+    """Its first layer is packed, and the last cannot be: CTranslate2's encoder reads them again."""
+    directory = Path(shutil.copytree(tiny_engine_model("nllb"), tmp_path / "nllb"))
+    content = read_model_bin(directory / "model.bin")
+    name = "encoder/layer_1/self_attention/linear_1/bias"
+    bias = content.variables[content.aliases.pop(name, name)]
+    shape = (1, *bias.dimensions)  # all the same to CTranslate2
+    content.variables[name] = Variable(shape, bias.kind, bias.content)
+    write_model_bin(content, directory / "model.bin")
+    whole = Path(shutil.copytree(tiny_engine_model("nllb"), tmp_path / "whole"))
+    parameters = {"compute_type": compute_type, "decoding": "loop"}
+    sources = random_sources(4, 7)
+
+    translator = _core.Translator(str(directory), parameters)
+
+    assert translator.weight_bytes_given_back > 0
+    assert answers(translator, sources, GREEDY) == answers(
+        _core.Translator(str(whole), {**parameters, "packed_weights": "off"}), sources, GREEDY
+    )
+    assert not _core.LoopModel(str(directory), {"compute_type": compute_type}).own_encoder
+
+
 def test_a_call_finds_its_weights(translator: Any, sources: list[Row], expected: list[Row]) -> None:
     """And loops go on as before."""
     greedy = answers(translator, sources, GREEDY)

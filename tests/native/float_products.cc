@@ -320,10 +320,7 @@ void PrintHead(const char* first) {
 
 int main(int count, char** arguments) {
   using namespace ct2triton;
-  const auto size = [&](int at, int64_t usual) {
-    return count > at ? std::atoll(arguments[at]) : usual;
-  };
-  const auto shapes = StepShapes(size(1, 512), size(2, 6), size(3, 2048), size(4, 32'000));
+  const auto shapes = StepShapes(count, arguments);
   if (!__builtin_cpu_supports("avx512bf16")) {
     std::fprintf(stderr, "this processor has no AVX-512 BF16\n");
     return 1;

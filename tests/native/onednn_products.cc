@@ -101,15 +101,12 @@ class Chain {
 
 int main(int count, char** arguments) {
   using namespace ct2triton;
-  const auto size = [&](int at, int64_t usual) {
-    return count > at ? std::atoll(arguments[at]) : usual;
-  };
   const char* threads = std::getenv("OMP_NUM_THREADS");
   if (threads == nullptr || std::string(threads) != "1") {
     std::fprintf(stderr, "set OMP_NUM_THREADS=1: one thread is measured\n");
     return 1;
   }
-  const auto shapes = StepShapes(size(1, 512), size(2, 6), size(3, 2048), size(4, 32'000));
+  const auto shapes = StepShapes(count, arguments);
   const auto* version = dnnl_version();
   std::printf("oneDNN %d.%d.%d: ms of a step, 1e9 multiply-adds/s\n\n", version->major,
               version->minor, version->patch);

@@ -5,6 +5,8 @@
 // hands rows over: nothing of them stays behind.
 //
 // out_of_memory <model directory>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -12,6 +14,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <new>
@@ -352,12 +355,46 @@ void FailSteps(const std::string& directory) {
   unsetenv("CT2_TRITON_LOOP");
 }
 
+// The files of a model are listed, whichever allocation fails. There is no model among them: the
+// load goes no further.
+void FailListing() {
+  std::string folder = std::filesystem::temp_directory_path() / "out_of_memory_XXXXXX";
+  Require(mkdtemp(folder.data()) != nullptr, "no folder could be made");
+  std::vector<std::string> files;
+  for (int i = 0; i < 3; ++i) {
+    files.push_back(folder + "/a_file_with_a_name_that_is_long_" + std::to_string(i));
+    std::fclose(std::fopen(files.back().c_str(), "w"));
+  }
+  const DecodingOptions decoding = World::Decoding(1);
+  const EngineOptions engine = World::Engine("auto", 4);
+  size_t without_memory = 0;
+  for (size_t allocation = 1;; ++allocation) {
+    bool not_found = false;
+    failing_memory::FailFrom(allocation);
+    try {
+      const Translator translator(folder, Device{}, decoding, engine);
+    } catch (const std::bad_alloc&) {
+      ++without_memory;
+    } catch (const Error& error) {
+      not_found = error.code() == ErrorCode::kNotFound;
+    }
+    if (failing_memory::Restore()) {
+      Require(not_found, "a model was found where there is none");
+      break;
+    }
+  }
+  for (const std::string& file : files) unlink(file.c_str());
+  rmdir(folder.c_str());
+  Require(without_memory > 10, "no listing failed");
+}
+
 // A model cannot be loaded, whichever of many allocations fails: the next load is well. Its int8
 // weights are packed and the plain ones given back; calls need those again.
 //
-// Before that the files are listed: there libstdc++ ends the process itself where it has no memory.
+// Before that config.json is parsed: there the library of JSON ends the process where it has no
+// memory, since it takes some to free what it has parsed.
 void FailLoading(const std::string& directory) {
-  constexpr size_t kBehindListing = 400;
+  constexpr size_t kBehindJson = 400;
   EngineOptions engine = World::Engine("auto", 4);
   engine.compute_type = "int8";
   const auto load = [&] {
@@ -376,7 +413,7 @@ void FailLoading(const std::string& directory) {
   const Ids in_loop = answer(truth.get(), 1), in_call = answer(truth.get(), 2);
   truth.reset();  // and with it the weights
   size_t failed = 0;
-  for (size_t allocation = kBehindListing;; allocation += 1 + allocation / 16) {
+  for (size_t allocation = kBehindJson;; allocation += 1 + allocation / 16) {
     std::unique_ptr<Translator> translator;
     failing_memory::FailFrom(allocation);
     try {
@@ -424,6 +461,7 @@ int main(int count, char** arguments) {
   }
   Require(failing_memory::Failed() > 6 * kRounds, "an allocation did not fail");
   FailSteps(directory);
+  FailListing();
   FailLoading(directory);
   Run(directory, "calls", 1);
   Run(directory, "calls", 2);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,15 @@ inline ProductShapes StepShapes(int64_t width, int64_t layers, int64_t inner, in
   }
   shapes.emplace_back(vocabulary, width);
   return shapes;
+}
+
+// Of a decoder whose sizes are arguments of a program, in that order; without them, of the usual
+// ones.
+inline ProductShapes StepShapes(int count, char** arguments) {
+  const auto size = [&](int at, int64_t usual) {
+    return count > at ? std::atoll(arguments[at]) : usual;
+  };
+  return StepShapes(size(1, 512), size(2, 6), size(3, 2048), size(4, 32'000));
 }
 
 // Multiply-adds of a step of one row, which is also how many weights it has.

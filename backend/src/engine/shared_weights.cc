@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/shared_weights.h"
 
+#include <dirent.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <cerrno>
+#include <cstdint>
 #include <map>
 #include <mutex>
-#include <sstream>
+#include <new>
+#include <numeric>
+#include <system_error>
 #include <vector>
 
 #include "engine/library_check.h"
@@ -17,35 +21,59 @@
 namespace ct2triton {
 namespace {
 
-namespace fs = std::filesystem;
+std::string TextOf(int error) { return std::error_code(error, std::generic_category()).message(); }
 
-// Which files these are, so that a changed file is another model: name, inode, size, times of
-// change. The second one cannot be set back, as a copy that keeps times does with the first.
-std::string FilesIdentity(const std::string& directory) {
-  std::vector<std::string> entries;
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(directory, failed)) {
-    struct stat info {};
-    if (stat(entry.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    std::ostringstream line;
-    line << entry.path().filename().string() << ':' << info.st_dev << ':' << info.st_ino << ':'
-         << info.st_size << ':' << info.st_mtim.tv_sec << '.' << info.st_mtim.tv_nsec << ':'
-         << info.st_ctim.tv_sec << '.' << info.st_ctim.tv_nsec;
-    entries.push_back(line.str());
-  }
-  if (failed == std::errc::permission_denied) {
-    throw Error(ErrorCode::kUnavailable, directory + " cannot be read: " + failed.message());
-  }
-  std::error_code ignored;
-  if (failed || !fs::exists(fs::path(directory) / "model.bin", ignored)) {
+[[noreturn]] void RefuseFolder(const std::string& directory, int error) {
+  if (error == ENOMEM) throw std::bad_alloc();
+  if (error == ENOENT || error == ENOTDIR) {
     throw Error(ErrorCode::kNotFound, "no CTranslate2 model in " + directory +
-                                          ": model.bin is missing" +
-                                          (failed ? " (" + failed.message() + ")" : ""));
+                                          ": model.bin is missing (" + TextOf(error) + ")");
+  }
+  throw Error(ErrorCode::kUnavailable, directory + " cannot be read: " + TextOf(error));
+}
+
+// Which file this is, so that a changed one is another: name, inode, size, times of change. The
+// second one cannot be set back, as a copy that keeps times does with the first.
+std::string Identity(const std::string& name, const struct stat& info) {
+  std::string line = name;
+  for (const auto number :
+       {static_cast<int64_t>(info.st_dev), static_cast<int64_t>(info.st_ino),
+        static_cast<int64_t>(info.st_size), static_cast<int64_t>(info.st_mtim.tv_sec),
+        static_cast<int64_t>(info.st_mtim.tv_nsec), static_cast<int64_t>(info.st_ctim.tv_sec),
+        static_cast<int64_t>(info.st_ctim.tv_nsec)}) {
+    line += ':' + std::to_string(number);
+  }
+  return line + '\n';
+}
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { closedir(folder); }
+};
+
+// Of all files of a directory. Not by std::filesystem: where a directory_iterator has no memory, it
+// may end the process.
+std::string FilesIdentity(const std::string& directory) {
+  const std::unique_ptr<DIR, CloseFolder> folder(opendir(directory.c_str()));
+  if (!folder) RefuseFolder(directory, errno);
+  std::vector<std::string> entries;
+  bool has_model = false;
+  errno = 0;
+  while (const dirent* entry = readdir(folder.get())) {
+    const std::string name = entry->d_name;
+    struct stat info {};
+    if (stat((directory + '/' + name).c_str(), &info) == 0) {
+      has_model |= name == "model.bin";
+      if (S_ISREG(info.st_mode)) entries.push_back(Identity(name, info));
+    }
+    errno = 0;
+  }
+  if (errno != 0) RefuseFolder(directory, errno);
+  if (!has_model) {
+    throw Error(ErrorCode::kNotFound,
+                "no CTranslate2 model in " + directory + ": model.bin is missing");
   }
   std::sort(entries.begin(), entries.end());
-  std::string identity;
-  for (const auto& entry : entries) identity += entry + '\n';
-  return identity;
+  return std::accumulate(entries.begin(), entries.end(), std::string());
 }
 
 // Where the weights of some files are found while they are in use.

@@ -73,6 +73,7 @@ Weights::Weights(const std::string& directory, const Device& device,
       files_(ReadModelFileConfig(directory)),
       model_(Load(directory, device, compute_type)),
       plain_(*model_) {
+  ReadNames();
   NewReplica();  // refuses every other kind of model, which makes the cast below right
   const auto* model = static_cast<const SequenceToSequenceModel*>(model_.get());
   if (model->num_source_vocabularies() != 1) {
@@ -86,6 +87,7 @@ Weights::Weights(const std::string& directory, const Device& device,
   target_positions_ = Rows("decoder/position_encodings/encodings");
   map_ = ReadVocabularyMap(*this);
   lists_ = ReadVocabularyLists(*this);
+  bytes_ = CountBytes();
   CheckEmbeddingRows();
   TryTranslation(*this);
 }
@@ -158,17 +160,33 @@ size_t Elements(const ctranslate2::StorageView& value) {
 
 }  // namespace
 
-// CTranslate2 tells of a variable only to those who know its name; two names may have one.
-size_t Weights::bytes() const {
-  std::set<std::string> names;
+// A format that is not known matters only to who asks for the names.
+void Weights::ReadNames() {
   try {
-    names = ReadVariableNames(directory_);
-  } catch (const Error&) {  // a format of which only the loop would have to know
-    return fs::file_size(directory_ + "/model.bin");
+    names_ = ReadVariableNames(directory_);
+  } catch (const Error& error) {
+    unread_names_ = error;
+  }
+}
+
+const std::set<std::string>& Weights::names() const {
+  if (unread_names_) throw Error(*unread_names_);
+  return names_;
+}
+
+// CTranslate2 tells of a variable only to those who know its name; two names may have one.
+size_t Weights::CountBytes() const {
+  if (unread_names_) {
+    std::error_code failed;
+    const auto size = fs::file_size(fs::path(directory_) / "model.bin", failed);
+    if (!failed) return size;
+    throw Error(ErrorCode::kUnavailable, directory_ +
+                                             ": model.bin went away while it was loaded (" +
+                                             failed.message() + "); load the model again");
   }
   std::set<const ctranslate2::StorageView*> counted;
   size_t bytes = 0;
-  for (const std::string& name : names) {
+  for (const std::string& name : names_) {
     const auto* value = model_->get_variable_if_exists(name);
     if (value == nullptr || !counted.insert(value).second) continue;
     bytes += Elements(*value) * value->item_size();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "engine/plain_weights.h"
 #include "engine/vocabulary_lists.h"
 #include "engine/vocabulary_map.h"
+#include "error.h"
 #include "rows/row.h"
 
 namespace ct2triton {
@@ -33,6 +35,9 @@ class Weights {
   const std::string& directory() const { return directory_; }
   const ModelFileConfig& files() const { return files_; }
   const ctranslate2::models::Model& model() const { return *model_; }
+  // The names of all variables and attributes of the model, read when it was loaded: its file may
+  // be another one since. Throws Error(kUnsupported) where they cannot be read.
+  const std::set<std::string>& names() const;
   // To be in use wherever CTranslate2 computes with the model.
   PlainWeights& plain() const { return plain_; }
 
@@ -58,7 +63,7 @@ class Weights {
   // behind the end token. The rule by which CTranslate2 echoes the prefix.
   bool IsEmptySource(const Ids& source) const;
 
-  size_t bytes() const;  // of the memory that the variables take
+  size_t bytes() const { return bytes_; }  // of the memory that the variables take
 
   // "8-bit", "16-bit" or "32-bit": what the layers are held in, compute_type "auto" resolved.
   std::string WeightWidth() const;
@@ -70,12 +75,17 @@ class Weights {
  private:
   std::optional<int64_t> Rows(const std::string& variable) const;
   void CheckEmbeddingRows() const;
+  void ReadNames();
+  size_t CountBytes() const;
 
   const std::string directory_;
   const Device device_;
   ModelFileConfig files_;
   const std::shared_ptr<const ctranslate2::models::Model> model_;
   mutable PlainWeights plain_;
+  std::set<std::string> names_;
+  std::optional<Error> unread_names_;  // why there are none
+  size_t bytes_ = 0;
   const ctranslate2::Vocabulary* source_ = nullptr;
   const ctranslate2::Vocabulary* target_ = nullptr;
   std::optional<int64_t> source_positions_;

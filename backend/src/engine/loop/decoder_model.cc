@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "engine/loop/cache_pool.h"
-#include "engine/loop/model_variables.h"
 #include "engine/loop/packed_embeddings.h"
 #include "engine/loop/packed_layers.h"
 #include "engine/loop/positions.h"
@@ -34,7 +33,7 @@ LinearMaker LibraryMaker(ctranslate2::Device device) {
 DecoderShape DecoderModel::ReadShape(const Weights& weights) {
   RequireLayers();
   if (OnDevice(weights)) RequireTensors();
-  return DecoderShape(weights.model(), ReadVariableNames(weights.directory()));
+  return DecoderShape(weights.model(), weights.names());
 }
 
 bool DecoderModel::OnDevice(const Weights& weights) {
@@ -85,11 +84,11 @@ DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearM
 
 // So a model that loads never holds all weights twice.
 LinearMaker DecoderModel::GivingBack(LinearMaker make) const {
-  return [this, make = std::move(make), names = ReadVariableNames(weights_->directory())](
-             const ctranslate2::models::Model& model, const LinearSpec& spec) {
+  return [this, make = std::move(make)](const ctranslate2::models::Model& model,
+                                        const LinearSpec& spec) {
     auto linear = make(model, spec);
     if (const auto* packed = dynamic_cast<const PackedLayer*>(linear.get())) {
-      plain_->GiveBack({{spec.scope + "/weight", packed->layer()}}, names);
+      plain_->GiveBack({{spec.scope + "/weight", packed->layer()}}, weights_->names());
     }
     return linear;
   };
@@ -102,7 +101,7 @@ void DecoderModel::GiveBackPlain(std::vector<WeightCopy> copies) {
   add(kEmbeddings, *embeddings_);
   if (encoder_) add(encoder_->embeddings_scope(), encoder_->embeddings());
   plain_.reset();
-  weights_->plain().GiveBack(copies, ReadVariableNames(weights_->directory()));
+  weights_->plain().GiveBack(copies, weights_->names());
 }
 
 AttentionLayers DecoderModel::MakeAttention(const std::string& scope, bool to_source,

@@ -28,7 +28,7 @@ struct DecoderShape {
   AlignmentHeads alignment;   // as the model names them, or CTranslate2 by default
   ctranslate2::ops::ActivationType activation = ctranslate2::ops::ActivationType::ReLU;
 
-  // `names`: all variables of the model, see ReadVariableNames. Throws Error(kUnsupported) that
+  // `names`: all variables of the model, see Weights::names. Throws Error(kUnsupported) that
   // names the first variable of the decoder which the loop does not know, or whose value it cannot
   // follow: that would be another kind of decoder.
   DecoderShape(const ctranslate2::models::Model& model, const std::set<std::string>& names);

@@ -5,7 +5,6 @@
 #include <regex>
 
 #include "engine/loop/decoder_shape.h"
-#include "engine/loop/model_variables.h"
 #include "engine/loop/packed_embeddings.h"
 #include "engine/loop/packed_layers.h"
 #include "error.h"
@@ -56,7 +55,7 @@ std::string EmbeddingsScope(const std::set<std::string>& names) {
 std::unique_ptr<const EncoderModel> EncoderModel::Make(const Weights& weights,
                                                        const LinearMaker& make,
                                                        const Linear& projection) {
-  const auto names = ReadVariableNames(weights.directory());
+  const auto& names = weights.names();
   const auto& model = weights.model();
   const bool known = KnowsAll(names) &&
                      names.count("encoder/layer_0/self_attention/linear_0/weight") != 0 &&

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model knows of model.bin is of the file that it was loaded from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ct2_triton import _core
+from support.tiny import tiny_engine_model
+
+SOURCES = [[5, 6, 7, 2], [40, 50, 2]]
+GREEDY = {"beam_size": 1, "max_decoding_length": 8}
+MAP = "\t▁\n"
+READ = 3
+"""Times that a load reads vmap.txt; CTranslate2 has loaded model.bin before the last one."""
+
+
+class Gates:
+    """A vmap.txt that holds a load up: each time it is read, something may be done first."""
+
+    def __init__(self, directory: Path, before_last: Callable[[], object]) -> None:
+        """Lays the first gate.
+
+        Args:
+            directory: A model without a vocabulary map.
+            before_last: What to do when the load asks for the map for the last time.
+        """
+        self._path = directory / "vmap.txt"
+        self._before_last = before_last
+        os.mkfifo(self._path)
+        self.passed = 0
+        self._thread = threading.Thread(target=self._let_through, daemon=True)
+        self._thread.start()
+
+    def _let_through(self) -> None:
+        while self.passed < READ:
+            with self._path.open("w", encoding="utf-8") as gate:  # once somebody reads
+                self.passed += 1
+                following = self._path.with_name(f"gate{self.passed}")
+                if self.passed < READ:
+                    os.mkfifo(following)
+                else:
+                    following.write_text(MAP, encoding="utf-8")
+                    self._before_last()
+                following.replace(self._path)
+                gate.write(MAP)
+
+    def all_passed(self) -> bool:
+        self._thread.join(60)
+        return self.passed == READ
+
+
+def answers(translator: Any) -> list[Any]:
+    rows = translator.translate(SOURCES, [[300]] * len(SOURCES), GREEDY)
+    return [row[0]["ids"] for row in rows]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_engine_model("nllb"), tmp_path / "model"))
+
+
+def test_model_bin_that_goes_away_while_it_loads(directory: Path) -> None:
+    translator = _core.Translator(str(directory), {"decoding": "loop"})
+    truth, size = answers(translator), translator.weight_bytes
+    (directory / "model.bin").rename(directory / "kept")
+    assert translator.weight_bytes == size
+    (directory / "kept").rename(directory / "model.bin")
+    del translator
+
+    gates = Gates(directory, (directory / "model.bin").unlink)
+    again = _core.Translator(str(directory), {"decoding": "loop"})
+
+    assert gates.all_passed()
+    assert not (directory / "model.bin").exists()
+    assert answers(again) == truth
+
+
+def test_model_bin_of_another_model_while_one_loads(directory: Path) -> None:
+    truth = answers(_core.Translator(str(directory), {"decoding": "loop"}))
+    other = shutil.copy(tiny_engine_model("t5") / "model.bin", directory / "other")
+
+    gates = Gates(directory, lambda: Path(other).replace(directory / "model.bin"))
+    translator = _core.Translator(str(directory), {"decoding": "loop"})
+
+    assert gates.all_passed()
+    assert answers(translator) == truth
