@@ -5,7 +5,7 @@
 // Prints milliseconds of a step, then how far the results are from CTranslate2's in float32; there,
 // its own are those of each row alone.
 //
-//     float_products [WIDTH LAYERS FEED_FORWARD VOCABULARY]
+//     float_products [WIDTH LAYERS FEED_FORWARD VOCABULARY]     (each but LAYERS a multiple of 32)
 #include <immintrin.h>
 
 #include <cmath>
@@ -323,6 +323,12 @@ int main(int count, char** arguments) {
   const auto shapes = StepShapes(count, arguments);
   if (!__builtin_cpu_supports("avx512bf16")) {
     std::fprintf(stderr, "this processor has no AVX-512 BF16\n");
+    return 1;
+  }
+  for (const auto& [outputs, inputs] : shapes) {
+    if (outputs % kPanelOutputs == 0) continue;  // inputs are some layer's outputs
+    std::fprintf(stderr, "a layer has %ld outputs; the kernels here take multiples of %ld\n",
+                 static_cast<long>(outputs), static_cast<long>(kPanelOutputs));
     return 1;
   }
   ctranslate2::set_num_threads(1);
