@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from core import loop_matrix
+from support.fewer import fewer
 from support.tiny import tiny_engine_model
 from tiny_families import FAMILIES
 
@@ -39,7 +40,7 @@ def test_every_kind_is_tested(models: dict[str, Path]) -> None:
 def test_float32_answers_are_those_of_the_row_alone(models: dict[str, Path], kind: str) -> None:
     model = loop_matrix.MatrixModel(kind, models[kind], "float32")
 
-    tally = loop_matrix.run(model, 360, seed=11)  # 5,040 rows over all kinds
+    tally = loop_matrix.run(model, fewer(360), seed=11)  # 5,040 rows over all kinds
 
     assert tally.different == []
     assert tally.ties <= 1
@@ -51,7 +52,7 @@ def test_float32_beams_are_those_of_the_row_alone(models: dict[str, Path], kind:
     """All hypotheses and their scores, beside greedy rows."""
     model = loop_matrix.MatrixModel(kind, models[kind], "float32", beams=0.8)
 
-    tally = loop_matrix.run(model, 150, seed=16)
+    tally = loop_matrix.run(model, fewer(150), seed=16)
 
     assert tally.different == []
     assert tally.ties <= 1
@@ -78,7 +79,7 @@ def test_answers_do_not_depend_on_the_company(
 ) -> None:
     model = loop_matrix.MatrixModel(kind, models[kind], compute_type, beams=0.3)
 
-    assert loop_matrix.composition(model, 100, seed=13) == 0
+    assert loop_matrix.composition(model, fewer(100), seed=13) == 0
 
 
 @pytest.mark.parametrize("compute_type", ["float32", "int8"])
@@ -88,10 +89,10 @@ def test_answers_with_drafts_are_those_without(
 ) -> None:
     model = loop_matrix.MatrixModel(kind, models[kind], compute_type, beams=0.1)
 
-    found = loop_matrix.drafted(model, 100, seed=17)
+    found = loop_matrix.drafted(model, fewer(100), seed=17)
 
     assert found.different == 0
-    assert found.kept > 100
+    assert found.kept > fewer(100)
     assert found.score_error < 1e-4
 
 

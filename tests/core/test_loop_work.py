@@ -182,7 +182,7 @@ def test_threads_rest_while_no_row_that_waits_has_room(engine_model: Path) -> No
         step.wait()
         waiting = Sender(translator, [second], wide)
         wait_until(lambda: translator.waiting == 1)
-        wait_until(_rests, "threads that rest", limit_s=5)
+        wait_until(_rests, "threads that rest")
         assert translator.waiting == 1
     assert held.ended().answers is not None
     assert waiting.ended().answers is not None

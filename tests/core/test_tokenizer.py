@@ -17,6 +17,7 @@ import pytest
 from ct2_triton import _core
 from ct2_triton.client.tokenization import Tokenizer
 from ct2_triton.errors import UnknownLanguageError
+from support.fewer import fewer
 from support.odd_texts import NOTHING, ODD_TEXTS
 from support.tiny import tiny_checkpoint
 from support.tokenizers import write_demo_tokenizer, write_tokenizer
@@ -295,7 +296,7 @@ def test_what_is_settled_is_the_start_of_any_text_that_follows(
     ours, rng = _core.Tokenizer(str(folder)), random.Random(18)
     source, target = languages(Tokenizer(folder, native=False))[0]
     held_back = 0
-    for text in rng.sample(corpus(), 200):
+    for text in rng.sample(corpus(), fewer(200)):
         ids = ours.source(text, source, target)
         if rng.random() < 0.5:
             rng.shuffle(ids)

@@ -21,7 +21,8 @@ _RANGE = re.search(r'"ctranslate2>=([\d.]+),<=([\d.]+)"', (ROOT / "pyproject.tom
 assert _RANGE is not None
 OLDEST, NEWEST = _RANGE.groups()
 FOLDER = ROOT / ".venvs" / f"ctranslate2-{OLDEST}"
-# What knows no engine (tokenizers, cuts of texts), or tests the commands around one.
+# What knows no engine (tokenizers, cuts of texts, copies of a request's bytes, Triton's traces), or
+# tests the commands around one.
 LEFT_OUT = (
     "core/test_added_tokens.py",
     "core/test_segmenter.py",
@@ -31,7 +32,9 @@ LEFT_OUT = (
     "server/gateway",
     "server/live",
     "server/test_ensemble.py",
+    "server/test_request_memory.py",
     "server/test_rollout.py",
+    "server/test_tracing.py",
 )
 
 
