@@ -14,6 +14,7 @@ import importlib
 import logging
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,7 @@ def _run(program: str, module_name: str, argv: Sequence[str] | None) -> int:
     set_up(parser, args.log_level, os.environ)
     try:
         status = int(module.run(args))
-        sys.stdout.flush()  # at its end Python would say itself what cannot be written
+        print(end="", flush=True)  # else Python itself says at its end what cannot be written
     except (Ct2TritonError, OSError) as error:
         return _failed(program, error)
     return status
@@ -82,7 +83,8 @@ def _failed(program: str, error: Exception) -> int:
     text = str(error)
     if isinstance(error, OSError):  # the disk is full, say
         if error.filename is None:  # it may be the output, and Python writes what is left of it
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            with suppress(AttributeError, OSError):  # there may be none
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         place = "" if error.filename is None else f": {error.filename}"
         text = f"{error.strerror or error}{place}"
     if not isinstance(error, BrokenPipeError):  # whoever reads has had enough, as in "| head"

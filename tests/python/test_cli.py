@@ -24,6 +24,8 @@ def test_a_full_disk_is_said_in_a_line(tmp_path: Path) -> None:
     assert failed.returncode == EXIT_FAILED
     assert failed.stderr == "ct2-models: No space left on device\n"
     assert subprocess.run(command, capture_output=True, check=True).stdout
+    closed = ["bash", "-c", '"$@" >&-', "bash", *command]  # there is no output at all
+    assert subprocess.run(closed, capture_output=True, check=True).stderr == b""
 
 
 def test_a_file_that_cannot_be_used_is_named(
