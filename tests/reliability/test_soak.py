@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.serve import TritonServer
+from reliability import observe
 from reliability.soak import Soak
 from server import configs
 from server.helpers import Reference
 from support.repository import write_model
 from support.servers import EXPLICIT
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -37,4 +39,6 @@ def test_nothing_stays_of_requests_of_all_shapes(
     warm_up = Soak(server, "nllb", reference, seed=2).run(requests=REQUESTS / 2)
     report = Soak(server, "nllb", reference, seed=1).run(requests=REQUESTS)
     assert not warm_up.wrong + report.wrong, report.wrong[:3]
-    assert report.trimmed_mib < warm_up.trimmed_mib + 6
+    # An unloaded model gives its memory back a little later than Triton says that it is gone.
+    most = warm_up.trimmed_mib + 6
+    wait_until(lambda: observe.resident_mib(server) < most, f"at most {most} MiB; {report}")

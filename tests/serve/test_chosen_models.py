@@ -126,7 +126,8 @@ def test_several_models_are_served_and_the_others_of_the_repository_are_not(fold
 def test_arguments_after_two_dashes_are_the_servers(folder: Path) -> None:
     with _serving(folder, "demo", "--model-repository", "models", after=["--", "--log-verbose=1"]):
         assert "HTTP request: " in (folder / "server.log").read_text()
-    errors = _refused(folder, "demo", "--model-repository", "models", "--", "--no-such")
+    own = ("demo", "--model-repository", "models", "--free-ports")
+    errors = _refused(folder, *own, "--", "--no-such")
     assert "unrecognized option '--no-such'" in errors
     assert "unexpected argument 'demo' after '--'" in _refused(folder, "--", "demo")
 
