@@ -58,12 +58,12 @@ def scrape(server: TritonServer, model: str, version: str = "1") -> Metrics:
 def fresh(server: TritonServer, model: str, version: str = "1") -> Metrics:
     """The same, with all that was counted before the call: waits for two publications."""
 
-    def publications() -> float:
-        return scrape(server, model, version).values.get((_PUBLICATIONS,), 0.0)
+    def publications() -> float | None:
+        return scrape(server, model, version).values.get((_PUBLICATIONS,))
 
     start = publications()
-    if start > 0:  # else it is not loaded
-        wait_until(lambda: publications() >= start + 2)
+    if start is not None:  # else it is not loaded; 0: it has just been
+        wait_until(lambda: (publications() or 0.0) >= start + 2)
     found = scrape(server, model, version)
     found.values.pop((_PUBLICATIONS,), None)
     return found
