@@ -82,15 +82,23 @@ def _failed(program: str, error: Exception) -> int:
     """Say in a line why a command has failed; give its exit code."""
     text = str(error)
     if isinstance(error, OSError):  # the disk is full, say
-        if error.filename is None:  # it may be the output, and Python writes what is left of it
-            with suppress(AttributeError, OSError):  # there may be none
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         place = "" if error.filename is None else f": {error.filename}"
-        text = f"{error.strerror or error}{place}"
+        text = f"{error.strerror or repr(error)}{place}"
+    _flush()
     if not isinstance(error, BrokenPipeError):  # whoever reads has had enough, as in "| head"
         print(f"{program}: {text}", file=sys.stderr)
     _LOG.debug("this is where:", exc_info=True)
     return EXIT_FAILED
+
+
+def _flush() -> None:
+    """Write what is left of the output; drop what cannot be written, as Python would try again."""
+    with suppress(AttributeError):  # there may be no output
+        try:
+            sys.stdout.flush()
+        except OSError:
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _with_more(

@@ -67,28 +67,37 @@ def directory(tmp_path: Path) -> Path:
     return Path(shutil.copytree(tiny_engine_model("nllb"), tmp_path / "model"))
 
 
-def test_model_bin_that_goes_away_while_it_loads(directory: Path) -> None:
+def test_what_is_known_of_a_model_is_of_the_file_that_was_loaded(directory: Path) -> None:
     translator = _core.Translator(str(directory), {"decoding": "loop"})
     truth, size = answers(translator), translator.weight_bytes
-    (directory / "model.bin").rename(directory / "kept")
+    (directory / "model.bin").unlink()
     assert translator.weight_bytes == size
-    (directory / "kept").rename(directory / "model.bin")
-    del translator
-
-    gates = Gates(directory, (directory / "model.bin").unlink)
-    again = _core.Translator(str(directory), {"decoding": "loop"})
-
-    assert gates.all_passed()
-    assert not (directory / "model.bin").exists()
-    assert answers(again) == truth
-
-
-def test_model_bin_of_another_model_while_one_loads(directory: Path) -> None:
-    truth = answers(_core.Translator(str(directory), {"decoding": "loop"}))
-    other = shutil.copy(tiny_engine_model("t5") / "model.bin", directory / "other")
-
-    gates = Gates(directory, lambda: Path(other).replace(directory / "model.bin"))
-    translator = _core.Translator(str(directory), {"decoding": "loop"})
-
-    assert gates.all_passed()
     assert answers(translator) == truth
+
+
+def test_model_bin_that_goes_away_while_it_loads_is_missing(directory: Path) -> None:
+    truth = answers(_core.Translator(str(directory), {"decoding": "loop"}))
+    kept = shutil.copy(directory / "model.bin", directory.parent / "kept")
+    gates = Gates(directory, (directory / "model.bin").unlink)
+
+    with pytest.raises(_core.Error, match=r"model\.bin is missing"):
+        _core.Translator(str(directory), {"decoding": "loop"})
+
+    assert gates.all_passed()
+    shutil.move(kept, directory / "model.bin")
+    assert answers(_core.Translator(str(directory), {"decoding": "loop"})) == truth
+
+
+def test_model_bin_of_another_model_while_one_loads_is_refused(directory: Path) -> None:
+    """Weights of one model with vocabularies of another would answer nonsense."""
+    truth = answers(_core.Translator(str(directory), {"decoding": "loop"}))
+    kept = shutil.copy(directory / "model.bin", directory.parent / "kept")
+    other = shutil.copy(tiny_engine_model("t5") / "model.bin", directory.parent / "other")
+    gates = Gates(directory, lambda: Path(other).replace(directory / "model.bin"))
+
+    with pytest.raises(_core.Error, match="changed while they were loaded"):
+        _core.Translator(str(directory), {"decoding": "loop"})
+
+    assert gates.all_passed()
+    shutil.move(kept, directory / "model.bin")
+    assert answers(_core.Translator(str(directory), {"decoding": "loop"})) == truth

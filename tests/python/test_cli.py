@@ -39,6 +39,20 @@ def test_a_file_that_cannot_be_used_is_named(
     assert capsys.readouterr().err == f"ct2-models: No such file or directory: {tmp_path}/nothing\n"
 
 
+def test_a_failure_without_words_is_named_and_the_output_is_kept() -> None:
+    program = (
+        "import sys; from ct2_triton import cli; from ct2_triton.models import cli as models\n"
+        "def run(_):\n    print('done so far')\n    raise TimeoutError\n"
+        "models.run = run\n"
+        "sys.exit(cli.main('ct2-models', 'ct2_triton.models.cli', ['list']))"
+    )
+    failed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert failed.returncode == EXIT_FAILED
+    assert (failed.stdout, failed.stderr) == ("done so far\n", "ct2-models: TimeoutError()\n")
+
+
 def test_an_interrupt_while_modules_are_imported_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(_: str) -> None:
         raise KeyboardInterrupt

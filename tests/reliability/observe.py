@@ -22,6 +22,15 @@ def resident_mib(server: TritonServer) -> float:
     return _status_kib(server, "VmRSS") / 1024
 
 
+def resting_mib(server: TritonServer) -> float:
+    """Resident memory once it falls no more: memory that is free goes back a little later."""
+    before, now = float("inf"), resident_mib(server)
+    while now < before - 1:
+        time.sleep(1)
+        before, now = now, resident_mib(server)
+    return now
+
+
 def thread_count(server: TritonServer) -> int:
     """Threads of the server's process."""
     return len(list(Path(f"/proc/{server.process.pid}/task").iterdir()))

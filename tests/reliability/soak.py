@@ -94,7 +94,7 @@ class Soak:
         wait_until(lambda: not connection.raw.is_model_ready(self._model), "the unload")
         connection.raw.load_model(self._model)
         self._ask_known(connection, random.Random(self._seed))
-        self.report.trimmed_mib = observe.resident_mib(self._server)
+        self.report.trimmed_mib = observe.resting_mib(self._server)
         connection.close()
         return self.report
 

@@ -33,15 +33,19 @@ std::string TextOf(int error) { return std::error_code(error, std::generic_categ
 }
 
 // Which file this is, so that a changed one is another: name, inode, size, times of change. The
-// second one cannot be set back, as a copy that keeps times does with the first.
-std::string Identity(const std::string& name, const struct stat& info) {
+// last one cannot be set back, as a copy that keeps times does with the other; but each new link to
+// the file sets it.
+std::string Identity(const std::string& name, const struct stat& info, bool with_links) {
   std::string line = name;
-  for (const auto number :
-       {static_cast<int64_t>(info.st_dev), static_cast<int64_t>(info.st_ino),
-        static_cast<int64_t>(info.st_size), static_cast<int64_t>(info.st_mtim.tv_sec),
-        static_cast<int64_t>(info.st_mtim.tv_nsec), static_cast<int64_t>(info.st_ctim.tv_sec),
-        static_cast<int64_t>(info.st_ctim.tv_nsec)}) {
-    line += ':' + std::to_string(number);
+  const auto add = [&line](int64_t number) { line += ':' + std::to_string(number); };
+  add(static_cast<int64_t>(info.st_dev));
+  add(static_cast<int64_t>(info.st_ino));
+  add(info.st_size);
+  add(info.st_mtim.tv_sec);
+  add(info.st_mtim.tv_nsec);
+  if (with_links) {
+    add(info.st_ctim.tv_sec);
+    add(info.st_ctim.tv_nsec);
   }
   return line + '\n';
 }
@@ -52,7 +56,7 @@ struct CloseFolder {
 
 // Of all files of a directory. Not by std::filesystem: where a directory_iterator has no memory, it
 // may end the process.
-std::string FilesIdentity(const std::string& directory) {
+std::string FilesIdentity(const std::string& directory, bool with_links) {
   const std::unique_ptr<DIR, CloseFolder> folder(opendir(directory.c_str()));
   if (!folder) RefuseFolder(directory, errno);
   std::vector<std::string> entries;
@@ -63,7 +67,7 @@ std::string FilesIdentity(const std::string& directory) {
     struct stat info {};
     if (stat((directory + '/' + name).c_str(), &info) == 0) {
       has_model |= name == "model.bin";
-      if (S_ISREG(info.st_mode)) entries.push_back(Identity(name, info));
+      if (S_ISREG(info.st_mode)) entries.push_back(Identity(name, info, with_links));
     }
     errno = 0;
   }
@@ -101,13 +105,19 @@ std::shared_ptr<const Weights> SharedWeights(const std::string& directory, const
                                              const std::string& compute_type, size_t threads) {
   CheckLibrary();
   RequireDevice(device);
-  const auto place = PlaceOf(device.Name() + '\n' + compute_type + '\n' + FilesIdentity(directory));
+  const auto place = PlaceOf(device.Name() + '\n' + compute_type + '\n' +
+                             FilesIdentity(directory, /*with_links=*/true));
   const std::lock_guard<std::mutex> lock(place->mutex);
   if (auto weights = place->weights.lock()) return weights;
   std::shared_ptr<const Weights> weights;
+  const auto files = FilesIdentity(directory, /*with_links=*/false);
   RunInThreadScope(device, threads, [&] {
     weights = std::make_shared<const Weights>(directory, device, compute_type);
   });
+  if (FilesIdentity(directory, /*with_links=*/false) != files) {  // some may be of another model
+    throw Error(ErrorCode::kUnavailable,
+                "files in " + directory + " changed while they were loaded; load the model again");
+  }
   place->weights = weights;
   return weights;
 }

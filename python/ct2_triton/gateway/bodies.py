@@ -110,10 +110,12 @@ async def read_fields(request: web.Request, timeout_s: float) -> Fields:
         raise Refusal(408, f"the request did not come within {timeout_s:g} s") from error
     except ConnectionError as error:  # nobody reads the answer
         raise Refusal(400, "Invalid request: the body is not complete") from error
-    except (*BODY_ERRORS, LookupError, ValueError) as error:  # of a form, of a charset
+    except BODY_ERRORS as error:
         packed = request.headers.get("Content-Encoding")
         why = f": it is not in {packed[:_SHOWN]!r}, its Content-Encoding" if packed else ""
         raise Refusal(400, f"Invalid request: the body cannot be read{why}") from error
+    except (LookupError, ValueError) as error:  # of a form, of a charset
+        raise Refusal(400, "Invalid request: the body cannot be read") from error
 
 
 async def _read(request: web.Request) -> Fields:

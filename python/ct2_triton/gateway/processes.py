@@ -14,7 +14,7 @@ import select
 import signal
 import socket
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -110,33 +110,45 @@ def _serve_in_children(processes: int, place: Place, serve: Serve) -> None:
 
     def stop(*came: object) -> None:
         asked.extend(came)
-        while held:
+        with suppress(IndexError):  # it is closed; a signal may come here at any time
             os.close(held.pop())
 
     for number in _SIGNALS:
         signal.signal(number, stop)
     children: dict[int, int] = {}  # the pipes on which they tell that they are ready
-    for _ in range(processes):
-        told, tell = os.pipe()
-        child = os.fork()
-        if child == 0:
-            stop()  # it holds no end of its own
-            own = Place(place.host, place.port, partial(_tell, tell), end)
-            os._exit(_run_child(serve, own))
-        os.close(tell)  # the child alone holds it: its end is the child's
-        children[child] = told
+    with _signals_held():
+        for _ in range(processes):
+            told, tell = os.pipe()
+            child = os.fork()
+            if child == 0:
+                stop()  # it holds no end of its own
+                own = Place(place.host, place.port, partial(_tell, tell), end)
+                os._exit(_run_child(serve, own))
+            os.close(tell)  # the child alone holds it: its end is the child's
+            children[child] = told
     os.close(end)
     if _all_ready(children.values()):
         place.ready(place.port)
     else:
         for child in children:  # one that is not ready yet does not look at the pipe
             os.kill(child, signal.SIGTERM)
-    statuses = []
+    has_failed = False
     for _ in children:
-        statuses.append(os.wait()[1])
+        _, status = os.wait()
+        has_failed |= status != 0 and not asked
         stop()  # one that has ended ends the others
-    if any(statuses) and not asked:
+    if has_failed:
         raise ClientError(f"a process has failed, so all {processes} have ended")
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Hold signals back while children begin: one that comes meets the handlers that are meant."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
 def _run(serve: Serve, place: Place) -> None:
@@ -154,6 +166,7 @@ def _run_child(serve: Serve, place: Place) -> int:
     try:
         for number, handler in _SIGNALS.items():  # not the parent's
             signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         _run(serve, place)
     except Ct2TritonError as error:
         print(f"ct2-gateway: {error}", file=sys.stderr, flush=True)  # noqa: T201

@@ -51,6 +51,37 @@ except ClientError as error:
     sys.exit(f"all: {error}")
 """
 
+# The first fails once it is told to; the other one ends when it is told to.
+DRAINING = """
+import asyncio, os, sys
+from pathlib import Path
+from ct2_triton.errors import ClientError
+from ct2_triton.gateway.processes import serve_in
+
+folder = Path(sys.argv[1])
+
+async def told(name):
+    while not (folder / name).exists():
+        await asyncio.sleep(0.01)
+
+async def serve(place):
+    place.ready(place.port)
+    try:
+        os.close(os.open(folder / "made", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        await place.ended()
+        (folder / "draining").touch()
+        await told("end")
+    else:
+        await told("fail")
+        raise ClientError("broken")
+
+try:
+    serve_in(2, "127.0.0.1", 0, serve, lambda _: (folder / "ready").touch())
+except ClientError as error:
+    sys.exit(f"all: {error}")
+"""
+
 
 @pytest.mark.parametrize("ready", ["at once", "never"])
 def test_one_that_cannot_start_ends_all(tmp_path: Path, ready: str) -> None:
@@ -74,6 +105,20 @@ def test_an_interrupt_before_they_are_ready_is_no_failure(
         os.killpg(process.pid, number)
         _, said = process.communicate(timeout=120)
     assert (process.returncode, said) == (0, b"")
+
+
+def test_an_interrupt_after_a_failure_does_not_hide_it(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", DRAINING, str(tmp_path)], stderr=subprocess.PIPE
+    ) as process:
+        wait_until((tmp_path / "ready").exists)
+        (tmp_path / "fail").touch()
+        wait_until((tmp_path / "draining").exists)
+        process.send_signal(signal.SIGTERM)
+        (tmp_path / "end").touch()
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert said.splitlines()[-1] == b"all: a process has failed, so all 2 have ended"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="uvloop is not for Windows")

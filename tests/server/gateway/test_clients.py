@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import signal
 import socket
 import subprocess
@@ -103,6 +104,15 @@ def test_bytes_that_are_no_request_leave_no_traceback(start_gateway: StartGatewa
             assert answer.status_code == 400
             why = f"the body cannot be read: it is not in '{packed}', its Content-Encoding"
             assert answer.json() == {"error": f"Invalid request: {why}"}
+    form_type = "application/x-www-form-urlencoded; charset=nonsense"
+    answer = requests.post(
+        f"{gateway.url}/translate",
+        data=gzip.compress(b"q=Good+morning"),
+        headers={"Content-Encoding": "gzip", "Content-Type": form_type},
+        timeout=60,
+    )
+    assert answer.status_code == 400
+    assert answer.json() == {"error": "Invalid request: the body cannot be read"}
     host, port = gateway.url.removeprefix("http://").split(":")
     head = b"POST /translate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     for sent in (head + b"zz\r\n", b"\x16\x03\x01\x02\x00\r\n\r\n"):
