@@ -177,14 +177,20 @@ class RoundRobin:
 
     async def _any_reachable(self, deadline: Deadline) -> Connection:
         """Try each server once more, or say why none can be reached."""
+        if not self._ring:  # a call may have no time to wait for the first look
+            await asyncio.wait({self._look()}, timeout=_NEXT_LOOK_S)
         reason = self._problem
         for _, connection in list(self._ring):
             try:
                 await connection.prove_reachable(deadline)
             except ServerUnreachableError as error:
                 reason = str(error)
+            except InvalidCallError:
+                reason = "their addresses have changed"
             else:
                 return connection
+            if self._closed:
+                raise closed_error()
         raise ServerUnreachableError(
             f"none of {len(self._ring)} servers of {', '.join(self._urls)} can be reached: {reason}"
         )

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import re
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import grpc
@@ -22,6 +22,7 @@ from ct2_triton import errors
 from ct2_triton.client import keepalive
 from ct2_triton.client.closing import closed_error
 from ct2_triton.client.headers import join_headers, read_headers
+from ct2_triton.client.tasks import in_time, is_cancelled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _MAX_MESSAGE_BYTES = 2**31 - 1
 _READY = grpc.ChannelConnectivity.READY
+QUESTION_S = 1.0  # for an answer whether the server lives, after all other waiting
 _STATE_LAG_S = 0.25
 _RESTRICTED = "This protocol is restricted"  # how Triton begins when a secret header is missing
 _SUPERSEDED = "superseded"  # how the backend begins the only text it sends with CANCELLED
@@ -126,9 +128,11 @@ class Connection:
         self._retry = retry
         self._headers = read_headers(metadata)
         self._closed = False
+        self._calls = 0
         self._watch: asyncio.Task[None] | None = None
         self._losses = 0
         self._settled = 0  # of the losses: the server has answered a question that came later
+        self._has_answered = asyncio.Event()  # the newest of those questions
         self._break: asyncio.Task[None] | None = None
         self._pulse = keepalive.Pulse(self._ask_for_life, keepalive.QUESTION_AFTER_S)
         self._question: grpc.aio.UnaryUnaryCall | None = None
@@ -171,7 +175,7 @@ class Connection:
         Raises:
             ClientError: One of its subclasses, with gRPC's error as the cause.
         """
-        with self._until_closed():
+        with self._call():
             await self._reach(deadline)
             try:
                 with self._pulse.during_call():
@@ -200,7 +204,7 @@ class Connection:
         deadline: Deadline,
         headers: Headers = (),
     ) -> Message:
-        with self._until_closed():
+        with self._call():
             await self._reach(deadline)
             try:
                 with self._pulse.during_call():
@@ -210,14 +214,17 @@ class Connection:
                 raise await self._wrapped(error, deadline) from error
 
     @contextmanager
-    def _until_closed(self) -> Iterator[None]:
-        """Name the end of the client: gRPC cancels what is under way, and not the caller."""
+    def _call(self) -> Iterator[None]:
+        """Count a call, and name the end of the client: gRPC cancels what is under way then."""
+        self._calls += 1
         try:
             yield
         except asyncio.CancelledError:
-            if self._closed:
+            if self._closed and not is_cancelled():
                 raise closed_error() from None
             raise
+        finally:
+            self._calls -= 1
 
     async def _reach(self, deadline: Deadline) -> None:
         """Wait until the channel stands, as long as the policy and the deadline allow."""
@@ -263,7 +270,8 @@ class Connection:
         await self._channel.channel_ready()
         while self._is_in_doubt:
             if await self._silence(keepalive.CONNECT_TIMEOUT_S) is not None:
-                await asyncio.sleep(next(pauses))
+                with suppress(asyncio.TimeoutError):  # perhaps another call's question is answered
+                    await in_time(self._has_answered.wait(), next(pauses))
                 await self._channel.channel_ready()
 
     async def _silence(self, timeout_s: float) -> grpc.RpcError | None:
@@ -275,22 +283,29 @@ class Connection:
             if _is_of_the_connection(error):
                 return error
         self._settled = max(self._settled, losses)
+        if not self._is_in_doubt:
+            self._has_answered.set()
         return None
 
     @property
     def calls(self) -> int:
-        """How many calls are under way."""
-        return self._pulse.calls
+        """How many calls are under way, or wait to be."""
+        return self._calls
 
     async def prove_reachable(self, deadline: Deadline) -> None:
         """Make gRPC say why the server is out of reach; return if it has just come back.
 
         Raises:
             ServerUnreachableError: With gRPC's reason.
+            InvalidCallError: The connection was closed.
         """
+        if self._closed:
+            raise closed_error()
         timeout_s = deadline.remaining_s()
-        timeout_s = 1.0 if timeout_s is None else max(0.001, min(1.0, timeout_s))
-        if (error := await self._silence(timeout_s)) is not None:
+        timeout_s = QUESTION_S if timeout_s is None else max(0.001, min(QUESTION_S, timeout_s))
+        with self._call():
+            error = await self._silence(timeout_s)
+        if error is not None:
             reason = error.details() or error.code().name
             raise errors.ServerUnreachableError(
                 f"no connection to {self._url}: {reason}; check the URL (the gRPC port, usually "
@@ -336,6 +351,7 @@ class Connection:
             return errors.AccessDeniedError(f"{details}; give it as a header of every request")
         if await self._was_lost(status, details or ""):
             self._losses += 1
+            self._has_answered.clear()
             return errors.ConnectionLostError(
                 f"the connection to {self._url} broke while a request was under way: {details}; "
                 "it was not repeated, because the request itself may be the reason"

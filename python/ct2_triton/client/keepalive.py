@@ -70,11 +70,6 @@ class Pulse:
         finally:
             self._under_way -= 1
 
-    @property
-    def calls(self) -> int:
-        """How many calls are under way."""
-        return self._under_way
-
     def stop(self) -> None:
         """Ask no more."""
         if self._timer is not None:

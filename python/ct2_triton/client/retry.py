@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _LONGEST_PAUSE_S = 3600
 _GROWTH = 1.6  # of the pauses, as gRPC has it
+_SPREAD = 0.2  # around each, likewise
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class RetryPolicy:
         """Give the pauses before further attempts, in seconds, without end."""
         pause_s = self.initial_backoff_s
         while True:
-            yield pause_s
+            yield min(random.uniform(1 - _SPREAD, 1 + _SPREAD) * pause_s, self.max_backoff_s)  # noqa: S311
             pause_s = min(_GROWTH * pause_s, self.max_backoff_s)
 
     def channel_options(self) -> list[tuple[str, int]]:

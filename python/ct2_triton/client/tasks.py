@@ -93,6 +93,12 @@ async def cancel_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def is_cancelled() -> bool:
+    """Say whether the running task was cancelled itself; before Python 3.11 nobody knows: False."""
+    task = asyncio.current_task()
+    return sys.version_info >= (3, 11) and task is not None and task.cancelling() > 0
+
+
 async def in_time(work: Awaitable[Result], timeout_s: float) -> Result:
     """Wait for something, so long; like `asyncio.wait_for`, without a task of its own.
 

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from ct2_triton.client.requests import OptionValue
 
 _PATIENCE_S = 5.0  # with streams that end, when the client is closed
-_END_AGAIN_AFTER_S = 0.5  # where a stream goes on that was told to end
+_END_AGAIN_AFTER_S = 0.5  # where a stream goes on that was told to end; then twice as long, ...
+_END_AGAIN_AT_MOST_S = 8.0
 
 # A stream has no status codes: how the backend and Triton begin what another class says than
 # RequestRejectedError. The classes are those of the status in `Connection`.
@@ -246,10 +247,12 @@ class _Stream:
         then run on: another follows.
         """
         no_limit = type(self._deadline)(None)
+        pause_s = _END_AGAIN_AFTER_S
         while not self._reader.done():
             empty = _Stream(self._connection, self.call, self._version, "", no_limit)
             await asyncio.wait({empty._reader})
-            await asyncio.wait({self._reader}, timeout=_END_AGAIN_AFTER_S)
+            await asyncio.wait({self._reader}, timeout=pause_s)
+            pause_s = min(2 * pause_s, _END_AGAIN_AT_MOST_S)
 
     async def _read(self, request: service_pb2.ModelInferRequest) -> None:
         """Keep all responses, then None, or the error. To stop reading would be a cancellation."""

@@ -14,10 +14,10 @@ import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from ct2_triton import errors
-from ct2_triton.client import RetryPolicy, Tokenizer, TranslationClient, balancing
+from ct2_triton.client import RetryPolicy, Tokenizer, TranslationClient, balancing, connection
 from ct2_triton.client.balancing import Address, RoundRobin, look_up
 from ct2_triton.client.connection import Connection, Deadline
-from support.fault_server import FaultServer, Wire, abort, free_port, hang, serving
+from support.fault_server import FaultServer, Wire, abort, alive, free_port, hang, serving
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -77,6 +77,11 @@ class Cluster(AsyncExitStack):
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "QUESTION_S", 30.0)
+
+
+@pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(balancing, "LOOK_UP_EVERY_S", 0.05)
 
@@ -112,6 +117,55 @@ async def test_a_call_that_waits_for_a_server_ends_with_the_client() -> None:
         with pytest.raises(errors.InvalidCallError, match="closed"):
             await robin.infer(request(), late())
         assert len(cluster.opened) == 1
+
+
+AT_ONCE = RetryPolicy(budget_s=0)
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_call_that_may_not_wait_is_answered_by_a_server_that_is_there() -> None:
+    async with Cluster(AT_ONCE) as cluster:
+        await cluster.add()
+        await cluster.balanced().infer(request(), late())
+        assert cluster.calls() == [1]
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_question_whether_a_server_lives_ends_with_the_client() -> None:
+    async with Cluster(AT_ONCE) as cluster:
+        server = await cluster.add()
+        server.life = hang
+        robin = cluster.balanced()
+        call = asyncio.create_task(robin.infer(request(), late()))
+        await asyncio.wait_for(server.started.wait(), 30)
+        await robin.close()
+        with pytest.raises(errors.InvalidCallError, match="closed"):
+            await call
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_server_that_leaves_its_name_is_not_closed_under_a_question() -> None:
+    may_answer = asyncio.Event()
+
+    async def alive_later(server: FaultServer, wanted: Any, context: Any) -> Any:
+        server.started.set()
+        await may_answer.wait()
+        return await alive(server, wanted, context)
+
+    async with Cluster(AT_ONCE) as cluster:
+        old = await cluster.add()
+        old.life = alive_later
+        robin = cluster.balanced()
+        call = asyncio.create_task(robin.infer(request(), late()))
+        await asyncio.wait_for(old.started.wait(), 30)
+        await cluster.add()
+        cluster.addresses.pop(0)
+        robin._next_look = 0
+        await robin._look()
+        assert len(robin._retired) == 1
+        may_answer.set()
+        await call
+        assert cluster.calls() == [1, 0]
 
 
 async def test_each_server_gets_the_same_share() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -240,6 +242,7 @@ async def test_a_refused_question_ends_the_doubt(
     server = FaultServer(abort(grpc.StatusCode.UNAVAILABLE, "Stream removed"))
     server.life = abort(*refusal)
     async with serving(server) as url, connected(url, retry) as connection:
+        await connection.watch()
         with pytest.raises(errors.ConnectionLostError):
             await connection.infer(request(), late())
         server.behaviour = echo
@@ -260,6 +263,7 @@ async def test_questions_after_a_loss_keep_the_pauses_of_the_policy() -> None:
     server.life = count
     retry = RetryPolicy(budget_s=1, initial_backoff_s=3600, max_backoff_s=3600)
     async with serving(server) as url, connected(url, retry) as connection:
+        await connection.watch()
         with pytest.raises(errors.ConnectionLostError):
             await connection.infer(request(), late())
         with pytest.raises(errors.ServerUnreachableError):
@@ -267,6 +271,27 @@ async def test_questions_after_a_loss_keep_the_pauses_of_the_policy() -> None:
         assert questions <= 2  # in the time of the budget, and at its end
         server.behaviour, server.life = echo, alive
         await answered(connection)  # by the question at the end of the time
+
+
+async def test_an_answer_to_another_question_ends_the_pause() -> None:
+    asked, lost = asyncio.Event(), abort(grpc.StatusCode.UNAVAILABLE, "Stream removed")
+
+    async def away(server: FaultServer, wanted: Any, context: Any) -> Any:
+        asked.set()
+        return await lost(server, wanted, context)
+
+    server = FaultServer(lost)
+    server.life = away
+    retry = RetryPolicy(budget_s=60, initial_backoff_s=3600, max_backoff_s=3600)
+    async with serving(server) as url, connected(url, retry) as connection:
+        with pytest.raises(errors.ConnectionLostError):
+            await connection.infer(request(), late())
+        call = asyncio.create_task(connection.infer(request(), late()))
+        await asyncio.wait_for(asked.wait(), 30)
+        server.behaviour, server.life = echo, alive
+        await connection.prove_reachable(late())
+        await call
+    assert server.calls == 2
 
 
 async def test_an_answer_to_a_question_before_a_loss_does_not_end_the_doubt() -> None:
@@ -329,6 +354,18 @@ async def test_a_call_that_waits_for_the_server_ends_with_its_client(*, is_lost:
     assert reports == []
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="a task does not tell that it is cancelled")
+async def test_a_cancelled_call_stays_cancelled_when_its_client_ends() -> None:
+    server = FaultServer(hang)
+    async with serving(server) as url, connected(url) as connection:
+        call = asyncio.create_task(connection.infer(request(), late()))
+        await asyncio.wait_for(server.started.wait(), 30)
+        call.cancel()
+        await connection.close()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+
 async def test_one_connection_serves_all_calls() -> None:
     server = FaultServer()
     async with serving(server) as url:
@@ -375,6 +412,15 @@ async def test_a_timeout_without_end_is_none(timeout_s: float | None) -> None:
 def test_a_policy_checks_its_values(values: dict[str, float]) -> None:
     with pytest.raises(errors.InvalidCallError, match=next(iter(values))):
         RetryPolicy(**values)
+
+
+def test_the_pauses_of_a_policy_grow_and_are_drawn() -> None:
+    policy = RetryPolicy(initial_backoff_s=0.1, max_backoff_s=2)
+    series = [list(itertools.islice(policy.pauses(), 12)) for _ in range(100)]
+    for number, drawn in enumerate(zip(*series, strict=True)):
+        middle = min(0.1 * 1.6**number, 2)
+        assert all(0.8 * middle <= pause <= min(1.2 * middle, 2) for pause in drawn)
+        assert len(set(drawn)) > 10
 
 
 async def test_a_budget_may_be_without_end() -> None:

@@ -131,7 +131,9 @@ async def test_a_stream_that_is_left_ends_though_the_server_refused_to_end_it() 
     assert (
         len({request.parameters["supersede_key"].string_param for request in server.requests}) == 1
     )
-    assert [bool(one.raw_input_contents[0][4:]) for one in server.requests] == [1, 0, 0, 1]
+    has_text = [bool(one.raw_input_contents[0][4:]) for one in server.requests]
+    assert has_text == [True, *[False] * (len(has_text) - 2), True]
+    assert len(has_text) >= 4
 
 
 async def test_a_stream_that_is_left_after_the_end_of_its_client_leaves_no_failed_task() -> None:
