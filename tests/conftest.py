@@ -25,6 +25,9 @@ _SHOWN_LOG_LINES = 60
 # that others use as well a hundred times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# The backend asks for it with its first model. Here CTranslate2's own module may load one before.
+os.environ.setdefault("CT2_PACKED_GEMM", "0")
+
 # A shell that runs the tests in its background makes them, and all they start, ignore interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
