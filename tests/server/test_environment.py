@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ct2_triton import _core
 from ct2_triton.serve.errors import ServerStartError
 from server.helpers import Connection, Reference, sentences
 from support.repository import write_model
@@ -27,6 +28,34 @@ def test_ctranslate2_refuses_it_and_so_the_load_fails(
         make_server(tmp_path, environment={variable: value})
     assert "ended with status 1" in str(failure.value)
     assert "failed to load 'nllb' version 1" in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_plain"), [({}, True), ({"CT2_PACKED_GEMM": "1"}, False)], ids=str
+)
+def test_weights_stay_plain_unless_the_environment_says_otherwise(
+    make_server: MakeServer,
+    tmp_path: Path,
+    nllb_engine_model: Path,
+    reference: Reference,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    *,
+    is_plain: bool,
+) -> None:
+    """With the library of products that CTranslate2 takes on Intel."""
+    monkeypatch.delenv("CT2_PACKED_GEMM")
+    write_model(tmp_path, "nllb", nllb_engine_model)
+    server = make_server(tmp_path, environment={"CT2_USE_MKL": "1", **environment})
+    assert " layers packed for " in server.log_text()
+    # The oldest release of the range does not replace weights.
+    is_plain = is_plain or _core.library_version() == "4.6.3"
+    assert ("has no plain int8 or float32 weights" not in server.log_text()) == is_plain
+    (row, prefix), *_ = sentences(reference, 1)
+    connection = Connection(server.grpc_url)
+    expected = reference.translate(row, prefix, max_decoding_length=9)
+    assert connection.translate("nllb", row, prefix, max_decoding_length=9) == expected
+    connection.close()
 
 
 def test_openmp_ignores_it(

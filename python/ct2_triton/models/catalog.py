@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import PreparedModelError, VersionError
+from ct2_triton.followers import followed_by
 from ct2_triton.model_versions import FIRST, read_history, record_of, versions_in
 from ct2_triton.prepared_model import CONFIG_NAME
 from ct2_triton.version_policy import served_versions
@@ -32,6 +33,7 @@ class CatalogEntry:
         served: The versions that config.pbtxt has a server load; None where it cannot be read.
         history: What was promoted and rolled back, the oldest first.
         states: What a server says of its versions, such as READY; empty where none was asked.
+        follows: The model whose files its versions have; None where they are its own.
     """
 
     folder: Path
@@ -40,6 +42,7 @@ class CatalogEntry:
     served: tuple[int, ...] | None = None
     history: Sequence[Mapping[str, Any]] = ()
     states: Mapping[str, str] = field(default_factory=dict)
+    follows: str | None = None
 
     @property
     def name(self) -> str:
@@ -65,6 +68,8 @@ class CatalogEntry:
         }
         if self.served is not None:
             facts["served_versions"] = list(self.served)
+        if self.follows is not None:
+            facts["files_of"] = self.follows
         if self.states:
             facts["server"] = dict(self.states)
         if self.history:
@@ -126,16 +131,16 @@ def _entry(folder: Path, states: Sequence[ModelState]) -> CatalogEntry:
     versions = versions_in(folder)
     records = {version: record_of(folder, version) for version in versions}
     mine = {state.version or "-": state.state for state in states if state.name == folder.name}
-    return CatalogEntry(
-        folder, versions, records, _served(folder, versions), read_history(folder), mine
-    )
+    served, follows = _config_of(folder, versions)
+    return CatalogEntry(folder, versions, records, served, read_history(folder), mine, follows)
 
 
-def _served(folder: Path, versions: Sequence[int]) -> tuple[int, ...] | None:
+def _config_of(folder: Path, versions: Sequence[int]) -> tuple[tuple[int, ...] | None, str | None]:
+    """Give what config.pbtxt says, where it can be read: versions served, whose files."""
     try:
-        return served_versions(folder, versions)
+        return served_versions(folder, versions), followed_by(folder)
     except (ImportError, VersionError):
-        return None
+        return None, None
 
 
 def _counted(record: Mapping[str, Any]) -> dict[str, Any]:

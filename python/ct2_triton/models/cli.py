@@ -180,8 +180,7 @@ def _probe(server: str) -> HttpProbe:
 
 def _verify(entry: CatalogEntry, *, as_json: bool) -> bool:
     if not entry.is_prepared:
-        result, notes = "not prepared by ct2-prepare: nothing to hold it against", []
-        whole = True
+        result, notes, whole = f"{_unprepared(entry)}: nothing to hold it against", [], True
     else:
         try:
             notes, result, whole = verify(entry.folder), "whole", True
@@ -219,6 +218,10 @@ def _print_table(entries: list[CatalogEntry]) -> None:
         print("  ".join(cells).rstrip())
 
 
+def _unprepared(entry: CatalogEntry) -> str:
+    return "not prepared" if entry.follows is None else f"the files of {entry.follows}"
+
+
 def _rows(entry: CatalogEntry) -> Iterator[tuple[str, ...]]:
     for version in entry.versions or ("none",):
         record = entry.records.get(version, {}) if isinstance(version, int) else {}
@@ -229,7 +232,7 @@ def _rows(entry: CatalogEntry) -> Iterator[tuple[str, ...]]:
             entry.name,
             str(version),
             is_served,
-            source.get("id") or "not prepared",
+            source.get("id") or _unprepared(entry),
             revision or "-",
             record.get("conversion", {}).get("quantization", "-"),
             source.get("license") or "-",

@@ -90,9 +90,23 @@ def test_without_an_action_only_the_action_is_missing(repository: Path) -> None:
     assert "required: action\n" in ct2_models(repository, code=2)
 
 
+def test_a_model_of_text_is_told_as_what_it_is(tmp_path: Path) -> None:
+    prepare(PrepareOptions("demo", tmp_path, io="both"))
+    lines = ct2_models(tmp_path, "list").splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [
+        ["demo", "1", "yes"], ["demo-text", "1", "yes"]
+    ]  # fmt: skip
+    assert "the files of demo" in lines[2]
+    whole, beside = ct2_models(tmp_path, "verify").splitlines()
+    assert whole == "demo: whole"
+    assert beside == "demo-text: the files of demo: nothing to hold it against"
+    shown = json.loads(ct2_models(tmp_path, "show", "demo-text", "--json"))
+    assert shown["files_of"] == "demo"
+
+
 def test_verify_finds_damage_and_goes_on(repository: Path, tmp_path: Path) -> None:
     assert ct2_models(repository, "verify").splitlines() == [
-        "by-hand: not prepared by ct2-prepare: nothing to hold it against",
+        "by-hand: not prepared: nothing to hold it against",
         "demo: whole",
         f"{tiny_checkpoint('m2m100').name}: whole",
     ]
