@@ -7,10 +7,10 @@ import io
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ct2_triton.client.blocking import text_of_line
-from ct2_triton.client.inputs import Line, from_json
+from ct2_triton.client.inputs import Line, from_json, warn_if_broken
 from ct2_triton.errors import ClientError
 
 if TYPE_CHECKING:
@@ -93,9 +93,20 @@ def cut(source: Path, output: Path, lines: int) -> Iterator[Block]:
 def _cut_lines(source: Path, lines: int) -> Iterator[tuple[int, int]]:
     with source.open("rb") as file:
         offset = 0
-        while count := sum(1 for _ in islice(file, lines)):
+        watched = _watched(file, source)
+        while count := sum(1 for _ in islice(watched, lines)):
             yield count, offset
             offset = file.tell()
+
+
+def _watched(file: BinaryIO, source: Path) -> Iterator[bytes]:
+    """Give the lines of a file; warn of the first that is not UTF-8."""
+    is_whole = True
+    for number, raw in enumerate(file, 1):
+        if is_whole:
+            text = text_of_line(raw.removesuffix(b"\n"))
+            is_whole = not warn_if_broken(Line(text, number=number, file=source))
+        yield raw
 
 
 def _cut_rows(source: Path, lines: int) -> Iterator[tuple[int, int]]:

@@ -76,18 +76,24 @@ def read_inputs(files: Sequence[Path], *, as_json: bool) -> Iterator[Line]:
             os.close(descriptor)
 
 
+def warn_if_broken(line: Line) -> bool:
+    """Say whether a line has bytes that are not UTF-8; warn of it."""
+    if _BROKEN not in line.text:
+        return False
+    _LOG.warning(
+        "%s: it has U+FFFD, which stands for bytes that are not UTF-8; if the text is in another "
+        "encoding, convert it first",
+        line,
+    )
+    return True
+
+
 def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
     is_whole = True
     try:
         for number, text in enumerate(read_lines(descriptor), 1):
             line = Line(text, number=number, file=file)
-            if is_whole and _BROKEN in text:
-                is_whole = False  # one warning is enough
-                _LOG.warning(
-                    "%s: it has U+FFFD, which stands for bytes that are not UTF-8; if the text is "
-                    "in another encoding, convert it first",
-                    line,
-                )
+            is_whole = is_whole and not warn_if_broken(line)  # one warning is enough
             yield line
     except OSError as error:  # a folder, say
         name = file or "standard input"

@@ -156,6 +156,21 @@ def test_a_damaged_part_is_an_error_of_the_command(translate: Translate, tmp_pat
     assert finish(Job(source, output), blocks) == 0
 
 
+def test_another_encoding_is_said_once_before_anything_is_translated(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = tmp_path / "in.txt"
+    source.write_bytes("one\ncafé\nthé\nfour\n".encode("latin-1"))
+    blocks = list(cut(source, tmp_path / "out.txt", 3))
+    assert [(block.count, block.offset) for block in blocks] == [(3, 0), (1, 13)]
+    (warning,) = caplog.messages
+    assert warning.startswith(f"{source}:2: it has U+FFFD")
+    caplog.clear()
+    source.write_text("one\ncafé\n", encoding="utf-8")
+    assert len(list(cut(source, tmp_path / "out.txt", 3))) == 1
+    assert caplog.messages == []
+
+
 def test_a_column_of_translations_must_be_new(tmp_path: Path) -> None:
     source = tmp_path / "in.parquet"
     parquet.write_table(pyarrow.table({"text": ["One."], "deu_Latn": ["Eins."]}), source)
