@@ -166,10 +166,17 @@ def test_a_load_does_not_wait_for_that_of_other_files(tmp_path: Path, engine_mod
     config = slow / "config.json"
     config.rename(tmp_path / "config.json")
     os.mkfifo(config)
-    loaded: list[Any] = []
+    refusals: list[str] = []
     other: list[Any] = []
     row = [[300, 50, 60, END]]
-    first = threading.Thread(target=lambda: loaded.append(_core.Translator(str(slow), ONE_WORKER)))
+
+    def load() -> None:
+        try:
+            _core.Translator(str(slow), ONE_WORKER)
+        except _core.Error as error:
+            refusals.append(str(error))
+
+    first = threading.Thread(target=load)
     first.start()
     pipe = config.open("wb", buffering=0)  # opens once the load reads: it is under way
     try:
@@ -184,12 +191,13 @@ def test_a_load_does_not_wait_for_that_of_other_files(tmp_path: Path, engine_mod
         assert len(other) == 1
     finally:
         shutil.copy(tmp_path / "config.json", slow / "copy.json")
-        (slow / "copy.json").rename(config)  # for the second time that it is read
+        (slow / "copy.json").rename(config)  # a file, which the library can read again
         pipe.write(config.read_bytes())
         pipe.close()
         first.join()
         second.join()
-    assert loaded[0].translate(row) == other[0]
+    assert "changed while they were loaded" in refusals[0]  # the pipe has become a file
+    assert _core.Translator(str(slow), ONE_WORKER).translate(row) == other[0]
 
 
 def test_threads_are_as_many_as_cores_for_all_models(engine_model: Path) -> None:
