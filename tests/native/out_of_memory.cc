@@ -118,7 +118,7 @@ struct World {
   static DecodingOptions Decoding(int64_t beams) {
     DecodingOptions options;
     options.beam_size = beams;
-    options.max_decoding_length = kAnswerTokens;
+    options.min_decoding_length = options.max_decoding_length = kAnswerTokens;
     return options;
   }
   static EngineOptions Engine(const std::string& decoding, int64_t most_rows) {
