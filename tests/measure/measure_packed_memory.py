@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -62,6 +63,7 @@ def print_lines(name: str, directory: Path) -> None:
 
 def measured(directory: Path, way: str) -> dict[str, float]:
     """Loads the model and decodes; MiB after each, and milliseconds of the rows that are calls."""
+    os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before its module loads a model
     from ct2_triton import _core
 
     before = memory("Anonymous")
