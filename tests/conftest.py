@@ -26,7 +26,7 @@ _SHOWN_LOG_LINES = 60
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # The backend asks for it with its first model. Here CTranslate2's own module may load one before.
-os.environ.setdefault("CT2_PACKED_GEMM", "0")
+os.environ["CT2_PACKED_GEMM"] = "0"
 
 # A shell that runs the tests in its background makes them, and all they start, ignore interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -43,11 +43,15 @@ def test_every_kind_passes(models: dict[str, Path], kind: str, compute_type: str
     assert report.ns > 0
 
 
-@pytest.mark.parametrize(("compute_type", "factor"), [("float32", 1.05), ("int8", 4.0)])
+@pytest.mark.parametrize("compute_type", ["float32", "int8"])
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_a_wrong_product_does_not_pass(
-    models: dict[str, Path], product: str, compute_type: str, factor: float
+    models: dict[str, Path], product: str, compute_type: str
 ) -> None:
+    # Some models hardly look at their own past: there it takes more to be noticed.
+    is_faint = product == "decoder/layer_0/attention/linear_0"
+    factors = {"float32": (1.02, 1.05), "int8": (2.0, 4.0)}
+    factor = factors[compute_type][is_faint]
     model = damaged(models["nllb-ends-by-itself"], compute_type, product, factor)
 
     with pytest.raises(_core.Error, match="does not agree with CTranslate2") as caught:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ct2_triton.client.blocking import text_of_line
-from ct2_triton.client.inputs import Line, from_json, warn_if_broken
+from ct2_triton.client.inputs import BROKEN, Line, from_json, warn_of_encoding
 from ct2_triton.errors import ClientError
 
 if TYPE_CHECKING:
@@ -103,9 +103,9 @@ def _watched(file: BinaryIO, source: Path) -> Iterator[bytes]:
     """Give the lines of a file; warn of the first that is not UTF-8."""
     is_whole = True
     for number, raw in enumerate(file, 1):
-        if is_whole:
-            text = text_of_line(raw.removesuffix(b"\n"))
-            is_whole = not warn_if_broken(Line(text, number=number, file=source))
+        if is_whole and BROKEN in (text := text_of_line(raw.removesuffix(b"\n"))):
+            is_whole = False
+            warn_of_encoding(Line(text, number=number, file=source))
         yield raw
 
 

@@ -178,7 +178,11 @@ class RoundRobin:
     async def _any_reachable(self, deadline: Deadline) -> Connection:
         """Try each server once more, or say why none can be reached."""
         if not self._ring:  # a call may have no time to wait for the first look
-            await asyncio.wait({self._look()}, timeout=_NEXT_LOOK_S)
+            left_s = deadline.remaining_s()
+            patience_s = _NEXT_LOOK_S if left_s is None else min(_NEXT_LOOK_S, left_s)
+            await asyncio.wait({self._look()}, timeout=patience_s)
+            if self._closed:
+                raise closed_error()
         reason = self._problem
         for _, connection in list(self._ring):
             try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LOG = logging.getLogger(__name__)
-_BROKEN = "\ufffd"
+BROKEN = "\ufffd"  # stands for bytes that are not UTF-8
 _JSON_SUFFIX = ".jsonl"
 _TEXT = "text"
 
@@ -76,16 +76,13 @@ def read_inputs(files: Sequence[Path], *, as_json: bool) -> Iterator[Line]:
             os.close(descriptor)
 
 
-def warn_if_broken(line: Line) -> bool:
-    """Say whether a line has bytes that are not UTF-8; warn of it."""
-    if _BROKEN not in line.text:
-        return False
+def warn_of_encoding(line: Line) -> None:
+    """Warn of a line with bytes that are not UTF-8."""
     _LOG.warning(
         "%s: it has U+FFFD, which stands for bytes that are not UTF-8; if the text is in another "
         "encoding, convert it first",
         line,
     )
-    return True
 
 
 def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
@@ -93,7 +90,9 @@ def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
     try:
         for number, text in enumerate(read_lines(descriptor), 1):
             line = Line(text, number=number, file=file)
-            is_whole = is_whole and not warn_if_broken(line)  # one warning is enough
+            if is_whole and BROKEN in text:
+                is_whole = False  # one warning is enough
+                warn_of_encoding(line)
             yield line
     except OSError as error:  # a folder, say
         name = file or "standard input"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 5.0  # with streams that end, when the client is closed
 _END_AGAIN_AFTER_S = 0.5  # where a stream goes on that was told to end; then twice as long, ...
-_END_AGAIN_AT_MOST_S = 8.0
+_END_AGAIN_AT_MOST_S = 2.0
 
 # A stream has no status codes: how the backend and Triton begin what another class says than
 # RequestRejectedError. The classes are those of the status in `Connection`.

@@ -79,6 +79,7 @@ class Cluster(AsyncExitStack):
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "QUESTION_S", 30.0)
+    monkeypatch.setattr(balancing, "_NEXT_LOOK_S", 30.0)
 
 
 @pytest.fixture
@@ -128,6 +129,23 @@ async def test_a_call_that_may_not_wait_is_answered_by_a_server_that_is_there() 
         await cluster.add()
         await cluster.balanced().infer(request(), late())
         assert cluster.calls() == [1]
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_first_look_that_lasts_ends_with_the_client() -> None:
+    looks = asyncio.Event()
+
+    async def find(_url: str) -> list[Address]:
+        looks.set()
+        await asyncio.Event().wait()
+        return []
+
+    robin = RoundRobin([NAME], lambda address: Connection(address.target, AT_ONCE), 0, find)
+    call = asyncio.create_task(robin.infer(request(), late()))
+    await asyncio.wait_for(looks.wait(), 30)
+    await robin.close()
+    with pytest.raises(errors.InvalidCallError, match="closed"):
+        await call
 
 
 @pytest.mark.usefixtures("patient")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from server.client.conftest import Command
+from support.servers import MakeServer
 from tiny_corpus import sentences
 
 
@@ -35,13 +36,20 @@ def test_each_line_has_one_line(
 
 
 def test_a_killed_run_is_gone_on_with_and_nothing_is_twice_or_lost(
-    command: Command, expected: Callable[[list[str]], list[str]], tmp_path: Path
+    command: Command,
+    expected: Callable[[list[str]], list[str]],
+    make_server: MakeServer,
+    server_repository: Path,
+    tmp_path: Path,
 ) -> None:
+    """On a server of its own: what is killed cancels its calls, which Triton may not survive."""
+    server = make_server(server_repository)
     lines = [f"{number} {text}" for number, text in enumerate(sentences(1500, seed=3))]
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     part = tmp_path / "out.txt.partial"
-    slow = command("-i", source, "-o", output, "--max-in-flight", "4")
+    whole = command("--url", server.grpc_url, "-i", source, "-o", output)
+    slow = [*whole, "--max-in-flight", "4"]
     kills = 0
     for wanted in (1, 200, 500):
         with subprocess.Popen(slow, stderr=subprocess.PIPE) as process:
@@ -55,7 +63,7 @@ def test_a_killed_run_is_gone_on_with_and_nothing_is_twice_or_lost(
     assert 500 <= done < 1500
     with part.open("ab") as file:
         file.write("ein zerrissenes W\u00f6".encode()[:-1])  # as a full disk leaves it
-    _run(command("-i", source, "-o", output))
+    _run(whole)
     assert output.read_text(encoding="utf-8").split("\n") == [*expected(lines), ""]
     assert not part.exists()
 
