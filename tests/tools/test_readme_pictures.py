@@ -17,6 +17,7 @@ from record_demo import Line
 README = (readme_figure.ROOT / "README.md").read_text(encoding="utf-8")
 BENCHMARKS = (readme_figure.ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 LOOPS = readme_figure.REPORT.with_name("transformer-base") / "report.md"
+INTEL = readme_figure.ROOT / "docs/comparison-2026-11-23/transformer-base-intel/report.md"
 COMMENTARY = record_demo.DEMO.with_name("commentary.txt")
 
 
@@ -52,7 +53,9 @@ def test_readme_and_benchmarks_say_what_the_newest_report_says() -> None:
         (line,) = re.findall(rf"^\| {clients} \| \*\*([\d.]+)\*\* .* \| ([\d.]+) \|$", table, re.M)
         assert [float(cell) for cell in line] == [ratio, engine_ratio]
         rates[clients] = tokens / engine_tokens
-    assert f"| {rates[48]:.2f} at 48 clients, " in README
+    intel = INTEL.read_text(encoding="utf-8").split("\n\nBatches")[0]  # its first part: 48 clients
+    rate = _row(intel, "ct2-triton-int8")[1] / _row(intel, "ctranslate2-int8")[1]
+    assert f"| {rates[48]:.2f} at 48 clients, and {rate:.2f} on an Intel Xeon, " in README
     assert f"the server is {rates[48]:.2f} times as fast as the engine" in BENCHMARKS
 
 
