@@ -48,9 +48,9 @@ def test_every_kind_passes(models: dict[str, Path], kind: str, compute_type: str
 def test_a_wrong_product_does_not_pass(
     models: dict[str, Path], product: str, compute_type: str
 ) -> None:
-    # Some models hardly look at their own past: there it takes more to be noticed.
+    # In int8 some models hardly look at their own past: there it takes more to be noticed.
     is_faint = product == "decoder/layer_0/attention/linear_0"
-    factors = {"float32": (1.02, 1.05), "int8": (2.0, 4.0)}
+    factors = {"float32": (1.02, 1.02), "int8": (2.0, 4.0)}
     factor = factors[compute_type][is_faint]
     model = damaged(models["nllb-ends-by-itself"], compute_type, product, factor)
 
