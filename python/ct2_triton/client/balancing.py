@@ -14,10 +14,12 @@ import socket
 import time
 import zlib
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ct2_triton.client.closing import closed_error
 from ct2_triton.client.supersede import SUPERSEDE_KEY
+from ct2_triton.client.tasks import in_time
 from ct2_triton.errors import InvalidCallError, ServerUnreachableError
 
 if TYPE_CHECKING:
@@ -103,7 +105,7 @@ class RoundRobin:
         self._looking: asyncio.Task[None] | None = None
         self._next_look = 0.0
         self._problem = ""
-        self._closed = False
+        self._closed = asyncio.Event()
 
     async def infer(
         self, request: service_pb2.ModelInferRequest, deadline: Deadline, headers: Headers = ()
@@ -131,7 +133,7 @@ class RoundRobin:
 
     async def close(self) -> None:
         """Close all connections; calls under way, and those that wait, end with an error."""
-        self._closed = True
+        self._closed.set()
         if self._looking is not None:
             self._looking.cancel()
         for connection in (*(one for _, one in self._ring), *self._retired):
@@ -139,7 +141,7 @@ class RoundRobin:
 
     async def _choose(self, deadline: Deadline, key: str | None = None) -> Connection:
         """Give the next connection that stands, or that of the key; wait while there is none."""
-        if self._closed:
+        if self._closed.is_set():
             raise closed_error()
         left_s = deadline.remaining_s()
         end = time.monotonic() + (self._budget_s if left_s is None else min(self._budget_s, left_s))
@@ -148,16 +150,22 @@ class RoundRobin:
             patience_s = end - time.monotonic()
             if patience_s <= 0:
                 return await self._any_reachable(deadline)
-            watches = {one.watch() for _, one in self._ring} or {self._look()}
-            await asyncio.wait(
-                watches,
-                timeout=min(patience_s, _NEXT_LOOK_S),
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if self._closed:
+            await self._wait_for_change(min(patience_s, _NEXT_LOOK_S))
+            if self._closed.is_set():
                 raise closed_error()
             self._look()
         return connection
+
+    async def _wait_for_change(self, timeout_s: float) -> None:
+        """Wait until a connection may stand, the names are looked up, or the client is closed."""
+        changes: set[asyncio.Task[None]] = {one.watch() for _, one in self._ring}
+        if not (looking := self._look()).done():
+            changes.add(looking)
+        if changes:
+            await asyncio.wait(changes, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        else:  # no address is known: nothing changes before the next look
+            with suppress(asyncio.TimeoutError):
+                await in_time(self._closed.wait(), timeout_s)
 
     def _next_ready(self) -> Connection | None:
         """Turn the ring to the next connection that stands; those that do not, try to."""
@@ -181,7 +189,7 @@ class RoundRobin:
             left_s = deadline.remaining_s()
             patience_s = _NEXT_LOOK_S if left_s is None else min(_NEXT_LOOK_S, left_s)
             await asyncio.wait({self._look()}, timeout=patience_s)
-            if self._closed:
+            if self._closed.is_set():
                 raise closed_error()
         reason = self._problem
         for _, connection in list(self._ring):
@@ -193,7 +201,7 @@ class RoundRobin:
                 reason = "their addresses have changed"
             else:
                 return connection
-            if self._closed:
+            if self._closed.is_set():
                 raise closed_error()
         raise ServerUnreachableError(
             f"none of {len(self._ring)} servers of {', '.join(self._urls)} can be reached: {reason}"

@@ -323,6 +323,48 @@ async def test_no_server_at_all_is_said_with_the_reason(addresses: list[str]) ->
         await robin.infer(request(), late())
 
 
+async def test_calls_that_wait_for_an_address_leave_the_event_loop_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counted: what the event loop is asked to run while ten calls wait for an address."""
+    async with Cluster(RetryPolicy(budget_s=0.4)) as cluster:
+        robin = cluster.balanced()
+        loop = asyncio.get_running_loop()
+        plain, steps = loop.call_soon, Counter[str]()
+
+        def call_soon(*arguments: Any, **context: Any) -> Any:
+            steps["asked"] += 1
+            return plain(*arguments, **context)
+
+        monkeypatch.setattr(loop, "call_soon", call_soon)
+        calls = [asyncio.create_task(robin.infer(request(), late())) for _ in range(10)]
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+        assert {type(one) for one in ended} == {errors.ServerUnreachableError}
+        assert steps["asked"] < 500
+        await cluster.add()
+        robin._next_look = 0
+        await robin.infer(request(), late())
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_call_that_waits_for_an_address_ends_with_the_client() -> None:
+    looked = asyncio.Event()
+
+    async def find(_url: str) -> list[Address]:
+        looked.set()
+        raise OSError("Name or service not known")
+
+    robin = RoundRobin([NAME], lambda address: Connection(address.target, POLICY), 30, find)
+    call = asyncio.create_task(robin.infer(request(), late()))
+    await asyncio.wait_for(looked.wait(), 30)
+    assert robin._looking is not None
+    await asyncio.wait({robin._looking})
+    await asyncio.sleep(0)
+    await robin.close()
+    with pytest.raises(errors.InvalidCallError, match="closed"):
+        await asyncio.wait_for(call, 20)
+
+
 async def test_a_real_name_is_looked_up() -> None:
     found = await look_up("localhost:8001")
     assert Address("127.0.0.1:8001", "localhost:8001") in found
