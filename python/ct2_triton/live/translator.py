@@ -170,6 +170,8 @@ class LiveTranslator:
         update = piece.update
         if update.final:
             await self._room.acquire()
+            if self._closed:
+                self._room.release()  # to the next update that waits
             self._check_open()
         segment = self._segments.get(update.segment) or self._open(update.segment)
         for track in segment.tracks:
@@ -203,7 +205,8 @@ class LiveTranslator:
     async def close(self) -> None:
         """End everything; what is not translated is given up. May be called again.
 
-        Wait some seconds for requests under way: cancelling them could harm the server.
+        Captions that wait for their reader stay: `captions` yields them, then ends. Wait
+        some seconds for requests under way: cancelling them could harm the server.
         """
         if self._closed:
             return
@@ -213,6 +216,7 @@ class LiveTranslator:
             await asyncio.wait(self._requests, timeout=_GRACE_S)
             await cancel_all(list(self._requests))
         self._segments.clear()
+        self._room.release()  # an update that waits is told
         self._drained.set()
         self._outbox.end()
 
@@ -325,7 +329,8 @@ class LiveTranslator:
 
     def _taken(self, name: str) -> None:
         """Forget a segment when the final of its last language is taken."""
-        segment = self._segments[name]
+        if (segment := self._segments.get(name)) is None:
+            return  # closed
         segment.open_languages -= 1
         if segment.open_languages == 0:
             del self._segments[name]

@@ -419,3 +419,28 @@ async def test_wrong_settings_and_a_closed_translator() -> None:
     await translator.close()
     with pytest.raises(InvalidCallError, match="closed"):
         await translator.push(SegmentUpdate("1", "a"))
+
+
+async def test_a_final_that_nobody_had_read_at_the_close_is_delivered() -> None:
+    translator = live(ScriptedClient(), ["de", "fr"])
+    await translator.push(SegmentUpdate("1", "a", final=True))
+    while len(translator._outbox) < 2:  # noqa: ASYNC110 - both wait for their reader
+        await asyncio.sleep(0)
+    await translator.close()
+    found = [(caption.target, caption.transcript) async for caption in translator.captions()]
+    assert sorted(found) == [("de", "A"), ("fr", "A")]
+    assert [caption async for caption in translator.captions()] == []
+
+
+async def test_an_update_that_waits_at_the_close_says_so() -> None:
+    translator = live(ScriptedClient(), options=replace(AT_ONCE, max_waiting_finals=1))
+    await translator.push(SegmentUpdate("1", "a", final=True))
+    waiting = [
+        asyncio.create_task(translator.push(SegmentUpdate(name, "b", final=True)))
+        for name in ("2", "3")
+    ]
+    await asyncio.sleep(0)
+    await translator.close()
+    for one in waiting:
+        with pytest.raises(InvalidCallError, match="closed"):
+            await asyncio.wait_for(one, 60)
