@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-REPORT = ROOT / "docs" / "comparison-2026-11-22" / "report.md"
+REPORT = ROOT / "benchmarks" / "reports" / "amd-epyc" / "servers" / "report.md"
 FIGURE = ROOT / "docs" / "images" / "throughput.svg"
 CLIENTS = (1, 4, 16, 48)
 OURS = "ct2-triton-int8"

@@ -46,7 +46,7 @@ double MetricAdd_ns(uint64_t additions) {
 void BindMetrics(py::module_& module) {
   module.def("metrics", &DescribeMetrics, "The table of metrics, in its order.");
   module.def("metric_add_ns", &MetricAdd_ns, py::arg("additions"),
-             "Nanoseconds of adding to a metric. For tests/measure/measure_metrics.py.");
+             "Nanoseconds of adding to a metric. For benchmarks/measure_metrics.py.");
   module.def("histogram_bounds", &HistogramBounds_s,
              "Upper bounds of the buckets of every histogram, in seconds.");
 }

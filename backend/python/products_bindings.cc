@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packed products for Python: for tests and for tests/measure/measure_products.py.
+// Packed products for Python: for tests and for benchmarks/measure_products.py.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

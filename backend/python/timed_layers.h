@@ -11,7 +11,7 @@
 
 namespace ct2triton {
 
-// What one product of a model has done, for tools/roofline.py.
+// What one product of a model has done, for benchmarks/roofline.py.
 struct LayerTime {
   std::string scope;
   size_t inputs = 0;

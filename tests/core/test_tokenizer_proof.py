@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proof of docs/tokenization.md on a few lines: it explains what differs, and finds a fault."""
+"""benchmarks/prove_tokenizers.py on a few lines: it explains what differs and finds a fault."""
 
 from __future__ import annotations
 

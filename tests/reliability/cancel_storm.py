@@ -171,7 +171,7 @@ class CancelStorm:
 
         Its handler of ModelStreamInfer frees the state of a cancelled request while the thread
         that brings the response still writes to it, and forgets connections. See
-        docs/reliability.md. All other clients here make unary calls, as ours does.
+        benchmarks/reliability.md. All other clients here make unary calls, as ours does.
         """
         messages = [
             self._message(chooser, long=chooser.random() < 0.5)[0]

@@ -12,8 +12,8 @@
 
 `--decoding loop` and `--decoding calls` say how the served models decode greedy rows. Each command
 prints what happened and ends with exit code 1 when something is wrong. Those that watch memory
-write it to build/chaos/, as CSV, and as a plot where matplotlib is installed. docs/reliability.md
-has the results.
+write it to build/chaos/, as CSV, and as a plot where matplotlib is installed. Results are in
+benchmarks/reliability.md.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def ended_by_triton(log: str) -> bool:
 
     A gRPC call that is cancelled in the moment in which it ends can make tritonserver 2.51 use the
     state of a request that it has freed: it locks a mutex of it, sends its answer once more, or
-    destroys it twice (docs/reliability.md has the stacks). Then the thread is one of Triton's own,
+    destroys it twice (stacks: benchmarks/reliability.md). Then the thread is one of Triton's own,
     and what failed was called by its own code, not by the memory allocator.
     """
     _, signal, stack = log.partition("Signal (")

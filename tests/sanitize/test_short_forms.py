@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The short forms of the sanitizers and of fuzzing; the long ones are in docs/reliability.md."""
+"""Short runs of the sanitizers and the fuzzers; benchmarks/reliability.md has the long ones."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ def test_the_cost_is_that_of_all_cores() -> None:
 
 
 def test_the_page_shows_what_is_printed() -> None:
-    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
-    shown = re.findall(r"```sh\n(python tools/plan_scale.*)\n```\n\n((?:\|.*\n)+)", page)
+    page = (ROOT / "benchmarks" / "scale.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```sh\n(python benchmarks/plan_scale.*)\n```\n\n((?:\|.*\n)+)", page)
     assert len(shown) == 2
     for command, printed in shown:
         words = [sys.executable, *shlex.split(command)[1:]]
@@ -62,7 +62,7 @@ def test_the_page_shows_what_is_printed() -> None:
 
 def test_what_cannot_be_is_refused() -> None:
     for flag in ("--cores", "--rows", "--servers", "--workers-per-server"):
-        command = [sys.executable, ROOT / "tools" / "plan_scale.py", flag, "0"]
+        command = [sys.executable, ROOT / "benchmarks" / "plan_scale.py", flag, "0"]
         result = subprocess.run(command, capture_output=True, text=True)
         assert result.returncode == 2
         assert "must be above 0" in result.stderr

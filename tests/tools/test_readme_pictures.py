@@ -15,9 +15,9 @@ from readme_figure import Point
 from record_demo import Line
 
 README = (readme_figure.ROOT / "README.md").read_text(encoding="utf-8")
-BENCHMARKS = (readme_figure.ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-LOOPS = readme_figure.REPORT.with_name("transformer-base") / "report.md"
-INTEL = readme_figure.ROOT / "docs/comparison-2026-11-23/transformer-base-intel/report.md"
+BENCHMARKS = (readme_figure.ROOT / "benchmarks" / "measurements.md").read_text(encoding="utf-8")
+LOOPS = readme_figure.REPORT.parents[1] / "transformer-base" / "report.md"
+INTEL = readme_figure.ROOT / "benchmarks/reports/intel-xeon/transformer-base/report.md"
 COMMENTARY = record_demo.DEMO.with_name("commentary.txt")
 
 

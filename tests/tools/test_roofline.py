@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations and bytes that tools/roofline.py counts, against what the model's sizes say."""
+"""Operations and bytes that benchmarks/roofline.py counts, against the model's sizes."""
 
 from __future__ import annotations
 

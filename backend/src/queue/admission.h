@@ -27,7 +27,7 @@ struct LoopSettings {
 };
 
 // Rows that may join now. Rows wait for company while few have room: encoding some together costs
-// less than each alone (docs/benchmarks.md), but no longer than some steps.
+// less than each alone (benchmarks/README.md), but no longer than some steps.
 size_t RowsToAdmit(const LoopState& state, const LoopSettings& settings);
 
 // Rows of one sequence that may join although rows of several leave no room. So a loop may run some

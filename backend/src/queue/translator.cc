@@ -14,7 +14,7 @@ size_t OrAutomatic(int64_t option, size_t automatic) {
 }
 
 // What a call may hold and how many run at once, where the config leaves it to us.
-// docs/benchmarks.md has the measurements behind the CPU's numbers; the GPU's are not measured.
+// benchmarks/README.md has the measurements behind the CPU's numbers; the GPU's are not measured.
 PoolSettings Settings(const Device& device, const EngineOptions& engine) {
   const bool cpu = device.kind == Device::Kind::kCpu;
   const size_t cores = UsableCores();

@@ -8,7 +8,7 @@
 namespace ct2triton {
 
 // A SentencePiece model in the form that SentencePiece Lite reads: its fields, and beside them what
-// makes splitting quick (docs/tokenization.md). Throws Error, naming no file.
+// makes splitting quick (benchmarks/tokenizers.md). Throws Error, naming no file.
 std::string FlatModel(const PieceList& list);
 
 }  // namespace ct2triton

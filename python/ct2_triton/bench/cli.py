@@ -21,7 +21,7 @@ Contenders: ct2-triton is this backend, and ct2-triton-calls and -unpacked are i
 loops and without packed weights; -loop is it with a decode loop on a GPU. python-... are models of
 Triton's Python backend, fastapi-... is a web server. ctranslate2 and transformers run the whole
 list in this process, without a server. Names end in the type of the weights. What is measured by
-default, and figures: docs/benchmarks.md.
+default, and figures: benchmarks/README.md.
 """
 
 from __future__ import annotations

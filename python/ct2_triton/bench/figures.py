@@ -62,7 +62,7 @@ def last_of_sentence_s(samples: Iterable[Sample]) -> list[float]:
 
 
 def figures(round_: Round) -> dict[str, float]:
-    """Compute the figures of one round; docs/benchmarks.md says what each means.
+    """Compute the figures of one round; benchmarks/README.md says what each means.
 
     Args:
         round_: With at least one sample.

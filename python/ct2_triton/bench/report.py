@@ -17,7 +17,7 @@ A ratio is that of a contender's round to the baseline's same round; the range g
 of the rounds to the highest, also in parentheses. All contenders ran at the same time, each idle
 while another had its turn. The load generator runs on the same cores as the servers, and is not
 part of `ctranslate2`, which has no server. Rows are sent as token ids: tokenization is left out
-for everybody. What each figure means: docs/benchmarks.md of ct2-triton."""
+for everybody. What each figure means: benchmarks/README.md of ct2-triton."""
 
 
 def markdown(run: Run, plots: Sequence[str]) -> str:

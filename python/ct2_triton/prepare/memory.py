@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BYTES_OF_FLOAT32 = 4
-# What tests/measure/measure_prepare_memory.py measured: the weights once in memory, a part of them
+# What benchmarks/measure_prepare_memory.py measured: the weights once in memory, a part of them
 # once more in another type or as pages of their file, and the libraries.
 _TIMES_THE_WEIGHTS = 1.75
 _LIBRARIES_BYTES = 450_000_000

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ct2_triton.prepared_model import Language, TokenRules
 
 _UNWRITABLE = (" ", "\t", "\n", "\r")  # what separates tokens, keys and lines of the file
-# At least about as many answers change as lines are not covered: docs/benchmarks.md.
+# At least about as many answers change as lines are not covered: benchmarks/README.md.
 _POOR_COVERAGE = 0.99
 _EACH_PARAMETERS = (
     Parameter(

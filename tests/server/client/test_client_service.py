@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TARGETS = ["deu_Latn", "fra_Latn", "spa_Latn", "ita_Latn"]
 SHORT: dict[str, Any] = {"source": "eng_Latn", "max_decoding_length": 12, "beam_size": 1}
 # Each cancelled call may end Triton 2.51, and with it the server that all tests share ("What is
-# Triton's" in docs/reliability.md): not 256 of them, the default.
+# Triton's" in benchmarks/reliability.md): not 256 of them, the default.
 FEW = 32
 TEXT = "The teacher opened the green window."
 

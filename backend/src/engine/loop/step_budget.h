@@ -21,7 +21,7 @@ class StepBudget {
   // A row that is wide, or that costs more, is heavy. In rows of one token, as all costs here.
   static constexpr double kHeavy = 16;
   // Little more than what a step costs whatever its rows (packed int8 weights). Measured: with 10,
-  // greedy rows wait longer beside small beams, which gain nothing (docs/benchmarks.md).
+  // greedy rows wait longer beside small beams, which gain nothing (benchmarks/README.md).
   static constexpr double kLeast = 7;
 
   // costs: of the rows. Returns for each whether it takes part.

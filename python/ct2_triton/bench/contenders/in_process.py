@@ -95,7 +95,7 @@ class EngineContender(InProcessContender):
     """CTranslate2 on the whole list, sorted by length: one worker of one thread per core.
 
     That is the quickest way on a CPU; more rows a call gave no more throughput with the rows of
-    docs/benchmarks.md.
+    benchmarks/README.md.
     """
 
     kind = "ctranslate2"

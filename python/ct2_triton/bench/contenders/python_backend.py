@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# `generate` computes all rows of a call until the longest ends: docs/benchmarks.md has 8 to 64.
+# `generate` computes all rows of a call until the longest ends: benchmarks/README.md has 8 to 64.
 _TRANSFORMERS_ROWS_PER_CALL = 16
 
 

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predicts throughput and latency of decode loops from what a step and an encoding cost.
+
+Streams in a closed loop send each sentence to all models. Threads pick up loops as
+`backend/src/queue/scheduler.cc` and `loop_work.cc` do; how many rows join is asked of the backend's
+own admission. A step of n rows costs `fixed + per_row * n`, an encoding of n tokens likewise.
+benchmarks/measurements.md measures these numbers, and has predictions beside measurements.
+
+    python benchmarks/simulate_loops.py --streams 4,16,48
+    python benchmarks/simulate_loops.py --streams 4,12 --models 4
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import itertools
+import random
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ct2_triton import _core
+from ct2_triton.bench.figures import percentile
+from sentence_lengths import draw_length
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FOR_EVER = 10**6
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a loop's work takes, on one thread.
+
+    Attributes:
+        step_ms: Of a step, whatever the rows.
+        row_ms: Of a step, for each row.
+        encode_ms: Of an encoding, whatever the tokens.
+        token_ms: Of an encoding, for each token.
+    """
+
+    step_ms: float = 0.46
+    row_ms: float = 0.13
+    encode_ms: float = 0.8
+    token_ms: float = 0.06
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is simulated.
+
+    Attributes:
+        streams: Each sends its next sentence when all models have answered the last.
+        models: That have files of their own.
+        costs: Of each model.
+        threads: That decode.
+        client_ms: From the last answer to the next sentence of a stream.
+        encode_tokens: Of rows that join between two steps.
+        rows: When to stop.
+        seed: Chooses the lengths.
+    """
+
+    streams: int
+    models: int = 1
+    costs: Costs = field(default_factory=Costs)
+    threads: int = 2
+    client_ms: float = 0.2
+    encode_tokens: int = 150
+    rows: int = 8000
+    seed: int = 1
+
+
+@dataclass
+class Outcome:
+    """What the clients saw.
+
+    Attributes:
+        tokens: Source tokens, as many as were generated.
+        steps: Of all loops.
+        step_rows: Rows of these steps.
+        wall_ms: Until the last answer.
+        latencies_ms: Of each row.
+        first_tokens_ms: From sending a row to its first token.
+    """
+
+    tokens: int = 0
+    steps: int = 0
+    step_rows: int = 0
+    wall_ms: float = 0.0
+    latencies_ms: list[float] = field(default_factory=list)
+    first_tokens_ms: list[float] = field(default_factory=list)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Source tokens a second."""
+        return 1000 * self.tokens / self.wall_ms
+
+
+@dataclass
+class _Sentence:
+    tokens: int
+    sent_ms: float
+    open: int  # models that have not answered
+
+
+@dataclass
+class _Row:
+    sentence: _Sentence
+    left: int  # steps until it ends
+    started: bool = False
+
+
+@dataclass
+class _Loop:
+    rows: list[_Row] = field(default_factory=list)
+    known: int = 0  # rows, as of its last turn
+    busy: bool = False
+    admits: bool = True
+    lanes: int = 1
+    last_turn: int = 0
+    steps_held: int = 0
+
+
+class _Model:
+    """Waiting rows and loops, as LoopWork has them."""
+
+    def __init__(self, loops: int) -> None:
+        self.waiting: deque[_Row] = deque()
+        self.loops = [_Loop() for _ in range(loops)]
+        self.turn_ms = 0.0
+        self.active = False
+        self._turns = itertools.count(1)
+
+    def used(self) -> int:
+        return sum(loop.busy or loop.known > 0 for loop in self.loops)
+
+    def claim(self, lanes: int, *, spare: bool) -> _Loop | None:
+        """Give the loop that waited longest for its turn; else another one for waiting rows."""
+        running = [loop for loop in self.loops if not loop.busy and loop.known]
+        if running:
+            return self._claim_loop(min(running, key=lambda loop: loop.last_turn), lanes)
+        free = [loop for loop in self.loops if not loop.busy]
+        used = self.used()
+        if not self.waiting or not free or (used >= lanes and not spare):
+            return None
+        return self._claim_loop(free[0], max(lanes, used + 1))
+
+    def _claim_loop(self, loop: _Loop, lanes: int) -> _Loop:
+        loop.busy, loop.last_turn = True, next(self._turns)
+        loop.lanes = min(lanes, len(self.loops))
+        order = sorted(self.loops, key=lambda other: -other.known)
+        loop.admits = loop in order[: loop.lanes]
+        return loop
+
+    def admit(self, loop: _Loop, encode_tokens: int) -> int:
+        """Let rows join; give the tokens that are encoded."""
+        if not loop.admits:
+            return 0
+        state = {
+            "searches": len(loop.rows), "running": len(loop.rows), "lanes": loop.lanes,
+            "running_all": sum(other.known for other in self.loops),
+        }  # fmt: skip
+        waiting = len(self.waiting)
+        room = _core.rows_to_admit(waiting, **state, steps_held=loop.steps_held)
+        held = room == 0 and _core.rows_to_admit(waiting, **state, steps_held=_FOR_EVER) > 0
+        loop.steps_held = loop.steps_held + 1 if held else 0
+        tokens = 0
+        while room and self.waiting:
+            row_tokens = self.waiting[0].sentence.tokens
+            if tokens and tokens + row_tokens > encode_tokens:
+                break
+            tokens += row_tokens
+            room -= 1
+            loop.rows.append(self.waiting.popleft())
+        return tokens
+
+
+class _Simulation:
+    """Events in order of time: a sentence is sent, a thread has run a step."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._random = random.Random(plan.seed)
+        self._now_ms = 0.0
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()  # of the events: those of one time in order
+        self._models = [_Model(plan.threads) for _ in range(plan.models)]
+        self._idle = plan.threads
+        self._outcome = Outcome()
+
+    def run(self) -> Outcome:
+        for _ in range(self._plan.streams):
+            self._send(self._random.random())
+        while len(self._outcome.latencies_ms) < self._plan.rows:
+            self._now_ms, _, happen = heapq.heappop(self._events)
+            happen()
+            self._start_threads()
+        self._outcome.wall_ms = self._now_ms
+        return self._outcome
+
+    def _at(self, time_ms: float, happen: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (time_ms, next(self._numbers), happen))
+
+    def _send(self, time_ms: float) -> None:
+        tokens = draw_length(self._random)
+        self._at(time_ms, partial(self._enqueue, _Sentence(tokens, time_ms, self._plan.models)))
+
+    def _enqueue(self, sentence: _Sentence) -> None:
+        for model in self._models:
+            model.waiting.append(_Row(sentence, sentence.tokens))
+
+    def _start_threads(self) -> None:
+        while self._idle:
+            claimed = self._claim()
+            if claimed is None:
+                return
+            self._idle -= 1
+            self._start(*claimed)
+
+    def _claim(self) -> tuple[_Model, _Loop] | None:
+        """Be fair by time: a model that had nothing to do has saved up none."""
+        least_ms = min((model.turn_ms for model in self._models if model.active), default=0.0)
+        for model in self._models:
+            was_active, model.active = model.active, bool(model.waiting or model.used())
+            if model.active and not was_active:
+                model.turn_ms = max(model.turn_ms, least_ms)
+        in_turn = sorted((m for m in self._models if m.active), key=lambda model: model.turn_ms)
+        lanes = max(1, self._plan.threads // max(1, len(in_turn)))
+        for spare in (False, True):
+            for model in in_turn:
+                loop = model.claim(lanes, spare=spare)
+                if loop is not None:
+                    return model, loop
+        return None
+
+    def _start(self, model: _Model, loop: _Loop) -> None:
+        costs = self._plan.costs
+        tokens = model.admit(loop, self._plan.encode_tokens)
+        took_ms = costs.encode_ms + costs.token_ms * tokens if tokens else 0.0
+        if loop.rows:
+            took_ms += costs.step_ms + costs.row_ms * len(loop.rows)
+            self._outcome.steps += 1
+            self._outcome.step_rows += len(loop.rows)
+        self._at(self._now_ms + took_ms, partial(self._end, model, loop, took_ms))
+
+    def _end(self, model: _Model, loop: _Loop, took_ms: float) -> None:
+        for row in loop.rows:
+            if not row.started:
+                self._outcome.first_tokens_ms.append(self._now_ms - row.sentence.sent_ms)
+            row.started = True
+            row.left -= 1
+            if row.left == 0:
+                self._answer(row.sentence)
+        loop.rows = [row for row in loop.rows if row.left]
+        loop.known, loop.busy = len(loop.rows), False
+        model.turn_ms += took_ms
+        self._idle += 1
+
+    def _answer(self, sentence: _Sentence) -> None:
+        self._outcome.tokens += sentence.tokens
+        self._outcome.latencies_ms.append(self._now_ms - sentence.sent_ms)
+        sentence.open -= 1
+        if sentence.open == 0:
+            self._send(self._now_ms + self._plan.client_ms)
+
+
+def simulate(plan: Plan) -> Outcome:
+    """Run one simulation.
+
+    Args:
+        plan: What is simulated; equal plans have equal outcomes.
+
+    Returns:
+        What the clients saw.
+    """
+    return _Simulation(plan).run()
+
+
+def main() -> int:
+    """Print a line for each number of streams."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--streams", default="4,16,48", help="numbers (default: %(default)s)")
+    parser.add_argument("--models", type=int, default=1, help="default: %(default)s")
+    for name, one in Costs.__dataclass_fields__.items():
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=float, default=one.default, help="default: %(default)s")
+    args = parser.parse_args()
+    costs = Costs(**{name: getattr(args, name) for name in Costs.__dataclass_fields__})
+    for streams in map(int, args.streams.split(",")):
+        outcome = simulate(Plan(streams, args.models, costs))
+        print(
+            f"{streams} streams, {args.models} models: {outcome.tokens_per_s:.0f} source tokens/s, "
+            f"p50 {percentile(outcome.latencies_ms, 0.5):.0f} ms, "
+            f"p95 {percentile(outcome.latencies_ms, 0.95):.0f} ms, first token p95 "
+            f"{percentile(outcome.first_tokens_ms, 0.95):.1f} ms, "
+            f"{outcome.step_rows / outcome.steps:.1f} rows a step"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
