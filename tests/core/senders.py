@@ -22,7 +22,7 @@ class Sender(threading.Thread):
     """A client that waits for its rows."""
 
     def __init__(
-        self, translator: Any, rows: Rows, options: dict[str, Any], key: str = "", **more: Any
+        self, translator: Any, rows: Rows, options: Any, key: str = "", **more: Any
     ) -> None:
         super().__init__(daemon=True)
         self._work = lambda: translator.translate(

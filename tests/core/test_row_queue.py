@@ -84,3 +84,23 @@ def test_a_request_of_many_rows_takes_turns_with_those_that_come_later(
     ran = [report["generated_tokens"] for report in translator.reports]
     assert ran.index(2) <= 10
     assert sum(translator.calls) == 62
+
+
+@pytest.mark.parametrize("decoding", ["calls", "loop"])
+def test_a_row_that_equals_a_late_row_of_a_long_request_keeps_its_own_place(
+    engine_model: Path, decoding: str
+) -> None:
+    """Both run once, where the earlier of the two would have run."""
+    translator = _core.Translator(str(engine_model), {**ONE_WORKER, "decoding": decoding})
+    short = {**SHORT, "max_decoding_length": 2}
+    rows = rows_of(60)
+    with worker_held(translator):
+        many = Sender(translator, rows, [LONG] * 59 + [short])
+        wait_until(lambda: translator.waiting == 60)
+        one = Sender(translator, rows[-1:], short)
+        wait_until(lambda: translator.waiting == 61)
+    assert many.ended().answers[-1] == one.ended().answers[0]
+    ran = [report["generated_tokens"] for report in translator.reports]
+    equal = ran.index(2 * 2)  # the two rows of one run
+    assert equal <= 10
+    assert len(ran) == 61

@@ -105,17 +105,34 @@ void RowQueue::Append(CheckedRow row, Waiter waiter, uint64_t turn) {
     for (auto it = begin; it != end; ++it) {
       if (!EqualRows(it->second->row, row)) continue;
       it->second->waiters.push_back(std::move(waiter));
+      MoveForward(it->second, turn);
       return;
     }
   }
   const bool repeatable = row.repeatable;
   Job job{std::move(row), {}, hash, turn, ++number_};
   job.waiters.push_back(std::move(waiter));
-  auto behind = jobs_.end();
-  while (behind != jobs_.begin() && std::prev(behind)->turn > turn) --behind;
-  const auto added = jobs_.insert(behind, std::move(job));
+  const auto added = jobs_.insert(PlaceOf(turn), std::move(job));
   if (added->row.copies == 1) narrow_.emplace(std::pair(turn, added->number), added);
   if (repeatable) by_hash_.emplace(hash, added);
+}
+
+RowQueue::Jobs::iterator RowQueue::PlaceOf(uint64_t turn) noexcept {
+  auto behind = jobs_.end();
+  while (behind != jobs_.begin() && std::prev(behind)->turn > turn) --behind;
+  return behind;
+}
+
+// An equal row has come whose turn is earlier: nobody waits longer than for a row of one's own.
+void RowQueue::MoveForward(Jobs::iterator job, uint64_t turn) noexcept {
+  if (turn >= job->turn) return;
+  auto narrow = narrow_.extract({job->turn, job->number});
+  jobs_.splice(PlaceOf(turn), jobs_, job);
+  job->turn = turn;
+  job->number = ++number_;
+  if (narrow.empty()) return;
+  narrow.key() = {job->turn, job->number};
+  narrow_.insert(std::move(narrow));
 }
 
 std::vector<Job> RowQueue::TakeCall(const CallBounds& bounds, size_t lanes) {

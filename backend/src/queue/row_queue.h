@@ -73,6 +73,8 @@ class RowQueue {
 
   void WaitForSpace(std::unique_lock<std::mutex>* lock, const QueueShare& share);
   void Append(CheckedRow row, Waiter waiter, uint64_t turn);
+  Jobs::iterator PlaceOf(uint64_t turn) noexcept;
+  void MoveForward(Jobs::iterator job, uint64_t turn) noexcept;
   Job Take(Jobs::iterator it) noexcept;
   bool Joins(const CheckedRow& first, const CheckedRow& row) const;
   std::vector<size_t> PickCall(CallBounds bounds, size_t lanes) const;
