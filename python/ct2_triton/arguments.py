@@ -9,8 +9,12 @@ import math
 _LAST_PORT = 65_535
 
 
-def count(text: str) -> int:
-    """Read a whole number of 1 or more.
+def count(text: str, least: int = 1) -> int:
+    """Read a whole number.
+
+    Args:
+        text: The number.
+        least: The lowest that is allowed.
 
     Raises:
         ArgumentTypeError: The text is none.
@@ -18,9 +22,9 @@ def count(text: str) -> int:
     try:
         value = int(text)
     except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of {least} or more")
     return value
 
 

@@ -8,22 +8,18 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ct2_triton.serve.gpu import count_gpus
+from serve.serving import COMMAND, read_ready, server_of, serving
 from support.prepared import prepare_tiny
 from support.repository import IDENTITY_CONFIG, write_identity_model
 
 pytestmark = pytest.mark.server
 
-COMMAND = Path(sys.executable).with_name("ct2-serve")
 PREPARE = COMMAND.with_name("ct2-prepare")
 TRANSLATE = COMMAND.with_name("ct2-translate")
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,25 +32,6 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path / "repository"
 
 
-@contextmanager
-def _serving(*arguments: str | Path, **place: Any) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **place
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _read_ready(process: subprocess.Popen[str]) -> dict[str, str]:
-    assert process.stdout is not None
-    lines = [process.stdout.readline().split() for _ in range(4)]
-    assert lines[0][:2] == ["ready;", "models:"]
-    return {"models": " ".join(lines[0][2:]), **dict(lines[1:])}
-
-
 def _failed(*arguments: str | Path, code: int = 1) -> str:
     result = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
     assert result.returncode == code
@@ -64,8 +41,8 @@ def _failed(*arguments: str | Path, code: int = 1) -> str:
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_a_signal_and_ends_well(repository: Path, signal_number: int) -> None:
-    with _serving("--model-repository", repository, "--free-ports") as process:
-        ready = _read_ready(process)
+    with serving("--model-repository", repository, "--free-ports") as process:
+        ready = read_ready(process)
         assert ready["models"] == "identity"
         assert re.fullmatch(r"127\.0\.0\.1:\d+", ready["gRPC"])
         with urllib.request.urlopen(f"{ready['HTTP']}/v2/models/identity/ready") as answer:  # noqa: S310
@@ -86,12 +63,12 @@ def test_verify_keeps_a_damaged_model_from_being_served(tmp_path: Path) -> None:
     weights.write_bytes(sound[:half] + bytes([sound[half] ^ 1]) + sound[half + 1 :])
     options = ("--model-repository", repository, "--free-ports")
     assert "1/model/model.bin has other bytes" in _failed(*options, "--verify")
-    with _serving(*options) as process:
-        assert _read_ready(process)["models"] == "nllb"  # nothing else finds it
+    with serving(*options) as process:
+        assert read_ready(process)["models"] == "nllb"  # nothing else finds it
     weights.write_bytes(sound)
     write_identity_model(repository, "identity")
-    with _serving(*options, "--verify") as process:
-        assert _read_ready(process)["models"] == "identity, nllb"
+    with serving(*options, "--verify") as process:
+        assert read_ready(process)["models"] == "identity, nllb"
         process.terminate()
         _, log = process.communicate()
         assert "identity has no ct2_model.json: its files were not verified" in log
@@ -99,8 +76,8 @@ def test_verify_keeps_a_damaged_model_from_being_served(tmp_path: Path) -> None:
 
 def test_http_can_have_an_address_of_its_own(repository: Path) -> None:
     hosts = ("--host", "127.0.0.2", "--http-host", "127.0.0.1")
-    with _serving("--model-repository", repository, "--free-ports", *hosts) as process:
-        ready = _read_ready(process)
+    with serving("--model-repository", repository, "--free-ports", *hosts) as process:
+        ready = read_ready(process)
         assert re.fullmatch(r"127\.0\.0\.2:\d+", ready["gRPC"])
         assert ready["HTTP"].startswith("http://127.0.0.1:")
         with urllib.request.urlopen(f"{ready['HTTP']}/v2/models/identity/ready") as answer:  # noqa: S310
@@ -112,7 +89,7 @@ def test_a_signal_while_it_starts_ends_it(repository: Path) -> None:
     slow.write_text(
         slow.read_text() + "    def initialize(self, args):\n        import time; time.sleep(5)\n"
     )
-    with _serving("--model-repository", repository, "--free-ports") as process:
+    with serving("--model-repository", repository, "--free-ports") as process:
         assert process.stderr is not None
         for line in process.stderr:
             if "loading: identity" in line:
@@ -127,8 +104,8 @@ def test_the_log_goes_to_a_file_if_asked(repository: Path, tmp_path: Path) -> No
     log = tmp_path / "server.log"
     log.write_text("kept\n")
     arguments = ("--model-repository", repository, "--free-ports", "--log-file", log)
-    with _serving(*arguments, "--", "--log-verbose=1") as process:
-        _read_ready(process)
+    with serving(*arguments, "--", "--log-verbose=1") as process:
+        read_ready(process)
         process.terminate()
         _, errors = process.communicate()
     assert errors == ""
@@ -154,17 +131,19 @@ def test_a_model_that_does_not_load_is_named_at_the_end(repository: Path, tmp_pa
 def test_models_that_are_not_available_are_warned_of(repository: Path) -> None:
     write_identity_model(repository, "bad", BAD_CONFIG)
     arguments = ("--model-repository", repository, "--free-ports", "--", "--exit-on-error=false")
-    with _serving(*arguments) as process:
-        assert _read_ready(process)["models"] == "identity"
+    with serving(*arguments) as process:
+        assert read_ready(process)["models"] == "identity"
         process.terminate()
         _, errors = process.communicate()
     assert "ct2-serve: warning: model 'bad' is not available: Invalid argument:" in errors
 
 
 def test_a_server_that_ends_by_itself_is_a_failure(repository: Path) -> None:
-    with _serving("--model-repository", repository, "--free-ports") as process:
-        _read_ready(process)
-        os.kill(_server_of(process.pid), signal.SIGKILL)
+    with serving(
+        "--model-repository", repository, "--free-ports", "--restarts-per-minute", "0"
+    ) as process:
+        read_ready(process)
+        os.kill(server_of(process.pid), signal.SIGKILL)
         _, errors = process.communicate()
         assert process.returncode == 1
         assert "ct2-serve: tritonserver was ended by SIGKILL" in errors
@@ -227,8 +206,8 @@ def test_all_commands_have_one_default_repository(
     assert before.returncode == 1
     subprocess.run([PREPARE, "demo"], **place, capture_output=True, check=True)
     shutil.copy(ROOT / "model_repository" / "README.md", tmp_path / folder)
-    with _serving("--free-ports", **place) as process:
-        ready = _read_ready(process)
+    with serving("--free-ports", **place) as process:
+        ready = read_ready(process)
         assert ready["models"] == "demo"
         translate = [TRANSLATE, "--model=demo", "--from=en", "--to=de", "--url", ready["gRPC"]]
         sentence = "The ticket office opens at 5:45.\n"
@@ -243,9 +222,3 @@ def test_the_backend_is_installed_once_without_force(tmp_path: Path) -> None:
     assert "--force" in _failed("--install-backend", tmp_path)
     subprocess.run([*install, "--force"], capture_output=True, check=True)
     assert {path.name for path in tmp_path.iterdir()} == {"ctranslate2"}
-
-
-def _server_of(parent: int) -> int:
-    children = Path(f"/proc/{parent}/task").glob("*/children")
-    (child,) = {int(pid) for path in children for pid in path.read_text().split()}
-    return child

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from ct2_triton.arguments import duration, port_number
+from ct2_triton.arguments import count, duration, port_number
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
 from ct2_triton.prepared_model import CONFIG_NAME
 from ct2_triton.serve import doctor, model_configs
@@ -36,6 +36,7 @@ from ct2_triton.serve.options import ServerOptions
 from ct2_triton.serve.ports import Ports
 from ct2_triton.serve.release_defects import release_warnings
 from ct2_triton.serve.server import TritonServer
+from ct2_triton.serve.supervision import Supervisor
 
 if TYPE_CHECKING:
     import argparse
@@ -103,6 +104,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long loading the models may take (default: %(default)s)",
     )
+    parser.add_argument(
+        "--restarts-per-minute",
+        type=partial(count, least=0),
+        default=5,
+        metavar="N",
+        help="start the server again after a crash, at most so often in 60 seconds; 0: end instead "
+        "(default: %(default)s)",
+    )
 
 
 def _add_address_arguments(parser: argparse.ArgumentParser) -> None:
@@ -161,7 +170,13 @@ def run(args: argparse.Namespace) -> int:
         if args.verify:
             for note in verify_models(options.model_repositories):
                 _LOG.warning(note)
-        return _serve(TritonServer(options), args.start_timeout)
+        server = TritonServer(options)
+        supervisor = Supervisor(
+            server,
+            start_timeout_s=args.start_timeout,
+            most_restarts=args.restarts_per_minute,
+        )
+        return supervisor.run(partial(_print_ready, server))
 
 
 def _options(
@@ -188,21 +203,6 @@ def _check(args: argparse.Namespace) -> int:
             f"{'wrong' if finding.is_wrong else 'ok':6}{finding.what:13}{finding.text}", flush=True
         )
     return int(wrong > 0)
-
-
-def _serve(server: TritonServer, start_timeout_s: float) -> int:
-    try:
-        server.start(start_timeout_s)
-        received = _forward_signals(server)
-        for warning in release_warnings(server.options, server.version()):
-            _LOG.warning(warning)
-        _print_ready(server)
-        exit_code = server.process.wait()
-    finally:
-        server.stop()
-    if not received:
-        raise ServerStartError(server.failure_text())
-    return exit_code
 
 
 def _check_server_arguments(arguments: list[str]) -> None:
@@ -263,6 +263,8 @@ def _check_cublas() -> None:
 
 
 def _print_ready(server: TritonServer) -> None:
+    for warning in release_warnings(server.options, server.version()):
+        _LOG.warning(warning)
     states = server.model_states()
     for state in states:
         if state.state == "UNAVAILABLE":
@@ -272,26 +274,6 @@ def _print_ready(server: TritonServer) -> None:
     print(f"  gRPC     {server.grpc_url}")
     print(f"  HTTP     {server.http_url}")
     print(f"  metrics  {server.metrics_url}", flush=True)
-
-
-def _forward_signals(server: TritonServer) -> list[int]:
-    """Pass SIGTERM and SIGINT on to the server from now on.
-
-    Args:
-        server: Receives them.
-
-    Returns:
-        A list that grows with each signal passed on.
-    """
-    received: list[int] = []
-
-    def forward(signal_number: int, _frame: FrameType | None) -> None:
-        received.append(signal_number)
-        server.process.send_signal(signal_number)
-
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signal_number, forward)
-    return received
 
 
 def _exit_on_signal(_signal_number: int, _frame: FrameType | None) -> NoReturn:

@@ -9,6 +9,7 @@ import secrets
 import shlex
 import signal
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ct2_triton.serve import backend_folder
@@ -209,6 +210,19 @@ class TritonServer:
                     continue
                 raise
             return
+
+    def restart(self, timeout_s: float = 300.0) -> None:
+        """Start a server that has ended again, at the ports that it had.
+
+        Args:
+            timeout_s: Seconds to wait until all models have been tried.
+
+        Raises:
+            PortInUseError: If another process took a port meanwhile.
+            ServerStartError: If the server ends, or does not answer in time.
+        """
+        self.options = replace(self.options, ports=self._ports)
+        self.start(timeout_s)
 
     def stop(self, timeout_s: float = 60.0) -> int | None:
         """Ask the server to end, then make it. Do nothing if it has ended.

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tritonserver that is started again when a signal ended it, as a crash does."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ct2_triton.serve.errors import ServerStartError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from ct2_triton.serve.server import TritonServer
+
+_LOG = logging.getLogger(__name__)
+_PERIOD_S = 60.0
+_SIGNAL_STATUS = 128  # a shell's status of a process that a signal ended, less the signal
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Supervisor:
+    """Serves until the server is stopped, and starts it again after a crash.
+
+    A crash is an end by a signal that did not come through this process. Clients that retry
+    requests which are safe to repeat lose nothing: the server keeps its addresses.
+    """
+
+    def __init__(self, server: TritonServer, *, start_timeout_s: float, most_restarts: int) -> None:
+        """Describe what to serve. Start nothing.
+
+        Args:
+            server: The server.
+            start_timeout_s: Seconds that each start may take.
+            most_restarts: How often it is started again within 60 seconds; 0 for never.
+        """
+        self._server = server
+        self._start_timeout_s = start_timeout_s
+        self._most_restarts = most_restarts
+        self._restarts: deque[float] = deque()  # when, in the last minute
+        self._stopped = False
+
+    def run(self, on_ready: Callable[[], None]) -> int:
+        """Serve until SIGTERM or SIGINT, which are passed on to a server that is ready.
+
+        Args:
+            on_ready: Called once, after the first start.
+
+        Returns:
+            The exit status of the server that was stopped.
+
+        Raises:
+            ServerStartError: If the first start fails, or the server ends without having been
+                stopped and is not to be started again.
+        """
+        try:
+            self._server.start(self._start_timeout_s)
+            exit_code = self._watch(on_ready)
+            while not self._stopped:
+                self._report_crash()
+                exit_code = self._start_again()
+            return exit_code if exit_code >= 0 else _SIGNAL_STATUS - exit_code
+        finally:
+            self._server.stop()
+
+    def _watch(self, on_ready: Callable[[], None]) -> int:
+        """Wait until the server ends; signals of this process go to it meanwhile."""
+        before = {number: signal.signal(number, self._forward) for number in _SIGNALS}
+        try:
+            on_ready()
+            return self._server.process.wait()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _forward(self, signal_number: int, _frame: FrameType | None) -> None:
+        self._stopped = True
+        self._server.process.send_signal(signal_number)
+
+    def _report_crash(self) -> None:
+        """Log the end of the server, or raise it if it is final."""
+        exit_code = self._server.process.wait()
+        if exit_code >= 0 or not self._may_restart():
+            raise ServerStartError(self._server.failure_text())
+        _LOG.error(
+            f"tritonserver was ended by {signal.Signals(-exit_code).name}; it is started again "
+            f"(restart {len(self._restarts)} of at most {self._most_restarts} a minute)"
+        )
+
+    def _start_again(self) -> int:
+        try:
+            self._server.restart(self._start_timeout_s)
+        except ServerStartError:
+            exit_code = self._server.process.wait()
+            if exit_code >= 0:
+                raise
+            return exit_code
+        return self._watch(lambda: _LOG.warning("tritonserver is ready again"))
+
+    def _may_restart(self) -> bool:
+        now = time.monotonic()
+        while self._restarts and self._restarts[0] <= now - _PERIOD_S:
+            self._restarts.popleft()
+        if len(self._restarts) >= self._most_restarts:
+            return False
+        self._restarts.append(now)
+        return True
