@@ -24,7 +24,7 @@ from ct2_triton.prepare.shipped import FOLDER
 from ct2_triton.prepared_model import TokenRules
 from ct2_triton.serve import ServerOptions, TritonServer
 from ct2_triton.terms import DEFAULT_KINDS, translate_terms
-from ct2_triton.terms.finding import TermText, find_terms
+from ct2_triton.terms.finding import Terms, TermText
 from ct2_triton.terms.placeholders import KINDS, mark, restore
 from train_demo.corpus import held_out_sentences
 from train_demo.grammar import read_grammar
@@ -57,7 +57,7 @@ def sentences(count: int) -> list[TermText]:
         inside = [n for n in names if all(text.count(n) == 1 for text in sentence.texts.values())]
         if inside:
             name = max(inside, key=len)
-            found.append(find_terms(sentence.texts["eng"].replace(name, TERM), [TERM]))
+            found.append(Terms([TERM]).find(sentence.texts["eng"].replace(name, TERM)))
     return found[:count]
 
 

@@ -50,7 +50,8 @@ from ct2_triton.client.subtitles import is_subtitles, read_subtitles, write_subt
 from ct2_triton.client.text_stream import stream_model
 from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.errors import ClientError, UnexpectedResponseError
-from ct2_triton.terms.lines import Terms, read_glossary, stream_terms
+from ct2_triton.terms.finding import Terms
+from ct2_triton.terms.lines import read_glossary, stream_terms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator

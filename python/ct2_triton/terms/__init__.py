@@ -4,7 +4,7 @@
 from ct2_triton.terms import translate_html, translate_terms
 """
 
-from ct2_triton.terms.finding import PATTERNS
+from ct2_triton.terms.finding import PATTERNS, Terms
 from ct2_triton.terms.html_translation import translate_html, translate_html_ranks
 from ct2_triton.terms.placeholders import DEFAULT_KINDS
 from ct2_triton.terms.translation import TermTranslation, translate_terms
@@ -13,6 +13,7 @@ __all__ = [
     "DEFAULT_KINDS",
     "PATTERNS",
     "TermTranslation",
+    "Terms",
     "translate_html",
     "translate_html_ranks",
     "translate_terms",

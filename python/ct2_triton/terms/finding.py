@@ -7,8 +7,9 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import InvalidCallError
 from ct2_triton.scripts import UNSPACED
@@ -25,7 +26,7 @@ PATTERNS = {
         "(?:\u200d[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?)*)"
     ),
 }
-"""What `find_terms` finds on its own where that is wanted, by name."""
+"""What `Terms` finds on its own where that is wanted, by name."""
 
 _TAG = re.compile(r"</?dnt>")
 _SHOWN = 40
@@ -97,49 +98,82 @@ class TermText:
         return tuple(lost)
 
 
-def find_terms(
-    text: str,
-    keep: Collection[str] = (),
-    glossary: Mapping[str, str] | None = None,
-    patterns: Collection[str] = (),
-) -> TermText:
-    """Find the terms of a text.
+@dataclass(frozen=True)
+class Terms:
+    """What must come back of texts: checked and compiled once, for any number of texts.
 
-    Args:
-        text: The text. `<dnt>` and `</dnt>` around a part of it make that a term.
+    Attributes:
         keep: Phrases that are terms wherever they stand as whole words, letter by letter.
         glossary: What phrases become in the translation.
         patterns: Which of `PATTERNS` are terms, too.
-
-    Returns:
-        The text without `<dnt>`, and its terms. Where two overlap, the first counts; of two that
-        begin together, the longer one.
-
-    Raises:
-        InvalidCallError: A `<dnt>` has no end, holds nothing or another one; a phrase is empty; a
-            pattern is unknown.
     """
-    glossary = glossary or {}
-    if isinstance(keep, str) or isinstance(patterns, str):
-        raise InvalidCallError("keep and patterns are collections: one phrase is ['phrase']")
-    for phrase in (*keep, *glossary, *glossary.values()):
-        if not phrase.strip():
-            raise InvalidCallError(f"{phrase!r} cannot be a term: it has no visible character")
-    if unknown := set(patterns) - set(PATTERNS):
-        raise InvalidCallError(f"no pattern is named {min(unknown)!r}; there is {list(PATTERNS)}")
-    plain, marked = _read_tags(text)
-    becomes = {**{phrase: phrase for phrase in keep}, **glossary}
-    found = [
-        Term(start, start + len(phrase), becomes[phrase])
-        for phrase in becomes
-        for start in places(phrase, plain)
-    ]
-    found += [
-        Term(match.start(), match.end(), match[0])
-        for name in patterns
-        for match in re.finditer(PATTERNS[name], plain)
-    ]
-    return TermText(plain, tuple(_without_overlaps(marked, found)))
+
+    keep: Collection[str] = ()
+    glossary: Mapping[str, str] = field(default_factory=dict)
+    patterns: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        """Check them.
+
+        Raises:
+            InvalidCallError: A phrase is empty, or a pattern is unknown.
+        """
+        if isinstance(self.keep, str) or isinstance(self.patterns, str):
+            raise InvalidCallError("keep and patterns are collections: one phrase is ['phrase']")
+        for phrase in (*self.keep, *self.glossary, *self.glossary.values()):
+            if not phrase.strip():
+                raise InvalidCallError(f"{phrase!r} cannot be a term: it has no visible character")
+        if unknown := set(self.patterns) - set(PATTERNS):
+            known = list(PATTERNS)
+            raise InvalidCallError(f"no pattern is named {min(unknown)!r}; there is {known}")
+
+    def __bool__(self) -> bool:
+        """Tell whether there is any."""
+        return bool(self.keep or self.glossary or self.patterns)
+
+    def find(self, text: str) -> TermText:
+        """Find the terms of a text.
+
+        Args:
+            text: The text. `<dnt>` and `</dnt>` around a part of it make that a term.
+
+        Returns:
+            The text without `<dnt>`, and its terms. Where two overlap, the first counts; of two
+            that begin together, the longer one.
+
+        Raises:
+            InvalidCallError: A `<dnt>` has no end, holds nothing or another one.
+        """
+        plain, marked = _read_tags(text)
+        found = [*self._phrases_in(plain)]
+        found += [
+            Term(match.start(), match.end(), match[0])
+            for name in self.patterns
+            for match in re.finditer(PATTERNS[name], plain)
+        ]
+        return TermText(plain, tuple(_without_overlaps(marked, found)))
+
+    def _phrases_in(self, text: str) -> Iterator[Term]:
+        """Give the places of all phrases; those of one phrase do not overlap."""
+        if self._automaton is None:
+            return
+        ends: dict[str, int] = {}
+        for last, (phrase, becomes) in self._automaton.iter(text):
+            start, end = last + 1 - len(phrase), last + 1
+            if start >= ends.get(phrase, 0) and _stands_alone(text, start, end):
+                ends[phrase] = end
+                yield Term(start, end, becomes)
+
+    @cached_property
+    def _automaton(self) -> Any:  # noqa: ANN401 - an Aho-Corasick automaton: one scan for all phrases
+        import ahocorasick
+
+        phrases = {**{phrase: phrase for phrase in self.keep}, **self.glossary}
+        automaton = ahocorasick.Automaton()
+        for phrase, becomes in phrases.items():
+            automaton.add_word(phrase, (phrase, becomes))
+        automaton.make_automaton()
+        return automaton if phrases else None
 
 
 def occurrences(term: str, text: str) -> int:
@@ -181,16 +215,20 @@ def places(phrase: str, text: str, *, in_any_case: bool = False) -> Iterator[int
         match = pattern.search(text, at)
         return -1 if match is None else match.start()
 
-    begins, ends = _is_of_word(phrase[0]), _is_of_word(phrase[-1])
     start = find(0)
     while start >= 0:
         end = start + len(phrase)
-        within = begins and _is_of_word(text[start - 1 : start])
-        if within or (ends and _is_of_word(text[end : end + 1])):
-            end = _end_of_word(text, start) if begins else start + 1
-        else:
+        if _stands_alone(text, start, end):
             yield start
+        else:
+            end = _end_of_word(text, start) if _is_of_word(text[start]) else start + 1
         start = find(end)
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Tell whether no word of a text goes on over the start or the end of a part of it."""
+    begins_within = _is_of_word(text[start - 1 : start]) and _is_of_word(text[start])
+    return not (begins_within or (_is_of_word(text[end - 1]) and _is_of_word(text[end : end + 1])))
 
 
 def _end_of_word(text: str, start: int) -> int:

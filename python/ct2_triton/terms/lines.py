@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 import secrets
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,44 +14,17 @@ from ct2_triton.client.results import Hypothesis, Translation
 from ct2_triton.client.stream import Sentence, StreamOptions, TranslationStream
 from ct2_triton.client.tasks import Shared
 from ct2_triton.errors import ClientError, InvalidCallError, RequestRejectedError
-from ct2_triton.terms.finding import find_terms
 from ct2_triton.terms.translation import keep_terms
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
     from pathlib import Path
 
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.stream import StreamItem
+    from ct2_triton.terms.finding import Terms
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What must come back of every line, beside what stands in `<dnt>` there.
-
-    Attributes:
-        keep: Phrases that come back as they are.
-        glossary: What phrases become.
-        patterns: Names of `PATTERNS`.
-    """
-
-    keep: tuple[str, ...] = ()
-    glossary: Mapping[str, str] = field(default_factory=dict)
-    patterns: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Check them.
-
-        Raises:
-            InvalidCallError: A phrase is empty, or a pattern is unknown.
-        """
-        find_terms("", self.keep, self.glossary, self.patterns)
-
-    def __bool__(self) -> bool:
-        """Tell whether there is any."""
-        return bool(self.keep or self.glossary or self.patterns)
 
 
 def read_glossary(path: Path) -> dict[str, str]:
@@ -133,7 +105,7 @@ async def stream_terms(
 
     async def translate(line: Sentence) -> list[Translation]:
         try:
-            found_terms = find_terms(line.text, terms.keep, terms.glossary, terms.patterns)
+            found_terms = terms.find(line.text)
         except InvalidCallError as error:  # the other lines may be right
             raise RequestRejectedError(str(error)) from error
         found = await keep_terms(client, found_terms, ask, targets)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.terms.finding import find_terms
+from ct2_triton.errors import InvalidCallError
+from ct2_triton.terms.finding import Terms
 from ct2_triton.terms.placeholders import check_kind, kinds_of, mark, restore
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ async def translate_terms(
     keep: Collection[str] = (),
     glossary: Mapping[str, str] | None = None,
     patterns: Collection[str] = (),
+    terms: Terms | None = None,
     placeholders: Sequence[str | Sequence[str]] | None = None,
     **options: Any,  # noqa: ANN401
 ) -> list[TermTranslation]:
@@ -68,6 +70,7 @@ async def translate_terms(
         keep: Phrases that come back as they are.
         glossary: What phrases become; for the languages of this call.
         patterns: What else comes back as it is: "urls", "emails", "numbers", "emoji".
+        terms: All three, checked and compiled once for any number of calls.
         placeholders: Kinds of placeholders, such as `X{}`, or names that the model copies. None:
             those that `ct2-prepare` found, where the model's folder is at hand; else `X{}`, `[{}]`.
         **options: Further arguments of `TranslationClient.translate`.
@@ -79,7 +82,9 @@ async def translate_terms(
         InvalidCallError: The terms or the placeholders cannot be.
         ClientError: The translation fails.
     """
-    found = find_terms(text, keep, glossary, patterns)
+    if terms is not None and (keep or glossary or patterns):
+        raise InvalidCallError("terms holds keep, glossary and patterns: give it or these")
+    found = (terms or Terms(keep, glossary or {}, patterns)).find(text)
     for kind in placeholders or ():
         check_kind(kind)
     ask = partial(client.translate, source=source, **options)

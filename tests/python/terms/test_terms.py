@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,12 +14,12 @@ from hypothesis import strategies as st
 from ct2_triton.client import Hypothesis, Translation
 from ct2_triton.errors import InvalidCallError
 from ct2_triton.terms import TermTranslation, translate_terms
-from ct2_triton.terms.finding import PATTERNS, find_terms, occurrences
+from ct2_triton.terms.finding import PATTERNS, Terms, occurrences, places
 from ct2_triton.terms.placeholders import KINDS, mark, restore
 
 
 def _texts(text: str, **arguments: object) -> list[str]:
-    return [term.text for term in find_terms(text, **arguments).terms]  # type: ignore[arg-type]
+    return [term.text for term in Terms(**arguments).find(text).terms]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -61,23 +62,66 @@ def test_terms_are_found(text: str, arguments: dict[str, object], terms: list[st
 )
 def test_terms_that_cannot_be(text: str, arguments: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidCallError) as error:
-        find_terms(text, **arguments)  # type: ignore[arg-type]
+        Terms(**arguments).find(text)  # type: ignore[arg-type]
     assert str(error.value) == said
 
 
+def _work(terms: Terms, text: str) -> int:
+    """Count the calls of Python and C that finding the terms of a text takes."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    terms.find(text)  # the first text compiles them
+    sys.setprofile(count)
+    try:
+        terms.find(text)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_a_line_takes_the_same_work_whatever_the_size_of_the_glossary() -> None:
+    text = "Ask term 7 of Ada, not term 70, in the office."
+    few, many = ({f"term {n}": f"Wort {n}" for n in range(count)} for count in (80, 10_000))
+    assert _work(Terms(glossary=few), text) == _work(Terms(glossary=many), text) < 200
+    assert [term.text for term in Terms(glossary=many).find(text).terms] == ["Wort 7", "Wort 70"]
+
+
+_LETTERS = st.text("ab \u4e2d\uac00.\u0301", min_size=1, max_size=4)
+
+
+@given(st.text("ab \u4e2d\uac00.\u0301", max_size=30), st.sets(_LETTERS, max_size=8))
+def test_one_scan_finds_what_a_search_for_each_phrase_finds(text: str, phrases: set[str]) -> None:
+    keep = [phrase for phrase in phrases if phrase.strip()]
+    found = {(start, start + len(phrase)) for phrase in keep for start in places(phrase, text)}
+    wanted: list[tuple[int, int]] = []
+    for start, end in sorted(found, key=lambda place: (place[0], -place[1])):
+        if not wanted or start >= wanted[-1][1]:
+            wanted.append((start, end))
+    assert [(term.start, term.end) for term in Terms(keep).find(text).terms] == wanted
+
+
+async def test_terms_are_given_once_or_in_parts_and_not_both() -> None:
+    with pytest.raises(InvalidCallError, match="terms holds keep, glossary and patterns"):
+        await translate_terms(None, "a", terms=Terms(["a"]), keep=["b"])  # type: ignore[arg-type]
+
+
 def test_a_term_inside_of_a_word_can_be_lost_too() -> None:
-    found = find_terms("pre<dnt>fix</dnt>es")
+    found = Terms().find("pre<dnt>fix</dnt>es")
     assert found.lost_in("Vorsilben") == ("fix",)
     assert found.lost_in("prefixes") == ()
 
 
 def test_a_placeholder_is_never_in_the_text_before() -> None:
-    found = find_terms("X1 and x 2 for <dnt>Ada</dnt>")
+    found = Terms().find("X1 and x 2 for <dnt>Ada</dnt>")
     marked = mark(found, "X{}")
     assert marked is not None
     assert marked.text == "X1 and x 2 for X3"
     assert mark(found, ["Bo"]) is not None
-    assert mark(find_terms("Bo and <dnt>Ada</dnt>"), ["Bo"]) is None
+    assert mark(Terms().find("Bo and <dnt>Ada</dnt>"), ["Bo"]) is None
     with pytest.raises(InvalidCallError, match="'X' is no kind of placeholder"):
         mark(found, "X")
 
@@ -94,7 +138,7 @@ def test_a_placeholder_is_never_in_the_text_before() -> None:
     ],
 )
 def test_terms_come_back_once_or_not_at_all(translation: str, restored: str | None) -> None:
-    found = find_terms("Ask <dnt>Ada</dnt>, not <dnt>Bo</dnt>.")
+    found = Terms().find("Ask <dnt>Ada</dnt>, not <dnt>Bo</dnt>.")
     marked = mark(found, "X{}")
     assert marked is not None
     assert restore(found, marked, translation) == restored
@@ -105,7 +149,7 @@ def test_long_texts_take_time_in_proportion() -> None:
     assert _texts("a" * 3_000_000, patterns=["emails"]) == []
     assert _texts("ab" * 1_000_000, keep=["ab", "aba"]) == []
     count = 100_000
-    found = find_terms("<dnt>a</dnt> 1 " * count, patterns=["numbers"])
+    found = Terms(patterns=["numbers"]).find("<dnt>a</dnt> 1 " * count)
     assert len(found.terms) == 2 * count
     marked = mark(found, "X{}")
     assert marked is not None
@@ -113,7 +157,7 @@ def test_long_texts_take_time_in_proportion() -> None:
 
 
 def test_placeholders_that_share_a_sign_are_each_found() -> None:
-    found = find_terms("#-1-#-2-# <dnt>Ada</dnt>")
+    found = Terms().find("#-1-#-2-# <dnt>Ada</dnt>")
     marked = mark(found, "#-{}-#")
     assert marked is not None
     assert marked.placeholders == ("#-3-#",)
@@ -159,7 +203,7 @@ def test_whatever_comes_back_has_each_term_as_often_as_the_text(
     words: list[tuple[str, bool]], kind: str, random: object
 ) -> None:
     """The model here drops, doubles and moves what it is given."""
-    found = find_terms(" ".join(f"<dnt>{word}</dnt>" if kept else word for word, kept in words))
+    found = Terms().find(" ".join(f"<dnt>{word}</dnt>" if kept else word for word, kept in words))
     marked = mark(found, kind)
     assert marked is not None
     answer = marked.text.split(" ")

@@ -15,7 +15,8 @@ from ct2_triton.client import RetryPolicy, TranslationClient
 from ct2_triton.client.connection import Connection, Deadline
 from ct2_triton.errors import ServerBusyError
 from ct2_triton.serve import TritonServer
-from ct2_triton.terms.lines import Terms, read_glossary, stream_terms
+from ct2_triton.terms.finding import Terms
+from ct2_triton.terms.lines import read_glossary, stream_terms
 from server.gateway.conftest import GERMAN, SENTENCE
 
 pytestmark = pytest.mark.server
