@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of numbers on a command line, for argparse's `type`: what is refused is said."""
+"""Readers of numbers and origins on a command line, for argparse's `type`: refusals say why."""
 
 from __future__ import annotations
 
 import argparse
 import math
+from urllib.parse import urlsplit
 
+ANY_ORIGIN = "*"
+_NO_ORIGIN = "null"  # of a page from a file, or in a closed frame
 _LAST_PORT = 65_535
+_PORTS = {"http": 80, "https": 443}
 
 
 def count(text: str, least: int = 1) -> int:
@@ -61,3 +65,40 @@ def duration(text: str) -> float:
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return value
+
+
+def origin(text: str) -> str:
+    """Read an origin as browsers send it, for argparse's `type`.
+
+    Args:
+        text: `*`, `null`, or a scheme and a host, with a port if it is not the usual one.
+
+    Raises:
+        ArgumentTypeError: No browser sends that.
+    """
+    if text in {ANY_ORIGIN, _NO_ORIGIN} or host_and_port(text) is not None:
+        return text.lower()
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is no origin; give * for all, null, or an address without a path, such as "
+        "https://talks.example.com"
+    )
+
+
+def host_and_port(origin: str) -> tuple[str, int] | None:
+    """Give the host and the port of an origin.
+
+    Args:
+        origin: A scheme, a host, and a port if it is not the scheme's usual one.
+
+    Returns:
+        Both; None where one is missing, or there is more, such as a path.
+    """
+    try:
+        parts = urlsplit(origin)
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    whole = f"{parts.scheme}://{parts.netloc}" == origin.lower()
+    if not (whole and parts.hostname and port and "@" not in parts.netloc):
+        return None
+    return parts.hostname, port

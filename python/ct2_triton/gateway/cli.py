@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ct2_triton.arguments import count, duration, port_number
+from ct2_triton.arguments import count, duration, origin, port_number
 from ct2_triton.client.client import TranslationClient
 from ct2_triton.client.connection_arguments import (
     add_connection_arguments,
@@ -75,7 +75,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what requests must carry; may be repeated (default: nothing; who lists processes "
         "sees it: prefer the variable)",
     )
-    add("--allow-origin", metavar="ORIGIN", help="pages of which origin may ask: *, or one")
+    add(
+        "--allow-origin",
+        type=origin,
+        metavar="ORIGIN",
+        help="pages of which origin may ask: *, or one",
+    )
     _add_limits(parser)
     add_tokenizer_arguments(parser)
     add_connection_arguments(parser)

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from ct2_triton import errors
-
-RETRY_AFTER_S = 1
+from ct2_triton.web_connections import RETRY_AFTER_S
 
 # What each failure behind the gateway is to whoever asked it.
 _STATUS = (

@@ -24,11 +24,11 @@ from aiohttp import web
 from ct2_triton.client.tasks import in_time
 from ct2_triton.errors import Ct2TritonError
 from ct2_triton.gateway.bodies import read_fields
-from ct2_triton.gateway.connections import BoundedRunner
 from ct2_triton.gateway.openapi import document
 from ct2_triton.gateway.refusals import Refusal, refusal_of
 from ct2_triton.gateway.translation import AUTO, Wanted
 from ct2_triton.web import page, server_log
+from ct2_triton.web_connections import BoundedRunner
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence

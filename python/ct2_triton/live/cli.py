@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.arguments import count, port_number
+from ct2_triton.arguments import count, duration, origin, port_number
 from ct2_triton.client.blocking import iterate_in_thread, read_byte_lines
 from ct2_triton.client.client import TranslationClient
 from ct2_triton.client.connection_arguments import (
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
+    from ct2_triton.live.server import Access
+
+_OTHER_CONNECTIONS = 200  # for pages, subtitles and questions
 _SHUTDOWN_S = 5.0
 _HELP = {
     "to": "target languages, comma-separated",
@@ -55,6 +58,12 @@ _HELP = {
     "captions": "captions kept for those who come late and for subtitles, one for each segment and "
     "language; beyond it the oldest are forgotten (default: %(default)s)",
     "longest": "cut a segment after so many words where no sentence ends (default: %(default)s)",
+    "connections": "most connections at a time; more are refused (default: one for each speaker "
+    f"and viewer, and {_OTHER_CONNECTIONS} more)",
+    "idle": "time until a connection's next request has begun, its header included (default: "
+    "%(default)g)",
+    "origin": "pages of which other origin may speak and read, such as https://talks.example.com: "
+    "those of a proxy in front, or of another site; *: all; may be repeated",
     "newest": "guess from all of an update, not only from what two updates agree on",
 }
 
@@ -86,6 +95,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for who, most in (("speakers", 32), ("viewers", 1000)):
         said = f"most {who} at a time; more are refused (default: %(default)s)"
         add(f"--max-{who}", type=count, default=most, metavar="N", help=said)
+    add("--max-connections", type=count, metavar="N", help=_HELP["connections"])
+    add("--idle-timeout", type=duration, default=75.0, metavar="SECONDS", help=_HELP["idle"])
+    add(
+        "--allow-origin",
+        type=origin,
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help=_HELP["origin"],
+    )
     add_tokenizer_arguments(parser)
     add_connection_arguments(parser)
 
@@ -169,10 +188,8 @@ async def _stdio(args: argparse.Namespace) -> int:
 async def _serve(args: argparse.Namespace) -> int:
     """Serve until a signal; then what is open is ended and translated."""
     try:
-        from aiohttp import web
-
-        from ct2_triton.live.server import Access, CaptionServer
-        from ct2_triton.web import listen, server_log, stopped
+        from ct2_triton.live.server import CaptionServer
+        from ct2_triton.web import listen, stopped
     except ImportError as error:
         raise ClientError("ct2-live needs its extra: pip install 'ct2-triton[live]'") from error
     hub = Hub(args.max_captions)
@@ -181,10 +198,8 @@ async def _serve(args: argparse.Namespace) -> int:
         make: Callable[[], LiveTranslator] = partial(_translator, args, client)
         sample = make()  # says what is wrong with the arguments now
         speakers = Speakers(hub, make, args.max_speakers)
-        access = Access(args.speaker_key, args.viewer_key, args.max_viewers)
         languages = _names(client, args.targets)
-        app = CaptionServer(hub, speakers, languages, access).application()
-        runner = web.AppRunner(app, shutdown_timeout=_SHUTDOWN_S, logger=server_log())
+        runner = CaptionServer(hub, speakers, languages, _access(args)).runner(_SHUTDOWN_S)
         await runner.setup()
         try:
             port = await listen(runner, args.host, args.port)
@@ -197,6 +212,21 @@ async def _serve(args: argparse.Namespace) -> int:
             await runner.cleanup()
         _write_subtitles(args.subtitles, hub, sample)
     return 0
+
+
+def _access(args: argparse.Namespace) -> Access:
+    from ct2_triton.live.server import Access
+
+    others = args.max_viewers + args.max_speakers
+    return Access(
+        args.speaker_key,
+        args.viewer_key,
+        args.max_viewers,
+        args.max_connections or others + _OTHER_CONNECTIONS,
+        args.idle_timeout,
+        args.allow_origin,
+        args.host,
+    )
 
 
 def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, str]:

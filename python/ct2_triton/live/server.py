@@ -26,10 +26,12 @@ from ct2_triton.client.tasks import cancel_all
 from ct2_triton.live.hub import SOURCE
 from ct2_triton.live.subtitles import write_subtitles
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate
-from ct2_triton.web import page
+from ct2_triton.web import page, server_log
+from ct2_triton.web_connections import BoundedRunner
+from ct2_triton.web_origins import Origins
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from ct2_triton.live.hub import Hub
     from ct2_triton.live.speakers import Speaker, Speakers
@@ -55,11 +57,20 @@ class Access:
         speaker_key: What speakers must send; None: nothing.
         viewer_key: What viewers must send; None: nothing.
         max_viewers: Viewers that may be connected at a time.
+        max_connections: Connections at a time, those of speakers and viewers included.
+        idle_s: Seconds until the next request's header has come, from the start of a connection or
+            its last answer.
+        allow_origins: Origins of other pages that may speak and read; `*` for all.
+        host: What the server listens at.
     """
 
     speaker_key: str | None = None
     viewer_key: str | None = None
     max_viewers: int = 1000
+    max_connections: int = 1200
+    idle_s: float = 75.0
+    allow_origins: Sequence[str] = ()
+    host: str = ""
 
 
 class CaptionServer:
@@ -84,9 +95,23 @@ class CaptionServer:
         self._viewers = 0
         self._sockets: WeakSet[web.WebSocketResponse] = WeakSet()
 
-    def application(self) -> web.Application:
-        """Make the application."""
+    def runner(self, shutdown_s: float) -> BoundedRunner:
+        """Make the runner.
+
+        Args:
+            shutdown_s: Seconds that requests have at its end.
+        """
+        return BoundedRunner(
+            self._application(),
+            self._access.max_connections,
+            keepalive_timeout=self._access.idle_s,
+            shutdown_timeout=shutdown_s,
+            logger=server_log(),
+        )
+
+    def _application(self) -> web.Application:
         app = web.Application()
+        Origins(self._access.allow_origins, self._access.host).guard(app)
         app.on_shutdown.append(self._close_speakers)
         get = app.router.add_get
         for path, name in _PAGES.items():

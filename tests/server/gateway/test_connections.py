@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from ct2_triton.gateway.connections import BoundedRunner
+from ct2_triton.web_connections import BoundedRunner
 from server.gateway.conftest import MakeSite, Site
 
 pytestmark = pytest.mark.server

@@ -46,7 +46,7 @@ class Site:
 
     async def start(self) -> None:
         server = CaptionServer(self.hub, None, LANGUAGES, Access(viewer_key="k&1"))  # type: ignore[arg-type]
-        self._runner = web.AppRunner(server.application(), shutdown_timeout=0.1)
+        self._runner = server.runner(0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
         self.port = self._runner.addresses[0][1]

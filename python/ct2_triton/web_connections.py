@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many connections a gateway has, and how long one may be silent."""
+"""How many connections a web server has."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
 
-from ct2_triton.gateway.refusals import RETRY_AFTER_S
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+RETRY_AFTER_S = 1
 _BODY = b'{"error": "Slowdown: there are as many connections as may be"}'
 _FULL = b"".join(
     [
