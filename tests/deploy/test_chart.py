@@ -366,3 +366,21 @@ def test_gpus_are_asked_for_and_what_the_image_leaves_open_is_closed() -> None:
     # The key is an id of the pod, which a client cannot know.
     assert all(one.endswith("=$(POD_UID)") for one in closed)
     assert "POD_UID" in [variable["name"] for variable in server["env"]]
+
+
+@needs_helm
+@pytest.mark.parametrize("gpus", [0, 1])
+@pytest.mark.parametrize("http", [False, True])
+def test_http_is_closed_unless_it_is_asked_for(gpus: int, http: bool) -> None:
+    repository = {"existingClaim": "models", "prepare": []}
+    manifests = rendered({"service": {"http": http}, "gpus": gpus, "modelRepository": repository})
+    (server,) = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
+    host = "0.0.0.0" if http else "127.0.0.1"
+    if gpus:
+        assert f"--http-address={host}" in server["args"]
+    else:
+        assert {"name": "CT2_SERVE_HTTP_HOST", "value": host} in server["env"]
+    ports = [port["name"] for port in server["ports"]]
+    assert ("http" in ports) == http
+    service = of_kind(manifests, "Service", "ct2-triton")
+    assert ("http" in [port["name"] for port in service["spec"]["ports"]]) == http

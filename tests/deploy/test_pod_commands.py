@@ -8,13 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 import yaml
 
@@ -79,8 +78,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def _serving(container: Container, folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The server of a container on free ports, and its address over HTTP."""
+def _serving(
+    container: Container, folder: Path
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """The server of a container on free ports, and its addresses."""
     arguments = [
         _here(text, folder)
         for text in container["args"]
@@ -98,19 +99,10 @@ def _serving(container: Container, folder: Path) -> Iterator[tuple[subprocess.Po
         assert process.stdout is not None
         lines = [process.stdout.readline().split() for _ in range(4)]
         assert lines[0] == ["ready;", "models:", "demo,", "demo-text"], (folder / "log").read_text()
-        yield process, dict(lines[1:])["HTTP"]
+        yield process, dict(lines[1:])
     finally:
         process.kill()
         process.communicate()
-
-
-def _status(address: str) -> int:
-    try:
-        with urllib.request.urlopen(address) as page:  # noqa: S310
-            status: int = page.status
-    except urllib.error.HTTPError as error:
-        return error.code
-    return status
 
 
 def test_a_model_that_is_there_is_not_prepared_again(folder: Path) -> None:
@@ -153,26 +145,46 @@ def test_a_preparation_that_was_killed_half_way_or_had_other_arguments_is_done_a
 @pytest.mark.parametrize("of", ["chart", "kserve"])
 def test_the_server_starts_answers_its_probes_and_ends_with_status_0(of: str, folder: Path) -> None:
     container = _pod()["containers"][0] if of == "chart" else _kserve_container()
-    with _serving(container, folder) as (process, address):
-        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-            assert _status(address + container[probe]["httpGet"]["path"]) == 200
+    with _serving(container, folder) as (process, ready):
+        for probe in ("startupProbe", "readinessProbe"):
+            assert list(container[probe]["grpc"]) == ["port"]
+        assert _grpc_health(ready["gRPC"]) == _SERVING
+        assert ready["HTTP"].startswith("http://127.0.0.1:")
+        command = container["livenessProbe"]["exec"]["command"]
+        port = ready["HTTP"].rpartition(":")[2]
+        assert _run([*command[:-1], command[-1].replace(":8000", f":{port}")]).returncode == 0
         if of == "chart":
-            _check_helm_test(address)
+            _check_helm_test(ready["gRPC"])
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 0
+    assert _run(command).returncode == 1
+
+
+# grpc.health.v1.HealthCheckResponse: field 1, SERVING.
+_SERVING = b"\x08\x01"
+
+
+def _grpc_health(address: str) -> bytes:
+    """What a gRPC probe of Kubernetes asks."""
+    with grpc.insecure_channel(address) as channel:
+        answer: bytes = channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=10)
+        return answer
+
+
+def _run(command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command[1:]],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _check_helm_test(address: str) -> None:
-    """The pod of `helm test` finds the models ready; with no server it fails."""
+    """The pod of `helm test` reaches the server; with no server it fails."""
     (container,) = of_kind(rendered(), "Pod")["spec"]["containers"]
     command = [*container["command"], *container["args"]]
-    command[0] = sys.executable
-
-    def run(server: str) -> subprocess.CompletedProcess[str]:
-        variables = {**os.environ, "SERVER": server}
-        return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
-
-    good = run(address)
-    assert good.returncode == 0, good.stderr
-    assert sorted(good.stdout.splitlines()) == ["demo 1 READY", "demo-text 1 READY"]
-    assert run(f"{address}/nothing").returncode == 1
+    host, _, port = address.rpartition(":")
+    assert _run(command, SERVER=host, PORT=port).returncode == 0
+    assert _run(command, SERVER=host, PORT="1").returncode == 1

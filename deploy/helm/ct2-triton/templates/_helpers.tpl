@@ -23,6 +23,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 
+{{- define "ct2.httpHost" -}}
+{{ .Values.service.http | ternary "0.0.0.0" "127.0.0.1" }}
+{{- end -}}
+
 {{- define "ct2.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
