@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton import _core
+from ct2_triton.live.cli import add_arguments as add_live_arguments
 from ct2_triton.serve import ServerOptions
 from ct2_triton.serve.cli import add_arguments
 from ct2_triton.serve.command import closed_apis
@@ -23,10 +24,18 @@ TEXT = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text(
 def test_every_flag_exists() -> None:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
+    live = argparse.ArgumentParser()
+    add_live_arguments(live)
     help_text = subprocess.run(
         [find_server().executable, "--help"], capture_output=True, text=True, check=False
     )
-    known = parser.format_help() + help_text.stdout + help_text.stderr + "--revision"
+    known = (
+        parser.format_help()
+        + live.format_help()
+        + help_text.stdout
+        + help_text.stderr
+        + "--revision"
+    )
     flags = set(re.findall(r"`(--[a-z-]+)", TEXT))
     assert len(flags) > 10
     assert {flag for flag in flags if not re.search(rf"{flag}\b", known)} == set()

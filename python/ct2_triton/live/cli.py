@@ -62,6 +62,8 @@ _HELP = {
     f"and viewer, and {_OTHER_CONNECTIONS} more)",
     "idle": "time until a connection's next request has begun, its header included (default: "
     "%(default)g)",
+    "grace": "time in which a speaker who left may come back to the same segments; after it "
+    "they end (default: %(default)g)",
     "origin": "pages of which other origin may speak and read, such as https://talks.example.com: "
     "those of a proxy in front, or of another site; *: all; may be repeated",
     "newest": "guess from all of an update, not only from what two updates agree on",
@@ -95,6 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for who, most in (("speakers", 32), ("viewers", 1000)):
         said = f"most {who} at a time; more are refused (default: %(default)s)"
         add(f"--max-{who}", type=count, default=most, metavar="N", help=said)
+    add("--speaker-grace", type=duration, default=30.0, metavar="SECONDS", help=_HELP["grace"])
     add("--max-connections", type=count, metavar="N", help=_HELP["connections"])
     add("--idle-timeout", type=duration, default=75.0, metavar="SECONDS", help=_HELP["idle"])
     add(
@@ -197,7 +200,7 @@ async def _serve(args: argparse.Namespace) -> int:
         await client.wait_until_ready(max(args.retry_for, 1.0))
         make: Callable[[], LiveTranslator] = partial(_translator, args, client)
         sample = make()  # says what is wrong with the arguments now
-        speakers = Speakers(hub, make, args.max_speakers)
+        speakers = Speakers(hub, make, args.max_speakers, args.speaker_grace)
         languages = _names(client, args.targets)
         runner = CaptionServer(hub, speakers, languages, _access(args)).runner(_SHUTDOWN_S)
         await runner.setup()

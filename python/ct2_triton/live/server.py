@@ -24,6 +24,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from ct2_triton.client.tasks import cancel_all
 from ct2_triton.live.hub import SOURCE
+from ct2_triton.live.speakers import EventFullError
 from ct2_triton.live.subtitles import write_subtitles
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate
 from ct2_triton.web import page, server_log
@@ -138,9 +139,14 @@ class CaptionServer:
     async def _speak(self, request: web.Request) -> web.WebSocketResponse:
         self._admit(request, self._access.speaker_key)
         try:
-            speaker = self._speakers.get(request.query.get("speaker", ""))
+            async with self._speakers.joined(request.query.get("speaker", "")) as speaker:
+                return await self._listen(request, speaker)
         except LiveInputError as error:
             raise web.HTTPBadRequest(text=str(error)) from error
+        except EventFullError as error:
+            raise web.HTTPServiceUnavailable(text=str(error)) from error
+
+    async def _listen(self, request: web.Request, speaker: Speaker) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(heartbeat=_HEARTBEAT_S, max_msg_size=_MAX_MESSAGE_BYTES)
         await socket.prepare(request)
         self._sockets.add(socket)

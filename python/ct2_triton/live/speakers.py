@@ -6,16 +6,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import aclosing
+from collections import OrderedDict
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ct2_triton.client.tasks import cancel_all
+from ct2_triton.errors import ClientError
 from ct2_triton.live.hub import ONLY_LANGUAGE, SOURCE
-from ct2_triton.live.updates import Caption, LiveInputError
+from ct2_triton.live.updates import Caption, LiveInputError, is_piece_name, piece_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from ct2_triton.live.hub import Hub
     from ct2_triton.live.translator import LiveTranslator
@@ -23,6 +25,12 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _MAX_NAME_BYTES = 40
+_ROOM_S = 5.0  # how long a newcomer waits for a place that becomes free
+_REMEMBERED = 10_000  # names that spoke and left
+
+
+class EventFullError(ClientError):
+    """As many speakers as may be are connected: try again later."""
 
 
 class Speaker:
@@ -56,11 +64,16 @@ class Speaker:
         if update.time is None:
             update = replace(update, time=round(time.monotonic() - self._started, 3))
         update = replace(update, segment=f"{self._name}/{update.segment}")
-        for piece in await self._live.push(update):
-            self._hub.put(self._source(piece), update.time or 0.0)
+        self._show(await self._live.push(update))
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether there was an update."""
+        return self._live.counts.updates > 0
 
     async def end(self) -> None:
-        """End what is open, and wait until all is translated."""
+        """End what is open with the text it has, and wait until all is translated."""
+        self._show(await self._live.end_segments())
         await self._live.finish()
         await self._task
 
@@ -68,6 +81,10 @@ class Speaker:
         """End at once."""
         await self._live.close()
         await cancel_all([self._task])
+
+    def _show(self, pieces: Sequence[SegmentUpdate]) -> None:
+        for piece in pieces:
+            self._hub.put(self._source(piece), piece.time or 0.0)
 
     def _source(self, update: SegmentUpdate) -> Caption:
         """Make a caption of what was said."""
@@ -97,48 +114,132 @@ class Speaker:
                     _LOG.error("segment %s, %s: %s", caption.segment, caption.target, caption.error)
 
 
+class _Seat:
+    """A speaker's place at the event, kept for a while after the last connection has gone."""
+
+    def __init__(self, speaker: Speaker) -> None:
+        self.speaker = speaker
+        self.connections = 0
+        self.grace: asyncio.TimerHandle | None = None
+
+
 class Speakers:
     """All speakers of an event."""
 
-    def __init__(self, hub: Hub, make: Callable[[], LiveTranslator], most: int) -> None:
+    def __init__(
+        self, hub: Hub, make: Callable[[], LiveTranslator], most: int, grace_s: float
+    ) -> None:
         """Start the event's clock.
 
         Args:
             hub: Where captions go.
             make: Makes a speaker's translation.
-            most: Speakers that may take part.
+            most: Speakers that may be connected at a time.
+            grace_s: Seconds for which one who left may come back and go on with the same segments.
         """
         self._hub = hub
         self._make = make
         self._most = most
+        self._grace_s = grace_s
         self._started = time.monotonic()
-        self._speakers: dict[str, Speaker] = {}
+        self._seats: dict[str, _Seat] = {}  # those without a connection in the order of leaving
+        self._ending: dict[asyncio.Task[None], Speaker] = {}
+        self._identities: OrderedDict[str, int] = OrderedDict()  # number of a name's next one
 
-    def get(self, name: str) -> Speaker:
-        """Give the speaker of a name; the first time, add one.
+    @asynccontextmanager
+    async def joined(self, name: str) -> AsyncGenerator[Speaker, None]:
+        """Give the speaker of a name for as long as a connection lasts.
+
+        When the grace of one who left is over, or the place is needed, open segments end with the
+        text they have. Who comes back later is another speaker, called NAME~2 and so on.
+
+        Args:
+            name: The name, 1 to 40 bytes.
 
         Raises:
-            LiveInputError: The name cannot be, or there are too many.
+            LiveInputError: The name cannot be.
+            EventFullError: There are too many.
         """
-        if not 1 <= len(name.encode(errors="replace")) <= _MAX_NAME_BYTES or "/" in name:
-            raise LiveInputError(
-                f"speaker is {name[:60]!r}; it must have 1 to {_MAX_NAME_BYTES} bytes and no /"
-            )
-        if name not in self._speakers:
-            if len(self._speakers) >= self._most:
-                raise LiveInputError(
-                    f"speaker {name!r} would be one too many: {self._most} have spoken; come back "
-                    "under a name that you had, or allow more with --max-speakers"
-                )
-            self._speakers[name] = Speaker(name, self._hub, self._make(), self._started)
-        return self._speakers[name]
+        _check(name)
+        if name not in self._seats:
+            await self._make_room(name)
+        seat = self._seats.get(name) or self._add(name)
+        seat.connections += 1
+        if seat.grace is not None:
+            seat.grace.cancel()
+        try:
+            yield seat.speaker
+        finally:
+            seat.connections -= 1
+            if seat.connections == 0 and name in self._seats:
+                self._seats[name] = self._seats.pop(name)
+                loop = asyncio.get_running_loop()
+                seat.grace = loop.call_later(self._grace_s, self._dismiss, name)
 
     async def end(self) -> None:
         """End the event when all is translated."""
-        await asyncio.gather(*(speaker.end() for speaker in self._speakers.values()))
+        for name in list(self._seats):
+            self._dismiss(name)
+        await asyncio.gather(*self._ending)
         self._hub.end()
 
     async def close(self) -> None:
         """End at once."""
-        await asyncio.gather(*(speaker.close() for speaker in self._speakers.values()))
+        for name in list(self._seats):
+            self._dismiss(name)
+        left = dict(self._ending)
+        await cancel_all(list(left))
+        await asyncio.gather(*(speaker.close() for speaker in left.values()))
         self._hub.end()
+
+    async def _make_room(self, name: str) -> None:
+        """Wait until there is a place; one who has left gives theirs up."""
+        while len(self._seats) + len(self._ending) >= self._most:
+            away = next((one for one, seat in self._seats.items() if not seat.connections), None)
+            if away is not None:
+                self._dismiss(away)
+            if self._ending:
+                ended, _ = await asyncio.wait(
+                    self._ending, timeout=_ROOM_S, return_when=asyncio.FIRST_COMPLETED
+                )
+                if ended:
+                    continue
+            raise EventFullError(
+                f"speaker {name!r} would be one too many: {len(self._seats)} are connected and "
+                f"{len(self._ending)} left text to translate; {self._most} are allowed "
+                "(--max-speakers)"
+            )
+
+    def _add(self, name: str) -> _Seat:
+        number = self._identities.get(name, 1)
+        speaker = Speaker(piece_name(name, number), self._hub, self._make(), self._started)
+        self._seats[name] = seat = _Seat(speaker)
+        return seat
+
+    def _dismiss(self, name: str) -> None:
+        """End a speaker; the name is free."""
+        seat = self._seats.pop(name)
+        if seat.grace is not None:
+            seat.grace.cancel()
+        if seat.speaker.has_spoken:
+            self._identities[name] = self._identities.pop(name, 1) + 1
+            if len(self._identities) > _REMEMBERED:
+                self._identities.popitem(last=False)
+        task = asyncio.create_task(seat.speaker.end())
+        self._ending[task] = seat.speaker
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._ending[task]
+        if not task.cancelled() and (failure := task.exception()):
+            _LOG.error("a speaker ended with a failure", exc_info=failure)
+
+
+def _check(name: str) -> None:
+    """Refuse a name that cannot be."""
+    size = len(name.encode(errors="replace"))
+    if not 1 <= size <= _MAX_NAME_BYTES or "/" in name or is_piece_name(name):
+        raise LiveInputError(
+            f"speaker is {name[:60]!r}; it must have 1 to {_MAX_NAME_BYTES} bytes, no / and no ~ "
+            "with digits at its end"
+        )

@@ -194,13 +194,23 @@ class LiveTranslator:
 
     async def finish(self) -> None:
         """End all open segments with the text they have, and wait until all finals are taken."""
-        for name, talk in list(self._talks.items()):
-            if talk.cuts.newest is not None and name not in self._ended:
-                await self.push(replace(talk.cuts.newest, final=True))
+        await self.end_segments()
         while self._segments:
             self._drained.clear()
             await self._drained.wait()
         self._outbox.end()
+
+    async def end_segments(self) -> list[SegmentUpdate]:
+        """End all open segments with the text they have.
+
+        Returns:
+            What `push` returns of each.
+        """
+        pieces = []
+        for name, talk in list(self._talks.items()):
+            if talk.cuts.newest is not None and name not in self._ended:
+                pieces += await self.push(replace(talk.cuts.newest, final=True))
+        return pieces
 
     async def close(self) -> None:
         """End everything; what is not translated is given up. May be called again.

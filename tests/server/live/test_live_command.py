@@ -110,14 +110,78 @@ async def test_bad_updates_get_an_answer_and_good_ones_go_on(
         refused = dict(await speaker.receive_json())
         assert refused["error"] == "the update has a length of 10000000; 65536 is allowed"
         async with web.get(f"{live.url}/speak?speaker=ben") as response:
-            assert response.status == 400
-            assert "one too many: 1 have spoken" in await response.text()
+            assert response.status == 503
+            assert "one too many: 1 are connected" in await response.text()
         async with web.get(f"{live.url}/captions?to=xx") as response:
             assert response.status == 400
             assert "it must name some of deu_Latn, fra_Latn, source" in await response.text()
         await say(speaker, segment=2, text=SENTENCE, final=True)
         both = [await finals(viewer, {"deu_Latn"}) for _ in range(2)]
     assert [one["deu_Latn"]["segment"] for one in both] == ["anna/1", "anna/2"]
+
+
+async def test_a_speaker_who_leaves_makes_room_and_ends_what_was_open(
+    start: Start, web: aiohttp.ClientSession
+) -> None:
+    live = start("--max-speakers", "1")
+    async with web.ws_connect(f"{live.url}/captions?to=de,source") as viewer:
+        for number in range(3):  # more than there are places, one after the other
+            async with web.ws_connect(f"{live.url}/speak?speaker=s{number}") as speaker:
+                taken = await say(speaker, segment=1, text=SENTENCE, time=2)
+                assert taken["type"] == "taken"
+                with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                    await web.ws_connect(f"{live.url}/speak?speaker=late")
+                assert refused.value.status == 503
+        async with web.ws_connect(f"{live.url}/speak?speaker=last"):
+            seen = [await finals(viewer, {"deu_Latn", "source"}) for _ in range(3)]
+    found = [(one["source"]["segment"], one["source"]["transcript"]) for one in seen]
+    assert found == [(f"s{number}/1", SENTENCE) for number in range(3)]
+    assert all(one["deu_Latn"]["transcript"] for one in seen)
+    assert live.stop() == 0
+
+
+async def test_a_speaker_who_comes_back_in_time_goes_on_and_later_begins_anew(
+    start: Start, web: aiohttp.ClientSession
+) -> None:
+    live = start("--max-speakers", "2", "--speaker-grace", "60")
+    speak = f"{live.url}/speak?speaker=anna"
+    async with web.ws_connect(f"{live.url}/captions?to=source") as viewer:
+        async with web.ws_connect(speak) as speaker:
+            await say(speaker, segment=1, text="It rains.", final=True)
+            await say(speaker, segment=2, text="Fog")
+        async with web.ws_connect(speak) as speaker:
+            refused = await say(speaker, segment=1, text="Again.", final=True)
+            assert "segment 'anna/1' is final already" in refused["error"]
+            await say(speaker, segment=2, text="Fog and snow.", final=True)
+        for other in ("ben", "cleo", "dora"):  # the places are needed: anna's time is over
+            async with web.ws_connect(f"{live.url}/speak?speaker={other}"):
+                pass
+        async with web.ws_connect(speak) as speaker:
+            taken = await say(speaker, segment=1, text="Sun.", final=True)
+            assert taken["type"] == "taken"
+        found = [(await finals(viewer, {"source"}))["source"] for _ in range(3)]
+    assert [(one["segment"], one["transcript"]) for one in found] == [
+        ("anna/1", "It rains."), ("anna/2", "Fog and snow."), ("anna~2/1", "Sun."),
+    ]  # fmt: skip
+    with pytest.raises(aiohttp.WSServerHandshakeError) as wrong:
+        await web.ws_connect(f"{live.url}/speak?speaker=anna~2")
+    assert wrong.value.status == 400
+    assert live.stop() == 0
+
+
+async def test_the_grace_ends_what_a_speaker_left_open(
+    start: Start, web: aiohttp.ClientSession
+) -> None:
+    live = start("--speaker-grace", "0.1")
+    async with web.ws_connect(f"{live.url}/captions?to=de,source") as viewer:
+        async with (
+            web.ws_connect(f"{live.url}/speak?speaker=anna") as first,
+            web.ws_connect(f"{live.url}/speak?speaker=anna"),
+        ):
+            await say(first, segment=1, text=SENTENCE)
+        found = await finals(viewer, {"deu_Latn", "source"})
+    assert found["source"]["transcript"] == SENTENCE
+    assert live.stop() == 0
 
 
 BAD_UPDATES: dict[str, list[str | bytes]] = {
