@@ -75,7 +75,6 @@ MORE: dict[str, list[tuple[Any, Any]]] = {
     "max_cache_bytes": [("0", 0), ("1000000000", 1000000000)],
     "max_queued_rows": [("64", 64)],
     "verify_files": [("true", True)],
-    "wait_for_batch": [("true", True)],
     "model_path": [("../base/1/model", "../base/1/model"), ("1/./a/../b", "1/./a/../b"), ("", "")],
     "pad_id": [("0", 0), ("58100", 58100)],
     "special_ids": [("[0, 1, 2147483647]", [0, 1, 2147483647]), ("[]", [])],

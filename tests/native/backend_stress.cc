@@ -246,7 +246,6 @@ void Reload(World* world, uint64_t seed) {
     std::vector<Sent> sent;
     auto settings = Settings(Draw(&random, 0, 1) ? "loop" : "calls");
     if (Draw(&random, 0, 1)) settings[1].second = "1";
-    if (Draw(&random, 0, 1)) settings.emplace_back("wait_for_batch", "true");
     {
       stand_in::Model model(world->folder, Config(settings), kInstances);
       for (size_t i = 0; i < 4; ++i) {

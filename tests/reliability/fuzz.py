@@ -46,9 +46,7 @@ def write_fuzz_repository(repository: Path, engine_model: Path, decoding: str = 
     texts = {
         "plain": configs.plain(max_input_length=SHORT_INPUT, **shared),
         "single": configs.full(more=more, batching="max_batch_size: 0\n", **shared),
-        "wide": configs.full(
-            "TYPE_INT64", more, wait_for_batch=True, allowed_parameters=["x-*"], **shared
-        ),
+        "wide": configs.full("TYPE_INT64", more, allowed_parameters=["x-*"], **shared),
     }
     for name, text in texts.items():
         (repository / name / "1").mkdir(parents=True)

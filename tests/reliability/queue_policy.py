@@ -30,11 +30,7 @@ POLICIES = {
     "allow_timeout_override: true }",
     "priority_levels": "priority_levels: 2 default_priority_level: 2",
 }
-ROADS = {
-    "at once": {},
-    "at once, queue full": {"max_queued_rows": 1},
-    "wait_for_batch": {"wait_for_batch": True},
-}
+ROADS = {"default": {}, "queue full": {"max_queued_rows": 1}}
 
 
 def model_name(policy: str, road: str) -> str:

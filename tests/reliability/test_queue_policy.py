@@ -2,7 +2,7 @@
 """Queue limits, timeouts and priorities of Triton's batcher, each with its own status.
 
 They act on what waits in Triton's queue: on requests that the backend does not take, because
-max_queued_rows wait already (or, with wait_for_batch, because a batch runs).
+max_queued_rows wait already.
 """
 
 from __future__ import annotations

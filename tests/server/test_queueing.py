@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that wait for a worker: cancelled, held back, or waited for."""
+"""Requests that wait for a worker: cancelled, or held back."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tritonclient.utils import InferenceServerException
 
 from ct2_triton.serve import TritonServer
 from reliability.cancel_storm import http_request, sent_and_reset
@@ -115,24 +114,6 @@ def test_a_row_is_answered_when_it_has_ended(
     # The endless row, and these in one call, it may be with the one that ended it.
     assert connection.statistics(model).execution_count - before <= 3, "the two met in a call"
     assert pending[1].answered_s < pending[0].answered_s
-
-
-def test_waiting_for_each_batch(
-    load: LoadModel, connection: Connection, reference: Reference
-) -> None:
-    model = load(configs.plain(wait_for_batch=True))
-    rows = sentences(reference, 30)
-    pending = [
-        connection.start(model, [[-1]] if i % 7 == 3 else [row], [prefix], **LIMIT)
-        for i, (row, prefix) in enumerate(rows)
-    ]
-    for i, (answer, (row, prefix)) in enumerate(zip(pending, rows, strict=True)):
-        if i % 7 == 3:
-            with pytest.raises(InferenceServerException, match="id -1"):
-                answer.get_result()
-        else:
-            expected = reference.translate(row, prefix, **LIMIT)
-            assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
 
 
 def test_a_full_queue_holds_batches_back(

@@ -23,7 +23,6 @@ struct EngineOptions {
                                               // call; 0 = automatic
   std::int64_t max_queued_rows = 512;         // waiting rows above which Execute blocks
   bool verify_files = false;                  // hold them against the manifest at load
-  bool wait_for_batch = false;                // Execute returns when its rows are answered
   std::string model_path;                     // relative to the model's folder; empty = found
                                               // in the version folder
   std::optional<std::int64_t> pad_id;         // pads output rows; stripped from input rows

@@ -203,8 +203,6 @@ std::vector<Parameter> EngineParameters() {
        "65536"},
       {"max_queued_rows", &E::max_queued_rows, kModel, FromTo(1, 1048576),
        "Waiting rows above which no further batch is taken from Triton's queue.", "1024"},
-      {"wait_for_batch", &E::wait_for_batch, kModel, kNone,
-       "Finish each batch of Triton before the next is taken.", "true"},
   };
 }
 

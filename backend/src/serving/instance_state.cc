@@ -62,7 +62,6 @@ void InstanceState::Execute(TRITONBACKEND_Request** requests, uint32_t count) {
   for (const auto& request : batch) request->Decode();
   // Only now, so that the first rows do not run alone while the others are read.
   for (const auto& request : batch) request->Submit();
-  if (model_.config().engine.wait_for_batch) context_.in_flight->WaitUntilNone();
 }
 
 InstanceState::Batch InstanceState::TakeOver(TRITONBACKEND_Request** requests,

@@ -28,8 +28,8 @@ class InstanceState : public CallObserver {
   // Waits for the requests that are still out: their workers use this object.
   ~InstanceState() override;
 
-  // Takes over the requests and returns once their rows are handed over, or, with wait_for_batch,
-  // once they are answered. Throws only before the first request is taken over.
+  // Takes over the requests and returns once their rows are handed over. Throws only before the
+  // first request is taken over.
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);
 
   void RowLeft(const RowReport& report) noexcept override;

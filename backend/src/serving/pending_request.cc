@@ -38,6 +38,7 @@ PendingRequest::~PendingRequest() {
 
 void PendingRequest::Own(TRITONBACKEND_Request* request) noexcept {
   request_.Own(request);
+  holds_ = 1;  // until Submit has handed its first rows over
   context_.in_flight->Add();
   trace_.Begin(request_);
 }
@@ -47,19 +48,14 @@ void PendingRequest::Decode() noexcept {
     if (request_.IsCancelled()) throw client_cancelled;
     decoded_ = context_.front->Decode(request_);
     results_.resize(decoded_.rows.size());
-    unanswered_ = results_.size();
     LogVerboseLazily([&] {
-      return "request '" + request_.Id() + "': " + std::to_string(unanswered_) + " rows";
+      return "request '" + request_.Id() + "': " + std::to_string(results_.size()) + " rows";
     });
     if (decoded_.stream != nullptr) decoded_.stream->Begin();
     Enter();
-    if (!results_.empty()) return;
   } catch (...) {
-    failure_ = CurrentError();
-    unanswered_ = 0;
-    decoded_.rows.clear();
+    Fail(CurrentError());
   }
-  Finish();
 }
 
 // The last thing that may fail: a request that is refused ends no other one.
@@ -69,31 +65,18 @@ void PendingRequest::Enter() {
 }
 
 void PendingRequest::Submit() noexcept {
-  if (decoded_.rows.empty()) return;
-  if (superseded_) return Finish();
-  RowRange first;
+  HandOver();
+  LetGo();
+}
+
+// Rows that need no computing are answered before SubmitFrom returns: the loop goes on itself, so
+// that a request of very many of them does not call it from within.
+void PendingRequest::HandOver() noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    first = NextRows();
+    if (std::exchange(handing_over_, true)) return;
   }
-  HandOver(first);
-}
-
-// The next part, counted as handed over; none while it is not time for it. Called under the lock.
-PendingRequest::RowRange PendingRequest::NextRows() noexcept {
-  const size_t all = decoded_.rows.size();
-  handing_over_ = !failure_ && rows_out_ <= kFewRowsOut && next_row_ < all;
-  if (!handing_over_) return {};
-  const RowRange rows{next_row_, std::min(all, next_row_ + kMostRowsOut - rows_out_)};
-  rows_out_ += rows.end - rows.begin;
-  next_row_ = rows.end;
-  return rows;
-}
-
-// Rows that need no computing are answered before this returns: it goes on itself, so that a
-// request of very many of them does not call it from within.
-void PendingRequest::HandOver(RowRange rows) noexcept {
-  while (rows.end > rows.begin) {
+  for (RowRange rows = NextRows(); rows.end > rows.begin; rows = NextRows()) {
     try {
       const auto begin = decoded_.rows.begin();
       context_.translator->SubmitFrom(
@@ -106,24 +89,36 @@ void PendingRequest::HandOver(RowRange rows) noexcept {
     }
     // Meanwhile, perhaps, before the rows were there to be withdrawn.
     if (superseded_) context_.translator->Withdraw(*this, SupersededError());
-    const std::lock_guard<std::mutex> lock(mutex_);
-    rows = NextRows();
   }
+}
+
+// The next part, counted as handed over; none while it is not time for it.
+PendingRequest::RowRange PendingRequest::NextRows() noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const size_t all = decoded_.rows.size();
+  handing_over_ = !failure_ && rows_out_ <= kFewRowsOut && next_row_ < all;
+  if (!handing_over_) return {};
+  const RowRange rows{next_row_, std::min(all, next_row_ + kMostRowsOut - rows_out_)};
+  rows_out_ += rows.end - rows.begin;
+  next_row_ = rows.end;
+  return rows;
 }
 
 void PendingRequest::Fail(const Error& error) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (unanswered_ > 0 && !failure_) failure_ = error;
+  if (!failure_) failure_ = error;
 }
 
 bool PendingRequest::Supersede() noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (unanswered_ == 0 || failure_) return false;
+    if (finished_ || failure_) return false;
     failure_ = SupersededError();
     superseded_ = true;
+    ++holds_;
   }
   context_.translator->Withdraw(*this, SupersededError());
+  LetGo();
   return true;
 }
 
@@ -159,24 +154,24 @@ void PendingRequest::RowFailed(size_t row, const Error& error, const CallTimes& 
 }
 
 void PendingRequest::CountAnswered(size_t row, const CallTimes& times) noexcept {
-  RowRange next;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     times_.Add(times);
     trace_.Add(row, times);
     --rows_out_;
-    --unanswered_;
-    if (failure_) {  // nobody needs the rows that were not handed over
-      unanswered_ -= decoded_.rows.size() - next_row_;
-      next_row_ = decoded_.rows.size();
-    }
-    if (unanswered_ > 0 && handing_over_) return;
-    if (unanswered_ > 0) {
-      next = NextRows();
-      if (!handing_over_) return;
-    }
+    ++holds_;
   }
-  if (next.end > next.begin) return HandOver(next);
+  HandOver();
+  LetGo();
+}
+
+// Rows that were not handed over are left where the request has failed: nobody needs them.
+void PendingRequest::LetGo() noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (--holds_ > 0 || rows_out_ > 0) return;
+    finished_ = true;
+  }
   Finish();
 }
 

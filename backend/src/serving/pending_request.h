@@ -73,9 +73,12 @@ class PendingRequest : public RowListener,
   void Stream(const Event& event) noexcept;
   void Fail(const Error& error) noexcept;
   void Enter();
-  void HandOver(RowRange rows) noexcept;
+  // Hands rows over as long as it is time for the next ones, unless another thread is doing so.
+  void HandOver() noexcept;
   RowRange NextRows() noexcept;
   void CountAnswered(size_t row, const CallTimes& times) noexcept;
+  // Gives up a hold; the last one to do so answers the request, once no row is out.
+  void LetGo() noexcept;
   void Finish() noexcept;
   void SendAnswer() noexcept;
   void SendFailure() noexcept;
@@ -84,11 +87,14 @@ class PendingRequest : public RowListener,
   RequestHandle request_;
   DecodedRequest decoded_;  // its rows until they are handed over
 
-  mutable std::mutex mutex_;  // of all below, until the last row is answered
-  size_t unanswered_ = 0;
-  size_t next_row_ = 0;        // the first that is not handed over
-  size_t rows_out_ = 0;        // handed over and not answered
-  bool handing_over_ = false;  // somebody is at it, and will look whether more can follow
+  mutable std::mutex mutex_;  // of all below, until the request is finished
+  // Threads that work on the request and not on one of its rows. While there are any it is not
+  // finished, and so its instance and translator are there.
+  size_t holds_ = 0;
+  size_t next_row_ = 0;  // the first that is not handed over
+  size_t rows_out_ = 0;  // handed over and not answered
+  bool handing_over_ = false;
+  bool finished_ = false;
   std::vector<RowResult> results_;
   std::optional<Error> failure_;  // the first one
   RequestTimes times_;
