@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo     set up, prepare a model, start the real tritonserver, translate into 6 languages, stop
 # make live-demo  live captions in the browser, for a minute; then a table of flicker and lag
-# make test     set up, run all tests
-# make check    the linters, and the tests of everyday work: less than three minutes
+# make test     set up, run all tests but those of many minutes
+# make test-long  those: other engines, sanitizers, fuzzing, an empty machine, long runs
 # make needs    set up only, with all that the tests need
 # make install  set up only: .venv with the package (editable) and everything tests and demo need
 # make lint     formats, linters, type checker
@@ -18,6 +18,8 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+# Processes that run tests; auto: one more than there are cores, eight at most.
+WORKERS ?= auto
 FUZZ_SECONDS ?= 60
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -36,7 +38,7 @@ TEST_NEEDS := install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf
   .venvs/transformers-$(TRANSFORMERS_5)/.installed .venvs/kubernetes/.installed \
   .venvs/haproxy/.installed .venvs/live/.installed
 
-.PHONY: install needs demo live-demo test check lint asan tsan fuzz clean distclean
+.PHONY: install needs demo live-demo test test-long lint asan tsan fuzz clean distclean
 
 install: .venv/.installed
 
@@ -51,10 +53,10 @@ needs: $(TEST_NEEDS)
 	tools/browser_packages.sh
 
 test: needs
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not long' $(PYTEST_ARGS)
 
-check: lint $(TEST_NEEDS)
-	$(BIN)/python -m pytest -m 'not slow' $(PYTEST_ARGS)
+test-long: needs
+	$(BIN)/python -m pytest -n $(WORKERS) -m long $(PYTEST_ARGS)
 
 lint: install
 	$(BIN)/ruff check .

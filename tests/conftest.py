@@ -7,16 +7,16 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from ct2_triton.serve import TritonServer
-from support import servers
-from support.beside import is_beside
+from support import servers, workers
 from support.repository import write_model
 from support.servers import EXPLICIT, MakeServer, ServerStack
-from support.slow import is_slow
+from support.tiers import is_long
 from support.tiny import tiny_engine_model
 
 _SHOWN_LOG_LINES = 60
@@ -82,12 +82,23 @@ def server(server_repository: Path) -> Iterator[TritonServer]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make check` leaves out, and what .ci/run runs beside the rest."""
+    """Mark what `make test` leaves to `make test-long`, and put groups of many minutes first."""
     for item in items:
-        if is_slow(item.path):
-            item.add_marker("slow")
-        if is_beside(item.path):
-            item.add_marker("beside")
+        if is_long(item.nodeid):
+            item.add_marker("long")
+    items.sort(key=lambda item: workers.order(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Most tests wait for servers: a process more than there are cores, and memory for each."""
+    return min(len(os.sched_getaffinity(0)), 7) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests that share what is dear to make stay together."""
+    return workers.scheduler(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

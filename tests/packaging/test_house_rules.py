@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from support.beside import BESIDE, is_beside
-from support.slow import SLOW
+from support.tiers import LONG
+from support.workers import GROUPS
 
 ROOT = Path(__file__).resolve().parents[2]
 BACKEND = ROOT / "backend"
@@ -185,8 +185,6 @@ def test_cmake_lists_every_source_once_and_sorted() -> None:
     assert all(names == sorted(names) for names in lists)
 
 
-@pytest.mark.slow
-@pytest.mark.beside
 def test_every_header_compiles_alone() -> None:
     json_dir = _python_include("nlohmann_json", "include")
     pybind_dir = _python_include("pybind11", "include")
@@ -224,11 +222,6 @@ def test_tools_know_nothing_of_the_tests() -> None:
     files = [path for name in ("tools", "demo_model") for path in (ROOT / name).rglob("*.py")]
     assert len(files) > 15
     assert _matches(files, r"\btests\b|(import|from) (support|tiny_|core\b|server\b)") == []
-
-
-def test_what_is_called_slow_is_there() -> None:
-    assert [name for name in SLOW if not (ROOT / "tests" / name).exists()] == []
-    assert list(SLOW) == sorted(SLOW)
 
 
 # Parts of the names of variables in a model.
@@ -322,10 +315,14 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def test_what_runs_beside_starts_no_server() -> None:
-    """It runs at the lowest priority, where a server could miss a deadline of its clients."""
-    assert [name for name in BESIDE if not (ROOT / "tests" / name).exists()] == []
-    assert list(BESIDE) == sorted(BESIDE)
-    files = [path for path in SOURCES if is_beside(path)]
-    assert len(files) > 50
-    assert _matches(files, r"mark\.server|make_server|TritonServer|ServerStack|ct2-serve") == []
+def test_what_is_long_and_what_stays_together_is_there() -> None:
+    """An entry that nothing answers to would send its tests back to `make test` in silence."""
+    entries = [*LONG, *(one for group in GROUPS for one in group)]
+    for entry in entries:
+        place, _, value = entry.rstrip("]").partition("[")
+        file, _, name = place.partition("::")
+        path = ROOT / "tests" / file
+        assert path.exists(), entry
+        text = "" if path.is_dir() else path.read_text()
+        assert f"def {name}(" in text or not name, entry
+        assert value in text or not value, entry

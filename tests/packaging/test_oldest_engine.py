@@ -50,7 +50,6 @@ def environment() -> dict[str, str]:
     return found
 
 
-@pytest.mark.beside
 @pytest.mark.timeout(1800)
 def test_the_core_passes_on_the_oldest(environment: dict[str, str]) -> None:
     _run_tests(environment, "core")

@@ -40,7 +40,6 @@ def test_the_first_run_uses_the_oldest() -> None:
     assert "transformers>=4.57.6," in (ROOT / "pyproject.toml").read_text()
 
 
-@pytest.mark.beside
 @pytest.mark.timeout(900)
 def test_models_are_prepared_with_the_newest() -> None:
     assert FOLDER.is_dir(), f"no {FOLDER}: run 'make test' once, or 'make {FOLDER}/.installed'"

@@ -45,13 +45,11 @@ def _run(*command: str) -> str:
     return result.stdout
 
 
-@pytest.mark.sanitizer
 def test_address_sanitizer_finds_planted_mistakes() -> None:
     """A sanitizer that is silent about these would be silent about everything below."""
     assert "asan finds use-after-free" in _run("tests/sanitize/sanitize.sh", "asan", "canary")
 
 
-@pytest.mark.sanitizer
 def test_the_core_and_the_backend_under_load() -> None:
     output = _run("tests/sanitize/sanitize.sh", "asan", "native", "4")
     assert "rows answered" in output
@@ -60,13 +58,11 @@ def test_the_core_and_the_backend_under_load() -> None:
     assert "every one given back" in output
 
 
-@pytest.mark.sanitizer
 def test_the_tests_of_the_core() -> None:
     ignored = [f"--ignore=tests/core/{name}" for name in SLOW]
     assert " passed" in _run("tests/sanitize/sanitize.sh", "asan", "core", "tests/core", *ignored)
 
 
-@pytest.mark.beside
 def test_fuzz_targets() -> None:
     """The corpus of each, and inputs made of it: the same ones each time."""
     output = _run("tests/fuzz/fuzz.sh", "--made", str(MADE_INPUTS))

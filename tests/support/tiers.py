@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two tiers of tests: what `make test` leaves to `make test-long`, and why."""
+
+from __future__ import annotations
+
+import re
+
+_CALLS = "the loop's half is in `make test`; that rows run as calls is not the subject"
+_PINGS = "waits for gRPC's own clocks; the shorter tests of silence are in `make test`"
+
+# Folders and files of tests/, single tests, and in brackets one value of a parameter. Each error
+# that a client can cause, each option and each family keep a test in `make test`.
+LONG = {
+    "packaging/test_empty_machine.py": "builds a Debian machine, and the image's last stage in it",
+    "packaging/test_house_rules.py::test_every_header_compiles_alone": "compiles each header",
+    "packaging/test_install.py": "compiles the whole backend again, for a wheel",
+    "packaging/test_new_option.py": "compiles parts of the backend, to hold a rule of this code",
+    "packaging/test_oldest_engine.py::test_the_backend_passes_on_the_oldest": "another engine",
+    "packaging/test_oldest_engine.py::test_the_core_passes_on_the_oldest": "another engine",
+    "packaging/test_release.py::test_the_source_distribution_builds": "builds a wheel of it",
+    "packaging/test_transformers_5.py::test_models_are_prepared_with_the_newest": "another library",
+    "python/client/test_keepalive.py"
+    "::test_a_server_with_default_ping_rules_answers_a_call_of_25_s": _PINGS,
+    "reliability/test_cancel_storm.py[calls]": _CALLS,
+    "reliability/test_fuzz.py[calls]": _CALLS,
+    "reliability/test_overload.py[calls]": _CALLS,
+    "reliability/test_reload.py[calls]": _CALLS,
+    "reliability/test_soak.py": "a soak",
+    "sanitize": "compiles everything with sanitizers, or for fuzzing",
+    "server/client/test_bulk.py"
+    "::test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed": "three runs of Ray",
+    "server/client/test_client_keepalive.py"
+    "::test_a_server_with_tritons_own_ping_rules_answers_a_long_call": _PINGS,
+    "server/client/test_client_keepalive.py::test_ct2_serve_lets_clients_ping": _PINGS,
+    "server/live/test_pages.py::test_two_minutes_of_updates_keep_memory_flat": "a soak",
+    "tiny/test_tiny_models.py"
+    "::test_a_trained_model_ends_by_itself_at_about_the_length_of_its_input": "trains a model",
+}
+
+
+def _pattern(entry: str) -> re.Pattern[str]:
+    """What the ids of an entry's tests look like."""
+    place, _, value = entry.rstrip("]").partition("[")
+    name = rf"tests/{re.escape(place)}"
+    rest = rf".*\[(.*-)?{re.escape(value)}(-.*)?\]" if value else r"([/:\[].*)?"
+    return re.compile(name + rest)
+
+
+_PATTERNS = [_pattern(entry) for entry in LONG]
+
+
+def is_long(test: str) -> bool:
+    """Whether a test, which is given by its id, is left to `make test-long`."""
+    return any(pattern.fullmatch(test) for pattern in _PATTERNS)
