@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-""".ci/run tests in several runs of pytest, and says how they ended in one line."""
+""".ci/run tests in two runs of pytest, and says how they ended in one line."""
 
 from __future__ import annotations
 
