@@ -56,7 +56,14 @@ def _serving(
         first = process.stdout.readline()
         assert first.startswith("ready; models: "), log.read_text()
         addresses = dict(process.stdout.readline().split() for _ in range(2))
-        yield {"models": first.removeprefix("ready; models: ").strip(), **addresses}, log
+        yield (
+            {
+                "pid": str(process.pid),
+                "models": first.removeprefix("ready; models: ").strip(),
+                **addresses,
+            },
+            log,
+        )
         process.terminate()
         assert process.wait() == 0
     finally:
@@ -103,6 +110,17 @@ def test_the_demo_needs_nothing_on_disk_and_is_prepared_once(folder: Path) -> No
         assert ready["models"] == "demo, demo-stream, demo-text"
         assert log.read_text() == ""
     assert (folder / "model_repository" / "demo" / "ct2_model.json").stat().st_mtime_ns == written
+
+
+def test_a_server_keeps_nothing_of_the_preparation(folder: Path) -> None:
+    """PyTorch took memory for as long as the server ran."""
+    (checkpoint := folder / "pair").symlink_to(tiny_checkpoint("marian"))
+    with _serving(folder, str(checkpoint)) as (ready, log):
+        assert ready["models"]
+        assert "preparing it" in log.read_text()
+        maps = Path(f"/proc/{ready['pid']}/maps").read_text()
+    assert "libtorch" not in maps
+    assert "libctranslate2" not in maps
 
 
 def test_several_models_are_served_and_the_others_of_the_repository_are_not(folder: Path) -> None:

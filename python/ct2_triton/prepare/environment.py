@@ -21,6 +21,7 @@ _CPU_BUILD = (
     "CPU index"
 )
 _OLDEST_TRANSFORMERS, _NEXT_TRANSFORMERS = (4, 57, 6), (6,)
+_OLDEST_TORCH_FOR_PICKLES = (2, 6)
 # Families whose tokenizer or config of transformers 5 earlier converters cannot read.
 _CONVERTED_SINCE_4_7 = ("nllb", "m2m100", "mbart25")
 # What every preparation needs, a model that is converted already too.
@@ -65,8 +66,8 @@ def check_conversion(kind: Kind) -> dict[str, str]:
         Version of each package.
 
     Raises:
-        MissingPackageError: One is missing, or transformers is older or newer than what is
-            supported.
+        MissingPackageError: One is missing, transformers is older or newer than what is supported,
+            or PyTorch is too old for a pickle.
     """
     try:
         versions = _versions(_NEEDED_TO_CONVERT.get(kind, ()), _INSTALL + _CPU_BUILD)
@@ -76,7 +77,18 @@ def check_conversion(kind: Kind) -> dict[str, str]:
         ) from error
     if "transformers" in versions:
         _check_transformers(versions["transformers"])
+    if kind is Kind.OPENNMT_PY:
+        _check_torch(versions["torch"])
     return versions
+
+
+def _check_torch(found: str) -> None:
+    """Refuse a PyTorch whose `weights_only` lets a pickle run code (CVE-2025-32434)."""
+    if _numbers(found) < _OLDEST_TORCH_FOR_PICKLES:
+        raise MissingPackageError(
+            f"this is a {Kind.OPENNMT_PY.value}, a pickle that PyTorch reads safely from 2.6 on, "
+            f"and the installed PyTorch is {found}; {_INSTALL}{_CPU_BUILD}"
+        )
 
 
 def _check_transformers(found: str) -> None:

@@ -115,12 +115,12 @@ def _name(source: str, repository: Path) -> str:
 
 
 def _prepare(source: str, repository: Path, report: Callable[[str], None]) -> Path:
+    from ct2_triton.prepare.child import prepare_in_child
     from ct2_triton.prepare.options import PrepareOptions
-    from ct2_triton.prepare.pipeline import prepare
 
     there = {path.parent.name for path in repository.glob(f"*/{CONFIG_NAME}")} | {"demo"}
     near = difflib.get_close_matches(source, sorted(there - {source}), 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     report(f"{source} is not in {repository}{hint}: preparing it")
     io = "stream" if source == "demo" else "ids"
-    return prepare(PrepareOptions(source, repository, io=io), report).directory
+    return prepare_in_child(PrepareOptions(source, repository, io=io), report)

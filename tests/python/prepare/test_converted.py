@@ -19,7 +19,13 @@ import torch
 
 import tiny_packages
 from ct2_triton.client.tokenization import Tokenizer
-from ct2_triton.errors import PrepareError, SettingError, SourceError, UnsupportedModelError
+from ct2_triton.errors import (
+    MissingPackageError,
+    PrepareError,
+    SettingError,
+    SourceError,
+    UnsupportedModelError,
+)
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepared_model import PreparedModel
 from model_bin import read_model_bin, write_model_bin
@@ -277,6 +283,21 @@ def test_a_pickle_with_code(opennmt_py: Path, tmp_path: Path) -> None:
     (opennmt_py / "model.pt").write_bytes(pickle.dumps(Code(tmp_path / "made by code")))
     assert "which could be code" in refusal(opennmt_py)
     assert not (tmp_path / "made by code").exists()
+
+
+@pytest.mark.parametrize("version", ["2.5.1", "1.13.0+cpu"])
+def test_a_pickle_is_not_read_by_a_pytorch_that_may_run_its_code(
+    version: str, opennmt_py: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "packages" / f"torch-{version}.dist-info" / "METADATA"
+    installed.parent.mkdir(parents=True)
+    installed.write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(installed.parents[1])
+        message = refusal(opennmt_py, MissingPackageError)
+    assert "from 2.6 on" in message
+    assert version in message
+    assert prepare_here(opennmt_py).directory.is_dir()
 
 
 def test_a_checkpoint_that_is_not_of_opennmt_py_or_no_translator(opennmt_py: Path) -> None:
