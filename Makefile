@@ -78,9 +78,10 @@ fuzz: install
 
 .venv/.installed: .venv/.created pyproject.toml constraints.txt python/ct2_triton/__init__.py $(BUILT_FROM)
 	exec 9>.venv/.lock; flock 9; \
-	echo 'installing into .venv and compiling the backend: some minutes, without a word'; \
-	$(PIP) install --quiet -c constraints.txt $(BUILD_TOOLS) torch; \
-	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'; \
+	tools/with_progress.sh 'installing build tools and PyTorch' \
+	  $(PIP) install --quiet -c constraints.txt $(BUILD_TOOLS) torch; \
+	tools/with_progress.sh 'installing packages and compiling the backend (about three minutes on two cores)' \
+	  $(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'; \
 	touch $@
 
 # The oldest supported release of the engine, to put before .venv's on the module path.
