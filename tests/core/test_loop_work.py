@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Collection
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -162,11 +163,25 @@ def test_memory_that_one_loop_was_promised_is_not_given_to_another(engine_model:
     assert [report["steps"] for report in translator.reports] == [100, 20]
 
 
-def _rests() -> bool:
-    """Whether this process hardly computes, for a moment."""
-    before_s = time.process_time()
-    time.sleep(0.1)
-    return time.process_time() - before_s < 0.03
+def _threads() -> dict[str, str]:
+    """State, and how often it has waited, of each thread of this process."""
+    found = {}
+    for thread in Path("/proc/self/task").iterdir():
+        lines = (thread / "status").read_text().splitlines()
+        found[thread.name] = "".join(line for line in lines if line.startswith(("State", "volun")))
+    return found
+
+
+def _rest(others: Collection[str]) -> bool:
+    """Whether all threads but these sleep, and none has run meanwhile."""
+    seen = []
+    for _ in range(2):
+        time.sleep(0.1)
+        seen.append({name: now for name, now in _threads().items() if name not in others})
+    before, after = seen
+    return (
+        before == after and len(after) > 0 and all("S (sleeping)" in now for now in after.values())
+    )
 
 
 def test_threads_rest_while_no_row_that_waits_has_room(engine_model: Path) -> None:
@@ -174,6 +189,7 @@ def test_threads_rest_while_no_row_that_waits_has_room(engine_model: Path) -> No
     first, second = rows_of(2)
     wide = _exactly(100, beams=16)
     most = 2 * _memory_of(engine_model, first, wide)  # of which both together may not have all
+    others = _threads().keys()
     translator = _core.Translator(
         str(engine_model), {**LOOP, "inter_threads": "2", "max_cache_bytes": str(most)}
     )
@@ -182,7 +198,7 @@ def test_threads_rest_while_no_row_that_waits_has_room(engine_model: Path) -> No
         step.wait()
         waiting = Sender(translator, [second], wide)
         wait_until(lambda: translator.waiting == 1)
-        wait_until(_rests, "threads that rest")
+        wait_until(lambda: _rest(others), "threads that rest")
         assert translator.waiting == 1
     assert held.ended().answers is not None
     assert waiting.ended().answers is not None

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -19,6 +18,7 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from support.collector import Collector
 from support.helm import helm_binary, needs_helm
+from support.ports import free_port
 from support.prometheus import MISSING, binary
 from support.servers import EXPLICIT, MakeServer
 from support.waiting import wait_until
@@ -78,9 +78,7 @@ def test_the_unit_tests_of_the_alerts_pass() -> None:
 @needs_prometheus
 def test_prometheus_takes_the_configuration_and_the_alerts(tmp_path: Path) -> None:
     command = _command("prometheus").replace("prometheus-data", str(tmp_path / "data"))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     process = subprocess.Popen(
         ["bash", "-c", f"exec {command} --web.listen-address={address}"],
         cwd=ROOT,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton.serve.ports import find_free_ports
+from support.ports import free_ports
 from support.tiny import tiny_checkpoint
 
 pytestmark = pytest.mark.server
@@ -89,7 +89,7 @@ def test_the_first_commands_translate(tmp_path: Path) -> None:
     """The first block but its first line, on other ports: the server starts while a line waits."""
     install, serve, translate = _blocks("sh")[0].splitlines()
     assert install == 'pip install ".[server,client]"'
-    ports = dict(zip(("http", "grpc", "metrics"), find_free_ports("127.0.0.1"), strict=True))
+    ports = dict(zip(("http", "grpc", "metrics"), free_ports(), strict=True))
     flags = " ".join(f"--{name}-port {port}" for name, port in ports.items())
     url = f"ct2-translate --url localhost:{ports['grpc']}"
     script = "\n".join([

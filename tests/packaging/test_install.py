@@ -20,8 +20,8 @@ import pytest
 
 from ct2_triton.serve.http_probe import HttpProbe
 from ct2_triton.serve.installation import find_server
-from ct2_triton.serve.ports import find_free_ports
 from ct2_triton.serve.process import LoggedProcess
+from support.ports import free_ports
 from support.repository import write_model
 from support.wheels import build_wheel, run_program
 
@@ -89,7 +89,7 @@ def test_an_installed_backend_runs_in_a_plain_server(
     run_program(python.with_name("ct2-serve"), "--install-backend", target.parent)
     assert not any(path.is_symlink() for path in target.iterdir())
     write_model(tmp_path / "repository", "nllb", nllb_engine_model)
-    ports = find_free_ports("127.0.0.1")
+    ports = free_ports()
     command = [str(find_server().executable), f"--backend-directory={target.parent}"]
     command += [f"--model-repository={tmp_path / 'repository'}"]
     command += [f"--{name}-port={port}" for name, port in ports._asdict().items()]

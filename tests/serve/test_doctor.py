@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton.serve.ports import find_free_ports
+from support.ports import free_ports
 from support.prepared import prepare_tiny
 from support.repository import write_model
 from support.tiny import tiny_engine_model
@@ -83,7 +83,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        free = find_free_ports("127.0.0.1")
+        free = free_ports()
         others = f"--http-port {free.http} --metrics-port {free.metrics}"
         wrong = _wrong(_check(tmp_path, code=1, ports=f"--grpc-port {port} {others}"))
     assert f"cannot use port {port} of 127.0.0.1 for grpc" in wrong["ports"]

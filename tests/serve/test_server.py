@@ -19,7 +19,7 @@ import tritonclient.grpc as grpc_client
 from ct2_triton.serve import Ports, ServerOptions, TritonServer
 from ct2_triton.serve.errors import PortInUseError, ServeError, ServerStartError
 from ct2_triton.serve.gpu import count_gpus
-from ct2_triton.serve.ports import find_free_ports
+from support.ports import free_ports
 from support.repository import IDENTITY_CONFIG, write_identity_model, write_model
 from support.servers import MakeServer
 
@@ -114,7 +114,7 @@ def test_a_missing_engine_model_says_so(
 
 def test_a_taken_port_is_told_before_the_start(make_server: MakeServer, repository: Path) -> None:
     first = make_server(repository)
-    _, grpc, metrics = find_free_ports("127.0.0.1")
+    _, grpc, metrics = free_ports()
     taken = Ports(first.ports.http, grpc, metrics)
     second = TritonServer(ServerOptions([repository], ports=taken))
     with pytest.raises(PortInUseError, match=str(first.ports.http)):

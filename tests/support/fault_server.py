@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     Behaviour = Callable[["FaultServer", Any, Any], Awaitable[Any]]
-
-
-def free_port() -> int:
-    """Returns a port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def echo(_server: FaultServer, request: Any, _context: Any) -> Any:

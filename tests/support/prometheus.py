@@ -7,7 +7,6 @@ import json
 import math
 import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -15,6 +14,8 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import Any
+
+from support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "deploy" / "prometheus" / "prometheus.yml"
@@ -58,9 +59,7 @@ class Prometheus:
         """Starts it, and waits until it is ready."""
         program = binary("prometheus")
         assert program is not None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        self._url = f"http://127.0.0.1:{free_port()}"
         self._process = subprocess.Popen(
             [
                 program,

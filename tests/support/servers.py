@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ct2_triton.serve import ServerOptions, TritonServer
+from support.ports import free_ports
 
 MakeServer = Callable[..., TritonServer]
 
@@ -30,6 +31,7 @@ class ServerStack(ExitStack):
     def start(self, *repositories: Path, timeout_s: float = 120.0, **options: Any) -> TritonServer:
         """Start a server on these repositories; `options` are those of ServerOptions."""
         environment = {**_PRELOADED, **options.pop("environment", {})}
+        options.setdefault("ports", free_ports())
         server = TritonServer(ServerOptions(list(repositories), environment=environment, **options))
         running.append(server)
         self.callback(running.remove, server)

@@ -17,7 +17,8 @@ from ct2_triton import errors
 from ct2_triton.client import RetryPolicy, Tokenizer, TranslationClient, balancing, connection
 from ct2_triton.client.balancing import Address, RoundRobin, look_up
 from ct2_triton.client.connection import Connection, Deadline
-from support.fault_server import FaultServer, Wire, abort, alive, free_port, hang, serving
+from support.fault_server import FaultServer, Wire, abort, alive, hang, serving
+from support.ports import free_port
 from support.waiting import wait_until
 
 if TYPE_CHECKING:

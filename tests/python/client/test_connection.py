@@ -17,7 +17,8 @@ from tritonclient.grpc import service_pb2
 from ct2_triton import errors
 from ct2_triton.client.connection import Connection, Deadline
 from ct2_triton.client.retry import RetryPolicy
-from support.fault_server import FaultServer, Wire, abort, alive, echo, free_port, hang, serving
+from support.fault_server import FaultServer, Wire, abort, alive, echo, hang, serving
+from support.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -11,7 +11,8 @@ import pytest
 
 from ct2_triton import errors
 from ct2_triton.client import RetryPolicy, Tokenizer, TranslationClient
-from support.fault_server import FaultServer, Wire, abort, echo, free_port, serving
+from support.fault_server import FaultServer, Wire, abort, echo, serving
+from support.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

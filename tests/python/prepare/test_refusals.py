@@ -226,17 +226,6 @@ def test_other_versions_of_transformers_are_refused(
     assert not (tmp_path / "place").exists()
 
 
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    original = environment._version
-    monkeypatch.setattr(
-        environment, "_version", lambda name: "" if name == "langcodes" else original(name)
-    )
-    with pytest.raises(
-        MissingPackageError, match=r"langcodes; pip install 'ct2-triton\[prepare\]'"
-    ):
-        prepare_tiny(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

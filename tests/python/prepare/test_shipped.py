@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.errors import (
-    MissingPackageError,
     SettingError,
     SourceError,
     UnsupportedModelError,
 )
-from ct2_triton.prepare import PrepareOptions, environment, prepare
+from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.manifest import checksums
 from ct2_triton.prepare.shipped import FOLDER
 from ct2_triton.prepared_model import PreparedModel
@@ -67,18 +66,6 @@ def test_it_needs_no_network_and_no_conversion_packages(tmp_path: Path) -> None:
     model = PreparedModel.read(tmp_path / "repository" / "demo")
     assert model.manifest["files"] == checksums(tmp_path / "repository" / "demo")
     assert model.manifest["source"]["license"] == "apache-2.0"
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    original = environment._version
-    monkeypatch.setattr(
-        environment, "_version", lambda name: "" if name == "tritonclient" else original(name)
-    )
-    with pytest.raises(
-        MissingPackageError, match=r"tritonclient; pip install 'ct2-triton\[client\]'"
-    ):
-        prepare(PrepareOptions("demo", tmp_path))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_full_conversion_of_the_checkpoint_gives_the_same_files(tmp_path: Path) -> None:

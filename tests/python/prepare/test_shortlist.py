@@ -14,8 +14,8 @@ import pytest
 
 from ct2_triton import cli
 from ct2_triton.client.pieces import read_pieces
-from ct2_triton.errors import MissingPackageError, PrepareError, SettingError
-from ct2_triton.prepare import PrepareOptions, environment, prepare
+from ct2_triton.errors import PrepareError, SettingError
+from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.manifest import checksums
 from ct2_triton.prepare.options import ShortlistOptions
 from ct2_triton.prepare.shortlist_scripts import belongs, letters, script_of, spells
@@ -415,15 +415,6 @@ def test_a_poor_coverage_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
     arguments = ["demo", "--model-repository", str(tmp_path / "r")]
     assert cli.prepare([*arguments, "--shortlist-from", f"deu={text}"]) == 0
     assert "a longer text or a larger --shortlist-size covers more" in capsys.readouterr().err
-
-
-def test_a_missing_package_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, german: Path
-) -> None:
-    original = environment._version
-    monkeypatch.setattr(environment, "_version", lambda name: name != "regex" and original(name))
-    with pytest.raises(MissingPackageError, match="not installed: regex"):
-        demo(tmp_path, f"deu={german}")
 
 
 def test_a_setting_switches_it_off(tmp_path: Path, german: Path) -> None:

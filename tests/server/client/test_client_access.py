@@ -7,7 +7,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,10 @@ import pytest
 from ct2_triton import errors
 from ct2_triton.client import SyncTranslationClient, TranslationClient
 from ct2_triton.serve import TritonServer
-from ct2_triton.serve.ports import find_free_ports
+from support.ports import free_ports
 from support.prepared import prepare_tiny
 from support.servers import MakeServer, ServerStack
+from support.waiting import wait_until
 
 HEADER = "ct2-secret"
 SECRET = "correct-horse"  # noqa: S105
@@ -170,7 +170,7 @@ def test_what_cannot_be_is_one_sentence(
 async def test_a_client_waits_for_a_server_that_starts_later(
     repository: Path, make_server: MakeServer
 ) -> None:
-    ports = find_free_ports("127.0.0.1")
+    ports = free_ports()
     url = f"grpc://127.0.0.1:{ports.grpc}"
     async with TranslationClient(url, "nllb", repository=repository) as client:
         with pytest.raises(errors.ServerUnreachableError, match="not ready within 1 s: no connect"):
@@ -190,7 +190,8 @@ def test_the_command_waits_for_a_model_that_is_loaded_later(
 ) -> None:
     from tritonclient.grpc import InferenceServerClient
 
-    server = make_server(repository, server_arguments=["--model-control-mode=explicit"])
+    verbose = ["--model-control-mode=explicit", "--log-verbose=1"]
+    server = make_server(repository, server_arguments=verbose)
     command = [Path(sys.executable).with_name("ct2-translate"), "--model=nllb", "--from=en"]
     place = ["--to=de", f"--url={server.grpc_url}", f"--model-repository={repository}"]
     missing = subprocess.run(
@@ -198,6 +199,8 @@ def test_the_command_waits_for_a_model_that_is_loaded_later(
     )
     assert missing.returncode == 1
     assert "not ready within 1 s: " in missing.stderr
+    asked = server.log_text().count("Process for ModelMetadata")
+    assert asked > 0
     with subprocess.Popen(
         [*command, *place, "--retry-for=100"],
         stdin=subprocess.PIPE,
@@ -205,7 +208,7 @@ def test_the_command_waits_for_a_model_that_is_loaded_later(
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        time.sleep(1)
+        wait_until(lambda: server.log_text().count("Process for ModelMetadata") > asked)
         assert process.poll() is None
         with InferenceServerClient(server.grpc_url) as connection:
             connection.load_model("nllb")

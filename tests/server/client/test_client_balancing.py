@@ -10,8 +10,8 @@ from typing import Any
 
 from ct2_triton.client import RetryPolicy, TranslationClient
 from ct2_triton.serve import TritonServer
-from ct2_triton.serve.ports import find_free_ports
 from server.helpers import Connection
+from support.ports import free_ports
 from support.prepared import prepare_tiny
 from support.servers import MakeServer
 from tiny_corpus import sentences
@@ -33,7 +33,7 @@ async def test_one_of_two_servers_is_killed_and_one_is_added(
 ) -> None:
     model = prepare_tiny("nllb", tmp_path, "nllb")
     first, second = make_server(tmp_path), make_server(tmp_path)
-    third_ports = find_free_ports("127.0.0.1")
+    third_ports = free_ports()
     urls = [first.grpc_url, second.grpc_url, f"127.0.0.1:{third_ports.grpc}"]
     texts = sentences(60, seed=11)
     async with TranslationClient(
