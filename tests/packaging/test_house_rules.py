@@ -245,7 +245,17 @@ SCOPES = {"attention", "ffn", "layer_norm", "self_attention"}
 # and of URLs. A place of one machine (a home, a checkout, a temporary folder) is none of them.
 ROOTS = {"bin", "dev", "etc", "lib", "mnt", "opt", "proc", "sys", "usr", "var"}
 EXAMPLES = {"backends", "build", "cache", "models", "nowhere"}
-URLS = {"api", "frontend", "resolve", "revision", "translate", "tree", "v2", "versions"}
+URLS = {
+    "api",
+    "frontend",
+    "grpc.health.v1.Health",
+    "resolve",
+    "revision",
+    "translate",
+    "tree",
+    "v2",
+    "versions",
+}
 
 
 def test_nothing_names_a_machine() -> None:

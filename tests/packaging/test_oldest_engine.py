@@ -73,7 +73,8 @@ def _run_tests(environment: dict[str, str], folder: str) -> None:
     assert left_out
     assert all((ROOT / "tests" / name).exists() for name in left_out)
     ignored = [f"--ignore=tests/{name}" for name in left_out]
-    _run(environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/{folder}", *ignored)
+    pytest_options = ["-q", "-p", "no:cacheprovider", "-m", "not long"]
+    _run(environment, "-m", "pytest", *pytest_options, f"tests/{folder}", *ignored)
 
 
 def _run(environment: dict[str, str], *arguments: str) -> str:

@@ -11,6 +11,12 @@ _PINGS = "waits for gRPC's own clocks; the shorter tests of silence are in `make
 # Folders and files of tests/, single tests, and in brackets one value of a parameter. Each error
 # that a client can cause, each option and each family keep a test in `make test`.
 LONG = {
+    "bench/test_baselines.py": "the servers that this one is compared with",
+    "bench/test_command.py::test_a_shape_is_made_and_its_sentences_end": "a model of real size",
+    "bench/test_gpu_check.py"
+    "::test_a_step_that_fails_is_named_and_the_others_go_on": "all steps of a check of GPUs",
+    "bench/test_gpu_check.py"
+    "::test_the_short_check_on_a_processor_passes_and_writes_its_report": "the same",
     "packaging/test_empty_machine.py": "builds a Debian machine, and the image's last stage in it",
     "packaging/test_house_rules.py::test_every_header_compiles_alone": "compiles each header",
     "packaging/test_install.py": "compiles the whole backend again, for a wheel",
@@ -35,6 +41,7 @@ LONG = {
     "server/live/test_pages.py::test_two_minutes_of_updates_keep_memory_flat": "a soak",
     "tiny/test_tiny_models.py"
     "::test_a_trained_model_ends_by_itself_at_about_the_length_of_its_input": "trains a model",
+    "tools/test_demo_training.py": "trains, as whoever makes the demo's model again",
 }
 
 
