@@ -12,26 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from support.checkout import ROOT, git
 from support.tiers import LONG
 from support.workers import GROUPS
 
-ROOT = Path(__file__).resolve().parents[2]
 BACKEND = ROOT / "backend"
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 
 
-def _git(*command: str) -> list[str]:
-    """What git prints, also where the checkout is another user's, as in a container."""
-    git = ["git", "-c", f"safe.directory={ROOT}", *command]
-    return subprocess.run(
-        git, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
-    ).stdout.splitlines()
-
-
 def _tracked_and_new(*suffixes: str) -> list[Path]:
-    names = _git("ls-files", "--cached", "--others", "--exclude-standard")
+    names = git("ls-files", "--cached", "--others", "--exclude-standard")
     paths = (ROOT / name for name in names if not name.startswith("third_party/"))
     return [path for path in paths if path.suffix in suffixes and path.is_file()]
 
@@ -53,7 +45,7 @@ def test_there_is_something_to_check() -> None:
 
 def test_no_link_is_tracked() -> None:
     """One to a folder of a machine replaces the folder of that name wherever it is checked out."""
-    listed = _git("ls-files", "--stage")
+    listed = git("ls-files", "--stage")
     assert [line for line in listed if line.startswith("120000 ")] == []
 
 

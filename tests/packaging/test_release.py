@@ -16,6 +16,7 @@ import pytest
 from rattler_build import Stage0Recipe
 
 import ct2_triton
+from support.checkout import git
 from support.wheels import build_wheel, run_program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,8 +87,7 @@ def test_the_source_distribution_builds(dist: Path, tmp_path: Path) -> None:
         opened.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
     for folder in ("backend", "cmake", "python", "third_party"):
-        listed = run_program(Path("/usr/bin/git"), "-C", ROOT, "ls-files", folder).stdout
-        missing = [name for name in listed.splitlines() if not (source / name).is_file()]
+        missing = [name for name in git("ls-files", folder) if not (source / name).is_file()]
         assert missing == []
     wheel = build_wheel(
         source,

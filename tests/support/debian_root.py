@@ -23,6 +23,8 @@ _BASE = ROOT / ".venvs" / f"debian-{SUITE}"
 _NETWORK = [
     "/etc/hosts", "/etc/pip.conf", "/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt",
 ]  # fmt: skip
+# A process space of its own: nothing that a command leaves behind outlives it.
+_ISOLATED = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
 _PASSED_ON = re.compile(r"PIP_(CERT|INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)|.*_proxy", re.I)
 
 
@@ -30,6 +32,9 @@ def make_root(folder: Path) -> DebianRoot:
     """A fresh root of minimal Debian below this folder. Skips where it cannot be made."""
     if os.geteuid() != 0:
         pytest.skip("a Debian root needs chroot, and chroot needs root")
+    allowed = subprocess.run([*_ISOLATED, "true"], capture_output=True, text=True, check=False)
+    if allowed.returncode:  # as in a container that was given no further rights
+        pytest.skip(f"a Debian root needs mounts of its own: {allowed.stderr.strip()}")
     if not (_BASE / ".complete").is_file():
         _debootstrap(_BASE)
     root = folder / "root"
@@ -99,10 +104,7 @@ class DebianRoot:
             script.append(f"{debian_command('ip', 'iproute2')} link set lo up")
         inside = [f"--userspec={user}:{user}", str(self.folder), "/bin/sh", "-e", "-c", command]
         script.append("exec chroot " + shlex.join(inside))
-        # A process space of its own: nothing that the command leaves behind outlives it.
-        isolated = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
-        if own_network:
-            isolated.append("--net")
+        isolated = [*_ISOLATED, "--net"] if own_network else _ISOLATED
         passed_on = {k: v for k, v in os.environ.items() if _PASSED_ON.fullmatch(k)}
         result = subprocess.run(
             [*isolated, "/bin/sh", "-c", "\n".join(script)],
