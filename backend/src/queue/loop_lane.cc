@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queue/loop_lane.h"
 
+#include <new>
 #include <utility>
 
 #include "error.h"
@@ -30,22 +31,48 @@ void LoopLoad::Remove(const LoopLoad& other) {
 
 std::vector<Job> LoopLane::Turn(std::vector<Job> admitted) noexcept {
   DropCancelled();
+  std::vector<Job> failed = Join(std::move(admitted));
   try {
-    if (!admitted.empty()) Admit(&admitted);
     if (running() > 0) loop_->Step(this);
-    return {};
   } catch (...) {
-    // It may have been the rows that came, or any of those that run: each will show alone.
-    std::vector<Job> failed = TakeAll();
-    for (Job& job : admitted) {
-      try {
-        failed.push_back(std::move(job));
-      } catch (...) {
-        FailJob(&job, OutOfMemory());
-      }
-    }
-    return failed;
+    TakeAll(&failed);  // it may have been any of them: each will show alone
   }
+  return failed;
+}
+
+// Jobs that cannot be admitted together are admitted one by one: those that run are none the worse
+// for it. Returns those that cannot be admitted.
+std::vector<Job> LoopLane::Join(std::vector<Job> jobs) noexcept {
+  if (jobs.empty() || TryAdmit(&jobs) || jobs.size() == 1) return jobs;
+  auto failed = jobs.begin();
+  for (Job& job : jobs) {
+    if (TryAdmitAlone(&job)) continue;
+    if (&*failed != &job) *failed = std::move(job);
+    ++failed;
+  }
+  jobs.erase(failed, jobs.end());
+  return jobs;
+}
+
+// Leaves no job where it succeeds, else all.
+bool LoopLane::TryAdmit(std::vector<Job>* jobs) noexcept {
+  try {
+    Admit(jobs);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+bool LoopLane::TryAdmitAlone(Job* job) noexcept {
+  try {
+    std::vector<Job> alone(1);
+    alone.front() = std::move(*job);
+    if (TryAdmit(&alone)) return true;
+    *job = std::move(alone.front());
+  } catch (const std::bad_alloc&) {
+  }
+  return false;
 }
 
 // An exception leaves the jobs with the caller.
@@ -112,8 +139,7 @@ void LoopLane::Leave(std::unordered_map<LoopRow, Place>::iterator place) noexcep
   if (--group->running == 0) groups_.erase(group);
 }
 
-std::vector<Job> LoopLane::TakeAll() noexcept {
-  std::vector<Job> jobs;
+void LoopLane::TakeAll(std::vector<Job>* to) noexcept {
   for (const auto& [row, place] : places_) loop_->Remove(row);
   places_.clear();
   load_ = LoopLoad();
@@ -121,14 +147,13 @@ std::vector<Job> LoopLane::TakeAll() noexcept {
     group.call->KeepUnanswered();
     for (Job& job : group.jobs) {
       try {
-        jobs.push_back(std::move(job));
+        to->push_back(std::move(job));
       } catch (...) {
         FailJob(&job, OutOfMemory());
       }
     }
   }
   groups_.clear();
-  return jobs;
 }
 
 }  // namespace ct2triton

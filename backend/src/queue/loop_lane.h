@@ -31,7 +31,8 @@ class LoopLane : private LoopListener {
   explicit LoopLane(std::unique_ptr<LoopEngine> loop) : loop_(std::move(loop)) {}
 
   // Admits the jobs, drops rows whose clients have gone, and runs one step. Returns the jobs that
-  // the library failed at: none of them is in the loop any more, each is to be run alone.
+  // the library failed at: those that it could not admit, or if the step failed, all. None of them
+  // is in the loop any more, each is to be run alone.
   std::vector<Job> Turn(std::vector<Job> admitted) noexcept;
 
   size_t running() const { return places_.size(); }
@@ -50,10 +51,13 @@ class LoopLane : private LoopListener {
     LoopLoad load;
   };
 
+  std::vector<Job> Join(std::vector<Job> jobs) noexcept;
+  bool TryAdmit(std::vector<Job>* jobs) noexcept;
+  bool TryAdmitAlone(Job* job) noexcept;
   void Admit(std::vector<Job>* admitted);
   void DropCancelled() noexcept;
   void Leave(std::unordered_map<LoopRow, Place>::iterator place) noexcept;
-  std::vector<Job> TakeAll() noexcept;
+  void TakeAll(std::vector<Job>* to) noexcept;
   void RowGrew(LoopRow row, int64_t id) noexcept override;
   void RowEnded(LoopRow row, RowResult result) noexcept override;
 
