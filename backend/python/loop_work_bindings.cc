@@ -155,7 +155,7 @@ py::dict RunFailingLoops(const std::string& directory, const std::vector<Ids>& s
     }
     work = std::make_unique<LoopWork>(
         model.weights(), std::make_shared<FailingModel>(model.weights(), failures), LoopSettings(),
-        /*loops=*/2, /*threads=*/1, Scheduler::OfMachine());
+        /*loops=*/2, /*threads=*/1, Scheduler::OfMachine(), failures.get());
     const QueueShare share(sources.size());
     work->queue().Add(model.Check(rows, nullptr), positions, answers, share);
   }

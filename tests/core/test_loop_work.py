@@ -212,3 +212,68 @@ def test_keys_and_values_are_bounded(engine_model: Path, truth: EngineTruth) -> 
     for answer, source, prefix in zip(answers, sources, prefixes, strict=True):
         assert [answer[0]["ids"]] == truth.hypotheses(source, prefix, **LIMIT)
     assert all(loop["step_rows"] == loop["steps"] for loop in translator.loops)
+
+
+SEEDED = {**_exactly(40), "sampling_topk": 20, "sampling_seed": 7}
+
+
+@pytest.mark.parametrize("memory", [False, True], ids=["library", "memory"])
+def test_rows_that_run_go_on_when_others_cannot_be_admitted(
+    engine_model: Path, truth: EngineTruth, memory: bool
+) -> None:
+    """Rows with a seed would fail if they left their loop, since calls take none."""
+    sources = ragged_rows(truth, 40, seed=21)[0]
+    expected = _core.run_failing_loops(str(engine_model), sources, SEEDED)["ids"]
+    result = _core.run_failing_loops(
+        str(engine_model), sources, SEEDED, failing_admissions={3}, memory=memory
+    )
+    assert result["ids"] == result["grown"] == expected  # those that came are admitted one by one
+    assert set(result["times_answered"]) == {1}
+    result = _core.run_failing_loops(
+        str(engine_model), sources, SEEDED, failing_admissions=set(range(3, 100)), memory=memory
+    )
+    answered = [ids == right for ids, right in zip(result["ids"], expected, strict=True)]
+    assert answered.count(True) >= 2  # of the first two admissions
+    assert [ids for ids, right in zip(result["ids"], answered, strict=True) if not right] == (
+        [[]] * answered.count(False)
+    )
+    assert set(result["times_answered"]) == {1}
+
+
+def _other_model(tmp_path: Path, engine_model: Path, config: dict[str, str]) -> Any:
+    shutil.copytree(engine_model, tmp_path / "other")
+    return _core.Translator(str(tmp_path / "other"), config)
+
+
+@pytest.mark.skipif(_core.usable_cores() < 2, reason="one core is shared in any case")
+def test_a_call_that_needs_all_cores_gets_them_beside_a_busy_model(
+    tmp_path: Path, engine_model: Path
+) -> None:
+    """The loops of the busy model never end at the same time by themselves."""
+    cores = str(_core.usable_cores())
+    wide = _other_model(tmp_path, engine_model, {"decoding": "calls", "intra_threads": cores})
+    busy = _core.Translator(str(engine_model), LOOP)
+    needed = []
+    for _ in range(5):
+        with gate(held_at=3) as held:
+            sender = Sender(busy, rows_of(640), LONG, gate=held)
+            held.wait()
+        before = _steps(busy)
+        wide.translate([[300, 50, 60, END]], None, {"beam_size": 1, "max_decoding_length": 3})
+        if sender.is_alive():
+            needed.append(_steps(busy) - before)
+        sender.ended()
+    assert needed, "each time it was answered after all the others"
+    assert min(needed) < 60
+
+
+@pytest.mark.skipif(_core.usable_cores() < 2, reason="one core is shared in any case")
+def test_a_loop_whose_step_takes_one_thread_leaves_the_other_cores(
+    tmp_path: Path, engine_model: Path
+) -> None:
+    """Packed products take one, whatever intra_threads allows."""
+    config = {**LOOP, "intra_threads": str(_core.usable_cores())}
+    other = _other_model(tmp_path, engine_model, config)
+    with worker_held(_core.Translator(str(engine_model), config)):
+        answer = Sender(other, rows_of(1), LIMIT).ended()
+    assert answer.answers is not None

@@ -16,16 +16,17 @@ bool PoolSettings::operator==(const PoolSettings& other) const {
 }
 
 CallWork::CallWork(std::shared_ptr<const Weights> weights, const PoolSettings& settings,
-                   std::shared_ptr<Scheduler> scheduler)
+                   std::shared_ptr<Scheduler> scheduler, const void* model)
     : weights_(std::move(weights)),
       settings_(settings),
       scheduler_(std::move(scheduler)),
-      queue_([this] { scheduler_->Wake(); }),
+      queue_([this] { scheduler_->Wake(this); }),
       lanes_(settings.workers) {
+  for (size_t lane = lanes_.size(); lane-- > 0;) free_.push_back(static_cast<int>(lane));
   if (!scheduler_->OnGpu()) {  // what fails, fails the load
     lanes_.front().engine = std::make_unique<CallEngine>(weights_);
   }
-  scheduler_->Add(this);
+  scheduler_->Add(this, model);
 }
 
 CallWork::~CallWork() {
@@ -33,17 +34,14 @@ CallWork::~CallWork() {
   scheduler_->Drain(this);
 }
 
-int CallWork::Claim(size_t lanes, bool spare) noexcept {
-  if (queue_.size() == 0) return -1;
-  const auto busy = static_cast<size_t>(
-      std::count_if(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.busy; }));
-  if (busy >= lanes && !spare) return -1;
-  const auto free =
-      std::find_if(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return !lane.busy; });
-  if (free == lanes_.end()) return -1;
-  free->busy = true;
-  free->lanes = std::min(lanes_.size(), std::max(lanes, busy + 1));
-  return static_cast<int>(free - lanes_.begin());
+int CallWork::Next(size_t lanes, bool spare) const noexcept {
+  if (queue_.size() == 0 || free_.empty() || (busy() >= lanes && !spare)) return -1;
+  return free_.back();
+}
+
+void CallWork::Claim(int piece, size_t lanes) noexcept {
+  lanes_[static_cast<size_t>(piece)].lanes = std::min(lanes_.size(), std::max(lanes, busy() + 1));
+  free_.pop_back();
 }
 
 void CallWork::Run(int piece) noexcept {
@@ -56,11 +54,8 @@ void CallWork::Run(int piece) noexcept {
   }
 }
 
-void CallWork::Release(int piece) noexcept { lanes_[static_cast<size_t>(piece)].busy = false; }
+void CallWork::Release(int piece) noexcept { free_.push_back(piece); }
 
-bool CallWork::Active() const noexcept {
-  return queue_.size() > 0 ||
-         std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.busy; });
-}
+bool CallWork::Active() const noexcept { return queue_.size() > 0 || busy() > 0; }
 
 }  // namespace ct2triton

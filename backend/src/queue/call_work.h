@@ -23,31 +23,34 @@ struct PoolSettings {
 // Rows of one model that calls of CTranslate2 decode, as work for the machine's threads.
 class CallWork : public Workload {
  public:
+  // `model`: whose share of the machine it has.
   CallWork(std::shared_ptr<const Weights> weights, const PoolSettings& settings,
-           std::shared_ptr<Scheduler> scheduler);
+           std::shared_ptr<Scheduler> scheduler, const void* model);
   ~CallWork() override;  // when every row is answered
 
   RowQueue& queue() { return queue_; }
 
-  int Claim(size_t lanes, bool spare) noexcept override;
+  int Next(size_t lanes, bool spare) const noexcept override;
+  void Claim(int piece, size_t lanes) noexcept override;
   void Run(int piece) noexcept override;
   void Release(int piece) noexcept override;
   bool Active() const noexcept override;
-  bool Waiting() const noexcept override { return queue_.size() > 0; }
-  size_t threads_per_piece() const noexcept override { return settings_.threads_per_worker; }
+  size_t cores_per_piece() const noexcept override { return settings_.threads_per_worker; }
 
  private:
   struct Lane {
     std::unique_ptr<CallEngine> engine;
     size_t lanes = 1;  // among which the waiting rows are divided
-    bool busy = false;
   };
+
+  size_t busy() const { return lanes_.size() - free_.size(); }
 
   const std::shared_ptr<const Weights> weights_;
   const PoolSettings settings_;
   const std::shared_ptr<Scheduler> scheduler_;
   RowQueue queue_;
   std::vector<Lane> lanes_;
+  std::vector<int> free_;  // of them; the last one is taken first. Under the scheduler's lock
 };
 
 }  // namespace ct2triton

@@ -34,8 +34,14 @@ void FailJob(Job* job, const Error& error) noexcept {
   }
 }
 
-const Error& CancelledWhileRunning() noexcept { return cancelled_while_running; }
+void FailWaiters(Waiters waiters, const Error& error) noexcept {
+  for (Waiter& waiter : waiters) {
+    waiter.waiting = Counted();
+    waiter.listener->RowFailed(waiter.position, error, NoTime());
+  }
+}
 
-void FailCancelled(Job* job) noexcept { FailJob(job, cancelled_while_waiting); }
+const Error& CancelledWhileWaiting() noexcept { return cancelled_while_waiting; }
+const Error& CancelledWhileRunning() noexcept { return cancelled_while_running; }
 
 }  // namespace ct2triton

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "rows/checked_row.h"
 #include "rows/row_listener.h"
@@ -33,6 +33,11 @@ class Counted {
   Counter count_;
 };
 
+struct Job;
+
+// Where a job stands in its queue: by turn, and then by a number that no other job has.
+using Place = std::pair<uint64_t, uint64_t>;
+
 // A request's row: reported under `position`, the row's place in that request.
 struct Waiter {
   std::shared_ptr<RowListener> listener;
@@ -41,18 +46,24 @@ struct Waiter {
   Counter decoding;        // the rows of its model that run
   Counted runs;            // among these, once it does
   uint64_t queued_ns = 0;  // when it came
+
+  // While it waits: its job, its place there, and the neighbours that have the same listener.
+  Job* job = nullptr;
+  std::list<Waiter>::iterator self{};
+  Waiter* previous = nullptr;
+  Waiter* next = nullptr;
 };
+using Waiters = std::list<Waiter>;
 
 // A row to run, with all who wait for it: several where equal rows met. Whoever has been answered
 // is taken out.
 struct Job {
   CheckedRow row;
-  std::vector<Waiter> waiters;
+  Waiters waiters;
   size_t hash = 0;
-  uint64_t turn = 0;    // in the queue: the least goes first
-  uint64_t number = 0;  // and then the least of these, which no other job has
-  size_t grown = 0;     // ids of its answer that were reported; it may run again after a failure
-  Counted running{};    // among the rows that are run; set while it is
+  Place place{};
+  size_t grown = 0;   // ids of its answer that were reported; it may run again after a failure
+  Counted running{};  // among the rows that are run; set while it is
   uint64_t first_token_ns = 0;  // when the first id was reported that was not forced
   uint64_t last_token_ns = 0;   // the last one so far
   uint64_t longest_gap_ns = 0;  // between two of them
@@ -66,10 +77,11 @@ Waiter TakeWaiter(Job* job) noexcept;
 
 // Answers a job that is in no call.
 void FailJob(Job* job, const Error& error) noexcept;
-// The same, for a row whose clients went before it ran.
-void FailCancelled(Job* job) noexcept;
+// Answers those who wait no more.
+void FailWaiters(Waiters waiters, const Error& error) noexcept;
 
-// For rows whose clients went while it ran.
+// For rows whose clients went before they ran, and while they did.
+const Error& CancelledWhileWaiting() noexcept;
 const Error& CancelledWhileRunning() noexcept;
 
 }  // namespace ct2triton

@@ -19,22 +19,24 @@ const Error only_in_loop(ErrorCode::kInternal,
 
 LoopWork::LoopWork(std::shared_ptr<const Weights> weights, std::shared_ptr<const LoopModel> model,
                    const LoopSettings& settings, size_t loops, size_t threads,
-                   std::shared_ptr<Scheduler> scheduler)
+                   std::shared_ptr<Scheduler> scheduler, const void* owner)
     : weights_(std::move(weights)),
       model_(std::move(model)),
       settings_(settings),
-      threads_(threads),
+      cores_(model_->UsesThreads() ? threads : 1),
       scheduler_(std::move(scheduler)),
       queue_([this] {
         ++changes_;
-        scheduler_->Wake();
+        scheduler_->Wake(this);
       }),
       lanes_(loops),
       counters_(loops) {
+  with_rows_.reserve(loops);
+  for (size_t lane = loops; lane-- > 0;) free_.push_back(static_cast<int>(lane));
   if (!scheduler_->OnGpu()) {  // what fails, fails the load
     lanes_.front().loop = std::make_unique<LoopLane>(model_->NewLoop());
   }
-  scheduler_->Add(this);
+  scheduler_->Add(this, owner);
 }
 
 LoopWork::~LoopWork() {
@@ -51,31 +53,28 @@ std::vector<LoopCounters> LoopWork::counters() const {
   return used;
 }
 
-// The loop that has waited longest for its turn; else another one for the waiting rows.
-int LoopWork::Claim(size_t lanes, bool spare) noexcept {
-  Lane* next = nullptr;
-  for (Lane& lane : lanes_) {
-    if (lane.busy || lane.running == 0) continue;
-    if (next == nullptr || lane.last_turn < next->last_turn) next = &lane;
-  }
-  if (next != nullptr) return ClaimLane(next, lanes);
-  const size_t used = UsedLanes();
-  if (queue_.size() == 0 || (used >= lanes && !spare)) return -1;
+// The loop that has waited longest for a step; else another one for the waiting rows.
+int LoopWork::Next(size_t lanes, bool spare) const noexcept {
+  if (!with_rows_.empty()) return with_rows_.front();
+  const size_t used = used_lanes();
+  if (queue_.size() == 0 || free_.empty() || (used >= lanes && !spare)) return -1;
   if (used > 0 && no_room_at_ == changes_) return -1;
   const size_t free_cache =
       settings_.max_cache_bytes - std::min(settings_.max_cache_bytes, model_->cache_bytes_in_use());
   if (used > 0 && queue_.first_cache_bytes() > free_cache) return -1;
-  const auto free =
-      std::find_if(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return !lane.busy; });
-  return free == lanes_.end() ? -1 : ClaimLane(&*free, std::max(lanes, used + 1));
+  return free_.back();
 }
 
-int LoopWork::ClaimLane(Lane* lane, size_t lanes) noexcept {
-  lane->busy = true;
-  lane->last_turn = ++turns_;
-  lane->lanes = std::min(lanes_.size(), lanes);
-  lane->admits = IsAmongFullest(*lane, lane->lanes);
-  return static_cast<int>(lane - lanes_.data());
+void LoopWork::Claim(int piece, size_t lanes) noexcept {
+  if (with_rows_.empty()) {
+    free_.pop_back();
+    lanes = std::max(lanes, used_lanes());
+  } else {
+    with_rows_.erase(with_rows_.begin());
+  }
+  Lane& lane = lanes_[static_cast<size_t>(piece)];
+  lane.lanes = std::min(lanes_.size(), lanes);
+  lane.admits = used_lanes() <= lane.lanes || IsAmongFullest(lane, lane.lanes);
 }
 
 bool LoopWork::IsAmongFullest(const Lane& lane, size_t lanes) const noexcept {
@@ -86,12 +85,6 @@ bool LoopWork::IsAmongFullest(const Lane& lane, size_t lanes) const noexcept {
     }
   }
   return fuller < lanes;
-}
-
-size_t LoopWork::UsedLanes() const noexcept {
-  return static_cast<size_t>(std::count_if(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
-    return lane.busy || lane.running > 0;
-  }));
 }
 
 void LoopWork::Run(int piece) noexcept {
@@ -126,7 +119,7 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   state.running = lane->loop->load().step_rows;
   state.narrow = state.running - lane->loop->load().wide_step_rows;
   state.running_all = running_;
-  state.waiting = queue_.step_rows(settings_.max_rows * lanes_.size());
+  state.waiting = queue_.step_rows();
   state.lanes = lane->lanes;
   state.steps_held = lane->steps_held;
   lane->steps_held = HoldsRows(state, settings_) ? lane->steps_held + 1 : 0;
@@ -169,15 +162,13 @@ void LoopWork::RunAlone(Lane* lane, std::vector<Job> jobs) noexcept {
 
 void LoopWork::Release(int piece) noexcept {
   Lane& lane = lanes_[static_cast<size_t>(piece)];
-  lane.busy = false;
   lane.running = lane.loop ? lane.loop->load().step_rows : 0;
+  (lane.running > 0 ? with_rows_ : free_).push_back(piece);
   if (lane.found_none) {
     no_room_at_ = lane.seen;
   } else {
     ++changes_;
   }
 }
-
-bool LoopWork::Active() const noexcept { return queue_.size() > 0 || UsedLanes() > 0; }
 
 }  // namespace ct2triton

@@ -21,21 +21,23 @@ namespace ct2triton {
 // of a step, and in several while threads would be idle.
 class LoopWork : public Workload {
  public:
-  // `loops`: as many at most. `threads`: that a step computes with.
+  // `loops`: as many at most. `threads`: that the operations of CTranslate2 in a step may use.
+  // `owner`: whose share of the machine it has.
   LoopWork(std::shared_ptr<const Weights> weights, std::shared_ptr<const LoopModel> model,
            const LoopSettings& settings, size_t loops, size_t threads,
-           std::shared_ptr<Scheduler> scheduler);
+           std::shared_ptr<Scheduler> scheduler, const void* owner);
   ~LoopWork() override;  // when every row is answered
 
   RowQueue& queue() { return queue_; }
   std::vector<LoopCounters> counters() const;  // of each loop, as of its last turn
 
-  int Claim(size_t lanes, bool spare) noexcept override;
+  int Next(size_t lanes, bool spare) const noexcept override;
+  void Claim(int piece, size_t lanes) noexcept override;
   void Run(int piece) noexcept override;
   void Release(int piece) noexcept override;
-  bool Active() const noexcept override;
-  bool Waiting() const noexcept override { return queue_.size() > 0; }
-  size_t threads_per_piece() const noexcept override { return threads_; }
+  bool Active() const noexcept override { return queue_.size() > 0 || used_lanes() > 0; }
+  // One while all of a step runs in kernels of ours, which use no more.
+  size_t cores_per_piece() const noexcept override { return cores_; }
 
  private:
   struct Lane {
@@ -45,16 +47,14 @@ class LoopWork : public Workload {
     size_t lanes = 1;    // loops among which the rows are divided
     bool admits = true;  // false: the rows are to be in fewer loops again
     size_t steps_held = 0;
-    uint64_t last_turn = 0;
     uint64_t seen = 0;          // of changes_, when it looked for rows
     bool found_none = false;    // at its last turn, and it had none
     size_t promised_bytes = 0;  // to the rows that it has just taken
-    bool busy = false;
   };
 
-  int ClaimLane(Lane* lane, size_t lanes) noexcept;
+  // Lanes that run or have rows.
+  size_t used_lanes() const { return lanes_.size() - free_.size(); }
   bool IsAmongFullest(const Lane& lane, size_t lanes) const noexcept;
-  size_t UsedLanes() const noexcept;
   std::vector<Job> TakeRows(Lane* lane);
   void EndPromise(Lane* lane) noexcept;
   void RunAlone(Lane* lane, std::vector<Job> jobs) noexcept;
@@ -62,10 +62,14 @@ class LoopWork : public Workload {
   const std::shared_ptr<const Weights> weights_;
   const std::shared_ptr<const LoopModel> model_;
   const LoopSettings settings_;
-  const size_t threads_;
+  const size_t cores_;
   const std::shared_ptr<Scheduler> scheduler_;
   RowQueue queue_;
   std::vector<Lane> lanes_;
+  // Numbers of lanes, under the scheduler's lock: with rows, the one first that has waited longest
+  // for a step; and without. A lane that runs is in neither.
+  std::vector<int> with_rows_;
+  std::vector<int> free_;             // the last one is taken first
   std::atomic<uint64_t> changes_{1};  // whenever rows came, or a loop that has rows had a turn
   uint64_t no_room_at_ = 0;           // of changes_: nothing that waits has room in one more loop
   std::mutex admission_mutex_;        // what one loop is promised, the next one does not get
@@ -74,7 +78,6 @@ class LoopWork : public Workload {
   std::atomic<size_t> wide_cache_bytes_{0};
   mutable std::mutex counters_mutex_;
   std::vector<LoopCounters> counters_;  // of each lane
-  uint64_t turns_ = 0;
 };
 
 }  // namespace ct2triton

@@ -5,11 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <list>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,6 +14,7 @@
 #include "queue/call_plan.h"
 #include "queue/job.h"
 #include "queue/limit_rates.h"
+#include "queue/waiting_jobs.h"
 
 namespace ct2triton {
 
@@ -35,7 +33,7 @@ using IsEncoded = std::function<bool(const CheckedRow&)>;
 // that came later. Equal rows become one job. Threads may use it at once.
 class RowQueue {
  public:
-  // `wake`: called when rows have come or the queue was closed, without a lock.
+  // `wake`: called when rows have come or were withdrawn, or the queue was closed, without a lock.
   explicit RowQueue(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   // Accepts rows of one request; blocks while `share` is full, unless they are `further` ones of a
@@ -45,9 +43,9 @@ class RowQueue {
            const std::shared_ptr<RowListener>& listener, const QueueShare& share,
            bool further = false);
 
-  // The rows of the next call: the one whose turn it is, and those most like it, but no more than
-  // is fair where `lanes` calls may run side by side. Empty if none waits. An exception leaves the
-  // queue as it was.
+  // The rows of the next call: the one whose turn it is, and of some behind it those most like it,
+  // but no more than is fair where `lanes` calls may run side by side. Empty if none waits. An
+  // exception leaves the queue as it was.
   std::vector<Job> TakeCall(const CallBounds& bounds, size_t lanes);
   // Rows for a loop, in turn, but that narrow ones may go past wide ones; a source that several
   // have is counted once. Likewise.
@@ -60,42 +58,37 @@ class RowQueue {
   // The search of this row has reached its limit, or ended before.
   void CountLimit(const CheckedRow& row, bool reached_limit);
 
-  size_t size() const;  // jobs that wait
-  // What they are in a step of a loop, where each beam counts; counted up to about `most`.
-  size_t step_rows(size_t most) const;
-  size_t first_cache_bytes() const;  // of the row whose turn it is, and its source; 0: none waits
+  // Without a lock, and so a moment old.
+  size_t size() const { return size_; }            // jobs that wait
+  size_t step_rows() const { return step_rows_; }  // in a step of a loop, where each beam counts
+  // Of the row whose turn it is, and its source; 0: none waits.
+  size_t first_cache_bytes() const { return first_cache_bytes_; }
   // No row comes any more; those that wait are still handed out.
   void Close() noexcept;
-  bool closed() const;
+  bool closed() const { return closed_; }
 
  private:
-  using Jobs = std::list<Job>;
-
   void WaitForSpace(std::unique_lock<std::mutex>* lock, const QueueShare& share);
-  void Append(CheckedRow row, Waiter waiter, uint64_t turn);
-  Jobs::iterator PlaceOf(uint64_t turn) noexcept;
-  void MoveForward(Jobs::iterator job, uint64_t turn) noexcept;
-  Job Take(Jobs::iterator it) noexcept;
+  Job Take(Job* job) noexcept;
   bool Joins(const CheckedRow& first, const CheckedRow& row) const;
-  std::vector<size_t> PickCall(CallBounds bounds, size_t lanes) const;
-  Offer OfferTo(AdmissionRoom* room, Jobs::iterator job, const IsEncoded& encoded,
-                std::vector<Job>* taken);
-  void Forget(Jobs::iterator job) noexcept;
-  Jobs TakeCancelled() noexcept;
+  std::vector<Job*> PickCall(CallBounds bounds, size_t lanes);
+  Offer OfferTo(AdmissionRoom* room, Job* job, const IsEncoded& encoded, std::vector<Job>* taken);
+  void Publish() noexcept;
 
   const std::function<void()> wake_;
   const Counter running_ = std::make_shared<std::atomic<size_t>>(0);  // taken and not answered
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable space_;  // fewer rows wait
-  Jobs jobs_;
-  std::unordered_multimap<size_t, Jobs::iterator> by_hash_;  // rows that equal ones may join
-  // Jobs of rows with one sequence, by turn and number: those that may go past the others.
-  std::map<std::pair<uint64_t, uint64_t>, Jobs::iterator> narrow_;
+  WaitingJobs jobs_;
   LimitRates limit_rates_;
-  uint64_t turn_ = 0;    // of rows that come now
-  uint64_t number_ = 0;  // of the next job
-  bool closed_ = false;
+  uint64_t turn_ = 0;  // of rows that come now
+
+  // What of it is read without the lock; written under it.
+  std::atomic<size_t> size_{0};
+  std::atomic<size_t> step_rows_{0};
+  std::atomic<size_t> first_cache_bytes_{0};
+  std::atomic<bool> closed_{false};
 };
 
 }  // namespace ct2triton

@@ -15,7 +15,7 @@ namespace {
 void DropCancelled(std::vector<Job>* jobs) {
   const auto gone = std::stable_partition(jobs->begin(), jobs->end(),
                                           [](const Job& job) { return !IsCancelled(job); });
-  std::for_each(gone, jobs->end(), [](Job& job) { FailCancelled(&job); });
+  std::for_each(gone, jobs->end(), [](Job& job) { FailJob(&job, CancelledWhileWaiting()); });
   jobs->erase(gone, jobs->end());
 }
 
@@ -90,9 +90,10 @@ bool RunningCall::Cancelled(size_t position) {
 }
 
 void RunningCall::FailSuperseded(Job* job) noexcept {
-  for (size_t i = job->waiters.size(); i-- > 0;) {
-    if (!job->waiters[i].listener->Superseded()) continue;
-    std::swap(job->waiters[i], job->waiters.back());
+  for (auto it = job->waiters.begin(); it != job->waiters.end();) {
+    const auto waiting = it++;
+    if (!waiting->listener->Superseded()) continue;
+    job->waiters.splice(job->waiters.end(), job->waiters, waiting);
     times_.compute_end_ns = times_.end_ns = SteadyNow_ns();
     if (job->waiters.size() == 1) job->running = Counted();
     const Waiter waiter = TakeCounted(job, nullptr);

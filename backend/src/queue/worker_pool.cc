@@ -40,10 +40,10 @@ WorkerPool::WorkerPool(const LoadedModel& model, const PoolSettings& settings,
     return;
   }
   scheduler_ = on_gpu ? std::make_shared<Scheduler>(1, model.device()) : Scheduler::OfMachine();
-  calls_ = std::make_unique<CallWork>(weights_, settings, scheduler_);
+  calls_ = std::make_unique<CallWork>(weights_, settings, scheduler_, this);
   if (!loop_model_) return;
   loops_ = std::make_unique<LoopWork>(weights_, loop_model_, loops, on_gpu ? 1 : settings.workers,
-                                      settings.threads_per_worker, scheduler_);
+                                      settings.threads_per_worker, scheduler_, this);
 }
 
 // What a thread of a GPU has made ends on such a thread, if one can be had.

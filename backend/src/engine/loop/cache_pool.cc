@@ -82,11 +82,6 @@ void CachePool::Give(FloatArray floats, size_t size) noexcept {
   bytes_kept_ += bytes;
 }
 
-size_t CachePool::bytes_in_use() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return bytes_in_use_;
-}
-
 size_t CachePool::bytes_kept() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return bytes_kept_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -48,7 +49,7 @@ class CachePool {
   // What both add to bytes_in_use().
   static size_t BlockBytes(size_t floats);
 
-  size_t bytes_in_use() const;
+  size_t bytes_in_use() const { return bytes_in_use_; }  // without a lock
   size_t bytes_kept() const;
 
  private:
@@ -64,8 +65,8 @@ class CachePool {
 
   const size_t keep_bytes_;
   mutable std::mutex mutex_;
-  std::map<size_t, Shelf> shelves_;  // by size in floats
-  size_t bytes_in_use_ = 0;
+  std::map<size_t, Shelf> shelves_;      // by size in floats
+  std::atomic<size_t> bytes_in_use_{0};  // written under the lock
   size_t bytes_kept_ = 0;
 };
 

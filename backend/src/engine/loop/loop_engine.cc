@@ -110,6 +110,7 @@ void LoopModel::Make(const std::shared_ptr<const Weights>& weights, bool packed)
   if (model->on_device()) description_ = "by operations of CTranslate2, ";
   if (packer) {
     packed_bytes_ += packer->bytes();
+    uses_threads_ = !packer->packed_all() || model->encoder() == nullptr;
     model->GiveBackPlain(packer->Copies());
     description_ = packer->Description() + " in place of " +
                    std::to_string(weights->plain().bytes_given_back() >> 20) + " MiB, ";

@@ -105,6 +105,9 @@ class LoopModel {
   bool CanRun(const CheckedRow& row) const;
   // Why loops cannot run rows of this search, for a message; none: they can.
   std::optional<std::string> WhyNot(const Search& search) const;
+  // Whether a step runs operations of CTranslate2 that take several threads, if they may. Packed
+  // products and attention take one.
+  bool UsesThreads() const { return uses_threads_; }
   // Memory for keys and values that the row holds while it runs: of its own tokens, and of its
   // source, which rows of the same source share.
   size_t CacheBytes(const CheckedRow& row) const;
@@ -123,6 +126,7 @@ class LoopModel {
 
   std::string description_;
   size_t packed_bytes_ = 0;
+  bool uses_threads_ = true;
   std::shared_ptr<const DecoderModel> model_;
   const std::shared_ptr<LoopCaches> caches_;
 };

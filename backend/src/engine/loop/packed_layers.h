@@ -54,6 +54,7 @@ class LayerPacker {
   // For the constructor of a DecoderModel, and not after the packer has gone.
   LinearMaker Maker();
 
+  bool packed_all() const { return kept_ == 0; }
   size_t bytes() const { return bytes_; }  // of the packed copies
   // Those of layers that are still there: not of a model that was given up.
   std::vector<WeightCopy> Copies() const;

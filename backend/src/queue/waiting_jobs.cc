@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/waiting_jobs.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+namespace ct2triton {
+namespace {
+
+// Rows of one hash that differ in options which it does not cover. Further ones run by themselves.
+constexpr size_t kMostOfHash = 8;
+
+constexpr size_t kBucketsAsked = 1024;
+
+size_t Mixed(size_t hash, size_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15U; }
+
+size_t HashIds(const Ids& ids) {
+  const std::string_view bytes(reinterpret_cast<const char*>(ids.data()),
+                               ids.size() * sizeof(ids[0]));
+  return std::hash<std::string_view>()(bytes);
+}
+
+size_t HashRow(const CheckedRow& row) {
+  size_t hash = HashIds(row.source);
+  hash = Mixed(hash, HashIds(row.prefix));
+  hash = Mixed(hash, HashIds(row.draft));
+  hash = Mixed(hash, static_cast<size_t>(row.limit_tokens));
+  hash = Mixed(hash, static_cast<size_t>(row.copies));
+  if (row.options) hash = Mixed(hash, static_cast<size_t>(row.options->sampling_seed));
+  return hash;
+}
+
+}  // namespace
+
+Job* WaitingJobs::Cursor::Next() noexcept {
+  const bool has_wide = wide_ != jobs_.wide_.end();
+  if (has_wide && (narrow_ == jobs_.narrow_.end() || wide_->first < narrow_->first)) {
+    return &(wide_++)->second;
+  }
+  return NextNarrow();
+}
+
+Job* WaitingJobs::Cursor::NextNarrow() noexcept {
+  return narrow_ == jobs_.narrow_.end() ? nullptr : &(narrow_++)->second;
+}
+
+void WaitingJobs::Add(CheckedRow row, Waiter waiter, uint64_t turn) {
+  Waiters added;
+  added.push_back(std::move(waiter));
+  Waiter& one = added.front();
+  one.self = added.begin();
+  const size_t hash = HashRow(row);
+  const auto [listener, is_new] = listeners_.try_emplace(one.listener.get(), nullptr);
+  try {
+    one.job = FindEqual(row, hash);
+    if (one.job == nullptr) one.job = Insert(std::move(row), hash, {turn, ++number_});
+  } catch (...) {
+    if (is_new) listeners_.erase(listener);
+    throw;
+  }
+  one.job->waiters.splice(one.job->waiters.end(), added);
+  Link(&one, &listener->second);
+  MoveForward(one.job, turn);
+}
+
+Job* WaitingJobs::FindEqual(const CheckedRow& row, size_t hash) noexcept {
+  if (!row.repeatable) return nullptr;
+  const auto [begin, end] = by_hash_.equal_range(hash);
+  const auto equal = std::find_if(
+      begin, end, [&row](const auto& known) { return EqualRows(known.second->row, row); });
+  return equal == end ? nullptr : equal->second;
+}
+
+Job* WaitingJobs::Insert(CheckedRow row, size_t hash, Place place) {
+  Jobs one;
+  Job& job = one.try_emplace(place, Job{std::move(row), {}, hash, place}).first->second;
+  if (job.row.repeatable && by_hash_.count(hash) < kMostOfHash) by_hash_.emplace(hash, &job);
+  step_rows_ += static_cast<size_t>(job.row.copies);
+  Of(job.row).insert(one.extract(one.begin()));  // takes no memory
+  return &job;
+}
+
+// An equal row has come whose turn is earlier: nobody waits longer than for a row of one's own.
+void WaitingJobs::MoveForward(Job* job, uint64_t turn) noexcept {
+  if (turn >= job->place.first) return;
+  Jobs& jobs = Of(job->row);
+  auto node = jobs.extract(job->place);
+  node.key() = job->place = {turn, ++number_};
+  jobs.insert(std::move(node));
+}
+
+Job WaitingJobs::Take(Job* job) noexcept {
+  for (Waiter& waiter : job->waiters) Unlink(&waiter);
+  return Remove(job);
+}
+
+Job WaitingJobs::Remove(Job* job) noexcept {
+  const auto [begin, end] = by_hash_.equal_range(job->hash);
+  const auto known =
+      std::find_if(begin, end, [job](const auto& entry) { return entry.second == job; });
+  if (known != end) by_hash_.erase(known);
+  step_rows_ -= static_cast<size_t>(job->row.copies);
+  return std::move(Of(job->row).extract(job->place).mapped());
+}
+
+Waiters WaitingJobs::TakeWaiters(const RowListener& listener) noexcept {
+  Waiters taken;
+  const auto known = listeners_.find(&listener);
+  if (known == listeners_.end()) return taken;
+  for (Waiter* waiter = known->second; waiter != nullptr; waiter = waiter->next) {
+    Job* const job = waiter->job;
+    taken.splice(taken.end(), job->waiters, waiter->self);
+    if (job->waiters.empty()) Remove(job);
+  }
+  listeners_.erase(known);
+  return taken;
+}
+
+Waiters WaitingJobs::TakeCancelled() noexcept {
+  Waiters taken;
+  const size_t buckets = listeners_.bucket_count();
+  for (size_t i = 0; i < std::min(buckets, kBucketsAsked); ++i) {
+    const size_t bucket = next_asked_++ % buckets;
+    while (const RowListener* listener = FindCancelled(bucket)) {
+      taken.splice(taken.end(), TakeWaiters(*listener));
+    }
+  }
+  return taken;
+}
+
+const RowListener* WaitingJobs::FindCancelled(size_t bucket) const noexcept {
+  const auto end = listeners_.end(bucket);
+  const auto gone = std::find_if(listeners_.begin(bucket), end,
+                                 [](const auto& known) { return known.first->Cancelled(); });
+  return gone == end ? nullptr : gone->first;
+}
+
+void WaitingJobs::Link(Waiter* waiter, Waiter** first) noexcept {
+  waiter->next = *first;
+  if (waiter->next != nullptr) waiter->next->previous = waiter;
+  *first = waiter;
+}
+
+void WaitingJobs::Unlink(Waiter* waiter) noexcept {
+  if (waiter->next != nullptr) waiter->next->previous = waiter->previous;
+  if (waiter->previous != nullptr) {
+    waiter->previous->next = waiter->next;
+  } else if (waiter->next != nullptr) {
+    listeners_.find(waiter->listener.get())->second = waiter->next;
+  } else {
+    listeners_.erase(waiter->listener.get());
+  }
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the queue costs does not grow with it: counted in instructions, which no load changes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.engine_library import find_engine_library
+from support.debian_packages import debian_command
+
+ROOT = Path(__file__).resolve().parents[2]
+OPERATIONS = 320
+MEASURED = ("MeasuredAppends", "MeasuredTakes", "MeasuredCalls")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of tests/native, linked with the core that the package was built from."""
+    cores = sorted(
+        ROOT.glob("build/cp*/backend/libct2triton_core.a"), key=lambda a: a.stat().st_mtime
+    )
+    compiler = shutil.which("g++")
+    if not cores or compiler is None:
+        pytest.skip("needs g++ and the static core that an editable install leaves in build/")
+    library = find_engine_library().library
+    to = tmp_path_factory.mktemp("native") / "queue_costs"
+    subprocess.run(
+        [
+            *(compiler, "-std=c++17", "-O2", "-pthread"),
+            *(f"-I{ROOT / 'backend' / part}" for part in ("src", "abi", ".")),
+            *(str(ROOT / "tests/native/queue_costs.cc"), str(cores[-1]), str(library)),
+            *("-Wl,--allow-shlib-undefined", "-Wl,--disable-new-dtags"),
+            *(f"-Wl,-rpath,{library.parent}", "-ldl", "-o", str(to)),
+        ],
+        check=True,
+    )
+    return to
+
+
+def _instructions(program: Path, folder: Path, waiting: int) -> dict[str, float]:
+    """Of each operation, with so many rows waiting."""
+    valgrind = debian_command("valgrind")
+    counts = folder / f"callgrind.{waiting}"
+    subprocess.run(
+        [
+            *(str(valgrind), "--tool=callgrind", f"--callgrind-out-file={counts}"),
+            *(str(program), str(waiting), str(OPERATIONS), "0", "1"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    listing = subprocess.run(
+        ["callgrind_annotate", "--inclusive=yes", "--threshold=100", str(counts)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    found = {}
+    for name in MEASURED:
+        line = re.search(rf"^\s*([\d,]+) .*{name}", listing, re.MULTILINE)
+        assert line is not None, f"{name} is not among the functions that ran"
+        found[name] = int(line[1].replace(",", "")) / OPERATIONS
+    return found
+
+
+def test_an_append_and_a_claim_cost_the_same_whatever_waits(program: Path, tmp_path: Path) -> None:
+    one = _instructions(program, tmp_path, 1)
+    many = _instructions(program, tmp_path, 100_000)
+    assert {name: many[name] / one[name] for name in MEASURED if many[name] > 3 * one[name]} == {}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the queue and the scheduler cost by themselves, without a model: processor time of an
+// append, of a row taken for a loop or for a call, and of a claim, with so many rows waiting.
+// tests/core/test_queue_costs.py counts its instructions.
+//
+// queue_costs <waiting rows> <operations> <threads> <models>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "queue/row_queue.h"
+#include "queue/scheduler.h"
+
+namespace {
+
+using namespace ct2triton;
+
+constexpr size_t kRequestRows = 256;  // of every other request that waits; the others have one
+constexpr size_t kBatch = 16;         // operations between two looks at the clock
+constexpr size_t kTokens = 30;
+
+class Nobody : public RowListener {
+ public:
+  CallObserver* observer() const noexcept override { return nullptr; }
+  bool Cancelled() const noexcept override { return false; }
+  void RowDone(size_t, RowResult, const CallTimes&) noexcept override {}
+  void RowFailed(size_t, const Error&, const CallTimes&) noexcept override {}
+};
+
+CheckedRow NewRow() {
+  static std::atomic<int64_t> number{0};
+  static const auto options = std::make_shared<const DecodingOptions>();
+  CheckedRow row;
+  row.source.assign(kTokens, 7);
+  row.source[0] = ++number;
+  row.limit_tokens = 256;
+  row.options = row.key.options = options;
+  return row;
+}
+
+// Rows of `requests` clients, made before they are measured.
+struct Request {
+  explicit Request(size_t count) : rows(count), positions(count) {
+    for (size_t i = 0; i < count; ++i) {
+      rows[i] = NewRow();
+      positions[i] = i;
+    }
+  }
+  void AddTo(RowQueue* queue) { queue->Add(std::move(rows), positions, listener, share); }
+
+  static const QueueShare share;
+  std::vector<CheckedRow> rows;
+  std::vector<size_t> positions;
+  std::shared_ptr<RowListener> listener = std::make_shared<Nobody>();
+};
+const QueueShare Request::share(size_t{1} << 30);
+
+void Fill(RowQueue* queue, size_t waiting) {
+  while (queue->size() < waiting) {
+    const size_t rows = queue->size() % 2 == 0 ? 1 : kRequestRows;
+    Request(std::min(rows, waiting - queue->size())).AddTo(queue);
+  }
+}
+
+uint64_t Now_ns(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+std::vector<Request> Requests(size_t count) {
+  std::vector<Request> requests;
+  for (size_t i = 0; i < count; ++i) requests.emplace_back(1);
+  return requests;
+}
+
+// Named in the C way, for the tool that counts their instructions.
+extern "C" {
+__attribute__((noinline)) void MeasuredAppends(RowQueue* queue, std::vector<Request>* requests) {
+  for (Request& request : *requests) request.AddTo(queue);
+}
+__attribute__((noinline)) void MeasuredTakes(RowQueue* queue, size_t count,
+                                             std::vector<Job>* jobs) {
+  const AdmissionBounds bounds{1, 150, {size_t{1} << 30, 0, 0}, 0, 0};
+  for (size_t i = 0; i < count; ++i) {
+    for (Job& job : queue->TakeRows(bounds, [](const CheckedRow&) { return false; })) {
+      jobs->push_back(std::move(job));
+    }
+  }
+}
+__attribute__((noinline)) void MeasuredCalls(RowQueue* queue, size_t count,
+                                             std::vector<Job>* jobs) {
+  const CallBounds bounds{1, 2048};
+  for (size_t i = 0; i < count; ++i) {
+    for (Job& job : queue->TakeCall(bounds, 1)) jobs->push_back(std::move(job));
+  }
+}
+}
+
+template <class Action>
+uint64_t Time_ns(const Action& action) {
+  const uint64_t start_ns = Now_ns(CLOCK_THREAD_CPUTIME_ID);
+  action();
+  return Now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+}
+
+// One thread; the queue keeps its length.
+void MeasureQueue(size_t waiting, size_t operations) {
+  RowQueue queue([] {});
+  Fill(&queue, waiting);
+  uint64_t append_ns = 0, take_ns = 0, call_ns = 0;
+  const size_t rounds = (operations + kBatch - 1) / kBatch;
+  for (size_t round = 0; round < rounds; ++round) {
+    std::vector<Job> jobs;
+    jobs.reserve(2 * kBatch);
+    std::vector<Request> first = Requests(kBatch), second = Requests(kBatch);
+    append_ns += Time_ns([&] { MeasuredAppends(&queue, &first); });
+    take_ns += Time_ns([&] { MeasuredTakes(&queue, kBatch, &jobs); });
+    append_ns += Time_ns([&] { MeasuredAppends(&queue, &second); });
+    call_ns += Time_ns([&] { MeasuredCalls(&queue, kBatch, &jobs); });
+  }
+  const size_t count = rounds * kBatch;
+  std::printf("\"append_ns\": %zu, \"take_ns\": %zu, \"call_ns\": %zu, ",
+              static_cast<size_t>(append_ns / 2 / count), static_cast<size_t>(take_ns / count),
+              static_cast<size_t>(call_ns / count));
+}
+
+// Takes a row at each claim, and hands another one over.
+class Model : public Workload {
+ public:
+  Model(Scheduler* scheduler, size_t waiting, size_t lanes, std::atomic<int64_t>* left)
+      : scheduler_(*scheduler), queue_([this] { scheduler_.Wake(this); }), left_(*left) {
+    for (size_t lane = 0; lane < lanes; ++lane) free_.push_back(static_cast<int>(lane));
+    lanes_ = lanes;
+    scheduler_.Add(this, this);
+    waiting_ = waiting;
+  }
+  ~Model() override { scheduler_.Drain(this); }
+
+  void Fill() { ::Fill(&queue_, waiting_); }
+  void Start() {
+    started_ = true;
+    scheduler_.Wake(this);
+  }
+  int Next(size_t lanes, bool spare) const noexcept override {
+    if (!started_ || queue_.size() == 0 || free_.empty()) return -1;
+    return lanes_ - free_.size() >= lanes && !spare ? -1 : free_.back();
+  }
+  void Claim(int, size_t) noexcept override { free_.pop_back(); }
+  void Run(int) noexcept override {
+    std::vector<Job> jobs;
+    const bool goes_on = left_-- > 0;
+    MeasuredTakes(&queue_, 1, &jobs);
+    if (goes_on) Request(1).AddTo(&queue_);
+    for (Job& job : jobs) FailJob(&job, CancelledWhileWaiting());
+  }
+  void Release(int piece) noexcept override { free_.push_back(piece); }
+  bool Active() const noexcept override { return queue_.size() > 0 || free_.size() < lanes_; }
+  size_t cores_per_piece() const noexcept override { return 1; }
+
+ private:
+  Scheduler& scheduler_;
+  RowQueue queue_;
+  std::atomic<int64_t>& left_;
+  std::vector<int> free_;
+  size_t lanes_ = 0;
+  size_t waiting_ = 0;
+  std::atomic<bool> started_{false};
+};
+
+uint64_t ProcessTime_ns() { return Now_ns(CLOCK_PROCESS_CPUTIME_ID); }
+
+// All threads claim; each model keeps `waiting` rows until so many claims have been.
+void MeasureScheduler(size_t waiting, size_t operations, size_t threads, size_t count) {
+  Scheduler scheduler(threads);
+  std::atomic<int64_t> left{static_cast<int64_t>(operations)};
+  uint64_t start_ns = 0, end_ns = 0;
+  {
+    std::vector<std::unique_ptr<Model>> models;
+    for (size_t i = 0; i < count; ++i) {
+      models.push_back(
+          std::make_unique<Model>(&scheduler, (waiting + count - 1) / count, threads, &left));
+    }
+    for (auto& model : models) model->Fill();
+    start_ns = ProcessTime_ns();
+    for (auto& model : models) model->Start();
+    const int64_t first = left;
+    while (left > 0) {
+      const timespec pause{0, 1'000'000};
+      nanosleep(&pause, nullptr);
+    }
+    end_ns = ProcessTime_ns();
+    operations = static_cast<size_t>(first);
+  }
+  std::printf("\"claim_ns\": %zu",
+              operations == 0 ? 0 : static_cast<size_t>((end_ns - start_ns) / operations));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 5) {
+    std::fprintf(stderr, "usage: queue_costs <waiting rows> <operations> <threads> <models>\n");
+    return 2;
+  }
+  const auto number = [&](int i) {
+    return static_cast<size_t>(std::strtoull(arguments[i], nullptr, 10));
+  };
+  std::printf("{");
+  MeasureQueue(number(1), number(2));
+  if (number(3) > 0) {
+    MeasureScheduler(number(1), number(2), number(3), number(4));
+  } else {
+    std::printf("\"claim_ns\": 0");
+  }
+  std::printf("}\n");
+  return 0;
+}
