@@ -4,7 +4,7 @@
 Streams in a closed loop send each sentence to all models. Threads pick up loops as
 `backend/src/queue/scheduler.cc` and `loop_work.cc` do; how many rows join is asked of the backend's
 own admission. A step of n rows costs `fixed + per_row * n`, an encoding of n tokens likewise.
-benchmarks/measurements.md measures these numbers, and has predictions beside measurements.
+measure_loops.py measures these numbers and compares predictions with measurements.
 
     python benchmarks/simulate_loops.py --streams 4,16,48
     python benchmarks/simulate_loops.py --streams 4,12 --models 4

@@ -19,37 +19,35 @@ _HEAD = """\
 <!-- Written by tools/metrics_doc.py from the table in backend/src/metrics/metric_table.cc. -->
 # Metrics
 
-Triton shows these beside its own, in Prometheus' text format, at `/metrics` of its metrics port:
+Triton publishes these metrics beside its own, in Prometheus' text format, at `/metrics` of its
+metrics port:
 
 ```sh
 curl localhost:8002/metrics
 ```
 
-Every line has the labels `model` and `version`. What a model counts is there from its load on, at
-zero, and goes when it is unloaded. A reload in place goes on counting. Lines of target languages
-appear with the first row into that language: they are those that the prepared model lists, and
-`other`.
+Every series has the labels `model` and `version`. It exists from the load of the model, at zero,
+and is removed when the model is unloaded; a reload in place keeps its values. Series of a target
+language appear with the first row into it; languages that the prepared model does not list are
+counted as `other`.
 
-Threads that decode only add to numbers in memory. One thread of the backend publishes them four
-times a second, so that a page may be a quarter of a second old. Histograms are exact at any moment;
-they need a server that has them in its C API (2.51 has; older ones go without).
+Values are published four times a second, so a page may be a quarter of a second old. Histograms are
+always exact; they need a server that has them in its C API (2.49 or later).
 
-What models on the same files share (weights, decode loops, the time of threads) each of them shows
-in full, from its own load on.
+Models that use the same files share weights, decode loops and thread time. Each of them shows the
+whole value from its own load on.
 """
 
 QUOTIENTS = {
-    "tokens a second": "sum by (model) (rate(ct2_generated_tokens_total[1m]))",
-    "rows a step of the decode loops": (
-        "rate(ct2_loop_step_rows_total[1m]) / rate(ct2_loop_steps_total[1m])"
-    ),
-    "a model's part of the decoding threads": (
+    "tokens per second": "sum by (model) (rate(ct2_generated_tokens_total[1m]))",
+    "rows per decode step": ("rate(ct2_loop_step_rows_total[1m]) / rate(ct2_loop_steps_total[1m])"),
+    "share of the decoding threads that a model uses": (
         "rate(ct2_busy_seconds_total[1m]) / ct2_decoding_threads"
     ),
-    "time in the queue, 95 % of rows": (
+    "time in the queue, p95": (
         "histogram_quantile(0.95, sum by (le, model) (rate(ct2_queue_seconds_bucket[5m])))"
     ),
-    "part of the rows that ended at their limit": (
+    "share of rows that ended at their limit": (
         'sum by (model) (rate(ct2_rows_total{finish="length"}[5m]))'
         " / sum by (model) (rate(ct2_rows_total[5m]))"
     ),
@@ -68,9 +66,9 @@ def page(metrics: list[dict[str, Any]], bounds: list[float]) -> str:
     """
     buckets = ", ".join(f"{bound:g}" for bound in bounds)
     lines = [_HEAD, f"Buckets of the histograms, in seconds: {buckets}.", ""]
-    lines += ["| name | kind | further label | what |", "|---|---|---|---|"]
+    lines += ["| name | kind | further label | meaning |", "|---|---|---|---|"]
     lines += [_row(metric) for metric in metrics]
-    lines += ["", "## Useful quotients", "", "| question | PromQL |", "|---|---|"]
+    lines += ["", "## Useful queries", "", "| question | PromQL |", "|---|---|"]
     lines += [f"| {question} | `{query}` |" for question, query in QUOTIENTS.items()]
     return "\n".join(lines) + "\n"
 
@@ -79,7 +77,7 @@ def _row(metric: dict[str, Any]) -> str:
     label = ""
     if metric["label"]:
         values = ", ".join(f"`{value}`" for value in metric["label_values"])
-        label = f"`{metric['label']}`: {values or 'its code'}"
+        label = f"`{metric['label']}`: {values or 'language code'}"
     return f"| `{metric['name']}` | {metric['kind']} | {label} | {metric['help']} |"
 
 

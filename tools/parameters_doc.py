@@ -20,61 +20,61 @@ _HEAD = """\
 <!-- Written by tools/parameters_doc.py from the table in backend/src/config/parameter_table.cc. -->
 # Parameters
 
-Every option is set by one name. In `config.pbtxt` it is one of the model's `parameters`, always a
-string, and becomes the model's default:
+Set a parameter in the model's `config.pbtxt`, always as a string. It becomes the model's default:
 
 ```protobuf
 parameters { key: "beam_size" value { string_value: "4" } }
 ```
 
-Where the scope says "requests", a request may set it for its own rows, as a string or as the type
-itself. Lists are JSON text in both places, because Triton takes no arrays there:
+If its scope includes requests, a request may set it for its own rows, as a string or as the type
+itself. Lists are JSON text in both places, because Triton does not accept arrays there:
 
 ```python
 client.infer(model, inputs, parameters={"beam_size": 4, "end_token": '["</s>"]'})
 ```
 
-A value must be of the type and inside the range, and a name must be known; otherwise the model does
-not load, or that request alone is answered INVALID_ARGUMENT, and the message says what is allowed.
-Names that begin with `triton_` are Triton's own and pass. Other tools' names (forwarded headers,
-parameters meant for another member of an ensemble) pass when `allowed_parameters` lists them.
+A value must have the type and be in the range, and the name must be known. Otherwise the model
+does not load, or that request alone is answered with INVALID_ARGUMENT and a message that says what
+is allowed. Names that begin with `triton_` are Triton's own and are ignored. Names of other tools
+(forwarded headers, parameters for another member of an ensemble) are ignored if
+`allowed_parameters` lists them. Defaults that are not listed are those of CTranslate2.
 
-On a CPU, greedy and beam searches and sampling run in decode loops (`decoding`), in which rows of
-any options share every step. These run as calls of CTranslate2, where only rows of equal options
-meet:
+## Which rows CTranslate2 decodes
 
-| rows with | why not in a loop |
+On a CPU, greedy search, beam search and sampling run in decode loops, where rows with any options
+share every step. These rows run in CTranslate2 calls instead, together with rows of equal options
+only:
+
+| rows | reason |
 |---|---|
-| `coverage_penalty` | the loop keeps no sums of attention |
-| `return_alternatives` with `beam_size` x `num_hypotheses` over 128 | its beams all run at once |
-| `use_vmap` with a map that has lines for n-grams | the candidates differ from row to row |
-| a model that the loop cannot run, or whose trial at load fails | the load log says the reason |
-| a GPU, unless `decoding` is `loop` | one row alone is slower in the loop there |
-| beams, several hypotheses, `return_alignments`, `replace_unknowns` on a GPU | not in its loop |
+| with `coverage_penalty` | the loop keeps no sums of attention |
+| `return_alternatives`, `beam_size` x `num_hypotheses` over 128 | its beams all run at once |
+| with `use_vmap` and a map that has lines for n-grams | the candidates differ from row to row |
+| of a model that the loop cannot run, or whose trial at load fails | the load log says the reason |
+| on a GPU, unless `decoding` is `loop` | a single row is slower in the loop there |
+| on a GPU: beams, several hypotheses, alignments, `replace_unknowns` | not in the GPU's loop |
 
-These combinations are refused before CTranslate2 sees them:
+## Refused combinations
 
 | combination | reason |
 |---|---|
-| `num_hypotheses` > `beam_size` x `patience`, beam search, no alternatives | too few found |
-| `return_alternatives`, beam search, `patience` < 0.5 / `beam_size` | it ends the process |
+| `num_hypotheses` > `beam_size` x `patience`, beam search, no alternatives | too few are found |
+| `return_alternatives`, beam search, `patience` < 0.5 / `beam_size` | crashes CTranslate2 |
 | `min_decoding_length` above the length limit | no such row |
-| `coverage_penalty` with greedy search (`beam_size` 1) | CTranslate2 ends the process |
-| beam search with 1 < `sampling_topk` < 2 x `beam_size` | CTranslate2 ends the process |
-| `return_alternatives`, `min_alternative_expansion_prob` > 0 | CTranslate2 ends the process |
+| `coverage_penalty` with greedy search (`beam_size` 1) | crashes CTranslate2 |
+| beam search with 1 < `sampling_topk` < 2 x `beam_size` | crashes CTranslate2 |
+| `return_alternatives`, `min_alternative_expansion_prob` > 0 | crashes CTranslate2 |
 | `return_alternatives`, `prefix_bias_beta` > 0 | CTranslate2 refuses it |
-| `draft_bias`; sampling, `return_alternatives` or `prefix_bias_beta` | one search, one bias |
+| `draft_bias` with sampling, `return_alternatives` or `prefix_bias_beta` | one search, one bias |
 | 0 < `sampling_temperature` < 0.01 | overflows 16-bit types |
 | `beam_size` > `max_beam_size`, `num_hypotheses` > `max_num_hypotheses` | the operator's limit |
 | `max_decoding_length` > `decoding_length_limit` | the operator's limit |
-| hypotheses searched x length limit > `max_search_tokens` | the memory of one call |
+| hypotheses searched x length limit > `max_search_tokens` | memory of one search |
 
-Hypotheses searched: `beam_size`; times `num_hypotheses` with `return_alternatives`; when sampling,
-`num_hypotheses`; `beam_size` x `patience` with `coverage_penalty`, `replace_unknowns` or
-`return_alignments`. Each token of each keeps a key and a value per decoder layer: 98 kB for
-NLLB-200 600M at float32.
-
-What is not listed follows CTranslate2: defaults are its own.
+The number of hypotheses searched is `beam_size`, multiplied by `num_hypotheses` with
+`return_alternatives`; with sampling it is `num_hypotheses`; with `coverage_penalty`,
+`replace_unknowns` or `return_alignments` it is `beam_size` x `patience`. Each of their tokens keeps
+a key and a value per decoder layer: 98 kB for NLLB-200 600M at float32.
 """
 
 _SCOPES = {
@@ -93,7 +93,7 @@ def page(rows: list[dict[str, Any]]) -> str:
     Returns:
         Markdown text.
     """
-    sections = {"decoding": "## Decoding", "request": "## Of one request", "engine": "## Engine"}
+    sections = {"decoding": "## Decoding", "request": "## Request", "engine": "## Engine"}
     parts = [_HEAD]
     for kind, title in sections.items():
         parts += [title, ""]

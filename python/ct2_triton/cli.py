@@ -26,6 +26,7 @@ from ct2_triton.logs import add_log_arguments, set_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import ModuleType
 
 _LOG = logging.getLogger(__name__)
 EXIT_FAILED = 1
@@ -49,8 +50,16 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
         return EXIT_INTERRUPTED
 
 
-def _run(program: str, module_name: str, argv: Sequence[str] | None) -> int:
-    module = importlib.import_module(module_name)
+def command_parser(program: str, module: ModuleType) -> argparse.ArgumentParser:
+    """Build the parser of one command, without its environment variables.
+
+    Args:
+        program: Name of the command, as typed.
+        module: Offers ``add_arguments``; its docstring is the description.
+
+    Returns:
+        The parser.
+    """
     parser = argparse.ArgumentParser(
         prog=program,
         description=module.__doc__,
@@ -62,6 +71,12 @@ def _run(program: str, module_name: str, argv: Sequence[str] | None) -> int:
     add_log_arguments(parser)
     add_completion_argument(parser)
     module.add_arguments(parser)
+    return parser
+
+
+def _run(program: str, module_name: str, argv: Sequence[str] | None) -> int:
+    module = importlib.import_module(module_name)
+    parser = command_parser(program, module)
     add_variables(parser, os.environ)
     arguments = list(sys.argv[1:] if argv is None else argv)
     passed_on: list[str] = []

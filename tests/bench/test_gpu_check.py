@@ -26,7 +26,7 @@ def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.server
 def test_the_short_check_on_a_processor_passes_and_writes_its_report(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^(tools/gpu_check\.sh --cpu.*) gpu-check$", page, re.MULTILINE)
     result = _run("bash", "-c", f"{command} {tmp_path / 'out'}")
     report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")

@@ -169,7 +169,7 @@ def test_a_client_that_asks_too_often_is_told_to_wait(proxy: Proxy) -> None:
 
 
 def test_the_page_sets_every_variable_of_the_configuration() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
     used = set(re.findall(r"\$\{(CT2_PROXY_\w+)\}", CONFIG.read_text(encoding="utf-8")))
     assert used == set(re.findall(r"\b(CT2_PROXY_\w+)=", page))
     assert len(used) == 12

@@ -34,7 +34,7 @@ SETTINGS = {"CT2_PROXY_REQUESTS_IN_10S": "1000000", "CT2_PROXY_BODY_BYTES": "655
 ONCE = RetryPolicy()
 AGAIN = RetryPolicy(outage_s=600, max_backoff_s=0.2)
 TEXTS = sentences(60, seed=23)
-PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

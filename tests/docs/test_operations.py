@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/operations.md tells an operator to type, typed: on free ports, in a scratch folder."""
+"""The commands of the pages for operators, run on free ports in a scratch folder."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from support.servers import EXPLICIT, MakeServer
 from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "operations.md"
-COMMANDS = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.M)
+PAGES = ("deploy", "monitoring", "versions", "kubernetes", "gpu")
+TEXTS = {name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in PAGES}
+COMMANDS = re.findall(r"^```sh\n(.*?)^```", "\n".join(TEXTS.values()), re.DOTALL | re.M)
 GERMAN = "Der Fahrkartenschalter öffnet um 5:45 Uhr.\n"
 needs_prometheus = pytest.mark.skipif(binary("prometheus") is None, reason=MISSING)
 
 
 def _command(start: str) -> str:
-    """The command of the page that starts like this."""
+    """The command that starts like this."""
     (found,) = [block.strip() for block in COMMANDS if block.startswith(start)]
     return found
 
@@ -109,6 +110,13 @@ def test_the_dashboard_is_written_again_as_it_is() -> None:
 
 
 @pytest.mark.server
+def test_a_machine_is_checked(tmp_path: Path) -> None:
+    prepare(PrepareOptions("demo", tmp_path / "model_repository"))
+    printed = _run(f"{_command('ct2-serve --check')} --free-ports", tmp_path)
+    assert GERMAN.split()[-2] in printed
+
+
+@pytest.mark.server
 def test_models_are_listed_shown_and_verified(tmp_path: Path, make_server: MakeServer) -> None:
     prepare(PrepareOptions("demo", tmp_path / "model_repository"))
     server = make_server(tmp_path / "model_repository")
@@ -119,16 +127,6 @@ def test_models_are_listed_shown_and_verified(tmp_path: Path, make_server: MakeS
     shown = _run(_command("ct2-models show"), tmp_path)
     assert "license: apache-2.0" in shown
     assert shown.endswith("demo: whole\n")
-
-
-@pytest.mark.server
-def test_a_file_is_translated_in_bulk(tmp_path: Path, make_server: MakeServer) -> None:
-    pytest.importorskip("ray")
-    prepare(PrepareOptions("demo", tmp_path / "model_repository"))
-    server = make_server(tmp_path / "model_repository")
-    (tmp_path / "lines.txt").write_text("The ticket office opens at 5:45.\n", encoding="utf-8")
-    _run(f"{_command('ct2-translate bulk')} --url {server.grpc_url}", tmp_path)
-    assert (tmp_path / "lines.de.txt").read_text(encoding="utf-8") == GERMAN
 
 
 @needs_helm
@@ -188,11 +186,11 @@ def test_a_request_is_traced_from_the_client_on(tmp_path: Path, make_server: Mak
 
 def _listed_spans() -> set[str]:
     """The backend's and Triton's spans that the page explains."""
-    tables = PAGE.read_text(encoding="utf-8").split("## Tracing")[1].split("\n## ")[0]
+    tables = TEXTS["monitoring"].split("## Tracing")[1].split("\n## ")[0]
     return set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))
 
 
 def test_every_alert_is_listed() -> None:
     rules = (ROOT / "deploy" / "prometheus" / "alerts.yml").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `(Ct2\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(r"^\| `(Ct2\w+)` \|", TEXTS["monitoring"], re.MULTILINE)
     assert listed == re.findall(r"alert: (\w+)", rules)

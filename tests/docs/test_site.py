@@ -16,7 +16,7 @@ def test_the_site_builds(tmp_path: Path) -> None:
     run_program(
         mkdocs, "build", "--strict", "--config-file", ROOT / "mkdocs.yml", "--site-dir", tmp_path
     )
-    api = (tmp_path / "api" / "index.html").read_text()
+    api = (tmp_path / "python-api" / "index.html").read_text()
     for name in ("TranslationClient.translate", "ServerOptions", "prepare"):
         assert name in api, f"{name} is not in the API reference"
     parameters = (tmp_path / "parameters" / "index.html").read_text()

@@ -9,7 +9,7 @@ import pytest
 from ct2_triton.serve import ServerOptions
 from ct2_triton.serve.release_defects import DEFECTS, release_warnings
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "triton-releases.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_headers_that_grpc_cannot_send_are_refused(traces: Traces) -> None:
 
 def test_a_call_joins_the_span_in_which_the_caller_is(traces: Traces) -> None:
     otel = pytest.importorskip("opentelemetry.trace")
-    page = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "monitoring.md"
     (example,) = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
     flags = otel.TraceFlags(otel.TraceFlags.SAMPLED)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known to end tritonservers of some releases. docs/triton-releases.md has the table."""
+"""What is known to end tritonservers of some releases. docs/security.md has the table."""
 
 from __future__ import annotations
 

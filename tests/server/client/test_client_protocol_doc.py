@@ -123,7 +123,7 @@ def test_curl(adapted: Callable[[str], str]) -> None:
 def test_the_fields_of_languages_json_are_named(prepared: Prepared) -> None:
     model: PreparedModel = prepared("nllb")
     written = json.loads((model.tokenizer_folder / "languages.json").read_text(encoding="utf-8"))
-    section = TEXT[TEXT.index("## From text to ids") :]
+    section = TEXT[TEXT.index("## From text to IDs") :]
     told = ("format", "family", "tokenizer_class", "vocabulary_size", "duplicate_ids", "languages")
     fields = [name for name in written if name not in told]
     assert [name for name in fields if f"`{name}`" not in section] == []

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/command-line.md is what the parsers say, and has every flag that --help shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import command_line_doc
+
+PROGRAMS = [program for program, _ in command_line_doc.commands()]
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert command_line_doc.main(["--check"]) == 0
+
+
+def test_a_page_that_differs_fails_the_check_and_is_rewritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(command_line_doc.PAGE.read_text(encoding="utf-8") + "x", encoding="utf-8")
+    assert command_line_doc.main(["--check", "--file", str(page)]) == 1
+    assert "page.md is out of date: run tools/command_line_doc.py" in capsys.readouterr().err
+    assert command_line_doc.main(["--file", str(page)]) == 0
+    assert page.read_bytes() == command_line_doc.PAGE.read_bytes()
+
+
+def test_the_commands_are_those_of_the_package() -> None:
+    text = (Path(command_line_doc.__file__).parents[1] / "pyproject.toml").read_text()
+    scripts = re.findall(r'^(ct2-\w+) = "ct2_triton\.cli:', text, re.MULTILINE)
+    assert sorted(scripts) == [name for name in PROGRAMS if " " not in name]
+    assert {"ct2-live hear", "ct2-translate bulk"} <= set(PROGRAMS)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_flag_of_the_help_is_on_the_page(program: str) -> None:
+    name, *words = program.split()
+    command = [Path(sys.executable).with_name(name), *words, "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    options = shown.split("options:")[1]
+    page = command_line_doc.PAGE.read_text(encoding="utf-8")
+    section = re.split(rf"^## {program}$", page, flags=re.MULTILINE)[1].split("\n## ")[0]
+    section += page.partition("\n## ")[0]
+    flags = set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", options, re.MULTILINE))
+    assert len(flags) > 5
+    assert {flag for flag in flags if f"`{flag}`" not in section} == set()
