@@ -8,16 +8,17 @@ that `ct2-prepare` writes; whoever asks may use any other alias of a language as
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ct2_triton.default_repository import default_repository
 from ct2_triton.errors import ClientError, UnknownLanguageError
 from ct2_triton.prepared_model import LANGUAGES_NAME, TEXT_SUFFIX, TOKENIZER_NAME, TokenRules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ct2_triton.prepared_model import Language
 
@@ -40,24 +41,73 @@ class Road:
     target: str | None
 
 
-@dataclass
-class Spoken:
-    """A language of the gateway.
+@dataclass(frozen=True)
+class _Side:
+    """A language as a model's source or target.
 
     Attributes:
+        language: The language.
         code: What LibreTranslate's clients call it.
-        name: Its name in English.
-        roads: How its texts get to other languages, by their codes.
+        asked: The code that the model is asked for; None where it has no choice.
     """
 
+    language: Language
     code: str
+    asked: str | None
+
+
+@dataclass(frozen=True)
+class _Model:
+    """The languages that a model translates from and into."""
+
     name: str
-    roads: dict[str, Road] = field(default_factory=dict)
+    sources: Sequence[_Side]
+    targets: Sequence[_Side]
+
+
+class Spoken:
+    """A language of the gateway."""
+
+    def __init__(self, code: str) -> None:
+        """Describe it.
+
+        Args:
+            code: What LibreTranslate's clients call it.
+        """
+        self.code = code
+        self._starts: list[tuple[_Model, _Side]] = []
+
+    @cached_property
+    def name(self) -> str:
+        """Its name in English."""
+        import langcodes
+
+        return langcodes.Language.get(self.code).display_name()
+
+    @cached_property
+    def roads(self) -> Mapping[str, Road]:
+        """How its texts get to other languages, by their codes; of two models, by the first."""
+        found: dict[str, Road] = {}
+        for model, source in self._starts:
+            for target in model.targets:
+                if target.language is not source.language:
+                    road = Road(model.name, source.asked, target.asked)
+                    found.setdefault(target.code, road)
+        return found
 
     @property
+    def is_source(self) -> bool:
+        """Whether texts in it are translated."""
+        return bool(self._starts)
+
+    @cached_property
     def targets(self) -> list[str]:
         """Codes of the languages its texts can be had in; its own is one of them."""
         return sorted({self.code, *self.roads})
+
+    def start(self, model: _Model, source: _Side) -> None:
+        """Add a model that translates it."""
+        self._starts.append((model, source))
 
 
 class Catalog:
@@ -74,22 +124,23 @@ class Catalog:
         """
         self._models = dict(models)
         self.languages: dict[str, Spoken] = {}
-        for model, rules in models.items():
-            pairs = list(_pairs(rules))
-            if not pairs:
+        for name, rules in models.items():
+            model = _Model(name, _sides(rules, "source"), _sides(rules, "target"))
+            starts = [one for one in model.sources if _leads_on(one, model.targets)]
+            if not starts:
                 raise ClientError(
-                    f"model {model!r} does not say which languages it translates, so the gateway "
+                    f"model {name!r} does not say which languages it translates, so the gateway "
                     "cannot list them; name a model whose languages.json has sources and targets"
                 )
-            for source, target in pairs:
-                road = Road(model, _asked(rules, source, "source"), _asked(rules, target, "target"))
-                self._spoken(target)
-                self._spoken(source).roads.setdefault(code_of(target), road)
+            for target in model.targets:
+                self._spoken(target.code)
+            for source in starts:
+                self._spoken(source.code).start(model, source)
 
-    @property
+    @cached_property
     def sources(self) -> list[str]:
         """Codes of the languages that are translated from."""
-        return sorted(code for code, spoken in self.languages.items() if spoken.roads)
+        return sorted(code for code, spoken in self.languages.items() if spoken.is_source)
 
     def find(self, name: str) -> Spoken | None:
         """Find a language by code or alias, in any case; None where no model has it."""
@@ -107,10 +158,9 @@ class Catalog:
                     return spoken
         return None
 
-    def _spoken(self, language: Language) -> Spoken:
-        code = code_of(language)
+    def _spoken(self, code: str) -> Spoken:
         if code not in self.languages:
-            self.languages[code] = Spoken(code, _english_name(code))
+            self.languages[code] = Spoken(code)
         return self.languages[code]
 
 
@@ -154,17 +204,15 @@ def code_of(language: Language) -> str:
     return [*by_script, *short, *sorted(tags, key=len)][0]
 
 
-def _pairs(rules: TokenRules) -> Iterator[tuple[Language, Language]]:
-    sources = [language for language in rules.languages if language.source]
-    targets = [language for language in rules.languages if language.target]
-    return ((one, other) for one in sources for other in targets if one is not other)
+def _sides(rules: TokenRules, side: Literal["source", "target"]) -> list[_Side]:
+    """Give a model's sources or targets; it is asked for one where it has several."""
+    found = [language for language in rules.languages if getattr(language, side)]
+    is_asked = getattr(rules, f"{side}_required") or len(found) > 1
+    return [_Side(one, code_of(one), one.code if is_asked else None) for one in found]
 
 
-def _asked(rules: TokenRules, language: Language, side: str) -> str | None:
-    """Give the code to ask for; None where the model has one language and asks for none."""
-    required = rules.source_required if side == "source" else rules.target_required
-    several = sum(bool(getattr(entry, side)) for entry in rules.languages) > 1
-    return language.code if required or several else None
+def _leads_on(source: _Side, targets: Sequence[_Side]) -> bool:
+    return any(target.language is not source.language for target in targets)
 
 
 def _tokenizer_folder(model: str, repository: Path) -> Path:
@@ -177,9 +225,3 @@ def _tokenizer_folder(model: str, repository: Path) -> Path:
             "of prepared models (--model-repository) or the model's tokenizer folder (--tokenizer)"
         )
     return own if (own / LANGUAGES_NAME).exists() else of_ids
-
-
-def _english_name(code: str) -> str:
-    import langcodes
-
-    return langcodes.Language.get(code).display_name()

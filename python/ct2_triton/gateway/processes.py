@@ -2,13 +2,15 @@
 """One server in several processes that share a port.
 
 Each child listens by itself, and the system shares new connections out (SO_REUSEPORT). A pipe that
-the parent holds open ends all children with it, however it ends.
+the parent holds open ends all children with it, however it ends. A child that ends by itself is
+replaced.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import select
 import signal
@@ -19,9 +21,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import ClientError, Ct2TritonError
+from ct2_triton.restarts import RestartLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     Serve = Callable[["Place"], Coroutine[Any, Any, None]]
 
@@ -29,7 +32,9 @@ _SIGNALS: dict[signal.Signals, Any] = {  # and what they do where nobody says el
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
 }
+_LOG = logging.getLogger(__name__)
 _INTERRUPTED = 130
+_RESTARTS = 5  # of processes, within a minute; beyond it the others go on without
 _ALLOCATIONS = 20_000  # objects between two collections; Python's own number is 700
 
 
@@ -106,39 +111,108 @@ def serve_in(
 def _serve_in_children(processes: int, place: Place, serve: Serve) -> None:
     end, hold = os.pipe()
     held = [hold]
-    asked: list[object] = []  # the signals that came: who asked for an end is not told of a failure
+    asked: list[object] = []  # the signals that came
 
     def stop(*came: object) -> None:
         asked.extend(came)
         with suppress(IndexError):  # it is closed; a signal may come here at any time
             os.close(held.pop())
 
+    def run_child(tell: int) -> int:
+        stop()  # it holds no end of its own
+        return _run_child(serve, Place(place.host, place.port, partial(_tell, tell), end))
+
     for number in _SIGNALS:
         signal.signal(number, stop)
-    children: dict[int, int] = {}  # the pipes on which they tell that they are ready
-    with _signals_held():
-        for _ in range(processes):
-            told, tell = os.pipe()
+    workers = _Workers(run_child)
+    for _ in range(processes):
+        workers.start()
+    if workers.all_ready():
+        place.ready(place.port)
+        workers.keep(processes, lambda: bool(asked))
+    else:
+        workers.terminate()  # one that is not ready yet does not look at the pipe
+    stop()
+    workers.wait()
+    if not asked:
+        raise ClientError(f"a process has failed, so all {processes} have ended")
+
+
+class _Workers:
+    """Child processes, by the pipes on which they tell that they are ready.
+
+    A child alone holds the other end of its pipe: the end of the pipe is the child's.
+    """
+
+    def __init__(self, run_child: Callable[[int], int]) -> None:
+        """Start none.
+
+        Args:
+            run_child: Runs in the child; is given its end of the pipe, and gives the exit code.
+        """
+        self._run_child = run_child
+        self._children: dict[int, int] = {}
+
+    def start(self) -> None:
+        """Start a child."""
+        told, tell = os.pipe()
+        with _signals_held():
             child = os.fork()
             if child == 0:
-                stop()  # it holds no end of its own
-                own = Place(place.host, place.port, partial(_tell, tell), end)
-                os._exit(_run_child(serve, own))
-            os.close(tell)  # the child alone holds it: its end is the child's
-            children[child] = told
-    os.close(end)
-    if _all_ready(children.values()):
-        place.ready(place.port)
-    else:
-        for child in children:  # one that is not ready yet does not look at the pipe
+                os._exit(self._run_child(tell))
+            os.close(tell)
+            self._children[told] = child
+
+    def all_ready(self) -> bool:
+        """Wait until each child has told; False as soon as one has ended before."""
+        waiting = set(self._children)
+        while waiting:
+            for pipe in select.select(waiting, [], [])[0]:
+                if not os.read(pipe, 1):
+                    return False
+                waiting.remove(pipe)
+        return True
+
+    def keep(self, processes: int, is_asked: Callable[[], bool]) -> None:
+        """Replace children that end, until all are to end or none is left.
+
+        Args:
+            processes: How many there should be.
+            is_asked: Tells whether all are to end.
+        """
+        limit = RestartLimit(_RESTARTS)
+        while self._children and not is_asked():
+            missing = len(self._children) < processes
+            if missing and limit.try_one():
+                self.start()
+                continue
+            for pipe in select.select(self._children, [], [], 1.0 if missing else None)[0]:
+                if not os.read(pipe, 1):
+                    child, code = self._reap(pipe)
+                    if not is_asked():
+                        _LOG.error("process %d %s; it is replaced", child, _ended_how(code))
+
+    def terminate(self) -> None:
+        """Send SIGTERM to all."""
+        for child in self._children.values():
             os.kill(child, signal.SIGTERM)
-    has_failed = False
-    for _ in children:
-        _, status = os.wait()
-        has_failed |= status != 0 and not asked
-        stop()  # one that has ended ends the others
-    if has_failed:
-        raise ClientError(f"a process has failed, so all {processes} have ended")
+
+    def wait(self) -> None:
+        """Wait until all have ended."""
+        for pipe in list(self._children):
+            self._reap(pipe)
+
+    def _reap(self, pipe: int) -> tuple[int, int]:
+        """Wait for the end of a child, and give its id and exit code."""
+        child = self._children.pop(pipe)
+        os.close(pipe)
+        return child, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _ended_how(code: int) -> str:
+    return (
+        f"ended with status {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+    )
 
 
 @contextmanager
@@ -178,17 +252,6 @@ def _run_child(serve: Serve, place: Place) -> int:
 
 def _tell(pipe: int, _: int) -> None:
     os.write(pipe, b".")
-
-
-def _all_ready(pipes: Iterable[int]) -> bool:
-    """Wait until each child has told; False as soon as one has ended before."""
-    waiting = set(pipes)
-    while waiting:
-        for pipe in select.select(waiting, [], [])[0]:
-            if not os.read(pipe, 1):
-                return False
-            waiting.remove(pipe)
-    return True
 
 
 async def _end_of(pipe: int) -> None:

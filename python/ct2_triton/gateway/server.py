@@ -90,7 +90,7 @@ class Gateway:
         self._translator = translator
         self._limits = limits
         self._busy = 0
-        self._health: tuple[float, Refusal | None] = (float("-inf"), None)
+        self._health: asyncio.Task[tuple[float, Refusal | None]] | None = None
 
     def runner(self, shutdown_s: float) -> BoundedRunner:
         """Make the runner. It ends a request when whoever asked has gone.
@@ -200,22 +200,24 @@ class Gateway:
         )
 
     async def _get_health(self, _: web.Request) -> web.Response:
-        """Ask the server behind, once in a second at most."""
-        asked, refusal = self._health
-        if time.monotonic() - asked >= 1.0:
-            refusal = await self._ask_health()
-            self._health = time.monotonic(), refusal
+        """Ask the server behind, once in a second at most; all who wait share the answer."""
+        known = self._health
+        if known is None or (known.done() and time.monotonic() - known.result()[0] >= 1.0):
+            self._health = known = asyncio.create_task(self._ask_health())
+        refusal = (await asyncio.shield(known))[1]  # who goes away does not end it for the others
         if refusal is not None:
-            raise refusal
+            raise Refusal(refusal.status, str(refusal))
         return web.json_response({"status": "ok"})
 
-    async def _ask_health(self) -> Refusal | None:
+    async def _ask_health(self) -> tuple[float, Refusal | None]:
+        """Ask; give the time of the answer, and what is wrong."""
+        refusal = None
         try:
             for client in self._translator.clients.values():
                 await client.wait_until_ready(_HEALTH_S)
         except Ct2TritonError as error:
-            return Refusal(503, f"the server behind does not answer: {error}")
-        return None
+            refusal = Refusal(503, f"the server behind does not answer: {error}")
+        return time.monotonic(), refusal
 
     async def _spec(self, _: web.Request) -> web.Response:
         translator = self._translator

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import logging
 import signal
-import time
-from collections import deque
 from typing import TYPE_CHECKING
 
+from ct2_triton.restarts import RestartLimit
 from ct2_triton.serve.errors import ServerStartError
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from ct2_triton.serve.server import TritonServer
 
 _LOG = logging.getLogger(__name__)
-_PERIOD_S = 60.0
 _SIGNAL_STATUS = 128  # a shell's status of a process that a signal ended, less the signal
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -40,8 +38,7 @@ class Supervisor:
         """
         self._server = server
         self._start_timeout_s = start_timeout_s
-        self._most_restarts = most_restarts
-        self._restarts: deque[float] = deque()  # when, in the last minute
+        self._restarts = RestartLimit(most_restarts)
         self._stopped = False
 
     def run(self, on_ready: Callable[[], None]) -> int:
@@ -84,11 +81,11 @@ class Supervisor:
     def _report_crash(self) -> None:
         """Log the end of the server, or raise it if it is final."""
         exit_code = self._server.process.wait()
-        if exit_code >= 0 or not self._may_restart():
+        if exit_code >= 0 or not self._restarts.try_one():
             raise ServerStartError(self._server.failure_text())
         _LOG.error(
             f"tritonserver was ended by {signal.Signals(-exit_code).name}; it is started again "
-            f"(restart {len(self._restarts)} of at most {self._most_restarts} a minute)"
+            f"(restart {len(self._restarts)} of at most {self._restarts.most} a minute)"
         )
 
     def _start_again(self) -> int:
@@ -100,12 +97,3 @@ class Supervisor:
                 raise
             return exit_code
         return self._watch(lambda: _LOG.warning("tritonserver is ready again"))
-
-    def _may_restart(self) -> bool:
-        now = time.monotonic()
-        while self._restarts and self._restarts[0] <= now - _PERIOD_S:
-            self._restarts.popleft()
-        if len(self._restarts) >= self._most_restarts:
-            return False
-        self._restarts.append(now)
-        return True

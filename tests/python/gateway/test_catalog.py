@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,36 @@ def test_what_has_no_languages_says_so(tmp_path: Path) -> None:
         read_catalog(["nowhere-text"], tmp_path)
     with pytest.raises(ClientError, match="of one model, and 2 are named"):
         read_catalog(["a", "b"], tmp_path, tmp_path)
+
+
+def calls_of_a_start(languages: int) -> int:
+    """Counts the calls of Python functions while a catalog of so many languages is made."""
+    named = many(*(f"q{chr(97 + i // 26)}{chr(97 + i % 26)}_Latn" for i in range(languages)))
+    calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        assert len(Catalog({"m": named}).sources) == languages
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_the_work_of_a_start_grows_with_the_languages_not_with_their_pairs() -> None:
+    assert calls_of_a_start(200) < 3 * calls_of_a_start(100)
+
+
+def test_names_are_looked_up_when_they_are_asked_for() -> None:
+    program = (
+        "import sys; from pathlib import Path; from ct2_triton.gateway.catalog import read_catalog;"
+        "found = read_catalog(['demo'], tokenizer=Path(sys.argv[1]));"
+        "assert len(found.languages) > 2 and 'langcodes' not in sys.modules;"
+        "print(found.languages['de'].name)"
+    )
+    folder = Path(__file__).parents[3] / "python" / "ct2_triton" / "demo_model"
+    command = [sys.executable, "-c", program, str(folder)]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == b"German\n"

@@ -51,8 +51,8 @@ except ClientError as error:
     sys.exit(f"all: {error}")
 """
 
-# The first fails once it is told to; the other one ends when it is told to.
-DRAINING = """
+# Each makes a file named after it once it is ready, and fails once there is a file NUMBER-fail.
+FAILING = """
 import asyncio, os, sys
 from pathlib import Path
 from ct2_triton.errors import ClientError
@@ -60,21 +60,15 @@ from ct2_triton.gateway.processes import serve_in
 
 folder = Path(sys.argv[1])
 
-async def told(name):
-    while not (folder / name).exists():
-        await asyncio.sleep(0.01)
-
 async def serve(place):
+    own = folder / str(os.getpid())
     place.ready(place.port)
-    try:
-        os.close(os.open(folder / "made", os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        await place.ended()
-        (folder / "draining").touch()
-        await told("end")
-    else:
-        await told("fail")
-        raise ClientError("broken")
+    own.touch()
+    ended = asyncio.create_task(place.ended())
+    while not ended.done():
+        if own.with_name(own.name + "-fail").exists():
+            raise ClientError("broken")
+        await asyncio.wait([ended], timeout=0.01)
 
 try:
     serve_in(2, "127.0.0.1", 0, serve, lambda _: (folder / "ready").touch())
@@ -107,18 +101,47 @@ def test_an_interrupt_before_they_are_ready_is_no_failure(
     assert (process.returncode, said) == (0, b"")
 
 
-def test_an_interrupt_after_a_failure_does_not_hide_it(tmp_path: Path) -> None:
+def test_one_that_ends_is_replaced_and_the_others_go_on(tmp_path: Path) -> None:
+    def pids() -> list[int]:
+        found = [path.name for path in tmp_path.iterdir() if path.name.isdigit()]
+        return sorted(map(int, found), key=lambda pid: (tmp_path / str(pid)).stat().st_mtime_ns)
+
     with subprocess.Popen(
-        [sys.executable, "-c", DRAINING, str(tmp_path)], stderr=subprocess.PIPE
+        [sys.executable, "-c", FAILING, str(tmp_path)], stderr=subprocess.PIPE, text=True
+    ) as process:
+        wait_until(lambda: (tmp_path / "ready").exists() and len(pids()) == 2)
+        first, second = pids()
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: len(pids()) == 3)
+        (tmp_path / f"{second}-fail").touch()
+        wait_until(lambda: len(pids()) == 4)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert said.splitlines() == [
+        f"process {first} was ended by SIGKILL; it is replaced",
+        "ct2-gateway: broken",
+        f"process {second} ended with status 1; it is replaced",
+    ]
+
+
+def test_replacements_are_bounded_and_the_last_end_is_a_failure(tmp_path: Path) -> None:
+    def fail_all() -> bool:
+        for path in tmp_path.iterdir():
+            if path.name.isdigit():
+                path.with_name(f"{path.name}-fail").touch()
+        return process.poll() is not None
+
+    with subprocess.Popen(
+        [sys.executable, "-c", FAILING, str(tmp_path)], stderr=subprocess.PIPE, text=True
     ) as process:
         wait_until((tmp_path / "ready").exists)
-        (tmp_path / "fail").touch()
-        wait_until((tmp_path / "draining").exists)
-        process.send_signal(signal.SIGTERM)
-        (tmp_path / "end").touch()
+        wait_until(fail_all)
         _, said = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert said.splitlines()[-1] == b"all: a process has failed, so all 2 have ended"
+    assert said.splitlines()[-1] == "all: a process has failed, so all 2 have ended"
+    assert sum(path.name.isdigit() for path in tmp_path.iterdir()) == 2 + 5
+    assert said.count("ct2-gateway: broken") == 2 + 5
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="uvloop is not for Windows")

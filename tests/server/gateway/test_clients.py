@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import gzip
+import os
 import signal
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 import requests
@@ -15,6 +17,7 @@ from hypothesis import Phase, given, settings
 from libretranslatepy import LibreTranslateAPI
 
 from server.gateway.conftest import GERMAN, GOOD, SENTENCE, StartGateway
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -80,6 +83,25 @@ def test_processes_share_a_port_and_end_together(start_gateway: StartGateway) ->
     assert gateway.stop() == 0
     with pytest.raises(requests.ConnectionError):
         _good(gateway.url)
+
+
+def test_a_process_that_is_killed_is_replaced(start_gateway: StartGateway) -> None:
+    gateway = start_gateway("--processes", "2", stderr=subprocess.PIPE)
+    parent = gateway.process.pid
+
+    def children() -> set[int]:
+        return set(map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split()))
+
+    before = children()
+    killed = min(before)
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: len(children() - {killed}) == 2)
+    assert before & children() == before - {killed}
+    assert {_good(gateway.url) for _ in range(8)} == {GERMAN}
+    assert gateway.stop() == 0
+    assert gateway.process.stderr is not None
+    said = f"ct2-gateway: process {killed} was ended by SIGKILL; it is replaced"
+    assert gateway.process.stderr.read().splitlines() == [said]
 
 
 def test_keys_come_from_the_environment(start_gateway: StartGateway) -> None:

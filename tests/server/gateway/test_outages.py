@@ -157,6 +157,43 @@ async def _until(wanted: int, ask: Callable[[], Awaitable[tuple[int, Any]]]) -> 
     raise AssertionError(f"never {wanted}")
 
 
+async def test_questions_for_health_that_come_together_are_one_to_the_server(
+    make_site: MakeSite,
+) -> None:
+    """Also when the one who came first goes away."""
+    asked: list[asyncio.StreamWriter] = []
+
+    async def never_answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(writer)
+
+    silent = await asyncio.start_server(never_answer, "127.0.0.1", 0)
+    site = await make_site(url=f"127.0.0.1:{silent.sockets[0].getsockname()[1]}")
+    questions = 0
+    wait_until_ready = TranslationClient.wait_until_ready
+
+    async def count(client: TranslationClient, timeout_s: float) -> None:
+        nonlocal questions
+        questions += 1
+        await wait_until_ready(client, timeout_s)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TranslationClient, "wait_until_ready", count)
+        first = asyncio.create_task(site.get("/health"))
+        while not asked:  # noqa: ASYNC110 - the server has been asked
+            await asyncio.sleep(0.01)
+        others = [asyncio.create_task(site.get("/health")) for _ in range(20)]
+        first.cancel()
+        answers = await asyncio.gather(*others)
+    assert {status for status, _ in answers} == {503}
+    assert questions == 1
+    silent.close()
+    for writer in asked:
+        writer.close()
+    good = await make_site()
+    assert await good.get("/health") == (200, {"status": "ok"})
+    await good.good()
+
+
 async def test_a_server_that_is_not_there_is_503(make_site: MakeSite) -> None:
     site = await make_site(url="localhost:1")
     async with site.session.post(f"{site.url}/translate", json=GOOD) as response:
