@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -22,6 +24,7 @@
 #include "engine/loop/loop_engine.h"
 #include "queue/admission.h"
 #include "queue/admission_room.h"
+#include "queue/core_shares.h"
 #include "queue/loop_work.h"
 #include "queue/row_queue.h"
 #include "queue/scheduler.h"
@@ -228,6 +231,64 @@ std::pair<std::vector<int64_t>, size_t> PyTakePastWide(const std::vector<int64_t
   return {taken, looked_at};
 }
 
+// So many pieces of one length, of which as many may run side by side as it has lanes.
+class TimedWork : public Workload {
+ public:
+  TimedWork(size_t cores, uint64_t piece_ns, size_t pieces, size_t lanes)
+      : piece_ns_(piece_ns), cores_(cores), left_(pieces), lanes_(lanes) {}
+
+  int Next(size_t lanes, bool spare) const noexcept override {
+    return left_ == 0 || busy_ == lanes_ || (busy_ >= lanes && !spare) ? -1 : 0;
+  }
+  void Claim(int, size_t) noexcept override {
+    --left_;
+    ++busy_;
+  }
+  void Run(int) noexcept override {}
+  void Release(int) noexcept override { --busy_; }
+  bool Active() const noexcept override { return left_ + busy_ > 0; }
+  size_t cores_per_piece() const noexcept override { return cores_; }
+  uint64_t piece_ns() const { return piece_ns_; }
+
+ private:
+  const uint64_t piece_ns_;
+  const size_t cores_;
+  size_t left_;
+  const size_t lanes_;
+  size_t busy_ = 0;
+};
+
+// `works`: model, cores, time and number of the pieces, lanes. When each piece started, and whose
+// it was. All times are simulated.
+std::vector<std::pair<uint64_t, size_t>> PyShareCores(
+    size_t cores, const std::vector<std::tuple<size_t, size_t, uint64_t, size_t, size_t>>& works) {
+  CoreShares shares(cores);
+  std::map<const Workload*, size_t> numbers;
+  std::list<TimedWork> timed;
+  for (const auto& [model, piece_cores, piece_ns, pieces, lanes] : works) {
+    TimedWork& work = timed.emplace_back(piece_cores, piece_ns, pieces, lanes);
+    numbers.emplace(&work, numbers.size());
+    shares.Add(&work, &works[model]);
+    shares.Update(&work);
+  }
+  std::vector<std::pair<uint64_t, size_t>> started;
+  std::multimap<uint64_t, CoreShares::Piece> running;  // by their ends
+  uint64_t now_ns = 0;
+  do {
+    while (const CoreShares::Piece piece = shares.Next()) {
+      shares.Claim(piece);
+      started.emplace_back(now_ns, numbers.at(piece.work()));
+      running.emplace(now_ns + static_cast<TimedWork*>(piece.work())->piece_ns(), piece);
+    }
+    if (running.empty()) break;
+    const auto next = running.begin();
+    now_ns = next->first;
+    shares.Release(next->second, static_cast<TimedWork*>(next->second.work())->piece_ns());
+    running.erase(next);
+  } while (true);
+  return started;
+}
+
 }  // namespace
 
 void BindLoopWork(py::module_& module) {
@@ -243,6 +304,9 @@ void BindLoopWork(py::module_& module) {
              "Tell which of these rows (beams, tokens, bytes of cache) a loop takes.");
   module.def("take_past_wide", &PyTakePastWide, py::arg("beams"), py::arg("narrow_rows"),
              "(rows, looked at): what a full loop takes of waiting rows of so many beams.");
+  module.def("share_cores", &PyShareCores, py::arg("cores"), py::arg("works"),
+             "(start, number) of each piece that the scheduler starts. `works`: model, cores of a "
+             "piece, its time, how many there are, lanes.");
   module.def("run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("sources"),
              py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
              py::arg("failing_steps") = std::set<size_t>(), py::arg("memory") = false,
