@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,3 +24,16 @@ def test_the_site_builds(tmp_path: Path) -> None:
     assert "max_batch_tokens" in parameters
     for page in tmp_path.rglob("*.html"):
         assert 'href="../README.md' not in page.read_text(), page
+
+
+def test_links_of_pages_outside_of_the_site_lead_to_files() -> None:
+    names = ["*.md", "benchmarks/*.md", "demo_model/**/*.md", "examples/*.md", "tests/**/*.md"]
+    pages = [page for name in names for page in ROOT.glob(name)]
+    assert len(pages) > 8
+    dead = [
+        f"{page.relative_to(ROOT)}: {link}"
+        for page in pages
+        for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if "://" not in link and not (page.parent / link).exists()
+    ]
+    assert dead == []

@@ -14,10 +14,6 @@ import record_demo
 from readme_figure import Point
 from record_demo import Line
 
-README = (readme_figure.ROOT / "README.md").read_text(encoding="utf-8")
-BENCHMARKS = (readme_figure.ROOT / "benchmarks" / "measurements.md").read_text(encoding="utf-8")
-LOOPS = readme_figure.REPORT.parents[1] / "transformer-base" / "report.md"
-INTEL = readme_figure.ROOT / "benchmarks/reports/intel-xeon/transformer-base/report.md"
 COMMENTARY = record_demo.DEMO.with_name("commentary.txt")
 
 
@@ -39,31 +35,6 @@ def test_the_figure_has_the_numbers_of_its_report(tmp_path: Path) -> None:
     drawn = _texts((tmp_path / "new.svg").read_text(encoding="utf-8"))
     assert drawn == _texts(readme_figure.FIGURE.read_text(encoding="utf-8"))
     assert "ct2-triton, int8: 292" in drawn
-
-
-def test_readme_and_benchmarks_say_what_the_newest_report_says() -> None:
-    """Each row of the table of decode loops, and README's figure against the engine."""
-    report = LOOPS.read_text(encoding="utf-8")
-    table = BENCHMARKS.split("| clients | decode loops, packed |")[1].split("\n\n")[0]
-    rates = {}
-    for clients in readme_figure.CLIENTS:
-        section = report.split(f"\n## single:{clients}\n")[1].split("\n\nBatches")[0]
-        ratio, tokens = _row(section, "ct2-triton-int8")
-        engine_ratio, engine_tokens = _row(section, "ctranslate2-int8")
-        (line,) = re.findall(rf"^\| {clients} \| \*\*([\d.]+)\*\* .* \| ([\d.]+) \|$", table, re.M)
-        assert [float(cell) for cell in line] == [ratio, engine_ratio]
-        rates[clients] = tokens / engine_tokens
-    intel = INTEL.read_text(encoding="utf-8").split("\n\nBatches")[0]  # its first part: 48 clients
-    rate = _row(intel, "ct2-triton-int8")[1] / _row(intel, "ctranslate2-int8")[1]
-    assert f"| {rates[48]:.2f} at 48 clients, and {rate:.2f} on an Intel Xeon, " in README
-    assert f"the server is {rates[48]:.2f} times as fast as the engine" in BENCHMARKS
-
-
-def _row(section: str, name: str) -> tuple[float, float]:
-    """The ratio and the source tokens/s of a contender."""
-    (line,) = [line for line in section.splitlines() if line.startswith(f"| {name} |")]
-    cells = [cell.strip() for cell in line.strip("|").split("|")]
-    return float(cells[1]), float(cells[4].split(" ")[0].replace(",", ""))
 
 
 def test_the_recording_shows_the_demo_of_today() -> None:

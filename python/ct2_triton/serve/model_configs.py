@@ -115,7 +115,7 @@ def warnings(configs: Sequence[ModelConfig]) -> list[str]:
             found.append(
                 f"model '{config.name}' has a queue policy ({config.queue_policy} in "
                 f"{config.path}): Triton's dynamic batcher can then pause for 500 ms, most often "
-                "while its queue is full; benchmarks/reliability.md says what to use instead"
+                "while its queue is full; docs/guarantees.md says what to use instead"
             )
     return found
 
