@@ -30,7 +30,7 @@ def checksums(folder: Path) -> dict[str, str]:
     Returns:
         SHA-256 in hexadecimal by path relative to the folder, sorted.
     """
-    return {name: _sha256(folder / name) for name in _names(folder)}
+    return {name: sha256(folder / name) for name in _names(folder)}
 
 
 def verify(folder: Path) -> list[str]:
@@ -114,12 +114,13 @@ def _names(folder: Path) -> list[str]:
 
 def _differs(path: Path, digest: object) -> bool:
     try:
-        return _sha256(path) != digest
+        return sha256(path) != digest
     except OSError as error:
         raise PreparedModelError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """Hash a file: SHA-256 in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(_BLOCK_BYTES):

@@ -64,6 +64,10 @@ class InvalidCallError(ClientError):
     """The call itself cannot work, whatever the server says: correct its arguments."""
 
 
+class MalformedLineError(ClientError):
+    """A line of the input holds no sentence: correct the line; the others are not concerned."""
+
+
 class PreparedModelError(Ct2TritonError):
     """A prepared model cannot be read: name a folder that ct2-prepare wrote, or prepare again."""
 

@@ -51,6 +51,11 @@ class Block:
         """The file of what failed."""
         return self.part.with_suffix(".failed")
 
+    @property
+    def earlier(self) -> Path:
+        """Its translations by an earlier run, without the lines that `failures` lists."""
+        return self.part.with_suffix(".earlier")
+
 
 def parts_folder(output: Path) -> Path:
     """Give the folder of the blocks of an output that is not complete."""
@@ -121,7 +126,7 @@ def read_lines(block: Block) -> list[Line]:
     """Read a block of a file of lines, as ct2-translate reads that file.
 
     Raises:
-        ClientError: It cannot be read, or a line of JSON has no text.
+        ClientError: It cannot be read.
     """
     source = Path(block.source)
     with source.open("rb") as file:

@@ -4,7 +4,7 @@ r"""Translate large files with one server or several, through workers of Ray Dat
 Files of lines, of JSON lines (*.jsonl) and of Parquet (*.parquet) become files of the kind that the
 output's name says, with exactly one translation for each line, in order. A run that was interrupted
 goes on with the blocks that are missing. Lines that failed are empty, and listed in
-OUTPUT.failed.jsonl.
+OUTPUT.failed.jsonl; the same command again translates them.
 
     ct2-translate bulk --model nllb --from en --to de -i book.txt -o book.de.txt
     ct2-translate bulk --model nllb --from en --to de,fr --url one:8001,two:8001 \
@@ -24,15 +24,16 @@ from typing import TYPE_CHECKING
 from ct2_triton.arguments import count
 from ct2_triton.bulk.blocks import JSON, PARQUET, check_columns, cut, kind_of
 from ct2_triton.bulk.cluster import cluster, translate
-from ct2_triton.bulk.outputs import finish, open_parts
+from ct2_triton.bulk.outputs import finish, open_blocks, open_parts, remove_parts
 from ct2_triton.bulk.worker import Task
 from ct2_triton.client.calls import code_of
 from ct2_triton.client.cli import (
     add_translation_arguments,
-    decoding_options,
+    made_of,
     make_client,
 )
 from ct2_triton.client.files import Progress, plan
+from ct2_triton.client.records import describe, finished, held
 from ct2_triton.client.subtitles import is_subtitles
 from ct2_triton.default_repository import default_repository
 from ct2_triton.errors import ClientError
@@ -109,23 +110,39 @@ def run(args: argparse.Namespace) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
     jobs = plan(args.input, args.output)
     _make_absolute(args)
-    task = Task(args, asyncio.run(_targets(args)))
+    task = asyncio.run(_task(args))
     _check(jobs, task)
+    with held([job.output for job in jobs]):
+        failed = _translate_all(jobs, task)
+    return 1 if failed else 0
+
+
+def _translate_all(jobs: Sequence[Job], task: Task) -> int:
+    """Translate what is missing; return how many translations failed."""
     waiting = []
     for job in jobs:
-        if job.is_done():
+        content = describe(job.source, task.settings)
+        earlier = finished(job.output, content)
+        if earlier is not None and not earlier.failed:
             _LOG.info("%s is there: kept", job.output)
-        else:
-            open_parts(job, _settings(task))
-            blocks = list(cut(job.source.absolute(), job.output.absolute(), args.block_lines))
-            waiting.append((job, blocks))
-    _translate([block for _, blocks in waiting for block in blocks], task)
+            remove_parts(job)
+            continue
+        open_parts(job, content)
+        blocks = list(cut(job.source.absolute(), job.output.absolute(), task.args.block_lines))
+        open_blocks(blocks)
+        waiting.append((job, blocks, content))
+    _translate([block for _, blocks, _ in waiting for block in blocks], task)
     failed = 0
-    for job, blocks in waiting:
-        if listed := finish(job, blocks):
-            _LOG.error("%s.failed.jsonl lists %d translations that failed", job.output, listed)
+    for job, blocks, content in waiting:
+        if listed := finish(job, blocks, content):
+            _LOG.error(
+                "%s.failed.jsonl lists %d translations that failed; the same command again "
+                "translates these lines",
+                job.output,
+                listed,
+            )
             failed += listed
-    return 1 if failed else 0
+    return failed
 
 
 def _make_absolute(args: argparse.Namespace) -> None:
@@ -138,14 +155,17 @@ def _make_absolute(args: argparse.Namespace) -> None:
         args.model_repository = None
 
 
-async def _targets(args: argparse.Namespace) -> tuple[str | None, ...]:
+async def _task(args: argparse.Namespace) -> Task:
     """Ask the server, before any worker starts."""
     async with make_client(args, args.model) as client:
         if args.retry_for > 0:
             await client.wait_until_ready(max(args.retry_for, 1.0))
-        await client.connect()
+        versions = await client.connect()
         client.languages.source(args.source)
-        return tuple(map(code_of, client.languages.targets(args.targets)))
+        targets = tuple(map(code_of, client.languages.targets(args.targets)))
+        settings = made_of(args, versions, targets)
+        settings |= {"column": args.column, "block_lines": args.block_lines}
+        return Task(args, targets, settings)
 
 
 def _check(jobs: Sequence[Job], task: Task) -> None:
@@ -163,18 +183,6 @@ def _check(jobs: Sequence[Job], task: Task) -> None:
             )
         if source == PARQUET:
             check_columns(job.source, task.args.column, task.columns if output == PARQUET else [])
-
-
-def _settings(task: Task) -> dict[str, object]:
-    args = task.args
-    return {
-        "model": args.model,
-        "source": args.source,
-        "targets": task.targets,
-        "options": decoding_options(args),
-        "column": args.column,
-        "block_lines": args.block_lines,
-    }
 
 
 def _translate(blocks: Sequence[Block], task: Task) -> None:

@@ -8,6 +8,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.bulk.blocks import PARQUET, Block, kind_of, parts_folder
+from ct2_triton.client.records import changes, deliver, replace_text
 from ct2_triton.errors import ClientError
 
 if TYPE_CHECKING:
@@ -17,48 +18,65 @@ if TYPE_CHECKING:
     from ct2_triton.client.files import Job
 
 _RECORD = "run.json"
+_FINISHED = "finished"
 
 
-def open_parts(job: Job, settings: Mapping[str, Any]) -> None:
+def open_parts(job: Job, made_of: Mapping[str, Any]) -> None:
     """Make the folder of a job's parts, or go on with that of an earlier run.
 
     Args:
         job: What is translated into what.
-        settings: What decides the translations and the blocks.
+        made_of: What decides the translations and the blocks.
 
     Raises:
-        ClientError: It cannot be written, or the earlier run had another input or other settings.
+        ClientError: It cannot be written, or an interrupted run had another input or settings.
     """
     folder = parts_folder(job.output)
-    state = job.source.stat()
-    record = json.dumps(
-        {"bytes": state.st_size, "changed_ns": state.st_mtime_ns, **settings}, sort_keys=True
-    )
     path = folder / _RECORD
     try:
+        before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else made_of
+        if before != made_of and (folder / _FINISHED).exists():
+            shutil.rmtree(folder)
+        elif before != made_of:
+            raise ClientError(
+                f"{folder} was begun with another text or other settings "
+                f"({changes(before, made_of)}): give the same ones, or remove it"
+            )
         folder.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            if path.read_text(encoding="utf-8") != record:
-                raise ClientError(
-                    f"{folder} was begun with another text or other settings: give the same ones, "
-                    "or remove it"
-                )
-        else:
-            aside = path.with_suffix(".new")
-            aside.write_text(record, encoding="utf-8")
-            aside.replace(path)
+        replace_text(path, json.dumps(made_of, sort_keys=True))
+    except (OSError, ValueError) as error:
+        raise ClientError(f"cannot use {folder}: {error}") from error
+
+
+def remove_parts(job: Job) -> None:
+    """Remove the parts that a run may leave that was killed at its end."""
+    shutil.rmtree(parts_folder(job.output), ignore_errors=True)
+
+
+def open_blocks(blocks: Sequence[Block]) -> None:
+    """Let the lines of blocks that are there be translated again where they failed.
+
+    Raises:
+        ClientError: Something cannot be written.
+    """
+    try:
+        for block in blocks:
+            if block.part.exists() and block.failures.stat().st_size:
+                block.part.replace(block.earlier)
     except OSError as error:
-        raise ClientError(f"cannot write {folder}: {error.strerror}") from error
+        raise ClientError(f"cannot read the blocks of {block.output}: {error}") from error
 
 
-def finish(job: Job, blocks: Sequence[Block]) -> int:
-    """Put the parts together in order, give the output its name, and remove them.
+def finish(job: Job, blocks: Sequence[Block], made_of: Mapping[str, Any]) -> int:
+    """Put the parts together in order and give the output its name.
 
-    What failed is listed in `OUTPUT.failed.jsonl`, if anything did.
+    What failed is listed in `OUTPUT.failed.jsonl`, if anything did. Then the parts stay: another
+    run translates only what is missing.
 
     Args:
         job: The output.
         blocks: All its blocks, each with its part on disk.
+        made_of: What decides the translations.
 
     Returns:
         How many entries that list has.
@@ -66,7 +84,7 @@ def finish(job: Job, blocks: Sequence[Block]) -> int:
     Raises:
         ClientError: Something cannot be written.
     """
-    whole = parts_folder(job.output) / "whole"
+    folder = parts_folder(job.output)
     listed = job.output.with_name(f"{job.output.name}.failed.jsonl")
     try:
         failures = b"".join(block.failures.read_bytes() for block in blocks)
@@ -74,9 +92,13 @@ def finish(job: Job, blocks: Sequence[Block]) -> int:
         if failures:
             listed.write_bytes(failures)
         join = _join_tables if kind_of(job.output) == PARQUET else _join_bytes
-        join([block.part for block in blocks], whole)
-        whole.replace(job.output)
-        shutil.rmtree(parts_folder(job.output))
+        join([block.part for block in blocks], folder / "whole")
+        failed = sorted({json.loads(line)["line"] for line in failures.splitlines()})
+        deliver(folder / "whole", job.output, made_of, failed)
+        if failed:
+            (folder / _FINISHED).touch()
+        else:
+            remove_parts(job)
     except OSError as error:
         raise ClientError(f"cannot write {job.output}: {error}") from error
     return failures.count(b"\n")

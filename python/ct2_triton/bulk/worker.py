@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ct2_triton.bulk.blocks import (
     JSON,
@@ -20,6 +21,7 @@ from ct2_triton.bulk.blocks import (
 )
 from ct2_triton.client.cli import client_settings, decoding_options
 from ct2_triton.client.formats import as_json, text_of, write_json
+from ct2_triton.client.inputs import judged
 from ct2_triton.client.line_errors import concerns_one_line
 from ct2_triton.client.sync_client import SyncTranslationClient
 from ct2_triton.errors import (
@@ -30,13 +32,17 @@ from ct2_triton.errors import (
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ct2_triton.client.inputs import Line
     from ct2_triton.client.stream import StreamItem
 
 # What may go well another time; a line that the server refuses is refused each time.
 _WORTH_ANOTHER_TRY = (DeadlineExceededError, ServerFailedError)
+
+
+Row: TypeAlias = "str | tuple[str | None, ...]"
+"""What a line becomes: a line of the output, or what its columns have."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +52,12 @@ class Task:
     Attributes:
         args: The command's arguments.
         targets: Codes of the languages; one None for a model without.
+        settings: What decides the translations.
     """
 
     args: argparse.Namespace
     targets: tuple[str | None, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:
@@ -93,17 +101,45 @@ class Translator:
             lines = read_lines(block)
         else:
             lines = lines_of(table, block, self._task.args.column)
-        answers = self._answers(lines)
+        rows: list[Row | None] = [None] * len(lines)
+        if block.earlier.exists():
+            rows = self._earlier(block)
+        wanted = [line for line, row in zip(lines, rows, strict=True) if row is None]
+        answers = self._answers(wanted)
+        for line, items in zip(wanted, answers, strict=True):
+            rows[line.number - 1 - block.first] = self._row(block, items)
         failures = [
             {"line": line.number, "target": item.target, "text": line.text, "error": str(error)}
-            for line, items in zip(lines, answers, strict=True)
+            for line, items in zip(wanted, answers, strict=True)
             for item in items
             if isinstance(error := item.outcome, ClientError)
         ]
-        # The failures first: where the part is, they are known.
-        _write(block.failures, _json_lines(failures))
-        _write(block.part, self._content(block, table, lines, answers))
+        self._save(block, self._packed(block, table, lines, rows), _json_lines(failures))
         return len({failure["line"] for failure in failures})
+
+    def _save(self, block: Block, content: bytes, failures: bytes) -> None:
+        """Write what a block became; killed at any moment, no line that failed is forgotten."""
+        if block.earlier.exists():  # goes with the failures of its run
+            _write(block.part, content)
+            block.earlier.unlink()
+            _write(block.failures, failures)
+        else:  # where the part is, its failures are known
+            _write(block.failures, failures)
+            _write(block.part, content)
+
+    def _earlier(self, block: Block) -> list[Row | None]:
+        """Give what an earlier run made of the lines; None for those that failed."""
+        rows: list[Row | None]
+        if kind_of(Path(block.output)) == PARQUET:
+            from pyarrow import parquet
+
+            table = parquet.read_table(block.earlier, columns=self._task.columns)
+            rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        else:
+            rows = list(block.earlier.read_bytes().decode().split("\n")[:-1])
+        for line in block.failures.read_text(encoding="utf-8").splitlines():
+            rows[json.loads(line)["line"] - 1 - block.first] = None
+        return rows
 
     def _answers(self, lines: Sequence[Line]) -> list[list[StreamItem]]:
         """Translate lines, the longest first: those of like length are under way together."""
@@ -111,7 +147,8 @@ class Translator:
         waiting = sorted(range(len(lines)), key=lambda number: -len(lines[number].text))
         for attempt in range(self._task.args.tries):
             again = set()
-            for item in self._stream([lines[number] for number in waiting]):
+            for given in self._stream([lines[number] for number in waiting]):
+                item = judged(given)
                 number = waiting[item.position]
                 known = found[number].get(item.target)
                 if known is not None and not _is_failure(known):
@@ -136,18 +173,22 @@ class Translator:
             **decoding_options(args),
         )
 
-    def _content(
+    def _row(self, block: Block, items: list[StreamItem]) -> Row:
+        """Give what a line becomes in the output: a line, or what its columns have."""
+        kind = kind_of(Path(block.output))
+        if kind == PARQUET:
+            return tuple(map(_column_text, items))
+        return write_json(as_json(items)) if kind == JSON else text_of(items[0])
+
+    def _packed(
         self,
         block: Block,
         table: Any,  # noqa: ANN401 - a pyarrow.Table, or None
         lines: list[Line],
-        answers: list[list[StreamItem]],
+        rows: Sequence[Row | None],
     ) -> bytes:
-        kind = kind_of(Path(block.output))
-        if kind == JSON:
-            return _json_lines([as_json(items) for items in answers])
-        if kind != PARQUET:
-            return "".join(f"{text_of(item)}\n" for (item,) in answers).encode()
+        if kind_of(Path(block.output)) != PARQUET:
+            return "".join(f"{row}\n" for row in rows).encode()
         if table is None:
             import pyarrow as pa
 
@@ -155,7 +196,7 @@ class Translator:
             schema = pa.schema({"line": pa.int64(), "text": pa.string()})
             table = pa.table(own, schema)
         columns = {
-            name: [_column_text(items[number]) for items in answers]
+            name: [None if row is None else row[number] for row in rows]
             for number, name in enumerate(self._task.columns)
         }
         return as_parquet(table, columns)

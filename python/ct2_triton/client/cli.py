@@ -25,9 +25,7 @@ import logging
 import os
 import sys
 from contextlib import aclosing, suppress
-from dataclasses import asdict
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,11 +38,19 @@ from ct2_triton.client.connection_arguments import (
     credentials,
     names,
 )
-from ct2_triton.client.files import Job, Progress, count_lines, partial_file, plan
+from ct2_triton.client.files import (
+    Job,
+    Progress,
+    count_lines,
+    partial_file,
+    plan,
+    remove_partial,
+)
 from ct2_triton.client.formats import as_json, text_of, write_json
-from ct2_triton.client.inputs import Line, read_inputs
+from ct2_triton.client.inputs import Line, judged, read_inputs
 from ct2_triton.client.line_errors import concerns_one_line
 from ct2_triton.client.print_parts import check_choices, print_parts
+from ct2_triton.client.records import describe, finished, held, model_checksum
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.subtitles import is_subtitles, read_subtitles, write_subtitles
 from ct2_triton.client.text_stream import stream_model
@@ -54,7 +60,7 @@ from ct2_triton.terms.finding import Terms
 from ct2_triton.terms.lines import read_glossary, stream_terms
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
     from ct2_triton.client.stream import StreamItem
 
@@ -127,7 +133,8 @@ def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="write the translation to this file, or those of several files into this folder; a "
-        "line for each line; run again, it goes on where it was interrupted",
+        "line for each line; run again, it goes on where it was interrupted, and translates "
+        "lines that failed",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each line")
     parser.add_argument(
@@ -236,18 +243,37 @@ async def _translate(args: argparse.Namespace) -> int:
             lines = read_inputs(files, as_json=args.json_input)
             return 1 if await _print_all(stream, lines, printer) else 0
         settings = {
-            "model": args.model,
-            "source": args.source,
-            "targets": order,
-            "options": options,
+            **made_of(args, await client.connect(), order),
             "json": args.json,
+            "keep": list(terms.keep),
+            "glossary": dict(terms.glossary),
+            "keep_patterns": list(terms.patterns),
         }
-        if terms:
-            settings["terms"] = asdict(terms)
         failed = 0
         for job in jobs:
             failed += await _translate_file(stream, job, settings)
     return 1 if failed else 0
+
+
+def made_of(
+    args: argparse.Namespace, versions: Sequence[str], targets: Sequence[str | None]
+) -> dict[str, Any]:
+    """Say what decides the translations of any input.
+
+    Args:
+        args: What `add_translation_arguments` declares.
+        versions: Those that the server has of the model.
+        targets: Codes of the languages wanted.
+    """
+    return {
+        "model": args.model,
+        "versions": list(versions),
+        "model_checksum": model_checksum(args.model, args.model_repository),
+        "model_versions": args.model_versions,
+        "source": args.source,
+        "targets": list(targets),
+        "options": decoding_options(args),
+    }
 
 
 def _terms(args: argparse.Namespace) -> Terms:
@@ -303,18 +329,24 @@ async def _translate_file(
     stream: Callable[..., AsyncGenerator[StreamItem, None]], job: Job, settings: dict[str, Any]
 ) -> int:
     """Translate what is not translated yet; return how many lines failed."""
-    if job.is_done():
-        _LOG.info("%s is there: kept", job.output)
-        return 0
-    with partial_file(job, settings) as output:
-        progress = Progress(_count(job.source), output.done)
-        printer = _Printer(
-            settings["targets"], output.write, as_json=settings["json"], progress=progress
-        )
-        lines = islice(read_inputs([job.source], as_json=False), output.done, None)
-        failed = await _print_all(stream, lines, printer)
-        output.finish(partial(_as_subtitles, job) if is_subtitles(job.output) else None)
-    return failed
+    with held([job.output]):
+        made_of = describe(job.source, settings)
+        earlier = finished(job.output, made_of)
+        if earlier is not None and not earlier.failed:
+            _LOG.info("%s is there: kept", job.output)
+            remove_partial(job.output)
+            return 0
+        with partial_file(job, made_of, earlier) as output:
+            printer = _Printer(
+                settings["targets"],
+                output.write,
+                as_json=settings["json"],
+                progress=output.progress(_count(job.source)),
+            )
+            lines = output.wanted(read_inputs([job.source], as_json=False))
+            await _print_all(stream, lines, printer)
+            output.finish(partial(_as_subtitles, job) if is_subtitles(job.output) else None)
+        return len(output.failed)
 
 
 def _check_subtitles(jobs: list[Job], *, as_json: bool) -> None:
@@ -343,7 +375,7 @@ async def _print_all(
     """Translate lines and print them; return how many failed."""
     async with aclosing(stream(iterate_in_thread(lines))) as items:
         async for item in items:
-            printer.add(item)
+            printer.add(judged(item))
     printer.finish()
     return printer.failed
 
@@ -354,7 +386,7 @@ class _Printer:
     def __init__(
         self,
         order: list[str | None],
-        write: Callable[[str], None],
+        write: Callable[..., None],
         *,
         as_json: bool,
         progress: Progress | None = None,
@@ -397,11 +429,12 @@ class _Printer:
 
     def _print(self, items: list[StreamItem]) -> None:
         if self._as_json:
-            self._write(write_json(as_json(items)))
+            text = write_json(as_json(items))
         elif len(items) == 1:
-            self._write(text_of(items[0]))
+            text = text_of(items[0])
         else:
-            self._write("\n".join(f"{item.target}  {text_of(item)}" for item in items))
+            text = "\n".join(f"{item.target}  {text_of(item)}" for item in items)
+        self._write(text, failed=any(isinstance(item.outcome, ClientError) for item in items))
         self._done += 1
         if self._progress is not None:
             self._progress.done += 1
@@ -411,7 +444,8 @@ class _Printer:
             print(f"\r{text}", end="", file=sys.stderr, flush=True)
 
 
-def _write(text: str, end: str = "\n") -> None:
+def _write(text: str, end: str = "\n", *, failed: bool = False) -> None:
+    """Print a line; one that failed is told in the log."""
     try:
         print(text, end=end, flush=True)
     except OSError as error:

@@ -189,16 +189,15 @@ class TranslationClient:
         if self._link is not None and self._link.loop is asyncio.get_running_loop():
             await self._link.close()
 
-    async def connect(self) -> None:
-        """Ask the server whether the model takes text, if it has not said it yet.
-
-        The first call does it, too. Where no tokenizer is found, languages are known only then.
+    async def connect(self) -> tuple[str, ...]:
+        """Ask the server what the model takes, and give the versions that it has of the model.
 
         Raises:
             TokenizerError: The model takes token ids, and no tokenizer is found.
             ClientError: The server cannot be reached, or has no such model.
         """
         await self._meet(self._deadline(...))
+        return self._served.served
 
     async def wait_until_ready(self, timeout_s: float | None = 300.0) -> None:
         """Wait until the server answers and can translate with the model.

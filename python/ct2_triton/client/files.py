@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translated files: written line by line, gone on with after an interruption, named at the end.
 
-While a file is translated, its lines go to `NAME.partial`, and `NAME.partial.json` says what it is
-made of. A line counts when its end is written, so a process may be killed at any moment.
+While a file is translated, its lines go to `NAME.partial`. `NAME.partial.json` says what it is made
+of, and `NAME.partial.failed` which lines failed. A line counts when its end is written, so a
+process may be killed at any moment.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import time
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.client.records import changes, deliver, replace_text
+from ct2_triton.client.subtitles import is_subtitles
 from ct2_triton.errors import ClientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from ct2_triton.client.inputs import Line
+    from ct2_triton.client.records import Record
 
 _CHUNK_BYTES = 1 << 20
 
@@ -35,20 +41,6 @@ class Job:
 
     source: Path
     output: Path
-
-    def is_done(self) -> bool:
-        """Say whether the output is there.
-
-        Raises:
-            ClientError: It is older than the text.
-        """
-        if not self.output.exists():
-            return False
-        if self.output.stat().st_mtime_ns < self.source.stat().st_mtime_ns:
-            raise ClientError(
-                f"{self.output} is older than {self.source}: remove it to translate again"
-            )
-        return True
 
 
 def plan(sources: Sequence[Path], output: Path) -> list[Job]:
@@ -86,31 +78,74 @@ def plan(sources: Sequence[Path], output: Path) -> list[Job]:
     return jobs
 
 
-@dataclass
 class PartialFile:
     """The lines of an output that are there already; takes the next ones.
 
-    Attributes:
-        done: How many lines are there.
+    Where an earlier run has finished the output without some lines, it takes those alone: the
+    others are copied.
     """
 
-    done: int
-    _output: Path
-    _descriptor: int
+    def __init__(self, output: Path, descriptor: int, made_of: Mapping[str, Any]) -> None:
+        """Read what is there.
 
-    def write(self, line: str) -> None:
+        Args:
+            output: The output.
+            descriptor: Its lines, to read and to write; what follows the last whole one is cut off.
+            made_of: What it is made of.
+        """
+        self._output = output
+        self._descriptor = descriptor
+        self._made_of = made_of
+        self.done, size = _whole_lines(descriptor)
+        os.ftruncate(descriptor, size)
+        os.lseek(descriptor, size, os.SEEK_SET)
+        noted = _failed(output).read_text("ascii").split() if _failed(output).exists() else []
+        self.failed = sorted({int(number) for number in noted if int(number) <= self.done})
+        replace_text(_failed(output), "".join(f"{number}\n" for number in self.failed))
+        self._again: list[int] | None = None
+        self._good: Iterator[bytes] = iter(())
+
+    def keep(self, good: Iterator[bytes], again: Sequence[int]) -> None:
+        """Take the lines of a finished output, but for some.
+
+        Args:
+            good: All its lines, with their ends.
+            again: Numbers of those that are to be translated again, from 1.
+        """
+        self._again = [number for number in again if number > self.done]
+        self._good = islice(good, self.done, None)
+
+    def wanted(self, lines: Iterator[Line]) -> Iterator[Line]:
+        """Give those lines of the input that are to be translated and written."""
+        if self._again is None:
+            return islice(lines, self.done, None)
+        again = set(self._again)
+        return (line for line in lines if line.number in again)
+
+    def progress(self, total: int) -> Progress:
+        """Give the progress of translating an input of so many lines."""
+        return Progress(total, self.done) if self._again is None else Progress(len(self._again), 0)
+
+    def write(self, line: str, *, failed: bool = False) -> None:
         """Add a line, at once.
+
+        Args:
+            line: The line.
+            failed: Whether it is to be translated again by another run.
 
         Raises:
             ClientError: It cannot be written.
         """
-        data = f"{line}\n".encode()
         try:
-            while data:
-                data = data[os.write(self._descriptor, data) :]
+            self._copy()
+            next(self._good, None)
+            if failed:  # noted first: a line that is there is known to have failed
+                self.failed.append(self.done + 1)
+                with _failed(self._output).open("a", encoding="ascii") as file:
+                    file.write(f"{self.done + 1}\n")
+            self._append(f"{line}\n".encode())
         except OSError as error:
             raise ClientError(f"cannot write {_partial(self._output)}: {error.strerror}") from error
-        self.done += 1
 
     def finish(self, convert: Callable[[Path, Path], None] | None = None) -> None:
         """Give the file its name.
@@ -122,24 +157,41 @@ class PartialFile:
             ClientError: The output cannot be written.
         """
         whole = _partial(self._output)
-        if convert is not None:
-            whole = self._output.with_name(f"{self._output.name}.converted")
-            try:
+        try:
+            self._copy()
+            if convert is not None:
+                whole = self._output.with_name(f"{self._output.name}.converted")
                 convert(_partial(self._output), whole)
-            except OSError as error:
-                raise ClientError(f"cannot write {whole}: {error.strerror}") from error
-        whole.replace(self._output)
-        _partial(self._output).unlink(missing_ok=True)
-        _record(self._output).unlink()
+            deliver(whole, self._output, self._made_of, self.failed)
+        except OSError as error:
+            raise ClientError(f"cannot write {whole}: {error.strerror}") from error
+        remove_partial(self._output)
+
+    def _copy(self) -> None:
+        """Copy good lines up to the next that is translated again."""
+        if self._again is None:
+            return
+        again = next((number for number in self._again if number > self.done), None)
+        count = None if again is None else again - self.done - 1
+        for line in islice(self._good, count):
+            self._append(line)
+
+    def _append(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+        self.done += 1
 
 
 @contextlib.contextmanager
-def partial_file(job: Job, settings: Mapping[str, Any]) -> Iterator[PartialFile]:
-    """Open an output, new or where an earlier run was interrupted.
+def partial_file(
+    job: Job, made_of: Mapping[str, Any], earlier: Record | None
+) -> Iterator[PartialFile]:
+    """Open an output: new, where an earlier run was interrupted, or for the lines that failed.
 
     Args:
         job: The file.
-        settings: What decides the translations; an earlier run must have had the same.
+        made_of: What decides the translations; an interrupted run must have had the same.
+        earlier: The record of the finished output that is made of the same, if there is one.
 
     Yields:
         The output.
@@ -147,20 +199,23 @@ def partial_file(job: Job, settings: Mapping[str, Any]) -> Iterator[PartialFile]
     Raises:
         ClientError: It cannot be written, or an earlier run had other settings or another text.
     """
-    record = json.dumps({"input": _checksum(job.source), **settings}, sort_keys=True)
-    try:
-        job.output.parent.mkdir(parents=True, exist_ok=True)
-        _check_record(job.output, record)
-        descriptor = os.open(_partial(job.output), os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise ClientError(f"cannot write {job.output}: {error.strerror}") from error
-    try:
-        done, size = _whole_lines(descriptor)
-        os.ftruncate(descriptor, size)
-        os.lseek(descriptor, size, os.SEEK_SET)
-        yield PartialFile(done, job.output, descriptor)
-    finally:
-        os.close(descriptor)
+    with contextlib.ExitStack() as files:
+        try:
+            _check_record(job.output, made_of)
+            descriptor = os.open(_partial(job.output), os.O_RDWR | os.O_CREAT, 0o666)
+            files.callback(os.close, descriptor)
+            output = PartialFile(job.output, descriptor, made_of)
+            if earlier is not None and not is_subtitles(job.output):
+                output.keep(files.enter_context(job.output.open("rb")), earlier.failed)
+        except OSError as error:
+            raise ClientError(f"cannot write {job.output}: {error.strerror}") from error
+        yield output
+
+
+def remove_partial(output: Path) -> None:
+    """Remove what a run leaves that ended early."""
+    for path in (_partial(output), _failed(output), _record(output)):
+        path.unlink(missing_ok=True)
 
 
 def count_lines(path: Path) -> int:
@@ -207,17 +262,21 @@ class Progress:
         return f"{text}, {minutes}:{seconds:02d} left"
 
 
-def _check_record(output: Path, record: str) -> None:
+def _check_record(output: Path, made_of: Mapping[str, Any]) -> None:
     """Write what the output is made of, or compare it with what an earlier run wrote."""
     path = _record(output)
     if not _partial(output).exists():
-        aside = path.with_name(f"{path.name}.new")
-        aside.write_text(record, encoding="utf-8")
-        aside.replace(path)
-    elif not path.exists() or path.read_text(encoding="utf-8") != record:
+        _failed(output).unlink(missing_ok=True)
+        replace_text(path, json.dumps(made_of, sort_keys=True))
+        return
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        before = {}
+    if before != made_of:
         raise ClientError(
-            f"{_partial(output)} was begun with another text or other settings: give the same "
-            f"ones, or remove it and {path.name}"
+            f"{_partial(output)} was begun with another text or other settings "
+            f"({changes(before, made_of)}): give the same ones, or remove it and {path.name}"
         )
 
 
@@ -231,17 +290,13 @@ def _whole_lines(descriptor: int) -> tuple[int, int]:
     return lines, size
 
 
-def _checksum(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 def _partial(output: Path) -> Path:
     return output.with_name(f"{output.name}.partial")
 
 
 def _record(output: Path) -> Path:
     return output.with_name(f"{output.name}.partial.json")
+
+
+def _failed(output: Path) -> Path:
+    return output.with_name(f"{output.name}.partial.failed")

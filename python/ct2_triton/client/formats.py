@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ct2_triton.client.stream import StreamItem
 
 
+_OWN = ("file", "line", "text", "translations", "input")
+
+
 def text_of(item: StreamItem) -> str:
     """Give a translation as one line; an empty one where it failed."""
     failed = isinstance(item.outcome, ClientError)
@@ -41,7 +44,8 @@ def as_json(items: list[StreamItem]) -> dict[str, Any]:
         items: One for each language, in order.
 
     Returns:
-        What the input said, and the answers.
+        What the input said, and the answers. Fields of the input whose names are those of answers
+        stand in `input`.
     """
     first = items[0]
     answers = []
@@ -52,12 +56,17 @@ def as_json(items: list[StreamItem]) -> dict[str, Any]:
             answers.append({"target": item.target, **_answer(item.outcome)})
     line = cast("Line", first.sentence)
     place = {} if line.file is None else {"file": str(line.file)}
-    own = {**place, "line": line.number, "text": line.text, "translations": answers}
-    return {**line.fields, **own}
+    text = {} if line.problem is not None else {"text": line.text}
+    own = {**place, "line": line.number, **text, "translations": answers}
+    given = {name: value for name, value in line.fields.items() if name not in _OWN}
+    nested = {name: value for name, value in line.fields.items() if name in _OWN}
+    return {**given, **({"input": nested} if nested else {}), **own}
 
 
 def _answer(translation: Translation) -> dict[str, Any]:
     answer = _hypothesis(translation.hypotheses[0])
+    if translation.version:
+        answer["version"] = translation.version
     if translation.unknown_tokens:
         answer["unknown_tokens"] = translation.unknown_tokens
     if len(translation.hypotheses) > 1:

@@ -6,17 +6,19 @@ from __future__ import annotations
 import json
 import logging
 import os
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
 
 from ct2_triton.client.blocking import read_lines
 from ct2_triton.client.stream import Sentence
 from ct2_triton.client.subtitles import is_subtitles, read_subtitles
-from ct2_triton.errors import ClientError
+from ct2_triton.errors import ClientError, MalformedLineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from ct2_triton.client.stream import StreamItem
 
 _LOG = logging.getLogger(__name__)
 BROKEN = "\ufffd"  # stands for bytes that are not UTF-8
@@ -32,11 +34,13 @@ class Line(Sentence):
         number: Its place in its file, from 1.
         file: The file; None for standard input.
         fields: What else a line of JSON says, or a subtitle's times. Answers in JSON repeat it.
+        problem: Why the line holds no sentence; then its text is empty.
     """
 
     number: int = 0
     file: Path | None = None
     fields: dict[str, Any] = field(default_factory=dict)
+    problem: ClientError | None = None
 
     def __str__(self) -> str:
         """Name the line as compilers do."""
@@ -55,7 +59,7 @@ def read_inputs(files: Sequence[Path], *, as_json: bool) -> Iterator[Line]:
         The sentences.
 
     Raises:
-        ClientError: A file cannot be read, or a line of JSON has no text.
+        ClientError: A file cannot be read.
     """
     if not files:
         lines = _lines_of(None, 0)
@@ -102,17 +106,26 @@ def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
 def from_json(line: Line) -> Line:
     """Take the sentence out of a line of JSON: a string, or an object with a text.
 
-    Raises:
-        ClientError: It has none.
+    A line that is neither has a `problem`: it fails alone.
     """
     try:
         value = json.loads(line.text)
     except (ValueError, RecursionError) as error:
-        raise ClientError(f"{line}: this is no JSON ({error})") from error
+        return _malformed(line, f"this is no JSON ({error})")
     fields = dict(value) if isinstance(value, dict) else {_TEXT: value}
     text = fields.pop(_TEXT, None)
     if not isinstance(text, str):
-        raise ClientError(
-            f'{line}: a line of JSON is a string or an object with one, as in {{"{_TEXT}": "Hi."}}'
+        return _malformed(
+            line, f'a line of JSON is a string or an object with one, as in {{"{_TEXT}": "Hi."}}'
         )
-    return Line(text, number=line.number, file=line.file, fields=fields)
+    return replace(line, text=text, fields=fields)
+
+
+def _malformed(line: Line, why: str) -> Line:
+    return replace(line, text="", problem=MalformedLineError(why))
+
+
+def judged(item: StreamItem) -> StreamItem:
+    """Give the item of a line that holds no sentence the line's own error."""
+    problem = cast("Line", item.sentence).problem
+    return item if problem is None else replace(item, outcome=problem)

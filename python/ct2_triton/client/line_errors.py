@@ -9,10 +9,16 @@ from ct2_triton.errors import (
     ConnectionLostError,
     DeadlineExceededError,
     InvalidCallError,
+    MalformedLineError,
     RequestRejectedError,
 )
 
-_OF_A_LINE = (RequestRejectedError, DeadlineExceededError, ConnectionLostError)
+_OF_A_LINE = (
+    RequestRejectedError,
+    DeadlineExceededError,
+    ConnectionLostError,
+    MalformedLineError,
+)
 
 
 def concerns_one_line(error: ClientError, text: str) -> bool:

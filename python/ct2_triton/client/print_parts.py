@@ -41,6 +41,8 @@ async def print_parts(
     failed = 0
     async for line in iterate_in_thread(lines):
         try:
+            if line.problem is not None:
+                raise line.problem
             async with aclosing(stream(line.text)) as parts:
                 async for part in parts:
                     write(part.text)

@@ -44,6 +44,7 @@ class ServedModel:
         self._connect = connect
         self._tensors: dict[str, ModelTensors | TextModel] = {}  # by version
         self._answered: dict[str, str] = {}  # the version that answered, by the one asked for
+        self.served: tuple[str, ...] = ()  # the versions that the server had last
         self.takes_text: bool | None = None  # as the server has said last
 
     def versions(self, session: str) -> tuple[str, ...]:
@@ -133,6 +134,7 @@ class ServedModel:
         from ct2_triton.client.text_requests import TextModel
 
         metadata = await self._connect().connection.model_metadata(self._name, version, deadline)
+        self.served = tuple(metadata.versions)
         text_model = TextModel.from_metadata(metadata, version)
         tensors = text_model or ModelTensors.from_metadata(metadata, version)
         self._tensors[version] = tensors

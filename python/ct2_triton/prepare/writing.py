@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import OutputError
-from ct2_triton.prepare.lock import exclusive
+from ct2_triton.lock import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,10 +124,17 @@ def locked(output: Path) -> Iterator[None]:
     Raises:
         OutputError: Another process is writing it, or there can be no lock file.
     """
+
+    def refuse(owner: str) -> OutputError:
+        return OutputError(
+            f"another ct2-prepare or ct2-models ({owner}) is writing {output}; wait until it is "
+            "done, or choose another --name"
+        )
+
     with ExitStack() as held:
         try:
             lock = _staging_place(output) / f"{_prefix(output)}lock"
-            held.enter_context(exclusive(lock, str(output)))
+            held.enter_context(exclusive(lock, refuse))
         except OSError as error:
             raise OutputError(f"cannot write to {output.parent}: {error.strerror}") from error
         yield

@@ -6,11 +6,11 @@ from __future__ import annotations
 import logging
 import secrets
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ct2_triton.client.calls import code_of
-from ct2_triton.client.results import Hypothesis, Translation
 from ct2_triton.client.stream import Sentence, StreamOptions, TranslationStream
 from ct2_triton.client.tasks import Shared
 from ct2_triton.errors import ClientError, InvalidCallError, RequestRejectedError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ct2_triton.client.client import TranslationClient
+    from ct2_triton.client.results import Translation
     from ct2_triton.client.stream import StreamItem
     from ct2_triton.terms.finding import Terms
 
@@ -113,10 +114,8 @@ async def stream_terms(
             if one.failed:
                 where = f"{line}, {code}" if code else str(line)
                 _LOG.warning("%s: lost %s", where, ", ".join(map(repr, one.lost)))
-        return [
-            Translation(line.text, source, code, (Hypothesis(one.text),))
-            for one, code in zip(found, codes, strict=True)
-        ]
+        answers = (cast("Translation", one.translation) for one in found)
+        return [replace(answer, source_text=line.text) for answer in answers]
 
     def start(line: Sentence) -> dict[str | None, Any]:
         shared = Shared(partial(translate, line))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.results import Translation
     from ct2_triton.terms.finding import TermText
+    from ct2_triton.terms.placeholders import Marked
 
     Ask = Callable[..., Awaitable[Sequence[Translation]]]
     """Translates a text into `targets`."""
@@ -31,12 +32,16 @@ class TermTranslation:
         target: Its language, as it was named; None for a model without languages.
         lost: Terms that it does not have as often as the text; then it is the plain translation.
         placeholder: The kind of placeholder that brought them through; None where none was needed.
+        translation: The same with scores, hypotheses, finish reason and version. Further hypotheses
+            that lack a term are left out, unless the best one does, too. Where placeholders were
+            needed, there are no ids and alignments: those would be of the placeholders.
     """
 
     text: str
     target: str | None
     lost: tuple[str, ...] = ()
     placeholder: str | Sequence[str] | None = None
+    translation: Translation | None = field(default=None, compare=False)
 
     @property
     def failed(self) -> bool:
@@ -115,7 +120,7 @@ async def keep_terms(
     """
     named = [targets] if isinstance(targets, str) or targets is None else list(targets)
     plain = await ask(found.text, targets=targets)
-    done = [_judged(found, one.text, name) for one, name in zip(plain, named, strict=True)]
+    done = [_judged(found, one, name) for one, name in zip(plain, named, strict=True)]
     if placeholders is None:
         placeholders = kinds_of(client) if any(one.failed for one in done) else ()
     for kind in placeholders:
@@ -125,11 +130,28 @@ async def keep_terms(
         asked = [name for i in open_ if (name := named[i]) is not None] or None
         again = await ask(marked.text, targets=asked)
         for i, one in zip(open_, again, strict=True):
-            restored = restore(found, marked, one.text)
+            restored = _restored(found, marked, one)
             if restored is not None:
-                done[i] = TermTranslation(restored, named[i], (), kind)
+                done[i] = TermTranslation(restored.text, named[i], (), kind, restored)
     return done
 
 
-def _judged(found: TermText, text: str, target: str | None) -> TermTranslation:
-    return TermTranslation(text, target, found.lost_in(text))
+def _judged(found: TermText, plain: Translation, target: str | None) -> TermTranslation:
+    lost = found.lost_in(plain.text)
+    best, *others = plain.hypotheses
+    if not lost:
+        plain = replace(plain, hypotheses=(best, *(h for h in others if not found.lost_in(h.text))))
+    return TermTranslation(plain.text, target, lost, None, plain)
+
+
+def _restored(found: TermText, marked: Marked, answer: Translation) -> Translation | None:
+    """Put the terms back into each hypothesis; give None where the best one lacks any."""
+    texts = [restore(found, marked, one.text) for one in answer.hypotheses]
+    if texts[0] is None:
+        return None
+    hypotheses = tuple(
+        replace(one, text=text, ids=(), alignments=None, alignment_ranges=None)
+        for one, text in zip(answer.hypotheses, texts, strict=True)
+        if text is not None
+    )
+    return replace(answer, source_text=found.text, hypotheses=hypotheses)

@@ -60,10 +60,11 @@ def test_lines_json_lines_and_parquet_are_what_the_plain_client_gives(
     columns = {"id": ids, "body": [None, *texts[1:]]}
     parquet.write_table(pyarrow.table(columns), table, row_group_size=9)
 
+    settings = ("--column", "body", "--block-lines", "10")
     said = _run(
         bulk(
             *("-i", lines, "-i", objects, "-i", table, "-o", tmp_path / "out"),
-            *("--column", "body", "--block-lines", "10"),
+            *settings,
         ),
         code=1,
     )
@@ -86,12 +87,16 @@ def test_lines_json_lines_and_parquet_are_what_the_plain_client_gives(
     (failure,) = (tmp_path / "out" / "in.txt.failed.jsonl").read_text().splitlines()
     failed = json.loads(failure)
     assert (failed["line"], failed["target"]) == (len(texts) + 1, "deu_Latn")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "in.jsonl", "in.parquet", "in.txt", "in.txt.failed.jsonl",
+    shown = [path.name for path in (tmp_path / "out").iterdir() if path.name[0] != "."]
+    assert sorted(shown) == [
+        "in.jsonl", "in.parquet", "in.txt", "in.txt.blocks", "in.txt.failed.jsonl",
     ]  # fmt: skip
-    assert "in.jsonl is there: kept" in _run(
-        bulk("-i", objects, "-i", lines, "-o", tmp_path / "out")
-    )
+    before = (tmp_path / "out" / "in.txt").read_bytes()
+    again = _run(bulk("-i", objects, "-i", lines, "-o", tmp_path / "out", *settings), code=1)
+    assert "in.jsonl is there: kept" in again
+    assert "in.txt.failed.jsonl lists 1 translations that failed" in again
+    assert " 4 of 5 blocks are there: kept" in again
+    assert (tmp_path / "out" / "in.txt").read_bytes() == before
 
 
 class Held(FaultServer):

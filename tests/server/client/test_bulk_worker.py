@@ -16,7 +16,7 @@ import pytest
 
 from ct2_triton.bulk.blocks import Block, check_columns, cut, read_table
 from ct2_triton.bulk.cli import add_arguments
-from ct2_triton.bulk.outputs import finish
+from ct2_triton.bulk.outputs import finish, open_blocks
 from ct2_triton.bulk.worker import Task, Translator
 from ct2_triton.client.files import Job
 from ct2_triton.errors import ClientError
@@ -47,7 +47,8 @@ def translate(prepared: Prepared) -> Translate:
             args = parser.parse_args(list(map(str, command)))
             blocks = list(cut(source, output, 5000))
             assert len(blocks) == 1
-            blocks[0].part.parent.mkdir()
+            blocks[0].part.parent.mkdir(exist_ok=True)
+            open_blocks(blocks)
             codes = tuple(LANGUAGES[target] for target in targets.split(","))
             return Translator(Task(args, codes))(asdict(blocks[0])), blocks
 
@@ -75,7 +76,7 @@ def test_a_failed_line_is_sent_again_and_then_listed(translate: Translate, tmp_p
     done, blocks = translate(source, output, fail)
     assert done == {"count": 3, "failed": 1, "error": ""}
     assert sorted(seen.values()) == [2, 3]
-    assert finish(Job(source, output), blocks) == 1
+    assert finish(Job(source, output), blocks, {}) == 1
     short, blank, long, end = output.read_text(encoding="utf-8").split("\n")
     assert (bool(short), blank, long, end) == (True, "", "", "")
     (failed,) = _objects(tmp_path / "out.txt.failed.jsonl")
@@ -102,7 +103,7 @@ def test_another_try_for_one_language_keeps_the_translations_of_the_others(
     done, blocks = translate(source, output, fail, "de,fr")
     assert done == {"count": 1, "failed": 0, "error": ""}
     assert sorted(seen.values()) == [2, 2]
-    assert finish(Job(source, output), blocks) == 0
+    assert finish(Job(source, output), blocks, {}) == 0
     (line,) = _objects(output)
     assert [answer["target"] for answer in line["translations"]] == ["deu_Latn", "fra_Latn"]
 
@@ -113,7 +114,7 @@ def test_half_a_surrogate_pair_fails_its_line_alone(translate: Translate, tmp_pa
     source.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     done, blocks = translate(source, output)
     assert done == {"count": 3, "failed": 1, "error": ""}
-    assert finish(Job(source, output), blocks) == 1
+    assert finish(Job(source, output), blocks, {}) == 1
     half, beside, good = _objects(output)
     assert (half["text"], beside["text"], beside["note"]) == (HALF, "Grüß Gott.", HALF)
     assert "not valid Unicode" in half["translations"][0]["error"]
@@ -122,6 +123,86 @@ def test_half_a_surrogate_pair_fails_its_line_alone(translate: Translate, tmp_pa
     assert "Grüß Gott." in output.read_text(encoding="utf-8").splitlines()[2]
     (failed,) = _objects(tmp_path / "out.jsonl.failed.jsonl")
     assert (failed["line"], failed["text"]) == (1, HALF)
+
+
+@pytest.mark.parametrize("kind", ["txt", "jsonl", "parquet"])
+def test_another_run_sends_only_the_lines_that_failed(
+    translate: Translate, tmp_path: Path, kind: str
+) -> None:
+    seen: Counter[bytes] = Counter()
+    refuses = True
+
+    async def fail(server: FaultServer, request: Any, context: Any) -> Any:
+        content = request.raw_input_contents[0]
+        seen[content] += 1
+        if refuses and len(content) > 60:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "too long today")
+        return await echo(server, request, context)
+
+    source, output, whole = tmp_path / "in.txt", tmp_path / f"out.{kind}", tmp_path / f"all.{kind}"
+    source.write_text("Short.\n" + "A long line. " * 9 + "\nLast.\n", encoding="utf-8")
+    for _ in range(2):
+        done, blocks = translate(source, output, fail)
+        assert done == {"count": 3, "failed": 1, "error": ""}
+        assert finish(Job(source, output), blocks, {}) == 1
+    assert sorted(seen.values()) == [1, 1, 2]
+    refuses = False
+    done, blocks = translate(source, output, fail)
+    assert done == {"count": 3, "failed": 0, "error": ""}
+    assert sorted(seen.values()) == [1, 1, 3]
+    assert finish(Job(source, output), blocks, {}) == 0
+    _, blocks = translate(source, whole)
+    finish(Job(source, whole), blocks, {})
+    assert output.read_bytes() == whole.read_bytes()
+    names = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
+    assert names == {source.name, output.name, whole.name}
+
+
+def test_a_worker_that_ends_while_it_writes_loses_no_failure(
+    translate: Translate, tmp_path: Path
+) -> None:
+    """Its block is translated again from any of the states that it may leave."""
+
+    async def fail(server: FaultServer, request: Any, context: Any) -> Any:
+        if len(request.raw_input_contents[0]) > 60:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "too long today")
+        return await echo(server, request, context)
+
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("Short.\n" + "A long line. " * 9 + "\n", encoding="utf-8")
+    _, blocks = translate(source, output, fail)
+    part, failures = blocks[0].part, blocks[0].failures
+    kept, listed = part.read_bytes(), failures.read_bytes()
+    for state in (
+        {part.name: kept, failures.name: listed, blocks[0].earlier.name: kept},
+        {failures.name: listed, blocks[0].earlier.name: kept},
+        {part.name: kept, failures.name: listed},
+        {failures.name: b""},
+        {},
+    ):
+        for path in part.parent.iterdir():
+            path.unlink()
+        for name, content in state.items():
+            (part.parent / name).write_bytes(content)
+        done, _ = translate(source, output, fail)
+        assert done["failed"] == 1
+        done, _ = translate(source, output)
+        assert done["failed"] == 0
+        assert all(part.read_text(encoding="utf-8").split("\n")[:2])
+
+
+def test_a_malformed_line_of_json_fails_alone(translate: Translate, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text('"One."\nTwo.\n{"text": "Three.", "line": 7}\n', encoding="utf-8")
+    done, blocks = translate(source, output)
+    assert done == {"count": 3, "failed": 1, "error": ""}
+    assert finish(Job(source, output), blocks, {}) == 1
+    one, two, three = _objects(output)
+    assert "this is no JSON" in two["translations"][0]["error"]
+    assert one["translations"][0]["text"]
+    assert (three["line"], three["input"]) == (3, {"line": 7})
+    (failed,) = _objects(tmp_path / "out.jsonl.failed.jsonl")
+    assert failed["line"] == 2
 
 
 @pytest.mark.parametrize("kind", ["parquet", "txt"])
@@ -137,7 +218,7 @@ def test_an_empty_input_becomes_a_table_with_its_columns(
         columns = {"line": pyarrow.int64(), "text": pyarrow.string()}
     done, blocks = translate(source, output)
     assert done == {"count": 0, "failed": 0, "error": ""}
-    assert finish(Job(source, output), blocks) == 0
+    assert finish(Job(source, output), blocks, {}) == 0
     found = parquet.read_table(output)
     assert found.schema == pyarrow.schema({**columns, "deu_Latn": pyarrow.string()})
     assert found.num_rows == 0
@@ -151,9 +232,9 @@ def test_a_damaged_part_is_an_error_of_the_command(translate: Translate, tmp_pat
     good = blocks[0].part.read_bytes()
     blocks[0].part.write_bytes(b"no table")
     with pytest.raises(ClientError, match="cannot join the tables of"):
-        finish(Job(source, output), blocks)
+        finish(Job(source, output), blocks, {})
     blocks[0].part.write_bytes(good)
-    assert finish(Job(source, output), blocks) == 0
+    assert finish(Job(source, output), blocks, {}) == 0
 
 
 def test_another_encoding_is_said_once_before_anything_is_translated(

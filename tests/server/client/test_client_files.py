@@ -32,7 +32,8 @@ def test_each_line_has_one_line(
     assert (result.stdout, result.stderr) == ("", "")
     output = (tmp_path / "new" / "out.txt").read_bytes().decode()
     assert output.split("\n") == [*expected(lines), ""]
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out.txt"]
+    names = {path.name for path in (tmp_path / "new").iterdir()}
+    assert names == {"out.txt", ".out.txt.ct2-translate.json"}
 
 
 def test_a_killed_run_is_gone_on_with_and_nothing_is_twice_or_lost(
@@ -119,8 +120,6 @@ def test_what_does_not_fit_together_is_refused(command: Command, tmp_path: Path)
     assert "name them with --input" in _run(command("-o", output), 1).stderr
     assert "no such file" in _run(command("-i", tmp_path / "none", "-o", output), 1).stderr
     _run(command("-i", source, "-o", output))
-    os.utime(output, (1, 1))
-    assert "is older than" in _run(command("-i", source, "-o", output), 1).stderr
 
 
 def test_progress_has_percent_and_the_time_left(command: Command, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -70,7 +69,8 @@ def test_subtitles_keep_their_times(
     assert [" ".join(event.plaintext.split()) for event in events] == [
         " ".join(text.split()) for text in expected(TEXTS)
     ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, output.name])
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {source.name, output.name, f".{output.name}.ct2-translate.json"}
 
 
 def test_interrupted_subtitles_are_gone_on_with(
@@ -86,7 +86,10 @@ def test_interrupted_subtitles_are_gone_on_with(
 
     # As a killed run leaves them: two lines, a half one, and what they are made of.
     output.unlink()
-    _run(command("-i", source, "-o", output, "--url", "localhost:1", "--patience", "0"), code=1)
+    record = tmp_path / ".film.de.srt.ct2-translate.json"
+    made_of = json.loads(record.read_text(encoding="utf-8"))["made_of"]
+    (tmp_path / "film.de.srt.partial.json").write_text(json.dumps(made_of), encoding="utf-8")
+    record.unlink()
     two = "".join(f"{line}\n" for line in expected(texts[:2]))
     (tmp_path / "film.de.srt.partial").write_text(f"{two}Num", encoding="utf-8")
     _run(command("-i", source, "-o", output))
@@ -172,8 +175,48 @@ def test_what_cannot_be_read_or_written_so_is_refused(command: Command, tmp_path
     assert "--json writes no subtitles" in one
     assert "no.srt holds no subtitles: their times are" in refused(tmp_path / "no.srt")
     assert "bytes.srt: 'utf-8' codec" in refused(tmp_path / "bytes.srt")
-    assert "line 2: this is no JSON" in refused("--json-input", text='"One."\nTwo.\n')
-    assert "line 1: this is no JSON" in refused("--json-input", text="[" * 100_000)
-    wrong = refused("--json-input", text='{"sentence": "One."}\n')
-    assert re.search(r"line 1: a line of JSON is a string or an object with one", wrong)
     assert _run(command("--json-input"), input='"One."\n').stdout != ""
+
+
+def test_a_malformed_line_of_json_fails_alone(
+    command: Command, expected: Expected, tmp_path: Path
+) -> None:
+    rows = ['"One."', "Two.", "[" * 100_000, '{"sentence": "One."}', "", '{"text": 7}', '"Three."']
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("\n".join(rows), encoding="utf-8")
+    first, last = expected(["One.", "Three."])
+
+    piped = _run(command("--json-input"), code=1, input=source.read_text())
+    assert piped.stdout.splitlines() == [first, "", "", "", "", "", last]
+    assert "line 2, deu_Latn: this is no JSON (" in piped.stderr
+    assert "line 3, deu_Latn: this is no JSON (" in piped.stderr
+    assert "line 5, deu_Latn: this is no JSON (" in piped.stderr
+    for number in (4, 6):
+        assert f"line {number}, deu_Latn: a line of JSON is a string or an object" in piped.stderr
+
+    _run(command("--json", "-i", source, "-o", output), code=1)
+    answers = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    assert [answer["line"] for answer in answers] == [1, 2, 3, 4, 5, 6, 7]
+    found = [answer["translations"][0] for answer in answers]
+    assert [one.get("text") for one in found] == [first, None, None, None, None, None, last]
+    assert "this is no JSON" in found[1]["error"]
+    assert "text" not in answers[1]
+
+    rows[1] = '"Two."'  # the text is another one: the command works again
+    source.write_text("\n".join(rows[:2]), encoding="utf-8")
+    _run(command("--json", "-i", source, "-o", output))
+    assert len(output.read_text(encoding="utf-8").splitlines()) == 2
+
+
+def test_fields_with_the_names_of_answers_are_nested(command: Command) -> None:
+    row = {"id": 7, "text": "One.", "line": 12, "translations": ["Un."], "file": "a", "input": 1}
+    done = _run(command("--json", "--json-input"), input=f"{json.dumps(row)}\n")
+    answer = json.loads(done.stdout)
+    assert (answer["id"], answer["line"], answer["text"]) == (7, 1, "One.")
+    assert answer["translations"][0]["target"] == "deu_Latn"
+    assert answer["input"] == {"line": 12, "translations": ["Un."], "file": "a", "input": 1}
+
+
+def test_the_version_that_answered_is_told(command: Command) -> None:
+    done = _run(command("--json"), input="One.\n")
+    assert json.loads(done.stdout)["translations"][0]["version"] == "1"

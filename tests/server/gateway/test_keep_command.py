@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -80,6 +81,28 @@ def test_a_lost_term_is_told_and_the_line_is_translated(translate: Translate) ->
     assert done.returncode == 0
     assert done.stdout.splitlines()[1] == GERMAN
     assert ": lost 'Quixa', 'Quixb'" in done.stderr
+
+
+@pytest.mark.parametrize("model", ["demo-text", "demo"])
+def test_json_says_the_same_of_a_line_with_terms_and_without(
+    translate: Translate, model: str
+) -> None:
+    options = ("--beam-size=3", "--option", "num_hypotheses=3", "--option", "return_scores=true")
+    lines = f"{SENTENCE}\n\n"
+    plain = translate(lines, "--json", *options, model=model)
+    kept = translate(lines, "--json", *options, "--keep", "Quixolab", model=model)
+    assert kept.stdout == plain.stdout
+    answer = json.loads(plain.stdout.splitlines()[0])["translations"][0]
+    assert {"target", "text", "score", "finish_reason", "hypotheses", "version"} <= answer.keys()
+
+    line = "Penalty for Quixolab!\n"
+    restored = translate(line, "--json", *options, "--keep", "Quixolab", model=model)
+    answer = json.loads(restored.stdout)["translations"][0]
+    assert answer["text"] == "Elfmeter für Quixolab!"
+    assert (answer["version"], answer["finish_reason"]) == ("1", "stop")
+    assert answer["score"] < 0
+    hypotheses = answer.get("hypotheses", [answer])
+    assert all(one["text"].count("Quixolab") == 1 and one["score"] < 0 for one in hypotheses)
 
 
 def test_half_of_a_surrogate_pair_fails_its_line_alone(translate: Translate) -> None:

@@ -7,26 +7,24 @@ import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ct2_triton.errors import OutputError
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
 @contextmanager
-def exclusive(path: Path, subject: str) -> Iterator[None]:
+def exclusive(path: Path, refuse: Callable[[str], Exception]) -> Iterator[None]:
     """Hold a lock while the block runs, and remove its file afterwards.
 
     Args:
         path: The lock file; made where it is missing.
-        subject: What the lock protects, for the message.
+        refuse: Makes the error where another process holds it, which it is given as a text.
 
     Yields:
         Nothing.
 
     Raises:
-        OutputError: Another process holds it; the message names that process.
+        Exception: What `refuse` made.
         OSError: The file cannot be made.
     """
     import filelock
@@ -35,10 +33,7 @@ def exclusive(path: Path, subject: str) -> Iterator[None]:
     try:
         lock.acquire()
     except filelock.Timeout as error:
-        raise OutputError(
-            f"another ct2-prepare or ct2-models ({_owner(path)}) is writing {subject}; wait until "
-            "it is done, or choose another --name"
-        ) from error
+        raise refuse(_owner(path)) from error
     try:
         with suppress(OSError):  # Windows lets nobody write to a locked file
             path.write_text(str(os.getpid()), encoding="ascii")

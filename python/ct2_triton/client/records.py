@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a finished output was made of: in `.NAME.ct2-translate.json` beside it.
+
+A second run of the same command keeps a complete output, translates the lines that failed, and
+translates everything again where something that the output depends on has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.checksums import sha256
+from ct2_triton.default_repository import default_repository
+from ct2_triton.errors import ClientError
+from ct2_triton.lock import exclusive
+from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, TEXT_SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Record:
+    """How a finished output came to be.
+
+    Attributes:
+        made_of: What it depends on: input, model, languages, options, terms.
+        failed: Numbers of the lines that failed, from 1.
+        checksum: SHA-256 of the output.
+    """
+
+    made_of: Mapping[str, Any]
+    failed: Sequence[int]
+    checksum: str
+
+
+def describe(source: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what an output depends on, as JSON gives it back.
+
+    Args:
+        source: The input.
+        settings: All else.
+    """
+    content = {"bytes": source.stat().st_size, "sha256": sha256(source)}
+    given: dict[str, Any] = json.loads(json.dumps({"input": content, **settings}))
+    return given
+
+
+def model_checksum(model: str, repository: Path | None) -> str | None:
+    """Hash what is known here of a model: its manifests, which list its files, and its config.
+
+    Args:
+        model: Name of the model on the server.
+        repository: Folder of prepared models; None for the default.
+
+    Returns:
+        SHA-256; None where the model's folder is not at hand.
+    """
+    folder = Path(repository or default_repository())
+    found = {
+        path
+        for name in (model, model.removesuffix(TEXT_SUFFIX))
+        for pattern in (CONFIG_NAME, MANIFEST_NAME, f"*/{MANIFEST_NAME}")
+        for path in (folder / name).glob(pattern)
+    }
+    listed = json.dumps(
+        [[path.relative_to(folder).as_posix(), sha256(path)] for path in sorted(found)]
+    )
+    return hashlib.sha256(listed.encode()).hexdigest() if found else None
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Name what two outputs are made of differently."""
+    return ", ".join(sorted(k for k in {*before, *now} if before.get(k) != now.get(k)))
+
+
+def finished(output: Path, made_of: Mapping[str, Any]) -> Record | None:
+    """Look for an output that an earlier run has finished.
+
+    Args:
+        output: The output.
+        made_of: What it would be made of now.
+
+    Returns:
+        Its record, where it is made of the same; None where it must be made.
+
+    Raises:
+        ClientError: It would be written over, and is not what ct2-translate wrote.
+    """
+    if not output.exists():
+        return None
+    record = _newest(output)
+    if record is None:
+        raise ClientError(
+            f"{output} is there, and nothing says what it was made of ({_path(output)} is not "
+            "there): remove it to translate again, or name another --output"
+        )
+    is_same = record.made_of == made_of
+    if is_same and not record.failed:
+        return record
+    if record.checksum != sha256(output):
+        raise ClientError(
+            f"{output} was changed since it was translated: remove it to translate again, or name "
+            "another --output"
+        )
+    if not is_same:
+        changed = changes(record.made_of, made_of)
+        _LOG.info("%s is translated again: another %s than before", output, changed)
+    return record if is_same else None
+
+
+def deliver(whole: Path, output: Path, made_of: Mapping[str, Any], failed: Sequence[int]) -> None:
+    """Give a whole file the name of the output, and write its record.
+
+    The record lies beside before the output is named, so that a run that is killed in between
+    leaves an output whose record is found.
+
+    Args:
+        whole: The file.
+        output: Its name from now on.
+        made_of: What it was made of.
+        failed: Numbers of the lines that failed.
+
+    Raises:
+        OSError: Something cannot be written.
+    """
+    record = json.dumps(asdict(Record(made_of, failed, sha256(whole))), sort_keys=True)
+    replace_text(_pending(output), record)
+    whole.replace(output)
+    _pending(output).replace(_path(output))
+
+
+@contextmanager
+def held(outputs: Sequence[Path]) -> Iterator[None]:
+    """Keep other runs from writing some outputs while the block runs.
+
+    Args:
+        outputs: The outputs; their folders are made.
+
+    Raises:
+        ClientError: Another run is writing one of them, or its folder cannot be written.
+    """
+    with ExitStack() as locks:
+        for output in outputs:
+            try:
+                output.parent.mkdir(parents=True, exist_ok=True)
+                locks.enter_context(exclusive(_beside(output, "lock"), _Refusal(output)))
+            except OSError as error:
+                raise ClientError(f"cannot write {output}: {error.strerror}") from error
+        yield
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    output: Path
+
+    def __call__(self, owner: str) -> ClientError:
+        return ClientError(
+            f"another ct2-translate ({owner}) is writing {self.output}: wait until it is done, or "
+            "name another --output"
+        )
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file that is whole or as it was."""
+    aside = path.with_name(f"{path.name}.new")
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(path)
+
+
+def _newest(output: Path) -> Record | None:
+    """Read the record of an output; take over what a killed run has not named yet."""
+    pending = _read(_pending(output))
+    if pending is not None and pending.checksum == sha256(output):
+        _pending(output).replace(_path(output))
+        return pending
+    return _read(_path(output))
+
+
+def _read(path: Path) -> Record | None:
+    try:
+        return Record(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise ClientError(f"cannot read {path}: {error}") from error
+
+
+def _beside(output: Path, what: str) -> Path:
+    return output.with_name(f".{output.name}.ct2-translate.{what}")
+
+
+def _path(output: Path) -> Path:
+    return _beside(output, "json")
+
+
+def _pending(output: Path) -> Path:
+    return _beside(output, "pending")

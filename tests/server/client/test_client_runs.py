@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same ct2-translate -i ... -o ... again: what failed, what changed, and two at a time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from server.client.conftest import Command, Prepared
+from support.fault_server import FaultServer, echo, serving_in_a_thread
+from support.waiting import wait_until
+from tiny_corpus import sentences
+
+LONG = "A long line. " * 9
+
+
+def _run(command: list[str], code: int = 0) -> str:
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")
+
+
+class Picky(FaultServer):
+    """Refuses long rows as long as it is told to; may keep all answers back."""
+
+    def __init__(self) -> None:
+        super().__init__(self._answer)
+        self.refuses = True
+        self.waits = False
+
+    async def _answer(self, server: FaultServer, request: Any, context: Any) -> Any:
+        if self.refuses and len(request.raw_input_contents[0]) > 60:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the line is too long today")
+        while self.waits:
+            self.started.set()
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "away")
+        return await echo(server, request, context)
+
+
+@pytest.fixture
+def picky(prepared: Prepared) -> Callable[[], Any]:
+    """A context that gives such a server, and the command line of its client."""
+
+    @contextmanager
+    def serve() -> Iterator[tuple[Picky, Command]]:
+        folder = str(prepared("nllb").tokenizer_folder)
+        with serving_in_a_thread(Picky) as (server, url):
+
+            def line(*arguments: str | Path) -> list[str]:
+                start = [str(Path(sys.executable).with_name("ct2-translate")), "--url", url]
+                what = ["--model=m", "--tokenizer", folder, "--from=en", "--to=de"]
+                return [*start, *what, *map(str, arguments)]
+
+            yield server, line
+
+    return serve
+
+
+@pytest.mark.parametrize("form", ["txt", "jsonl", "srt"])
+def test_lines_that_failed_are_translated_by_the_next_run(
+    picky: Any, tmp_path: Path, form: str
+) -> None:
+    texts = ["One.", LONG, "Two.", LONG + "x", "Three."]
+    source, output, whole = (tmp_path / f"{name}.{form}" for name in ("in", "out", "whole"))
+    if form == "srt":
+        cues = [f"{n}\n00:00:0{n},000 --> 00:00:0{n},900\n{t}\n" for n, t in enumerate(texts, 1)]
+        source.write_text("\n".join(cues), encoding="utf-8")
+    else:
+        rows = texts if form == "txt" else list(map(json.dumps, texts))
+        source.write_text("\n".join(rows), encoding="utf-8")
+    with picky() as (server, command):
+        json_too = ["--json"] if form == "jsonl" else []
+        line = command("-i", source, "-o", output, *json_too)
+        for _ in range(2):  # nothing is missing: only then it ends with 0
+            said = _run(line, code=1)
+            assert f"{source}:2, deu_Latn: the line is too long today" in said
+            assert f"{source}:4, deu_Latn: " in said
+        server.refuses = False
+        calls = server.calls
+        _run(line)
+        assert server.calls - calls == (5 if form == "srt" else 2)
+        assert "is there: kept" in _run(line)
+        _run(command("-i", source, "-o", whole, *json_too))
+    assert output.read_bytes() == whole.read_bytes()
+    shown = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
+    assert shown == {source.name, output.name, whole.name}
+
+
+def test_a_failure_before_an_interruption_is_not_forgotten(picky: Any, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text(f"{LONG}\nOne.\nTwo.\n", encoding="utf-8")
+    with picky() as (server, command):
+        line = command("-i", source, "-o", output)
+        server.waits = True
+        with subprocess.Popen(line, stderr=subprocess.DEVNULL) as process:
+            wait_until(lambda: (tmp_path / "out.txt.partial").exists())
+            wait_until(lambda: (tmp_path / "out.txt.partial").read_bytes() == b"\n")
+            process.kill()
+        server.waits = False
+        assert "is too long today" not in _run(line, code=1)
+        first, *_ = _lines(output)
+        assert first == ""
+        server.refuses = False
+        _run(line)
+        assert all(_lines(output)[:3])
+
+
+def test_a_second_run_on_one_output_is_refused(picky: Any, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("One.\nTwo.\n", encoding="utf-8")
+    with picky() as (server, command):
+        line = command("-i", source, "-o", output)
+        server.waits = True
+        with subprocess.Popen(line, stderr=subprocess.DEVNULL) as first:
+            wait_until(server.started.is_set)
+            said = _run(line, code=1)
+            assert f"another ct2-translate (process {first.pid}) is writing {output}" in said
+            server.waits = False
+            assert first.wait(60) == 0
+        assert all(_lines(output)[:2])
+        assert "is there: kept" in _run(line)
+
+
+def test_another_setting_text_or_glossary_translates_again(
+    command: Command, expected: Callable[[list[str]], list[str]], tmp_path: Path
+) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("nothing\n", encoding="utf-8")
+    texts = sentences(3, seed=9)
+
+    def run(*arguments: str | Path) -> tuple[str, list[str]]:
+        said = _run(command("-i", source, "-o", output, *arguments))
+        return said, _lines(output)
+
+    source.write_text("\n".join(texts), encoding="utf-8")
+    assert run() == ("", [*expected(texts), ""])
+    source.touch()
+    said, german = run()
+    assert said == f"ct2-translate: {output} is there: kept\n"
+    said, french = run("--to=fr")
+    assert f"{output} is translated again: another targets than before" in said
+    assert french != german
+    for arguments, changed in (
+        (["--from=fr"], "source, targets"),
+        (["--beam-size=2"], "options, source"),
+        (["--glossary", glossary], "glossary, options"),
+        (["--glossary", glossary, "--keep=No"], "keep"),
+    ):
+        assert f"another {changed} than" in run(*arguments)[0]
+    glossary.write_text("nothing\tnichts\n", encoding="utf-8")
+    assert "another glossary than" in run("--glossary", glossary, "--keep=No")[0]
+    run()
+    source.write_text("\n".join([*texts[:2], "Another."]), encoding="utf-8")
+    said, found = run()
+    assert "another input than" in said
+    assert found == [*expected([*texts[:2], "Another."]), ""]
+
+
+def test_another_version_of_the_model_translates_again(
+    command: Command, server_repository: Path, prepared: Prepared, tmp_path: Path
+) -> None:
+    """What is known of the model here: its config decides, too."""
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("One.\n", encoding="utf-8")
+    line = command("-i", source, "-o", output)
+    _run(line)
+    config = server_repository / prepared("nllb").name / "config.pbtxt"
+    before = config.read_bytes()
+    try:
+        config.write_bytes(before + b"\n# edited\n")
+        assert "another model_checksum than" in _run(line)
+    finally:
+        config.write_bytes(before)
+    assert "another model_checksum than" in _run(line)
+    assert "is there: kept" in _run(line)
+
+
+def test_what_this_command_did_not_write_is_not_written_over(
+    command: Command, tmp_path: Path
+) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("One.\n", encoding="utf-8")
+    output.write_text("Mine.\n", encoding="utf-8")
+    line = command("-i", source, "-o", output)
+    assert f"{output} is there, and nothing says what it was made of" in _run(line, code=1)
+    assert output.read_text() == "Mine.\n"
+    output.unlink()
+    _run(line)
+    output.write_text("Edited.\n", encoding="utf-8")
+    assert "is there: kept" in _run(line)
+    said = _run(command("-i", source, "-o", output, "--to=fr"), code=1)
+    assert f"{output} was changed since it was translated" in said
+    assert output.read_text() == "Edited.\n"
+
+
+def test_a_run_that_was_killed_at_its_end_leaves_a_finished_output(
+    command: Command, tmp_path: Path
+) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("One.\n", encoding="utf-8")
+    line = command("-i", source, "-o", output)
+    _run(line)
+    record = tmp_path / ".out.txt.ct2-translate.json"
+    record.rename(record.with_suffix(".pending"))  # the output has its name, its record has not
+    assert "is there: kept" in _run(line)
+    assert record.exists()
