@@ -33,10 +33,11 @@ from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.tasks import run_all
 from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.errors import ClientError
-from ct2_triton.live.hub import ONLY_LANGUAGE, SOURCE, Hub
+from ct2_triton.live.archive import Archive
+from ct2_triton.live.cues import CueLimits
+from ct2_triton.live.hub import ONLY_LANGUAGE, Hub
 from ct2_triton.live.options import MODES, LiveOptions
 from ct2_triton.live.speakers import Speakers
-from ct2_triton.live.subtitles import KINDS, write_subtitles
 from ct2_triton.live.translator import LiveTranslator
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate
 
@@ -58,6 +59,13 @@ _HELP = {
     "captions": "captions kept for those who come late and for subtitles, one for each segment and "
     "language; beyond it the oldest are forgotten (default: %(default)s)",
     "longest": "cut a segment after so many words where no sentence ends (default: %(default)s)",
+    "subtitles": "at the end, write LANGUAGE.vtt and .srt; files that exist are kept and new ones "
+    "numbered",
+    "new": "begin a new event where a crash cut off the last one in the folder of --subtitles, "
+    "and write its subtitles; without it, that event goes on",
+    "line": "subtitles: most characters of a line; wide ones count twice (default: %(default)s)",
+    "lines": "subtitles: most lines of a cue (default: %(default)s)",
+    "speed": "subtitles: characters that are read in a second, at most (default: %(default)g)",
     "connections": "most connections at a time; more are refused (default: one for each speaker "
     f"and viewer, and {_OTHER_CONNECTIONS} more)",
     "idle": "time until a connection's next request has begun, its header included (default: "
@@ -83,7 +91,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-words", type=count, default=60, metavar="N", help=_HELP["longest"])
     add("--newest", action="store_true", help=_HELP["newest"])
     add("--stdio", action="store_true", help="JSON lines on stdin and stdout, no web server")
-    add("--subtitles", type=Path, metavar="FOLDER", help="at the end, write LANGUAGE.vtt and .srt")
+    add("--subtitles", type=Path, metavar="FOLDER", help=_HELP["subtitles"])
+    add("--new-event", action="store_true", help=_HELP["new"])
+    add("--cue-line-chars", type=count, default=42, metavar="N", help=_HELP["line"])
+    add("--cue-lines", type=count, default=2, metavar="N", help=_HELP["lines"])
+    add("--cue-chars-per-second", type=duration, default=17.0, metavar="N", help=_HELP["speed"])
     add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
     add(
         "--port",
@@ -122,9 +134,6 @@ def run(args: argparse.Namespace) -> int:
         Ct2TritonError: It cannot start.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
-    with _writing(args.subtitles):  # at the end of an event it would be too late to say no
-        if args.subtitles is not None:
-            args.subtitles.mkdir(parents=True, exist_ok=True)
     return asyncio.run(_stdio(args) if args.stdio else _serve(args))
 
 
@@ -183,8 +192,8 @@ async def _stdio(args: argparse.Namespace) -> int:
                     now = round(time.monotonic() - start, 3)
                     hub.put(caption, now if caption.time is None else caption.time)
 
+        stack.enter_context(_archived(args, hub, is_new=True))
         await run_all([feed(), show()])
-        _write_subtitles(args.subtitles, hub, live)
     return 1 if refused else 0
 
 
@@ -196,11 +205,15 @@ async def _serve(args: argparse.Namespace) -> int:
     except ImportError as error:
         raise ClientError("ct2-live needs its extra: pip install 'ct2-triton[live]'") from error
     hub = Hub(args.max_captions)
-    async with _client(args) as client:
+    async with AsyncExitStack() as stack:
+        began = stack.enter_context(_archived(args, hub, is_new=args.new_event))
+        client = await stack.enter_async_context(_client(args))
         await client.wait_until_ready(max(args.retry_for, 1.0))
         make: Callable[[], LiveTranslator] = partial(_translator, args, client)
-        sample = make()  # says what is wrong with the arguments now
+        make()  # says what is wrong with the arguments now
         speakers = Speakers(hub, make, args.max_speakers, args.speaker_grace)
+        if began is not None:
+            speakers.resume(began)
         languages = _names(client, args.targets)
         runner = CaptionServer(hub, speakers, languages, _access(args)).runner(_SHUTDOWN_S)
         await runner.setup()
@@ -213,7 +226,6 @@ async def _serve(args: argparse.Namespace) -> int:
         finally:
             await speakers.close()
             await runner.cleanup()
-        _write_subtitles(args.subtitles, hub, sample)
     return 0
 
 
@@ -229,7 +241,12 @@ def _access(args: argparse.Namespace) -> Access:
         args.idle_timeout,
         args.allow_origin,
         args.host,
+        _cue_limits(args),
     )
+
+
+def _cue_limits(args: argparse.Namespace) -> CueLimits:
+    return CueLimits(args.cue_line_chars, args.cue_lines, args.cue_chars_per_second)
 
 
 def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, str]:
@@ -240,24 +257,21 @@ def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, st
 
 
 @contextmanager
-def _writing(folder: Path | None) -> Iterator[None]:
-    """Say what is in the way of subtitles."""
-    try:
-        yield
-    except OSError as error:
-        raise ClientError(f"cannot write subtitles into {folder}: {error.strerror}") from error
+def _archived(args: argparse.Namespace, hub: Hub, *, is_new: bool) -> Iterator[float | None]:
+    """Keep the event's finals in the folder of subtitles, if there is one.
 
-
-def _write_subtitles(folder: Path | None, hub: Hub, live: LiveTranslator) -> None:
-    if folder is None:
+    Yields:
+        When the event began, in seconds since 1970, if it goes on after a crash.
+    """
+    if args.subtitles is None:
+        yield None
         return
-    for language in [*live.targets, SOURCE]:
-        finals = hub.finals(language) if language else []
-        if finals:
-            for kind in KINDS:
-                text = write_subtitles(finals, kind)
-                with _writing(folder):
-                    (folder / f"{language}.{kind}").write_text(text, encoding="utf-8")
+    archive = Archive(args.subtitles, _cue_limits(args))
+    try:
+        yield archive.begin(hub, is_new=is_new)
+        archive.end(hub)
+    finally:
+        archive.close()
 
 
 def _print(line: str) -> None:

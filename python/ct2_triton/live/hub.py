@@ -16,12 +16,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Collection
+    from collections.abc import AsyncGenerator, Callable, Collection, Iterable
 
     from ct2_triton.live.updates import Caption
 
 ONLY_LANGUAGE = "text"  # of a model without target languages
 SOURCE = "source"  # the language under which viewers get what was said
+_NUMBERS_OF_TAILS = 1_000_000  # more than captions follow a final before the next one
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,11 @@ class Hub:
                 oldest finals are forgotten.
         """
         self.name = uuid.uuid4().hex[:8]
+        self.on_final: Callable[[Entry], None] = lambda _: None
+        self._process = uuid.uuid4().hex[:8]
         self._max_entries = max_entries
         self._entries: OrderedDict[tuple[str, str | None], Entry] = OrderedDict()
+        self._newest_finals: dict[str | None, int] = {}
         self._number = 0
         self._changed: asyncio.Future[None] | None = None
         self._ended = False
@@ -69,10 +73,30 @@ class Hub:
         key = caption.segment, caption.target
         known = self._entries.pop(key, None)
         start_s = min(known.start_s if known else time_s, self._start_of(caption, time_s))
-        self._entries[key] = Entry(self._number, caption, start_s, max(start_s, time_s))
+        entry = Entry(self._number, caption, start_s, max(start_s, time_s))
+        self._entries[key] = entry
+        if caption.final:
+            self._newest_finals[caption.target] = self._number
+            self.on_final(entry)
         if len(self._entries) > self._max_entries:
             self._forget()
         self._wake()
+
+    def restore(self, name: str, finals: Iterable[Entry]) -> None:
+        """Go on with an event whose process has ended: viewers come back to where they were.
+
+        Args:
+            name: The event's name.
+            finals: What is known of it.
+        """
+        self.name = name
+        for entry in finals:
+            self._entries[entry.caption.segment, entry.caption.target] = entry
+            self._newest_finals[entry.caption.target] = entry.number
+            self._number = max(self._number, entry.number)
+        self._number += _NUMBERS_OF_TAILS
+        while len(self._entries) > self._max_entries:
+            self._forget()
 
     def end(self) -> None:
         """Say that the event is over."""
@@ -94,10 +118,21 @@ class Hub:
                 found.append(entry)
         return found[::-1]
 
+    def entries(self) -> list[Entry]:
+        """Give all captions that are kept."""
+        return list(self._entries.values())
+
     def finals(self, language: str) -> list[Entry]:
         """Give the finals of a language, by the time at which their segments began."""
-        all_of_it = self.since(0, [language])
-        return sorted((e for e in all_of_it if e.caption.final), key=lambda entry: entry.start_s)
+        return finals_of(self.entries(), language)
+
+    def languages(self) -> list[str]:
+        """Give the languages that have finals."""
+        return [language for language in self._newest_finals if language is not None]
+
+    def newest_final(self, language: str) -> int:
+        """Give the position of a language's newest final; 0 for none."""
+        return self._newest_finals.get(language, 0)
 
     async def follow(
         self, position: str | None, languages: Collection[str], idle_s: float
@@ -137,6 +172,7 @@ class Hub:
         """Write the message of an entry."""
         members = {k: v for k, v in asdict(entry.caption).items() if v is not None}
         members |= {"type": "caption", "id": f"{self.name}-{entry.number}", "event": self.name}
+        members["process"] = self._process  # what was open in an earlier one does not go on
         members |= {"start_s": round(entry.start_s, 3), "end_s": round(entry.end_s, 3)}
         return json.dumps(members, ensure_ascii=False)
 
@@ -164,3 +200,9 @@ class Hub:
             self._changed = asyncio.get_running_loop().create_future()
         done, _ = await asyncio.wait([self._changed], timeout=seconds)
         return bool(done)
+
+
+def finals_of(entries: Iterable[Entry], language: str) -> list[Entry]:
+    """Choose the finals of a language, by the time at which their segments began."""
+    found = [one for one in entries if one.caption.target == language and one.caption.final]
+    return sorted(found, key=lambda entry: entry.start_s)

@@ -16,16 +16,17 @@ import asyncio
 import hmac
 import json
 from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from ct2_triton.client.tasks import cancel_all
+from ct2_triton.live.cues import CueLimits
 from ct2_triton.live.hub import SOURCE
 from ct2_triton.live.speakers import EventFullError
-from ct2_triton.live.subtitles import write_subtitles
+from ct2_triton.live.subtitles import SubtitleFiles
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate
 from ct2_triton.web import page, server_log
 from ct2_triton.web_connections import BoundedRunner
@@ -63,6 +64,7 @@ class Access:
             its last answer.
         allow_origins: Origins of other pages that may speak and read; `*` for all.
         host: What the server listens at.
+        cue_limits: What a cue of subtitles may have.
     """
 
     speaker_key: str | None = None
@@ -72,6 +74,7 @@ class Access:
     idle_s: float = 75.0
     allow_origins: Sequence[str] = ()
     host: str = ""
+    cue_limits: CueLimits = field(default_factory=CueLimits)
 
 
 class CaptionServer:
@@ -93,6 +96,7 @@ class CaptionServer:
         codes = [*languages.values(), SOURCE]
         self._languages = {**languages, **{code: code for code in codes}}
         self._access = access
+        self._subtitle_files = SubtitleFiles(hub, access.cue_limits)
         self._viewers = 0
         self._sockets: WeakSet[web.WebSocketResponse] = WeakSet()
 
@@ -116,7 +120,7 @@ class CaptionServer:
         app.on_shutdown.append(self._close_speakers)
         get = app.router.add_get
         for path, name in _PAGES.items():
-            get(path, page(__package__, name, frame_ancestors="*"))
+            get(path, page(__package__, name, frame_ancestors="*", own_style=True))
         get("/health", _health)
         get("/languages", self._get_languages)
         get("/speak", self._speak)
@@ -209,7 +213,7 @@ class CaptionServer:
         if others:
             raise web.HTTPBadRequest(text="to names several languages; a file has one")
         kind = "vtt" if request.match_info["kind"] == "vtt" else "srt"
-        text = write_subtitles(self._hub.finals(language), kind)  # type: ignore[arg-type]
+        text = await self._subtitle_files.text(language, kind)  # type: ignore[arg-type]
         content_type = "text/vtt" if kind == "vtt" else "application/x-subrip"
         return web.Response(text=text, content_type=content_type)
 

@@ -146,6 +146,21 @@ class Speakers:
         self._ending: dict[asyncio.Task[None], Speaker] = {}
         self._identities: OrderedDict[str, int] = OrderedDict()  # number of a name's next one
 
+    def resume(self, began: float) -> None:
+        """Go on with the hub's event: its clock, and names that are not used again.
+
+        Args:
+            began: When the event began, in seconds since 1970.
+        """
+        self._started = time.monotonic() - (time.time() - began)
+        for entry in self._hub.entries():
+            name = entry.caption.segment.partition("/")[0]
+            number = 1
+            if is_piece_name(name):
+                name, _, digits = name.rpartition("~")
+                number = int(digits)
+            self._identities[name] = max(self._identities.get(name, 1), number + 1)
+
     @asynccontextmanager
     async def joined(self, name: str) -> AsyncGenerator[Speaker, None]:
         """Give the speaker of a name for as long as a connection lasts.

@@ -3,42 +3,80 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
-import textwrap
 from typing import TYPE_CHECKING, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from ct2_triton.live.cues import CueLimits, make_cues
+from ct2_triton.live.hub import finals_of
 
-    from ct2_triton.live.hub import Entry
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ct2_triton.live.cues import Cue
+    from ct2_triton.live.hub import Entry, Hub
 
 Format = Literal["vtt", "srt"]
 KINDS: tuple[Format, ...] = ("vtt", "srt")
-_SHORTEST_S = 1.0
-_LINE_LETTERS = 42  # the width that broadcasters use
+_NO_MARKUP = {ord("{"): "(", ord("}"): ")"}  # players read {...} in SubRip as markup
 
 
-def write_subtitles(finals: Iterable[Entry], kind: Format) -> str:
-    """Write the finals of a language as subtitles; each is shown for a second at least.
+def write_subtitles(finals: Iterable[Entry], kind: Format, limits: CueLimits | None = None) -> str:
+    """Write the finals of a language as subtitles.
 
     Args:
         finals: In the order of their times.
         kind: The format.
+        limits: What a cue may have.
 
     Returns:
         The file's text.
     """
-    import pysubs2
+    cues = make_cues(finals, limits or CueLimits())
+    blocks = [_block(number, cue, kind) for number, cue in enumerate(cues, 1)]
+    return "\n".join(["WEBVTT\n", *blocks] if kind == "vtt" else blocks)
 
-    subtitles = pysubs2.SSAFile()
-    for entry in finals:
-        text = entry.caption.transcript or ""
-        lines = textwrap.fill(text, _LINE_LETTERS, break_long_words=False)
-        if not lines:
-            continue
-        end_s = max(entry.end_s, entry.start_s + _SHORTEST_S)
-        event = pysubs2.SSAEvent(round(1000 * entry.start_s), round(1000 * end_s))
-        lines = lines.translate({ord("{"): "(", ord("}"): ")"})  # the library's own markup
-        event.plaintext = html.escape(lines, quote=False) if kind == "vtt" else lines
-        subtitles.append(event)
-    return str(subtitles.to_string(kind))
+
+class SubtitleFiles:
+    """The subtitles of an event that goes on, written in a thread, once for each new final."""
+
+    def __init__(self, hub: Hub, limits: CueLimits) -> None:
+        """Start with none.
+
+        Args:
+            hub: The captions.
+            limits: What a cue may have.
+        """
+        self._hub = hub
+        self._limits = limits
+        self._texts: dict[tuple[str, Format], tuple[int, asyncio.Future[str]]] = {}
+
+    async def text(self, language: str, kind: Format) -> str:
+        """Give the subtitles of a language so far.
+
+        Args:
+            language: Its code, or `SOURCE`.
+            kind: The format.
+        """
+        newest = self._hub.newest_final(language)
+        known = self._texts.get((language, kind))
+        if known is None or known[0] != newest or known[1].cancelled():
+            writing = asyncio.to_thread(self._write, self._hub.entries(), language, kind)
+            known = newest, asyncio.ensure_future(writing)
+            self._texts[language, kind] = known
+        return await asyncio.shield(known[1])
+
+    def _write(self, entries: Sequence[Entry], language: str, kind: Format) -> str:
+        return write_subtitles(finals_of(entries, language), kind, self._limits)
+
+
+def _block(number: int, cue: Cue, kind: Format) -> str:
+    from pysubs2.formats.subrip import SubripFormat
+    from pysubs2.formats.webvtt import WebVTTFormat
+
+    lines = "\n".join(cue.lines).translate(_NO_MARKUP)
+    stamp = (WebVTTFormat if kind == "vtt" else SubripFormat).ms_to_timestamp
+    times = f"{stamp(cue.start_ms)} --> {stamp(cue.end_ms)}"
+    if kind == "vtt":
+        return f"{times}\n{html.escape(lines, quote=False)}\n"
+    return f"{number}\n{times}\n{lines}\n"

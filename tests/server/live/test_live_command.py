@@ -278,7 +278,7 @@ def test_json_lines(command: list[str], tmp_path: Path) -> None:
     ]
     final = {line["target"]: line["transcript"] for line in lines if line.get("final")}
     assert final["deu_Latn"] == "Nächste Woche in Stockholm: Nebel."
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
+    assert sorted(path.name for path in tmp_path.glob("[!.]*")) == [
         "deu_Latn.srt", "deu_Latn.vtt", "fra_Latn.srt", "fra_Latn.vtt",
     ]  # fmt: skip
 

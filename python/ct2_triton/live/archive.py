@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of an event's subtitles: a journal while the event runs, files at its end.
+
+Each final is written to the journal as it comes, a JSON object a line. After a crash the next start
+goes on from there. Files that exist are never overwritten: new ones get a number.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from ct2_triton.errors import ClientError
+from ct2_triton.live.hub import Entry, Hub
+from ct2_triton.live.subtitles import KINDS, write_subtitles
+from ct2_triton.live.updates import Caption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+    from typing import Any, TextIO
+
+    from ct2_triton.live.cues import CueLimits
+
+_LOG = logging.getLogger(__name__)
+_JOURNAL = ".ct2-live.jsonl"
+_LOCK = ".ct2-live.lock"
+
+
+@dataclass
+class Past:
+    """What a journal holds of an event that did not end.
+
+    Attributes:
+        event: Name of the event; viewers come back to it.
+        began: When it began, in seconds since 1970.
+        entries: Its finals.
+    """
+
+    event: str
+    began: float
+    entries: list[Entry]
+
+
+class Archive:
+    """The folder of one event."""
+
+    def __init__(self, folder: Path, limits: CueLimits) -> None:
+        """Take the folder; make it if it is not there.
+
+        Args:
+            folder: The folder.
+            limits: What a cue of subtitles may have.
+
+        Raises:
+            ClientError: It cannot be written, or another event has it.
+        """
+        self._folder = folder
+        self._limits = limits
+        self._journal: TextIO | None = None
+        self._lock = FileLock(folder / _LOCK)
+        with _writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self._lock.acquire(timeout=0)
+            except Timeout:
+                raise ClientError(f"another ct2-live writes its subtitles into {folder}") from None
+
+    def past(self) -> Past | None:
+        """Read the journal of an event that did not end; None for none."""
+        with _writing(self._folder):
+            try:
+                text = (self._folder / _JOURNAL).read_text(encoding="utf-8", errors="replace")
+            except FileNotFoundError:
+                return None
+        first, *others = map(_read, text.splitlines() or [""])
+        entries = [one for one in map(_entry, others) if one is not None]
+        if not entries or not {"event", "began"} <= first.keys():
+            return None
+        return Past(str(first["event"]), float(first["began"]), entries)
+
+    def begin(self, hub: Hub, *, is_new: bool) -> float | None:
+        """Go on with the event that did not end, or begin one; journal the hub's finals.
+
+        Args:
+            hub: The captions; gets those of the event that goes on.
+            is_new: Whether the subtitles of such an event are written now, and another begins.
+
+        Returns:
+            When the event that goes on began, in seconds since 1970; None for a new one.
+        """
+        past = self.past()
+        if past is not None and is_new:
+            ended = Hub()
+            ended.restore(past.event, past.entries)
+            self.end(ended)
+            past = None
+        if past is not None:
+            hub.restore(past.event, past.entries)
+            said = "the event in %s goes on, with %d finals; --new-event begins another"
+            _LOG.warning(said, self._folder, len(past.entries))
+        with _writing(self._folder):
+            part = self._folder / f"{_JOURNAL}.part"
+            self._journal = part.open("w", encoding="utf-8")
+            self._write({"event": hub.name, "began": past.began if past else time.time()})
+            for entry in hub.entries():
+                self._write(asdict(entry))
+            part.replace(self._folder / _JOURNAL)
+        hub.on_final = self._note
+        return past.began if past else None
+
+    def end(self, hub: Hub) -> None:
+        """Write the subtitles, each language into files of its own; the journal goes.
+
+        Args:
+            hub: The captions.
+        """
+        languages = hub.languages()
+        with _writing(self._folder):
+            number = self._free_number(languages)
+            for language in languages:
+                finals = hub.finals(language)
+                for kind in KINDS:
+                    with self._file(language, kind, number).open("x", encoding="utf-8") as file:
+                        file.write(write_subtitles(finals, kind, self._limits))
+            (self._folder / _JOURNAL).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Leave the folder; without `end`, the journal stays for the next start."""
+        if self._journal is not None:
+            self._journal.close()
+        self._lock.release()
+
+    def _free_number(self, languages: list[str]) -> int:
+        number = 1
+        while any(self._file(one, k, number).exists() for one in languages for k in KINDS):
+            number += 1
+        return number
+
+    def _file(self, language: str, kind: str, number: int) -> Path:
+        return self._folder / f"{language}{'' if number == 1 else f'-{number}'}.{kind}"
+
+    def _note(self, entry: Entry) -> None:
+        try:
+            self._write(asdict(entry))
+        except OSError as error:  # captions go on
+            _LOG.error("cannot write the journal in %s: %s", self._folder, error.strerror)
+
+    def _write(self, members: Mapping[str, Any]) -> None:
+        assert self._journal is not None  # noqa: S101 - `begin` opens it
+        self._journal.write(json.dumps(members, ensure_ascii=False) + "\n")
+        self._journal.flush()
+
+
+def _read(line: str) -> dict[str, Any]:
+    """Read a line; nothing of one that a crash cut off."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _entry(members: dict[str, Any]) -> Entry | None:
+    try:
+        return Entry(**{**members, "caption": Caption(**members["caption"])})
+    except (KeyError, TypeError):
+        return None
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Say what is in the way of subtitles."""
+    try:
+        yield
+    except OSError as error:
+        raise ClientError(f"cannot write subtitles into {folder}: {error.strerror}") from error

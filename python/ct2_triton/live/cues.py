@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cues of subtitles as broadcasters want them: short lines, and enough time to read them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import InvalidCallError
+from ct2_triton.live.words import split_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ct2_triton.live.hub import Entry
+
+_SHORTEST_MS = 1000
+_LATEST_MS = 10_000  # by which a cue may be late so that the ones before it can be read
+_KEPT_TEXTS = 20_000
+
+
+@dataclass(frozen=True)
+class CueLimits:
+    """How much text a cue has, and for how long.
+
+    Attributes:
+        line_chars: Characters of a line; wide ones, as of Chinese, count twice, and marks on
+            another character do not count.
+        lines: Lines of a cue.
+        chars_per_s: Characters that viewers read in a second.
+    """
+
+    line_chars: int = 42
+    lines: int = 2
+    chars_per_s: float = 17.0
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises:
+            InvalidCallError: One is not allowed.
+        """
+        for name, least in (("line_chars", 10), ("lines", 1), ("chars_per_s", 1)):
+            if not getattr(self, name) >= least:
+                raise InvalidCallError(
+                    f"{name} is {getattr(self, name)}; it must be {least} or more"
+                )
+
+
+@dataclass(frozen=True)
+class Cue:
+    """Lines of text, and when they are shown, in milliseconds since the event began."""
+
+    start_ms: int
+    end_ms: int
+    lines: Sequence[str]
+
+
+def make_cues(finals: Iterable[Entry], limits: CueLimits) -> list[Cue]:
+    """Cut finals into cues.
+
+    The cues of a speaker follow each other: one that takes long to read delays the next, by 10
+    seconds at most. Where somebody speaks faster for longer, cues are shorter than they should be.
+
+    Args:
+        finals: In the order of their times.
+        limits: What a cue may have.
+
+    Returns:
+        The cues, in the order of their times.
+    """
+    cues: list[Cue] = []
+    free_ms: dict[str, int] = {}  # when the last cue of each speaker ends
+    for entry in finals:
+        texts = cut_text(entry.caption.transcript or "", limits)
+        speaker = entry.caption.segment.rpartition("/")[0]
+        for cue in _timed(texts, entry, free_ms.get(speaker, 0), limits):
+            cues.append(cue)
+            free_ms[speaker] = cue.end_ms
+    return sorted(cues, key=lambda cue: cue.start_ms)
+
+
+def _timed(
+    texts: Sequence[Sequence[str]], entry: Entry, free_ms: int, limits: CueLimits
+) -> Iterable[Cue]:
+    """Share the time of a final out among its cues, by their length."""
+    begin_ms, spoken_ms = 1000 * entry.start_s, 1000 * (entry.end_s - entry.start_s)
+    widths = [sum(map(width, lines)) for lines in texts]
+    before, whole = 0, sum(widths)
+    for lines, size in zip(texts, widths, strict=True):
+        own_start = round(begin_ms + spoken_ms * before / whole)
+        before += size
+        own_end = round(begin_ms + spoken_ms * before / whole)
+        start = max(own_start, free_ms)
+        least = max(_SHORTEST_MS, math.ceil(1000 * size / limits.chars_per_s))
+        if start - own_start > _LATEST_MS:
+            least = min(least, max(_SHORTEST_MS, own_end - own_start))
+        free_ms = max(own_end, start + least)
+        yield Cue(start, free_ms, lines)
+
+
+@lru_cache(_KEPT_TEXTS)
+def cut_text(text: str, limits: CueLimits) -> tuple[tuple[str, ...], ...]:
+    """Cut a text into cues of lines that are about equally long.
+
+    Args:
+        text: The text; its white space becomes single spaces.
+        limits: How long and how many the lines may be.
+
+    Returns:
+        The lines of each cue.
+    """
+    words = [part for word in split_words(" ".join(text.split())) for part in _parts(word, limits)]
+    if not words:
+        return ()
+    least = len(_filled(words, limits.line_chars))
+    cues = math.ceil(least / limits.lines)
+    most = cues * limits.lines if cues > 1 else least
+    low, high = 1, limits.line_chars
+    while low < high:  # the narrowest lines that are no more
+        middle = (low + high) // 2
+        low, high = (low, middle) if len(_filled(words, middle)) <= most else (middle + 1, high)
+    lines = _filled(words, low)
+    return tuple(tuple(lines[i : i + limits.lines]) for i in range(0, len(lines), limits.lines))
+
+
+def width(text: str) -> int:
+    """Count the columns of a text: two for a wide character, none for a mark on another one."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.category(one) in {"Mn", "Me", "Cf"}
+        else 2 if unicodedata.east_asian_width(one) in "WF"
+        else 1
+        for one in text
+    )  # fmt: skip
+
+
+def _parts(word: str, limits: CueLimits) -> list[str]:
+    """Cut a word that no line can hold."""
+    if width(word.rstrip()) <= limits.line_chars:
+        return [word]
+    size = limits.line_chars // 2  # also of wide characters
+    return [word[i : i + size] for i in range(0, len(word), size)]
+
+
+def _filled(words: Sequence[str], columns: int) -> list[str]:
+    """Fill lines; a word that is wider than the columns has a line of its own."""
+    lines, used = [""], 0
+    for word in words:
+        if lines[-1] and used + width(word.rstrip()) > columns:
+            lines.append("")
+            used = 0
+        lines[-1] += word
+        used += width(word)
+    return [line.rstrip() for line in lines]

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A ct2-live that is killed and started again: subtitles and viewers lose nothing."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from server.live.conftest import Start, finals
+from support.web_command import WebCommand
+
+pytestmark = pytest.mark.server
+
+FIRST, SECOND = "Next week in Stockholm: fog.", "Next week in London: rain."
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as session:
+        yield session
+
+
+async def say(web: aiohttp.ClientSession, live: WebCommand, text: str, time: float) -> Any:
+    """Says a final under one name and waits for its translation; gives the newest message."""
+    async with (
+        web.ws_connect(f"{live.url}/captions?to=de,source") as viewer,
+        web.ws_connect(f"{live.url}/speak?speaker=anna") as speaker,
+    ):
+        await speaker.send_json({"segment": "1", "text": text, "final": True, "time": time})
+        assert (await speaker.receive_json())["type"] == "taken"
+        seen: dict[str, dict[str, Any]] = {}
+        while set(seen) != {"deu_Latn", "source"}:
+            message = await viewer.receive_json()
+            if message["final"] and text in (message["source"], message["transcript"]):
+                seen[message["target"]] = message
+        return seen["deu_Latn"]
+
+
+def kill(live: WebCommand) -> str:
+    """Kills it, and gives its port."""
+    live.process.kill()
+    live.process.wait()
+    return live.url.rpartition(":")[2]
+
+
+async def test_an_event_goes_on_after_a_crash_and_overwrites_nothing(
+    start: Start, web: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    (tmp_path / "source.vtt").write_text("of an earlier event")
+    live = start("--subtitles", str(tmp_path))
+    newest = await say(web, live, FIRST, 1)
+    port = kill(live)
+    with (tmp_path / ".ct2-live.jsonl").open("a") as journal:
+        journal.write('{"number": 7, "capt')  # the crash cut a line off
+    again = start("--subtitles", str(tmp_path), "--port", port, stderr=subprocess.PIPE)
+    # One who comes back gets what is new; one who is new gets all.
+    async with web.ws_connect(f"{again.url}/captions?to=source&last={newest['id']}") as viewer:
+        async with web.ws_connect(f"{again.url}/speak?speaker=anna") as speaker:
+            await speaker.send_json({"segment": "1", "text": SECOND, "final": True, "time": 5})
+            await speaker.receive_json()
+        message = (await finals(viewer, {"source"}))["source"]
+        if message["transcript"] == FIRST:  # it came after the caption whose id is given
+            message = (await finals(viewer, {"source"}))["source"]
+    assert (message["segment"], message["transcript"]) == ("anna~2/1", SECOND)
+    assert message["event"] == newest["event"]
+    async with web.ws_connect(f"{again.url}/captions?to=source") as viewer:
+        both = [(await finals(viewer, {"source"}))["source"]["segment"] for _ in range(2)]
+    assert both == ["anna/1", "anna~2/1"]
+    assert again.stop() == 0
+    assert again.process.stderr is not None
+    assert "the event in" in again.process.stderr.read()
+    assert (tmp_path / "source.vtt").read_text() == "of an earlier event"
+    subtitles = (tmp_path / "source-2.vtt").read_text()
+    assert FIRST in subtitles
+    assert SECOND in subtitles
+    # That event has ended: the next start begins another, with files of its own.
+    third = start("--subtitles", str(tmp_path))
+    await say(web, third, SECOND, 1)
+    assert third.stop() == 0
+    assert FIRST not in (tmp_path / "source-3.vtt").read_text()
+    assert (tmp_path / "source-2.vtt").read_text() == subtitles
+
+
+async def test_a_new_event_writes_what_a_crash_left(
+    start: Start, web: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    live = start("--subtitles", str(tmp_path))
+    await say(web, live, FIRST, 1)
+    kill(live)
+    again = start("--subtitles", str(tmp_path), "--new-event")
+    assert FIRST in (tmp_path / "source.vtt").read_text()
+    await say(web, again, SECOND, 1)
+    assert again.stop() == 0
+    assert FIRST not in (tmp_path / "source-2.srt").read_text()
+
+
+def test_two_events_do_not_share_a_folder(start: Start, command: list[str], tmp_path: Path) -> None:
+    live = start("--subtitles", str(tmp_path))
+    second = subprocess.run(
+        [*command, "--port", "0", "--subtitles", str(tmp_path)],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert second.returncode == 1
+    assert f"another ct2-live writes its subtitles into {tmp_path}" in second.stderr
+    assert live.stop() == 0
