@@ -20,26 +20,29 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
-_POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:"
-)
+_POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data:"
 # What bytes that are no HTTP, or not what their header says, raise: no fault of this program.
 BODY_ERRORS = (HttpProcessingError, web.RequestPayloadError)
 
 
-def page(package: str, name: str, frame_ancestors: str) -> Callable[..., Awaitable[web.Response]]:
+def page(
+    package: str, name: str, frame_ancestors: str, *, own_style: bool = False
+) -> Callable[..., Awaitable[web.Response]]:
     """Make a handler that gives a file of a package's pages; they load nothing from elsewhere.
 
     Args:
         package: The package, whose folder `pages` holds the file.
         name: The file's name.
         frame_ancestors: Who may show the page in a frame, as in a Content-Security-Policy.
+        own_style: Whether the program that shows the page may add a style sheet, as OBS does.
 
     Returns:
         The handler.
     """
+    styles = "'self' 'unsafe-inline'" if own_style else "'self'"
     headers = {
-        "Content-Security-Policy": f"{_POLICY}; frame-ancestors {frame_ancestors}",
+        "Content-Security-Policy": f"{_POLICY}; style-src {styles}; frame-ancestors "
+        + frame_ancestors,
         "X-Content-Type-Options": "nosniff",
     }
     content_type = _TYPES[name.rpartition(".")[2]]

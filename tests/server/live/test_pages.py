@@ -123,14 +123,82 @@ async def test_the_page_comes_back_where_it_was(browser: Any, site: Site) -> Non
     site.put("2", "deu_Latn", "Zwei", final=True)
     await site.start()
     await until(browser, lines("deu_Latn", "settled"), ["Eins", "Zwei"])
-    # Another event at the same place: the page begins anew.
+    # Another process at the same place: what was settled stays, what was open has no end.
+    site.put("3", "deu_Latn", "Dr")
+    await until(browser, lines("deu_Latn", "open"), ["Dr"])
     await site.stop()
     site.hub = Hub()
     site.put("1", "deu_Latn", "Neu", final=True)
     await site.start()
-    await until(browser, lines("deu_Latn", "settled"), ["Neu"])
+    await until(browser, lines("deu_Latn", "settled"), ["Eins", "Zwei", "Neu"])
+    assert await run(browser, lines("deu_Latn", "open")) == []
+    # The end is the end: the page does not ask again.
     site.hub.end()
     await until(browser, status, "The event is over")
+    await run(browser, "window.WebSocket = function () { window.asked = true; }")
+    await asyncio.sleep(0.7)  # the first pause of a page that comes back has 0.5 s
+    assert not await run(browser, "window.asked")
+    assert await run(browser, status) == "The event is over"
+
+
+async def test_the_address_may_ask_for_what_is_not_there(browser: Any, site: Site) -> None:
+    chosen = "[...document.querySelectorAll('input:checked')].map((box) => box.value)"
+    await open_page(browser, site, "?to=xx,ar&size=abc")
+    assert await run(browser, chosen) == ["arb_Arab"]
+    size = "parseFloat(getComputedStyle(document.querySelector('.captions')).fontSize)"
+    assert await run(browser, size) == pytest.approx(2.2 * 16)
+    waiting = "getComputedStyle(document.querySelector('.captions'), '::before').content"
+    assert await run(browser, waiting) == '"Waiting for the first words …"'
+    site.put("1", "arb_Arab", "مرحبا", final=True)
+    await until(browser, waiting, "none")
+    small = (
+        "[...document.querySelectorAll('header label, header button')].filter((one) => "
+        "Math.min(one.offsetWidth, one.offsetHeight) < 24).length"
+    )
+    assert await run(browser, small) == 0
+    # Without a language that is there: the browser's own, wherever it stands in the list.
+    await set_languages(browser, "ar-EG,en")
+    await open_page(browser, site, "?to=xx")
+    assert await run(browser, chosen) == ["arb_Arab"]
+    await set_languages(browser, "en-US")
+    await open_page(browser, site, "")
+    assert await run(browser, chosen) == ["deu_Latn"]
+
+
+async def set_languages(browser: Any, accepted: str) -> None:
+    """Sets the languages of the browser's user."""
+    agent = await run(browser, "navigator.userAgent")
+    given = {"userAgent": agent, "acceptLanguage": accepted}
+    await asyncio.to_thread(browser.execute_cdp_cmd, "Emulation.setUserAgentOverride", given)
+
+
+async def test_an_overlay_has_two_lines_and_a_style_of_its_program(
+    browser: Any, site: Site
+) -> None:
+    await open_page(browser, site, "?to=de&overlay=1")
+    for number in range(9):
+        site.put(str(number), "deu_Latn", f"Satz {number}", final=True)
+    await until(browser, f"{lines('deu_Latn', 'settled')}.length", 9)
+    style = "getComputedStyle(document.%s).%s"
+    for where in ("documentElement", "body", "querySelector('.captions')"):
+        assert await run(browser, style % (where, "backgroundColor")) == "rgba(0, 0, 0, 0)"
+    assert await run(browser, style % ("querySelector('header')", "display")) == "none"
+    seen = (
+        "(() => { const box = document.querySelector('.captions').getBoundingClientRect();"
+        "return [...document.querySelectorAll('.settled p')].filter((line) => {"
+        "const at = line.getBoundingClientRect();"
+        "return at.top >= box.top - 1 && at.bottom <= box.bottom + 1; })"
+        ".map((line) => line.textContent); })()"
+    )
+    await until(browser, seen, ["Satz 7", "Satz 8"])
+    # As OBS adds the CSS of its user.
+    added = (
+        "(() => { const style = document.createElement('style');"
+        "style.textContent = 'body { color: rgb(1, 2, 3) !important; }';"
+        "document.head.append(style); })()"
+    )
+    await run(browser, added)
+    assert await run(browser, style % ("body", "color")) == "rgb(1, 2, 3)"
 
 
 async def test_languages_and_letters_by_keyboard(browser: Any, site: Site) -> None:

@@ -75,9 +75,8 @@ class Column {
     while (this.settledLines.childElementCount > KEPT_LINES) this.settledLines.firstChild.remove();
   }
 
-  clear() {
+  clearOpen() {
     this.open.clear();
-    this.settledLines.replaceChildren();
     this.openLines.replaceChildren();
   }
 }
@@ -113,7 +112,8 @@ class Follower {
   comeBack() {
     if (this.left) return;
     this.onStatus(this.ended ? "The event is over" : "Connecting again …");
-    this.timer = setTimeout(() => { this.ended = false; this.connect(); }, this.pauseMs);
+    if (this.ended) return;
+    this.timer = setTimeout(() => this.connect(), this.pauseMs);
     this.pauseMs = Math.min(2 * this.pauseMs, LONGEST_PAUSE_MS);
   }
 
@@ -131,7 +131,7 @@ class CaptionPage {
     this.status = status;
     this.onMessage = onMessage;
     this.columns = new Map();
-    this.event = null;
+    this.process = null;
   }
 
   async languages() {
@@ -156,10 +156,11 @@ class CaptionPage {
   }
 
   show(message) {
-    if (this.event !== null && this.event !== message.event) {
-      for (const column of this.columns.values()) column.clear(); // the server has started anew
+    if (this.process !== null && this.process !== message.process) {
+      // The server has started anew: what was settled stays, what was open does not go on.
+      for (const column of this.columns.values()) column.clearOpen();
     }
-    this.event = message.event;
+    this.process = message.process;
     const column = this.columns.get(message.target);
     this.onMessage(message, column);
     column.show(message);
