@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -84,16 +85,21 @@ def test_no_byte_of_any_text_is_lost(text: bytes, language: str) -> None:
 
 
 @settings(max_examples=400)
+def _first(most: int) -> Callable[[bytes], int]:
+    """Fits so many characters."""
+    return lambda begin: len(begin.decode()[:most].encode())
+
+
 @given(TRICKY.filter(lambda text: text.strip(SPACES) != ""), st.integers(1, 30))
 def test_parts_of_a_long_piece_fit_and_are_all_there(text: str, most: int) -> None:
     data = text.strip(SPACES).encode()
-    parts = _core.cut_to_fit(data, lambda part: len(part.decode()) <= most)
+    parts = _core.cut_to_fit(data, 1, _first(most))
     _check_cover(data, parts)
     assert all(len(data[begin:end].decode()) <= most for begin, end in parts)
 
 
 def test_a_part_has_one_character_even_if_that_does_not_fit() -> None:
-    assert _core.cut_to_fit("日本".encode(), lambda part: False) == [(0, 3), (3, 6)]
+    assert _core.cut_to_fit("日本".encode(), 100, lambda begin: 0) == [(0, 3), (3, 6)]
 
 
 @pytest.mark.parametrize(
@@ -109,22 +115,22 @@ def test_a_part_has_one_character_even_if_that_does_not_fit() -> None:
 )
 def test_where_a_long_piece_is_cut(text: str, most: int, wanted: list[str]) -> None:
     data = text.encode()
-    parts = _core.cut_to_fit(data, lambda part: len(part.decode()) <= most)
+    parts = _core.cut_to_fit(data, 100, _first(most))
     assert [data[begin:end].decode() for begin, end in parts] == wanted
 
 
-def test_each_question_about_a_fit_is_short() -> None:
-    """A text of a megabyte without a space costs as much as its parts, not its square."""
+def test_a_long_piece_is_asked_about_in_windows() -> None:
+    """Of a megabyte without a space, each byte is looked at twice at most."""
     asked: list[int] = []
 
-    def fits(part: bytes) -> bool:
-        asked.append(len(part))
-        return len(part) <= 1000
+    def fitting(begin: bytes) -> int:
+        asked.append(len(begin))
+        return min(len(begin), 1000)
 
-    parts = _core.cut_to_fit(b"x" * 100_000, fits)
-    assert len(parts) == 100
-    assert max(asked) <= 2048
-    assert len(asked) <= 100 * 16
+    parts = _core.cut_to_fit(b"x" * 1_000_000, 2000, fitting)
+    assert len(parts) == 1000
+    assert max(asked) == 2000
+    assert sum(asked) <= 2_000_000
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 // and lose nothing.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -117,8 +118,11 @@ void CheckSegments(FuzzedDataProvider* data) {
   const auto pieces = Segment(text, language, split);
   check(pieces, {0, text.size()});
   for (const Span& piece : pieces) {
-    const auto fits = [&](std::string_view part) { return part.size() <= most; };
-    const auto parts = CutToFit(text, piece, fits);
+    const auto fitting = [&](std::string_view begin) { return std::min(most, begin.size()); };
+    std::vector<Span> parts;
+    for (Span rest = piece; rest.begin < rest.end;) {
+      parts.push_back(TakePart(text, &rest, most, fitting));
+    }
     check(parts, piece);
   }
 }

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tritonclient.grpc as grpc
 from tritonclient.utils import InferenceServerException
 
+from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from server import configs
 from server.helpers import END, Connection, Reference, tensor
+from server.text_client import strings, translated
 from support.repository import write_model
 from support.servers import MakeServer
 
@@ -103,4 +106,51 @@ def test_a_request_costs_at_most_four_times_its_bytes(
     times = (_memory_bytes(server, "VmHWM") - before) / (MEGABYTES * 1_000_000)
     assert times <= MOST_TIMES
     assert translate(PREFIX) == expected
+    connection.close()
+
+
+def test_empty_strings_cost_no_more(make_server: MakeServer, tmp_path: Path) -> None:
+    """They are four bytes each on the wire; too many are refused before they are read."""
+    prepare(PrepareOptions("demo", tmp_path, "demo", io="text"))
+    server = make_server(tmp_path)
+    connection = Connection(server.grpc_url)
+    good = translated(connection, "Gate C19 closes in 6 minutes!", ["de"])
+    count = MEGABYTES * 1_000_000 // 4
+    targets = grpc.InferInput("target_languages", [1, count], "BYTES")
+    targets._raw_content = bytes(4 * count)  # what set_data_from_numpy makes of empty strings
+    inputs = [
+        tensor("text_input", strings([["A word."]])),
+        tensor("source_language", strings([["en"]])),
+        targets,
+    ]
+    _forget_peak(server)
+    before = _memory_bytes(server, "VmRSS")
+    with pytest.raises(InferenceServerException, match=f"{count} languages are more than the mod"):
+        connection.send("demo-text", inputs, ["text_output"]).get_result()
+    times = (_memory_bytes(server, "VmHWM") - before) / (MEGABYTES * 1_000_000)
+    assert times <= MOST_TIMES
+    assert translated(connection, "Gate C19 closes in 6 minutes!", ["de"]) == good
+    connection.close()
+
+
+def test_a_request_has_a_bound_of_rows(
+    make_server: MakeServer, tmp_path: Path, nllb_engine_model: Path, reference: Reference
+) -> None:
+    """Without batches, a row may be one byte of the request and hundreds in the server."""
+    batching = "max_batch_size: 0\n"
+    config = configs.full("TYPE_UINT16", batching=batching, max_request_rows=100)
+    write_model(tmp_path, "nllb", nllb_engine_model, config)
+    connection = Connection(make_server(tmp_path).grpc_url)
+
+    def send(rows: int) -> Any:
+        inputs = [
+            tensor("INPUT_IDS", np.array([ROW] * rows, np.uint16)),
+            tensor("TARGET_PREFIX", np.array([PREFIX] * rows, np.uint16)),
+        ]
+        return connection.send("nllb", inputs, ["OUTPUT_IDS"], **OPTIONS).get_result()
+
+    with pytest.raises(InferenceServerException, match="101 rows are more than the model's max_re"):
+        send(101)
+    expected = [reference.translate(ROW, PREFIX, **OPTIONS)] * 100
+    assert send(100).as_numpy("OUTPUT_IDS").tolist() == expected
     connection.close()

@@ -42,7 +42,7 @@ struct EngineOptions {
   std::int64_t max_text_bytes = 1048576;        // of one text
   std::int64_t max_text_sentences = 16384;      // of one text
   std::int64_t max_targets = 64;                // target languages of one text
-  std::int64_t max_request_rows = 65536;        // sentences x targets of a request
+  std::int64_t max_request_rows = 65536;        // of a request; of texts, sentences x targets
   std::int64_t max_stream_parts = 10000;        // then no part of a stream is less than a sentence
   std::vector<std::string> allowed_parameters;  // unknown parameter names to ignore
 };

@@ -255,7 +255,7 @@ std::vector<Parameter> ModelParameters() {
       {"max_targets", &E::max_targets, kModel, FromTo(1, 4096),
        "Most target languages of one text.", "8"},
       {"max_request_rows", &E::max_request_rows, kModel, FromTo(1, 16777216),
-       "Most rows that the texts of one request may become: sentences x target languages.", "1024"},
+       "Most rows of one request: of texts, sentences x target languages.", "1024"},
       {"max_stream_parts", &E::max_stream_parts, kModel, FromTo(0, 16777216),
        "Most parts of a stream that may be less than a sentence; behind these, a translation is "
        "sent sentence by sentence.",

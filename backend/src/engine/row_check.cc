@@ -194,14 +194,15 @@ CheckedRow CheckRow(const RowInput& row, size_t index, const RowNames& names,
   checked.search = search;
   checked.options = {search, &options};
   checked.mapped = search->map() != nullptr;
-  CheckIds(row.source, Part::kSource, names, index, weights.source());
   const SourceLimit longest = LongestSource(options, weights);
-  if (static_cast<int64_t>(row.source.size()) > longest.tokens) {
-    if (!options.truncate_input || longest.tokens < 1) {
-      Refuse(names.Source(index), "it has " + std::to_string(row.source.size()) +
-                                      " ids, more than the " + std::to_string(longest.tokens) +
-                                      " that " + longest.reason + " allow(s)");
-    }
+  const bool too_long = static_cast<int64_t>(row.source.size()) > longest.tokens;
+  if (too_long && (!options.truncate_input || longest.tokens < 1)) {
+    Refuse(names.Source(index), "it has " + std::to_string(row.source.size()) +
+                                    " ids, more than the " + std::to_string(longest.tokens) +
+                                    " that " + longest.reason + " allow(s)");
+  }
+  CheckIds(row.source, Part::kSource, names, index, weights.source());
+  if (too_long) {
     checked.source = Cut(row.source, longest.tokens, weights);
     checked.cut = true;
   } else {

@@ -1,37 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <utility>
 
+#include "queue/count.h"
 #include "rows/checked_row.h"
 #include "rows/row_listener.h"
 
 namespace ct2triton {
-
-using Counter = std::shared_ptr<std::atomic<size_t>>;
-
-// Holds a counter one higher for as long as it lives.
-class Counted {
- public:
-  Counted() = default;
-  explicit Counted(Counter count) : count_(std::move(count)) { ++*count_; }
-  Counted(Counted&& other) noexcept : count_(std::move(other.count_)) {}
-  Counted& operator=(Counted&& other) noexcept {
-    std::swap(count_, other.count_);
-    return *this;
-  }
-  ~Counted() {
-    if (count_) --*count_;
-  }
-
- private:
-  Counter count_;
-};
 
 struct Job;
 

@@ -2,17 +2,12 @@
 #include "queue/row_queue.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "error.h"
-#include "steady_clock.h"
 
 namespace ct2triton {
 namespace {
-
-// How often a full queue is searched for rows whose clients have gone: Triton does not report that.
-constexpr std::chrono::milliseconds kSweepPeriod(20);
 
 // The turns of the rows of one request lie so far apart, while each row that is taken moves the
 // turn of new rows on by at least one: rows that come later go before the request's later rows, and
@@ -43,32 +38,26 @@ bool HasSource(const std::vector<Job>& jobs, const Ids& source) {
 
 void RowQueue::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
                    const std::shared_ptr<RowListener>& listener, const QueueShare& share,
-                   bool further) {
+                   uint64_t queued_ns) {
   const AtEnd wake(wake_);  // also where memory runs out half-way: some rows are there then
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (!further) WaitForSpace(&lock, share);
+  const std::lock_guard<std::mutex> lock(mutex_);
   const auto publish = [this] { Publish(); };
   const AtEnd published(publish);
-  const uint64_t now_ns = SteadyNow_ns();
   for (size_t i = 0; i < rows.size(); ++i) {
-    Waiter waiter{listener, positions[i], Counted(share.rows), share.decoding, Counted(), now_ns};
+    Waiter waiter{listener,       positions[i], Counted(share.rows),
+                  share.decoding, Counted(),    queued_ns};
     jobs_.Add(std::move(rows[i]), std::move(waiter), turn_ + i * kTurnsOfRow);
   }
 }
 
-void RowQueue::WaitForSpace(std::unique_lock<std::mutex>* lock, const QueueShare& share) {
-  const auto has_space = [&] { return *share.rows < share.most_rows || closed_; };
-  while (!has_space()) {
-    Waiters cancelled = jobs_.TakeCancelled();
-    if (cancelled.empty()) {
-      space_.wait_for(*lock, kSweepPeriod, has_space);
-      continue;
-    }
+void RowQueue::DropCancelled() noexcept {
+  Waiters cancelled;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    cancelled = jobs_.TakeCancelled();
     Publish();
-    lock->unlock();
-    FailWaiters(std::move(cancelled), CancelledWhileWaiting());
-    lock->lock();
   }
+  FailWaiters(std::move(cancelled), CancelledWhileWaiting());
 }
 
 void RowQueue::Publish() noexcept {
@@ -80,20 +69,18 @@ void RowQueue::Publish() noexcept {
 }
 
 std::vector<Job> RowQueue::TakeCall(const CallBounds& bounds, size_t lanes) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (jobs_.empty()) return {};
   const std::vector<Job*> picked = PickCall(bounds, lanes);
   std::vector<Job> call;
   call.reserve(picked.size());  // from here on nothing throws
   for (Job* job : picked) call.push_back(Take(job));
   Publish();
-  lock.unlock();
-  space_.notify_all();
   return call;
 }
 
 std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds, const IsEncoded& encoded) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<Job> rows;
   rows.reserve(std::min(bounds.rows + bounds.narrow_rows, jobs_.size()));
   AdmissionRoom room(bounds);  // from here on nothing throws
@@ -106,8 +93,6 @@ std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds, const IsEncod
     offer = OfferTo(&room, job, encoded, &rows);
   }
   Publish();
-  lock.unlock();
-  if (!rows.empty()) space_.notify_all();
   return rows;
 }
 
@@ -134,7 +119,7 @@ Job RowQueue::Take(Job* waiting) noexcept {
 }
 
 std::vector<Job*> RowQueue::PickCall(CallBounds bounds, size_t lanes) {
-  bounds.max_rows = std::min(bounds.max_rows, FairShare(jobs_.size(), *running_, lanes));
+  bounds.max_rows = std::min(bounds.max_rows, FairShare(jobs_.size(), running_->value(), lanes));
   const size_t most = bounds.max_rows == 1 ? 1 : bounds.max_rows * kCandidatesOfRow;
   std::vector<Job*> jobs;
   std::vector<WaitingRow> candidates;
@@ -166,7 +151,6 @@ void RowQueue::Withdraw(const RowListener& listener, const Error& error) noexcep
     Publish();
   }
   if (withdrawn.empty()) return;
-  space_.notify_all();
   wake_();
   FailWaiters(std::move(withdrawn), error);  // with the last of them this queue may go
 }
@@ -179,7 +163,6 @@ void RowQueue::FailFirst(const Error& error) noexcept {
     first = jobs_.Take(jobs_.First());
     Publish();
   }
-  space_.notify_all();
   FailWaiters(std::move(first.waiters), error);
 }
 
@@ -193,7 +176,6 @@ void RowQueue::Close() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     closed_ = true;
   }
-  space_.notify_all();
   wake_();
 }
 

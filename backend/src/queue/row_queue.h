@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,15 +14,16 @@
 #include "queue/job.h"
 #include "queue/limit_rates.h"
 #include "queue/waiting_jobs.h"
+#include "steady_clock.h"
 
 namespace ct2triton {
 
 // What one model may have waiting. Models that share workers have one each.
 struct QueueShare {
   explicit QueueShare(size_t most) : most_rows(most) {}
-  const Counter rows = std::make_shared<std::atomic<size_t>>(0);
-  const Counter decoding = std::make_shared<std::atomic<size_t>>(0);  // rows that were taken
-  const size_t most_rows;  // at which nothing more is accepted
+  const Counter rows = std::make_shared<Count>();
+  const Counter decoding = std::make_shared<Count>();  // rows that were taken
+  const size_t most_rows;                              // at which nothing more should be added
 };
 
 // Whether a row's source need not be encoded any more; called under the queue's lock.
@@ -36,12 +36,11 @@ class RowQueue {
   // `wake`: called when rows have come or were withdrawn, or the queue was closed, without a lock.
   explicit RowQueue(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  // Accepts rows of one request; blocks while `share` is full, unless they are `further` ones of a
-  // request that was accepted. `positions`: the place of each row in its request, under which its
-  // listener hears of it.
+  // Accepts rows of one request, also where `share` is full. `positions`: the place of each row in
+  // its request, under which its listener hears of it. `queued_ns`: since when they wait.
   void Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
            const std::shared_ptr<RowListener>& listener, const QueueShare& share,
-           bool further = false);
+           uint64_t queued_ns = SteadyNow_ns());
 
   // The rows of the next call: the one whose turn it is, and of some behind it those most like it,
   // but no more than is fair where `lanes` calls may run side by side. Empty if none waits. An
@@ -52,6 +51,8 @@ class RowQueue {
   std::vector<Job> TakeRows(const AdmissionBounds& bounds, const IsEncoded& encoded);
   // Fails the waiting rows of one listener; equal rows of others go on waiting.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
+  // Fails the waiting rows whose clients have gone; Triton does not report that.
+  void DropCancelled() noexcept;
   // Fails the row whose turn it is.
   void FailFirst(const Error& error) noexcept;
 
@@ -68,7 +69,6 @@ class RowQueue {
   bool closed() const { return closed_; }
 
  private:
-  void WaitForSpace(std::unique_lock<std::mutex>* lock, const QueueShare& share);
   Job Take(Job* job) noexcept;
   bool Joins(const CheckedRow& first, const CheckedRow& row) const;
   std::vector<Job*> PickCall(CallBounds bounds, size_t lanes);
@@ -76,10 +76,9 @@ class RowQueue {
   void Publish() noexcept;
 
   const std::function<void()> wake_;
-  const Counter running_ = std::make_shared<std::atomic<size_t>>(0);  // taken and not answered
+  const Counter running_ = std::make_shared<Count>();  // taken and not answered
 
   std::mutex mutex_;
-  std::condition_variable space_;  // fewer rows wait
   WaitingJobs jobs_;
   LimitRates limit_rates_;
   uint64_t turn_ = 0;  // of rows that come now

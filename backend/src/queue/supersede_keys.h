@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "error.h"
 
@@ -24,28 +25,30 @@ class Supersedable {
   virtual bool Supersede() noexcept = 0;
 };
 
-// The newest request in flight of each supersede_key, of one model version.
+// The requests in flight of each supersede_key, of one model version, in the order in which they
+// came.
 class SupersedeKeys {
  public:
-  // Makes `request` the newest of its key, and ends the one before.
+  // A request has come that is not checked yet: newer ones may end it.
+  void Announce(const std::string& key, const std::shared_ptr<Supersedable>& request);
+  // The request is checked: ends those that came before it. Unless it was announced, it is the
+  // newest.
   void Enter(const std::string& key, const std::shared_ptr<Supersedable>& request);
-  // Forgets the key, unless a newer request has it. Each request that entered leaves.
+  // Forgets a request. Each one that was announced or entered leaves.
   void Leave(const std::string& key, const Supersedable& request) noexcept;
 
   size_t size() const;                                     // keys of requests in flight
   uint64_t superseded() const noexcept { return ended_; }  // requests that newer ones ended
 
  private:
-  std::shared_ptr<Supersedable> Replace(const std::string& key,
-                                        const std::shared_ptr<Supersedable>& request);
-
-  struct Newest {
+  struct Member {
     const Supersedable* request = nullptr;
     std::weak_ptr<Supersedable> alive;
   };
+  using Members = std::vector<Member>;  // the newest is the last
 
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, Newest> newest_;
+  std::unordered_map<std::string, Members> members_;
   std::atomic<uint64_t> ended_{0};
 };
 

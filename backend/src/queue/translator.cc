@@ -2,12 +2,17 @@
 #include "queue/translator.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "engine/finish.h"
 #include "queue/worker_pool.h"
+#include "steady_clock.h"
 
 namespace ct2triton {
 namespace {
+
+// How often a full queue is searched for rows whose clients have gone: Triton does not report that.
+constexpr std::chrono::milliseconds kSweepPeriod(20);
 
 size_t OrAutomatic(int64_t option, size_t automatic) {
   return option > 0 ? static_cast<size_t>(option) : automatic;
@@ -74,8 +79,15 @@ Translator::Translator(const std::string& directory, const Device& device,
 
 Translator::~Translator() = default;
 
+void Translator::Submit(std::vector<CheckedRow> rows,
+                        const std::shared_ptr<RowListener>& listener) {
+  const uint64_t now_ns = SteadyNow_ns();
+  while (waiting() >= most_waiting()) WaitForPlaces(most_waiting(), wakes());
+  SubmitFrom(0, std::move(rows), listener, now_ns);
+}
+
 void Translator::SubmitFrom(size_t first_position, std::vector<CheckedRow> rows,
-                            const std::shared_ptr<RowListener>& listener) {
+                            const std::shared_ptr<RowListener>& listener, uint64_t queued_ns) {
   std::vector<CheckedRow> to_run;
   std::vector<size_t> positions;
   std::vector<size_t> empty;
@@ -93,7 +105,7 @@ void Translator::SubmitFrom(size_t first_position, std::vector<CheckedRow> rows,
     listener->RowDone(first_position + i, std::move(echo), NoTime());
   }
   if (to_run.empty()) return;
-  pool_->Add(std::move(to_run), positions, listener, *share_, first_position > 0);
+  pool_->Add(std::move(to_run), positions, listener, *share_, queued_ns);
 }
 
 uint64_t Translator::BusyTime_ns() const { return pool_->BusyTime_ns(); }
@@ -104,13 +116,23 @@ void Translator::Withdraw(const RowListener& listener, const Error& error) noexc
   pool_->Withdraw(listener, error);
 }
 
-size_t Translator::waiting() const { return *share_->rows; }
+size_t Translator::waiting() const { return share_->rows->value(); }
+
+size_t Translator::most_waiting() const { return share_->most_rows; }
+
+void Translator::WaitForPlaces(size_t most, uint64_t seen) {
+  if (!share_->rows->WaitBelow(most, seen, kSweepPeriod)) pool_->DropCancelled();
+}
+
+uint64_t Translator::wakes() const { return share_->rows->wakes(); }
+
+void Translator::WakeWaiting() noexcept { share_->rows->Wake(); }
 
 TranslatorState Translator::state() const {
   TranslatorState state;
-  state.waiting_rows = *share_->rows;
+  state.waiting_rows = share_->rows->value();
   state.most_waiting_rows = share_->most_rows;
-  state.decoding_rows = *share_->decoding;
+  state.decoding_rows = share_->decoding->value();
   state.busy_ns = pool_->BusyTime_ns();
   state.decoding_threads = pool_->decoding_threads();
   if (model_.loop()) state.cache_bytes = model_.loop()->cache_bytes_in_use();

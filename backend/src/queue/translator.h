@@ -51,18 +51,22 @@ class Translator {
   // Accepts the checked rows of one request; blocks while the model's max_queued_rows wait. Each is
   // answered through `listener`, perhaps before Submit returns. Rows with nothing to translate are
   // answered at once, on this thread.
-  void Submit(std::vector<CheckedRow> rows, const std::shared_ptr<RowListener>& listener) {
-    SubmitFrom(0, std::move(rows), listener);
-  }
-  // The same for rows of a request from this position on; those behind its first rows do not
-  // block.
+  void Submit(std::vector<CheckedRow> rows, const std::shared_ptr<RowListener>& listener);
+  // The same for rows of a request from this position on, without blocking. `queued_ns`: since when
+  // they wait.
   void SubmitFrom(size_t first_position, std::vector<CheckedRow> rows,
-                  const std::shared_ptr<RowListener>& listener);
+                  const std::shared_ptr<RowListener>& listener, uint64_t queued_ns);
 
   uint64_t BusyTime_ns() const;  // see WorkerPool; shared with models on the same files
   std::vector<LoopCounters> loop_counters() const;  // of each decode loop
   TranslatorState state() const;
-  size_t waiting() const;  // rows of this model that no worker has taken
+  size_t waiting() const;       // rows of this model that no worker has taken
+  size_t most_waiting() const;  // max_queued_rows
+  // Waits for some time until fewer than `most` rows wait, or until somebody has called WakeWaiting
+  // since wakes() gave `seen`. Where they do not become fewer, drops those whose clients have gone.
+  void WaitForPlaces(size_t most, uint64_t seen);
+  uint64_t wakes() const;
+  void WakeWaiting() noexcept;
   // Fails those rows of a listener that still wait.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
 

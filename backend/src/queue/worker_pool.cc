@@ -60,10 +60,10 @@ WorkerPool::~WorkerPool() {
 
 void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
                      const std::shared_ptr<RowListener>& listener, const QueueShare& share,
-                     bool further) {
+                     uint64_t queued_ns) {
   if (gpu_) {
     for (CheckedRow& row : rows) row.draft.clear();  // a call has no use for it
-    return gpu_->queue().Add(std::move(rows), positions, listener, share, further);
+    return gpu_->queue().Add(std::move(rows), positions, listener, share, queued_ns);
   }
   // The rows of a request have the same options, but for the vocabulary map.
   std::vector<CheckedRow> of_calls, of_loops;
@@ -75,15 +75,21 @@ void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& po
     (in_loop ? of_loops : of_calls).push_back(std::move(rows[i]));
   }
   if (!of_loops.empty())
-    loops_->queue().Add(std::move(of_loops), loop_positions, listener, share, further);
+    loops_->queue().Add(std::move(of_loops), loop_positions, listener, share, queued_ns);
   if (!of_calls.empty())
-    calls_->queue().Add(std::move(of_calls), call_positions, listener, share, further);
+    calls_->queue().Add(std::move(of_calls), call_positions, listener, share, queued_ns);
 }
 
 void WorkerPool::Withdraw(const RowListener& listener, const Error& error) noexcept {
   if (gpu_) gpu_->queue().Withdraw(listener, error);
   if (calls_) calls_->queue().Withdraw(listener, error);
   if (loops_) loops_->queue().Withdraw(listener, error);
+}
+
+void WorkerPool::DropCancelled() noexcept {
+  if (gpu_) gpu_->queue().DropCancelled();
+  if (calls_) calls_->queue().DropCancelled();
+  if (loops_) loops_->queue().DropCancelled();
 }
 
 uint64_t WorkerPool::BusyTime_ns() const {

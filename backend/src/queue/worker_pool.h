@@ -25,12 +25,15 @@ class WorkerPool {
   WorkerPool(const LoadedModel& model, const PoolSettings& settings, const LoopSettings& loops);
   ~WorkerPool();
 
-  // Accepts the rows of one request: each goes where it runs. Blocks while `share` is full.
+  // Accepts the rows of one request: each goes where it runs.
   void Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
-           const std::shared_ptr<RowListener>& listener, const QueueShare& share, bool further);
+           const std::shared_ptr<RowListener>& listener, const QueueShare& share,
+           uint64_t queued_ns);
 
   // Fails those rows of a listener that still wait.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
+  // Fails the waiting rows whose clients have gone.
+  void DropCancelled() noexcept;
 
   const PoolSettings& settings() const { return settings_; }
   std::vector<LoopCounters> loop_counters() const;  // of each loop that has run

@@ -42,13 +42,28 @@ struct DecodedRequest {
   std::vector<CheckedRow> rows;
   std::unique_ptr<const AnswerEncoder> encoder;
   AnswerStream* stream = nullptr;  // the encoder, where the answer is sent in parts
+  size_t bytes = 0;                // about what its rows take
+};
+
+// What a reader does at a time, as bytes of text that are tokenized: some tenths of a millisecond.
+constexpr size_t kSliceWork = 4096;
+
+// Reads and checks one request, a slice of work at a time.
+class RequestReader {
+ public:
+  virtual ~RequestReader() = default;
+  // Reads on; false while there is more to read. Throws Error(kInvalidArgument) for what the client
+  // can mend.
+  virtual bool Read() = 0;
+  // What was read, once all is.
+  virtual DecodedRequest Take() = 0;
 };
 
 class Front {
  public:
   virtual ~Front() = default;
-  // Reads and checks a request. Throws Error(kInvalidArgument) for what its client can mend.
-  virtual DecodedRequest Decode(const RequestHandle& request) const = 0;
+  // `request` outlives the reader.
+  virtual std::unique_ptr<RequestReader> Start(const RequestHandle& request) const = 0;
 };
 
 }  // namespace ct2triton

@@ -2,8 +2,10 @@
 #include "serving/ids_front.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "config/parse_value.h"
 #include "config/tensor_table.h"
@@ -47,27 +49,100 @@ RequestTensors ReadTensors(const RequestHandle& request, const ModelConfig& conf
   return tensors;
 }
 
-}  // namespace
+// Before any memory is taken for rows, which may come without a byte.
+void CheckRowCount(const IdTensor& ids, int64_t most) {
+  if (ids.shape.size() < 2 || ids.shape.front() <= most) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              std::string(tensor::kInputIds) + ": " + std::to_string(ids.shape.front()) +
+                  " rows are more than the model's max_request_rows " + std::to_string(most));
+}
 
-DecodedRequest IdsFront::Decode(const RequestHandle& request) const {
-  auto wanted = request.WantedOutputs();
+// Rows of a request from a number on.
+class LaterRows : public RowNames {
+ public:
+  explicit LaterRows(size_t first) : first_(first) {}
+  std::string Row(size_t row) const override { return RowNames::Row(first_ + row); }
+
+ private:
+  const size_t first_;
+};
+
+class IdsReader : public RequestReader {
+ public:
+  IdsReader(const ModelConfig& config, const LoadedModel& model, const RequestHandle& request)
+      : config_(config), model_(model), request_(request) {}
+
+  bool Read() override;
+  DecodedRequest Take() override { return std::move(decoded_); }
+
+ private:
+  void ReadHead();
+  void CheckRows();
+
+  const ModelConfig& config_;
+  const LoadedModel& model_;
+  const RequestHandle& request_;
+
+  bool begun_ = false;
+  RequestTensors tensors_;  // what `rows_` looks at
+  std::optional<DecodingOptions> options_;
+  std::vector<RowInput> rows_;
+  DecodedRequest decoded_;
+};
+
+// An id takes a fraction of the time that a byte of text does.
+constexpr size_t kIdsOfSlice = 4 * kSliceWork;
+constexpr size_t kRowIds = 16;  // that the row itself takes as long as
+
+// Of a request that is longer than a slice, the first one takes nothing but this comparison.
+bool IdsReader::Read() {
+  if (decoded_.encoder == nullptr) {
+    const size_t most = kIdsOfSlice * sizeof(int32_t);
+    if (!std::exchange(begun_, true) && InputBytes(request_) > most) return false;
+    ReadHead();
+  }
+  CheckRows();
+  return decoded_.rows.size() == rows_.size();
+}
+
+void IdsReader::ReadHead() {
+  auto wanted = request_.WantedOutputs();
   const auto is_wanted = [&wanted](const char* name) {
     return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
   };
   const WantedOutputs outputs{is_wanted(tensor::kScores), is_wanted(tensor::kAlignments)};
-  const RequestTensors tensors = ReadTensors(request, config_);
-  const bool batched = tensors.input_ids.shape.size() > 1;
-  DecodedRequest decoded;
-  const auto options = ReadOptions(request, outputs, config_, &decoded.options);
-  if (decoded.options.split != RequestOptions().split) {
+  tensors_ = ReadTensors(request_, config_);
+  CheckRowCount(tensors_.input_ids, config_.engine.max_request_rows);
+  const bool batched = tensors_.input_ids.shape.size() > 1;
+  options_ = ReadOptions(request_, outputs, config_, &decoded_.options);
+  if (decoded_.options.split != RequestOptions().split) {
     throw Error(ErrorCode::kInvalidArgument,
                 "parameter \"split\" is for texts, and this model takes ids; leave it out");
   }
-  decoded.rows =
-      model_.Check(SplitRows(tensors, model_.padding_to_strip()), options ? &*options : nullptr);
-  decoded.encoder =
+  rows_ = SplitRows(tensors_, model_.padding_to_strip());
+  decoded_.rows.reserve(rows_.size());
+  decoded_.encoder =
       std::make_unique<IdsAnswer>(config_, std::move(wanted), batched, model_.pad_id());
-  return decoded;
+}
+
+void IdsReader::CheckRows() {
+  const auto first = rows_.begin() + static_cast<std::ptrdiff_t>(decoded_.rows.size());
+  auto end = first;
+  for (size_t ids = 0; end != rows_.end() && ids < kIdsOfSlice; ++end) {
+    ids += kRowIds + end->source.size() + end->prefix.size() + end->draft.size();
+  }
+  const LaterRows names(decoded_.rows.size());
+  for (CheckedRow& row : model_.Check({first, end}, options_ ? &*options_ : nullptr, names)) {
+    decoded_.bytes += sizeof(row) + (row.source.size() + row.prefix.size() + row.draft.size()) *
+                                        sizeof(Ids::value_type);
+    decoded_.rows.push_back(std::move(row));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<RequestReader> IdsFront::Start(const RequestHandle& request) const {
+  return std::make_unique<IdsReader>(config_, model_, request);
 }
 
 }  // namespace ct2triton

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+
 #include "config/model_config.h"
 #include "engine/loaded_model.h"
 #include "serving/front.h"
@@ -10,10 +12,10 @@ namespace ct2triton {
 // Token ids in, token ids out: docs/protocol.md.
 class IdsFront : public Front {
  public:
-  // Both outlive it.
+  // Both outlive it and its readers.
   IdsFront(const ModelConfig& config, const LoadedModel& model) : config_(config), model_(model) {}
 
-  DecodedRequest Decode(const RequestHandle& request) const override;
+  std::unique_ptr<RequestReader> Start(const RequestHandle& request) const override;
 
  private:
   const ModelConfig& config_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serving/instance_state.h"
 
+#include <chrono>
 #include <utility>
 
 #include "serving/ids_front.h"
@@ -18,6 +19,8 @@ std::unique_ptr<const Front> MakeFront(const ModelState& state, const LoadedMode
   }
   return std::make_unique<IdsFront>(state.config(), model);
 }
+
+constexpr std::chrono::milliseconds kLongestWait(100);
 
 }  // namespace
 
@@ -47,21 +50,30 @@ InstanceState::InstanceState(TRITONBACKEND_ModelInstance* instance)
       model_(ModelState::Of(InstanceModel(instance))),
       translator_(model_.TranslatorOn(InstanceDevice(instance))),
       front_(MakeFront(model_, translator_->model())),
+      feeder_(translator_.get()),
       context_{instance,
                this,
                front_.get(),
                translator_.get(),
                model_.supersede_keys(),
                model_.metrics(),
+               &feeder_,
+               &reading_,
+               &answering_,
+               std::make_shared<Count>(),
+               std::make_shared<Count>(),
                std::make_shared<InFlight>()} {}
 
 InstanceState::~InstanceState() { context_.in_flight->WaitUntilNone(); }
 
 void InstanceState::Execute(TRITONBACKEND_Request** requests, uint32_t count) {
   const Batch batch = TakeOver(requests, count);
-  for (const auto& request : batch) request->Decode();
+  for (const auto& request : batch) request->Read();
   // Only now, so that the first rows do not run alone while the others are read.
   for (const auto& request : batch) request->Submit();
+  Count& entering = *context_.entering;
+  const size_t most = translator_->most_waiting();
+  while (entering.value() >= most) entering.WaitBelow(most, entering.wakes(), kLongestWait);
 }
 
 InstanceState::Batch InstanceState::TakeOver(TRITONBACKEND_Request** requests,

@@ -11,6 +11,8 @@
 #include "serving/front.h"
 #include "serving/model_state.h"
 #include "serving/pending_request.h"
+#include "serving/row_feeder.h"
+#include "serving/task_thread.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {
@@ -28,8 +30,9 @@ class InstanceState : public CallObserver {
   // Waits for the requests that are still out: their workers use this object.
   ~InstanceState() override;
 
-  // Takes over the requests and returns once their rows are handed over. Throws only before the
-  // first request is taken over.
+  // Takes over the requests and returns, but blocks while as many requests wait for the queue as
+  // rows may wait in it: Triton keeps what comes then. Throws only before the first request is
+  // taken over.
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);
 
   void RowLeft(const RowReport& report) noexcept override;
@@ -44,6 +47,10 @@ class InstanceState : public CallObserver {
   ModelState& model_;
   const std::shared_ptr<Translator> translator_;
   const std::unique_ptr<const Front> front_;
+  // In this order: each one uses those before it.
+  TaskThread answering_;
+  RowFeeder feeder_;
+  TaskThread reading_;
   const RequestContext context_;
 };
 

@@ -9,7 +9,9 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 
+#include "steady_clock.h"
 #include "triton/log.h"
 #include "triton/response.h"
 
@@ -20,11 +22,15 @@ namespace {
 const Error client_cancelled(ErrorCode::kCancelled, "the client cancelled the request");
 const Error rows_lost(ErrorCode::kInternal, "the request was dropped, its rows are lost");
 
-// A long text has more rows than may wait at once: they are handed over part by part, so that it
-// fills neither the queue nor the memory, and rows of others come between.
+// Rows that a request may have out at once, waiting and running: the others follow part by part.
 constexpr size_t kMostRowsOut = 256;
 constexpr size_t kFewRowsOut = kMostRowsOut / 2;  // at which the next part follows
+// A request of more rows is large: it has a share of the queue's places.
+constexpr size_t kSmallRequest = 32;
+// Of rows that are read and not handed over. Above it no further large request is read.
+constexpr size_t kMostLargeBytes = size_t{256} << 20;
 
+constexpr std::chrono::milliseconds kCancelledPeriod(20);
 constexpr std::chrono::milliseconds kMemoryWait(1);
 constexpr int kMostMemoryWaits = 10'000;
 
@@ -38,70 +44,132 @@ PendingRequest::~PendingRequest() {
 
 void PendingRequest::Own(TRITONBACKEND_Request* request) noexcept {
   request_.Own(request);
-  holds_ = 1;  // until Submit has handed its first rows over
+  came_ns_ = SteadyNow_ns();
+  holds_ = 1;  // until it is handed to the feeder
+  entering_ = Counted(context_.entering);
   context_.in_flight->Add();
   trace_.Begin(request_);
 }
 
-void PendingRequest::Decode() noexcept {
+void PendingRequest::Read() noexcept {
   try {
-    if (request_.IsCancelled()) throw client_cancelled;
-    decoded_ = context_.front->Decode(request_);
-    results_.resize(decoded_.rows.size());
-    LogVerboseLazily([&] {
-      return "request '" + request_.Id() + "': " + std::to_string(results_.size()) + " rows";
-    });
-    if (decoded_.stream != nullptr) decoded_.stream->Begin();
-    Enter();
+    if (Cancelled()) throw client_cancelled;
+    if (reader_ == nullptr) reader_ = context_.front->Start(request_);
+    if (!reader_->Read()) return;
+    decoded_ = reader_->Take();
+    FinishReading();
   } catch (...) {
     Fail(CurrentError());
   }
+  reader_.reset();
 }
 
-// The last thing that may fail: a request that is refused ends no other one.
-void PendingRequest::Enter() {
-  const std::string& key = decoded_.options.supersede_key;
-  if (!key.empty()) context_.supersede_keys->Enter(key, shared_from_this());
+// To supersede others is the last thing that may fail: a request that is refused ends no other one.
+void PendingRequest::FinishReading() {
+  results_.resize(decoded_.rows.size());
+  large_ = large_ || IsLarge();
+  if (large_) bytes_ = Counted(context_.large_bytes, decoded_.bytes);
+  LogVerboseLazily([&] {
+    return "request '" + request_.Id() + "': " + std::to_string(results_.size()) + " rows";
+  });
+  if (decoded_.stream != nullptr) decoded_.stream->Begin();
+  key_ = decoded_.options.supersede_key;
+  if (!key_.empty()) context_.supersede_keys->Enter(key_, shared_from_this());
 }
 
 void PendingRequest::Submit() noexcept {
-  HandOver();
-  LetGo();
-}
-
-// Rows that need no computing are answered before SubmitFrom returns: the loop goes on itself, so
-// that a request of very many of them does not call it from within.
-void PendingRequest::HandOver() noexcept {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (std::exchange(handing_over_, true)) return;
-  }
-  for (RowRange rows = NextRows(); rows.end > rows.begin; rows = NextRows()) {
+  if (reader_ != nullptr) {
+    large_ = true;
     try {
-      const auto begin = decoded_.rows.begin();
-      context_.translator->SubmitFrom(
-          rows.begin,
-          {std::make_move_iterator(begin + static_cast<std::ptrdiff_t>(rows.begin)),
-           std::make_move_iterator(begin + static_cast<std::ptrdiff_t>(rows.end))},
-          shared_from_this());
+      Announce();
+      context_.reading->Post([self = shared_from_this()] { self->ReadOn(); });
+      return;
     } catch (...) {
       Fail(CurrentError());
     }
-    // Meanwhile, perhaps, before the rows were there to be withdrawn.
-    if (superseded_) context_.translator->Withdraw(*this, SupersededError());
+  }
+  Feed(/*later=*/false);
+  LetGo();
+}
+
+// Requests that come while this one is read can supersede it, and it none of them.
+void PendingRequest::Announce() {
+  for (auto& [name, value] : request_.Parameters()) {
+    const auto* key = std::get_if<std::string>(&value);
+    if (name == "supersede_key" && key != nullptr) key_ = *key;
+  }
+  if (!key_.empty()) context_.supersede_keys->Announce(key_, shared_from_this());
+}
+
+// Requests that are read take turns, slice by slice.
+void PendingRequest::ReadOn() noexcept {
+  Count& bytes = *context_.large_bytes;
+  while (bytes.value() >= kMostLargeBytes && !Cancelled()) {
+    bytes.WaitBelow(kMostLargeBytes, bytes.wakes(), kCancelledPeriod);
+  }
+  for (Read(); reader_ != nullptr; Read()) {
+    try {
+      return context_.reading->Post([self = shared_from_this()] { self->ReadOn(); });
+    } catch (const std::bad_alloc&) {  // it keeps the thread to itself
+    }
+  }
+  Feed(/*later=*/false);
+  LetGo();
+}
+
+void PendingRequest::Feed(bool later) noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const bool all = next_row_ == decoded_.rows.size();
+    if (in_feeder_ || failure_ || all || rows_out_ > kFewRowsOut) return;
+    in_feeder_ = true;
+    ++holds_;
+  }
+  try {
+    later ? context_.feeder->FeedLater(shared_from_this())
+          : context_.feeder->Feed(shared_from_this());
+  } catch (...) {
+    Fail(CurrentError());
+    LetGo();
   }
 }
 
-// The next part, counted as handed over; none while it is not time for it.
-PendingRequest::RowRange PendingRequest::NextRows() noexcept {
-  const std::lock_guard<std::mutex> lock(mutex_);
+bool PendingRequest::IsLarge() const noexcept { return decoded_.rows.size() > kSmallRequest; }
+
+// Rows that need no computing are answered before SubmitFrom returns.
+RowSource::Handed PendingRequest::HandOver(size_t most) noexcept {
   const size_t all = decoded_.rows.size();
-  handing_over_ = !failure_ && rows_out_ <= kFewRowsOut && next_row_ < all;
-  if (!handing_over_) return {};
-  const RowRange rows{next_row_, std::min(all, next_row_ + kMostRowsOut - rows_out_)};
-  rows_out_ += rows.end - rows.begin;
-  next_row_ = rows.end;
-  return rows;
+  size_t begin = 0;
+  size_t end = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    begin = end = next_row_;
+    if (!failure_) end += std::min({most, all - begin, kMostRowsOut - rows_out_});
+    next_row_ = end;
+    rows_out_ += end - begin;
+  }
+  try {
+    const auto rows = decoded_.rows.begin();
+    if (end > begin) {
+      context_.translator->SubmitFrom(
+          begin,
+          {std::make_move_iterator(rows + static_cast<std::ptrdiff_t>(begin)),
+           std::make_move_iterator(rows + static_cast<std::ptrdiff_t>(end))},
+          shared_from_this(), came_ns_);
+    }
+  } catch (...) {
+    Fail(CurrentError());
+  }
+  // Meanwhile, perhaps, before the rows were there to be withdrawn.
+  if (superseded_) context_.translator->Withdraw(*this, SupersededError());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const bool whole = failure_ || end == all;
+  in_feeder_ = !whole && rows_out_ < kMostRowsOut;
+  if (whole) {
+    entering_ = Counted();
+    bytes_ = Counted();
+  }
+  return in_feeder_ ? Handed::kMore : whole ? Handed::kAll : Handed::kForNow;
 }
 
 void PendingRequest::Fail(const Error& error) noexcept {
@@ -118,6 +186,7 @@ bool PendingRequest::Supersede() noexcept {
     ++holds_;
   }
   context_.translator->Withdraw(*this, SupersededError());
+  context_.feeder->Drop(*this);
   LetGo();
   return true;
 }
@@ -129,8 +198,8 @@ bool PendingRequest::Cancelled() const noexcept {
 
 // Rows of a client that has gone may have ended half-way.
 template <class Event>
-void PendingRequest::Stream(const Event& event) noexcept {
-  if (decoded_.stream == nullptr || Cancelled()) return;
+void PendingRequest::StreamNow(const Event& event) noexcept {
+  if (Cancelled()) return;
   try {
     event(decoded_.stream);
   } catch (...) {
@@ -138,13 +207,24 @@ void PendingRequest::Stream(const Event& event) noexcept {
   }
 }
 
+template <class Event>
+void PendingRequest::Stream(Event event) noexcept {
+  if (decoded_.stream == nullptr) return;
+  if (!large_) return StreamNow(event);
+  try {
+    AnswerLater([self = shared_from_this(), event] { self->StreamNow(event); });
+  } catch (...) {
+    Fail(CurrentError());
+  }
+}
+
 void PendingRequest::RowGrew(size_t row, int64_t id) noexcept {
-  Stream([&](AnswerStream* stream) { stream->RowGrew(row, id); });
+  Stream([row, id](AnswerStream* stream) { stream->RowGrew(row, id); });
 }
 
 void PendingRequest::RowDone(size_t row, RowResult result, const CallTimes& times) noexcept {
   results_[row] = std::move(result);  // each row is answered once: no other thread is at this one
-  Stream([&](AnswerStream* stream) { stream->RowDone(row, results_[row]); });
+  Stream([row, &done = results_[row]](AnswerStream* stream) { stream->RowDone(row, done); });
   CountAnswered(row, times);
 }
 
@@ -161,7 +241,7 @@ void PendingRequest::CountAnswered(size_t row, const CallTimes& times) noexcept 
     --rows_out_;
     ++holds_;
   }
-  HandOver();
+  Feed(/*later=*/true);
   LetGo();
 }
 
@@ -172,14 +252,37 @@ void PendingRequest::LetGo() noexcept {
     if (--holds_ > 0 || rows_out_ > 0) return;
     finished_ = true;
   }
-  Finish();
+  if (!large_) return Finish();
+  for (int waits = 0; waits < kMostMemoryWaits; ++waits) {
+    try {
+      return AnswerLater([self = shared_from_this()] { self->Finish(); });
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kMemoryWait);
+    }
+  }
+  LogError("a request could not be answered for want of memory");
+}
+
+// The task may end the request before Post returns: the instance waits for both.
+template <class Task>
+void PendingRequest::AnswerLater(Task task) {
+  const auto in_flight = context_.in_flight;
+  in_flight->Add();
+  try {
+    context_.answering->Post(std::move(task));
+  } catch (...) {
+    in_flight->Done();
+    throw;
+  }
+  in_flight->Done();
 }
 
 // Nothing of the instance may be used once the request is released: its model may be gone.
 void PendingRequest::Finish() noexcept {
+  if (!key_.empty()) context_.supersede_keys->Leave(key_, *this);
+  entering_ = Counted();
+  bytes_ = Counted();
   // Its rows may have ended half-way: such an answer must not pass for a whole one.
-  const std::string& key = decoded_.options.supersede_key;
-  if (!key.empty()) context_.supersede_keys->Leave(key, *this);
   if (!failure_ && request_.IsCancelled()) failure_ = client_cancelled;
   if (!failure_) SendAnswer();
   if (failure_) SendFailure();

@@ -3,17 +3,22 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "error.h"
+#include "queue/count.h"
 #include "queue/supersede_keys.h"
 #include "queue/translator.h"
 #include "rows/row_listener.h"
 #include "serving/front.h"
 #include "serving/model_metrics.h"
+#include "serving/row_feeder.h"
+#include "serving/task_thread.h"
 #include "triton/in_flight.h"
 #include "triton/request.h"
 #include "triton/request_trace.h"
@@ -30,14 +35,19 @@ struct RequestContext {
   Translator* translator = nullptr;
   SupersedeKeys* supersede_keys = nullptr;
   ModelMetrics* metrics = nullptr;
+  RowFeeder* feeder = nullptr;
+  TaskThread* reading = nullptr;    // of requests that take more than a slice of work
+  TaskThread* answering = nullptr;  // of large requests
+  Counter entering;                 // requests whose rows are not all handed over
+  Counter large_bytes;              // that the rows of large ones among them take
   std::shared_ptr<InFlight> in_flight;
 };
 
 // One request from the moment it is ours until it is answered and given back. It ends its
 // answer, of one part or of many, exactly once and releases exactly once on every path, at the
-// latest in its destructor. What its tensors
-// mean, the front knows.
+// latest in its destructor. What its tensors mean, the front knows.
 class PendingRequest : public RowListener,
+                       public RowSource,
                        public Supersedable,
                        public std::enable_shared_from_this<PendingRequest> {
  public:
@@ -46,9 +56,10 @@ class PendingRequest : public RowListener,
 
   // From here on the request is ours.
   void Own(TRITONBACKEND_Request* request) noexcept;
-  // Makes its rows. A request that is wrong, or has no rows, is answered at once.
-  void Decode() noexcept;
-  // Hands its rows over; their answers come back here.
+  // Reads a slice of it. Whether a request is small shows here: it is read whole.
+  void Read() noexcept;
+  // Hands its rows over; their answers come back here. A request that has not been read whole is
+  // read on by the thread for that, and then handed over.
   void Submit() noexcept;
 
   CallObserver* observer() const noexcept override { return context_.observer; }
@@ -60,41 +71,50 @@ class PendingRequest : public RowListener,
   void RowDone(size_t row, RowResult result, const CallTimes& times) noexcept override;
   void RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept override;
 
- private:
-  // Rows of the request, from `begin` to before `end`.
-  struct RowRange {
-    size_t begin = 0;
-    size_t end = 0;
-  };
+  bool IsLarge() const noexcept override;
+  Handed HandOver(size_t most) noexcept override;
+  void LeaveFeeder() noexcept override { LetGo(); }
 
+ private:
   // Has the stream, if the answer is one, hear of a row; not once the request has failed, or its
   // client has gone.
   template <class Event>
-  void Stream(const Event& event) noexcept;
+  void Stream(Event event) noexcept;
+  template <class Event>
+  void StreamNow(const Event& event) noexcept;
   void Fail(const Error& error) noexcept;
-  void Enter();
-  // Hands rows over as long as it is time for the next ones, unless another thread is doing so.
-  void HandOver() noexcept;
-  RowRange NextRows() noexcept;
+  void FinishReading();
+  void ReadOn() noexcept;
+  void Announce();
+  void Feed(bool later) noexcept;
   void CountAnswered(size_t row, const CallTimes& times) noexcept;
   // Gives up a hold; the last one to do so answers the request, once no row is out.
   void LetGo() noexcept;
+  // On the thread that answers large requests.
+  template <class Task>
+  void AnswerLater(Task task);
   void Finish() noexcept;
   void SendAnswer() noexcept;
   void SendFailure() noexcept;
 
   const RequestContext context_;
   RequestHandle request_;
-  DecodedRequest decoded_;  // its rows until they are handed over
+  std::unique_ptr<RequestReader> reader_;  // until it is read
+  DecodedRequest decoded_;                 // its rows until they are handed over
+  bool large_ = false;                     // set before its rows are handed over
+  std::string key_;                        // under which it may be superseded
+  uint64_t came_ns_ = 0;
 
   mutable std::mutex mutex_;  // of all below, until the request is finished
-  // Threads that work on the request and not on one of its rows. While there are any it is not
-  // finished, and so its instance and translator are there.
+  // Threads that work on the request and not on one of its rows, and the feeder. While there are
+  // any it is not finished, and so its instance and translator are there.
   size_t holds_ = 0;
-  size_t next_row_ = 0;  // the first that is not handed over
-  size_t rows_out_ = 0;  // handed over and not answered
-  bool handing_over_ = false;
+  size_t next_row_ = 0;     // the first that is not handed over
+  size_t rows_out_ = 0;     // handed over and not answered
+  bool in_feeder_ = false;  // which hands the next rows over
   bool finished_ = false;
+  Counted entering_;
+  Counted bytes_;
   std::vector<RowResult> results_;
   std::optional<Error> failure_;  // the first one
   RequestTimes times_;

@@ -48,20 +48,21 @@ std::vector<Span> SourceRanges(const TextPlan& plan) {
   return ranges;
 }
 
+using Translations = std::vector<const Translation*>;
+
 // As [..., longest, 4]; -1 fills the shorter ones.
-Matrix<int64_t> AlignmentMatrix(const std::vector<int64_t>& shape,
-                                const std::vector<Translation>& all) {
+Matrix<int64_t> AlignmentMatrix(const std::vector<int64_t>& shape, const Translations& all) {
   size_t longest = 0;
-  for (const Translation& one : all) longest = std::max(longest, one.alignments.size());
+  for (const Translation* one : all) longest = std::max(longest, one->alignments.size());
   Matrix<int64_t> matrix{Behind(shape, {longest, 4}), {}};
-  for (const Translation& one : all) {
-    for (const AlignedSpans& pair : one.alignments) {
+  for (const Translation* one : all) {
+    for (const AlignedSpans& pair : one->alignments) {
       for (const size_t at :
            {pair.source.begin, pair.source.end, pair.target.begin, pair.target.end}) {
         matrix.values.push_back(static_cast<int64_t>(at));
       }
     }
-    matrix.values.resize(matrix.values.size() + 4 * (longest - one.alignments.size()), -1);
+    matrix.values.resize(matrix.values.size() + 4 * (longest - one->alignments.size()), -1);
   }
   return matrix;
 }
@@ -79,11 +80,11 @@ size_t MostHypotheses(const std::vector<RowResult>& rows) {
 }
 
 template <class Value, class Get>
-Matrix<Value> Collect(const std::vector<int64_t>& shape, const std::vector<Translation>& all,
-                      const Get& get) {
+Matrix<Value> Collect(const std::vector<int64_t>& shape, const Translations& all, const Get& get) {
   Matrix<Value> matrix;
   matrix.shape = shape;
-  for (const Translation& one : all) matrix.values.push_back(static_cast<Value>(get(one)));
+  matrix.values.reserve(all.size());
+  for (const Translation* one : all) matrix.values.push_back(static_cast<Value>(get(*one)));
   return matrix;
 }
 
@@ -91,11 +92,16 @@ Matrix<Value> Collect(const std::vector<int64_t>& shape, const std::vector<Trans
 class Writer {
  public:
   Writer(const std::vector<TextPlan>& plans, size_t targets, bool batched,
-         const Tokenizer& tokenizer, const std::vector<RowResult>& rows, Response* response)
+         const Tokenizer& tokenizer, const std::vector<std::string>& wanted,
+         const std::vector<RowResult>& rows, Response* response)
       : plans_(plans), targets_(targets), tokenizer_(tokenizer), rows_(rows), response_(response) {
     if (batched) per_text_.push_back(static_cast<int64_t>(plans.size()));
     per_target_ = Behind(per_text_, {targets});
-    best_ = Join(1);
+    const auto shows_ranks = [](const std::string& name) {
+      return name == tensor::kTextHypotheses || name == tensor::kHypothesisScores;
+    };
+    const bool ranks = std::any_of(wanted.begin(), wanted.end(), shows_ranks);
+    Join(ranks ? MostHypotheses(rows) : 1);
   }
 
   void Write(const TensorSpec& spec) {
@@ -122,17 +128,19 @@ class Writer {
   }
 
  private:
-  // Of each text in each language, `most` hypotheses.
-  std::vector<Translation> Join(size_t most) const {
-    std::vector<Translation> all;
+  // Puts `ranks` hypotheses of each text in each language together.
+  void Join(size_t ranks) {
+    joined_.reserve(plans_.size() * targets_ * ranks);
     for (const TextPlan& plan : plans_) {
       for (size_t target = 0; target < targets_; ++target) {
-        for (size_t rank = 0; rank < most; ++rank) {
-          all.push_back(Translated(plan, target, rank, tokenizer_, rows_));
+        best_.push_back(joined_.data() + joined_.size());
+        for (size_t rank = 0; rank < ranks; ++rank) {
+          joined_.push_back(Translated(plan, target, rank, tokenizer_, rows_));
+          all_.push_back(&joined_.back());
         }
       }
     }
-    return all;
+    ranks_ = ranks;
   }
 
   void WriteRanges(const TensorSpec& spec) {
@@ -141,25 +149,23 @@ class Writer {
       for (const TextPlan& plan : plans_) lists.push_back(SourceRanges(plan));
       return WriteTensor(spec, RangeMatrix(per_text_, lists), response_);
     }
-    for (const Translation& one : best_) lists.push_back(one.ranges);
+    for (const Translation* one : best_) lists.push_back(one->ranges);
     WriteTensor(spec, RangeMatrix(per_target_, lists), response_);
   }
 
   // Nothing where there is one hypothesis of each: it is the answer already.
   void WriteHypotheses(const TensorSpec& spec) {
-    const size_t most = MostHypotheses(rows_);
-    if (most == 1) return;
-    const auto shape = Behind(per_target_, {most});
-    const std::vector<Translation> all = Join(most);
+    if (ranks_ == 1) return;
+    const auto shape = Behind(per_target_, {ranks_});
     if (spec.name == tensor::kTextHypotheses) {
       const auto text = [](const Translation& one) { return one.text; };
-      return WriteTensor(spec, Collect<std::string>(shape, all, text), response_);
+      return WriteTensor(spec, Collect<std::string>(shape, all_, text), response_);
     }
     if (spec.name != tensor::kHypothesisScores) {
       throw Error(ErrorCode::kInternal, "output " + spec.name + " is declared but not known");
     }
     const auto score = [](const Translation& one) { return one.score; };
-    WriteTensor(spec, Collect<float>(shape, all, score), response_);
+    WriteTensor(spec, Collect<float>(shape, all_, score), response_);
   }
 
   const std::vector<TextPlan>& plans_;
@@ -169,7 +175,10 @@ class Writer {
   Response* response_;
   std::vector<int64_t> per_text_;    // the shape of what each text has
   std::vector<int64_t> per_target_;  // and each of its translations
-  std::vector<Translation> best_;
+  size_t ranks_ = 1;
+  std::vector<Translation> joined_;
+  Translations all_;   // of each text, language and rank
+  Translations best_;  // those of the first rank
 };
 
 }  // namespace
@@ -183,7 +192,7 @@ TextAnswer::TextAnswer(const ModelConfig& config, const Tokenizer& tokenizer,
       targets_(targets) {}
 
 void TextAnswer::Encode(const std::vector<RowResult>& rows, Response* response) const {
-  Writer writer(plans_, targets_, config_.max_batch_size > 0, tokenizer_, rows, response);
+  Writer writer(plans_, targets_, config_.max_batch_size > 0, tokenizer_, wanted_, rows, response);
   for (const std::string& name : wanted_) {
     const TensorSpec* spec = config_.Output(name);
     if (spec == nullptr) {

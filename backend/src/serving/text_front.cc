@@ -2,23 +2,20 @@
 #include "serving/text_front.h"
 
 #include <algorithm>
-#include <deque>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "config/parse_value.h"
 #include "config/tensor_table.h"
 #include "config/validate.h"
 #include "error.h"
 #include "serving/read_options.h"
+#include "serving/row_maker.h"
 #include "serving/text_answer.h"
 #include "serving/text_plan.h"
 #include "serving/text_stream.h"
 #include "serving/text_tensors.h"
-#include "text/segmenter.h"
-#include "text/utf8.h"
 #include "triton/input.h"
 
 namespace ct2triton {
@@ -33,156 +30,12 @@ Split SplitOf(const std::string& name) {
   return name == "none" ? Split::kNone : Split::kSentences;
 }
 
-std::string_view TextOf(const TextPlan& plan, const Span& span) {
-  return std::string_view(plan.text).substr(span.begin, span.end - span.begin);
-}
-
-// Makes rows of texts, one after the other, and knows which is which.
-class RowMaker : public RowNames {
- public:
-  RowMaker(const Tokenizer& tokenizer, const EngineOptions& engine, Split split,
-           size_t longest_source)
-      : tokenizer_(tokenizer), engine_(engine), split_(split), longest_(longest_source) {}
-
-  // `index`: the text's number, for messages. Empty languages are those that nobody named.
-  TextPlan Plan(size_t index, std::string text, const std::string& source,
-                const std::vector<std::string>& targets);
-
-  std::vector<RowInput> Rows() const;  // of all texts; views of what this object holds
-
-  std::string Row(size_t row) const override;
-  std::string Source(size_t row) const override { return Row(row); }
-  std::string Prefix(size_t row) const override { return Row(row); }
-
- private:
-  struct MadeRow {
-    std::vector<int> source;
-    const std::vector<int>* prefix;
-    size_t text;   // its number
-    size_t begin;  // where the sentence begins in it, in bytes
-    std::string target;
-  };
-
-  using Sources = std::vector<std::vector<int>>;  // of one piece, for each target
-
-  [[noreturn]] void RefuseText(const std::string& what) const {
-    Refuse(std::string(tensor::kTextInput) + ", row " + std::to_string(index_) + ": " + what);
-  }
-  void CheckText(const std::string& text) const;
-  void AddPiece(const Span& span, TextPlan* plan);
-  void AddRows(PlannedPiece piece, Sources sources, TextPlan* plan);
-  Sources SourcesOf(std::string_view part, const TextPlan& plan) const;
-  bool Fit(const Sources& sources) const;
-
-  const Tokenizer& tokenizer_;
-  const EngineOptions& engine_;
-  const Split split_;
-  const size_t longest_;  // source ids; a longer sentence is cut
-  size_t index_ = 0;
-  std::string source_;
-  std::vector<const std::vector<int>*> prefixes_;  // of each target of the text
-  std::deque<std::vector<int>> kept_prefixes_;
-  std::deque<MadeRow> rows_;
-  size_t planned_ = 0;  // rows, with those that have nothing to translate
-};
-
-TextPlan RowMaker::Plan(size_t index, std::string text, const std::string& source,
-                        const std::vector<std::string>& targets) {
-  index_ = index;
-  CheckText(text);
-  source_ = tokenizer_.Language(source, Side::kSource);
-  TextPlan plan;
-  plan.text = std::move(text);
-  plan.source = source_;
-  prefixes_.clear();
-  for (const std::string& target : targets) {
-    plan.targets.push_back(tokenizer_.Language(target, Side::kTarget));
-    prefixes_.push_back(&kept_prefixes_.emplace_back(tokenizer_.Prefix(plan.targets.back())));
-  }
-  for (const Span& span : Segment(plan.text, source_.empty() ? source : source_, split_)) {
-    AddPiece(span, &plan);
-  }
-  return plan;
-}
-
-void RowMaker::CheckText(const std::string& text) const {
-  if (text.size() > static_cast<size_t>(engine_.max_text_bytes)) {
-    RefuseText("its " + std::to_string(text.size()) + " bytes are more than the model's " +
-               "max_text_bytes " + std::to_string(engine_.max_text_bytes));
-  }
-  if (const auto offset = InvalidUtf8(text)) {
-    RefuseText("it is no UTF-8 text: the byte at offset " + std::to_string(*offset) +
-               " belongs to no character");
-  }
-}
-
-RowMaker::Sources RowMaker::SourcesOf(std::string_view part, const TextPlan& plan) const {
-  Sources sources;
-  for (const std::string& target : plan.targets) {
-    sources.push_back(tokenizer_.Source(part, source_, target));
-  }
-  return sources;
-}
-
-bool RowMaker::Fit(const Sources& sources) const {
-  return std::all_of(sources.begin(), sources.end(),
-                     [this](const std::vector<int>& ids) { return ids.size() <= longest_; });
-}
-
-void RowMaker::AddPiece(const Span& span, TextPlan* plan) {
-  Sources sources = SourcesOf(TextOf(*plan, span), *plan);
-  if (Fit(sources)) return AddRows({span}, std::move(sources), plan);
-  const auto fits = [&](std::string_view part) { return Fit(SourcesOf(part, *plan)); };
-  for (const Span& part : CutToFit(plan->text, span, fits)) {
-    AddRows({part, true}, SourcesOf(TextOf(*plan, part), *plan), plan);
-  }
-}
-
-void RowMaker::AddRows(PlannedPiece piece, Sources sources, TextPlan* plan) {
-  if (plan->pieces.size() == static_cast<size_t>(engine_.max_text_sentences)) {
-    RefuseText("it has more sentences than the model's max_text_sentences " +
-               std::to_string(engine_.max_text_sentences));
-  }
-  planned_ += sources.size();
-  if (planned_ > static_cast<size_t>(engine_.max_request_rows)) {
-    RefuseText(
-        "up to here the request has more sentences times target languages than the model's "
-        "max_request_rows " +
-        std::to_string(engine_.max_request_rows));
-  }
-  // Where there is nothing to translate, there is none in any language.
-  piece.sent = !sources.empty() && !sources.front().empty();
-  piece.first_row = rows_.size();
-  for (size_t i = 0; piece.sent && i < sources.size(); ++i) {
-    piece.input_tokens.push_back(sources[i].size());
-    rows_.push_back(
-        {std::move(sources[i]), prefixes_[i], index_, piece.span.begin, plan->targets[i]});
-  }
-  plan->pieces.push_back(std::move(piece));
-}
-
-std::string RowMaker::Row(size_t row) const {
-  const MadeRow& made = rows_[row];
-  return std::string(tensor::kTextInput) + ", row " + std::to_string(made.text) +
-         ", the sentence at byte " + std::to_string(made.begin) +
-         (made.target.empty() ? "" : " into " + made.target);
-}
-
-std::vector<RowInput> RowMaker::Rows() const {
-  std::vector<RowInput> rows;
-  rows.reserve(rows_.size());
-  for (const MadeRow& row : rows_) {
-    rows.push_back({IdView(row.source.data(), row.source.size(), IntegerType::kInt32),
-                    IdView(row.prefix->data(), row.prefix->size(), IntegerType::kInt32)});
-  }
-  return rows;
-}
-
 // What is not translated is copied into every answer.
 void CheckAnswerBytes(const TextTensors& tensors, size_t targets, int64_t hypotheses) {
   constexpr double kMost = 256.0 * 1024 * 1024;
   double bytes = 0;
-  for (const std::string& text : tensors.texts.values) bytes += static_cast<double>(text.size());
+  for (const std::string_view text : tensors.texts.values)
+    bytes += static_cast<double>(text.size());
   const double copied = bytes * static_cast<double>(targets) * static_cast<double>(hypotheses);
   if (copied <= kMost) return;
   Refuse(std::string(tensor::kTextInput) + ": " + std::to_string(static_cast<int64_t>(bytes)) +
@@ -190,50 +43,110 @@ void CheckAnswerBytes(const TextTensors& tensors, size_t targets, int64_t hypoth
          std::to_string(hypotheses) + " hypotheses may give more than 256 MiB; send fewer at once");
 }
 
-}  // namespace
+class TextReader : public RequestReader {
+ public:
+  TextReader(const ModelConfig& config, const LoadedModel& model, const Tokenizer& tokenizer,
+             const RequestHandle& request)
+      : config_(config), model_(model), tokenizer_(tokenizer), request_(request) {}
 
-DecodedRequest TextFront::Decode(const RequestHandle& request) const {
-  auto wanted = request.WantedOutputs();
-  const bool scores = std::any_of(wanted.begin(), wanted.end(), [](const std::string& name) {
-    return name == tensor::kScore || name == tensor::kHypothesisScores;
-  });
-  TextTensors tensors = ReadTextTensors(request, config_);
-  const size_t targets = tensors.targets_of_each();
-  DecodedRequest decoded;
-  const auto options = ReadOptions(request, {scores}, config_, &decoded.options);
-  const DecodingOptions& in_force = options ? *options : config_.decoding;
-  if (config_.streams) ValidateStream(in_force);
-  const bool all = std::find(wanted.begin(), wanted.end(), tensor::kTextHypotheses) != wanted.end();
-  CheckAnswerBytes(tensors, targets, all ? in_force.num_hypotheses : 1);
-  const auto longest =
-      in_force.truncate_input ? std::string::npos : static_cast<size_t>(model_.longest_source());
-  RowMaker maker(tokenizer_, config_.engine, SplitOf(decoded.options.split), longest);
-  std::vector<TextPlan> plans;
-  for (size_t i = 0; i < tensors.texts.values.size(); ++i) {
-    plans.push_back(maker.Plan(i, std::move(tensors.texts.values[i]),
-                               tensors.Source(i, config_.engine.source_language),
-                               tensors.Targets(i)));
+  bool Read() override;
+  DecodedRequest Take() override;
+
+ private:
+  void ReadHead();
+  void CheckRows(bool last);
+
+  const ModelConfig& config_;
+  const LoadedModel& model_;
+  const Tokenizer& tokenizer_;
+  const RequestHandle& request_;
+
+  bool begun_ = false;
+  std::vector<std::string> wanted_;
+  TextTensors tensors_;
+  std::optional<DecodingOptions> options_;
+  std::optional<RowMaker> maker_;
+  size_t texts_begun_ = 0;
+  DecodedRequest decoded_;
+};
+
+// Of a request that is longer than a slice, the first one takes nothing but this comparison.
+bool TextReader::Read() {
+  if (!maker_) {
+    if (!std::exchange(begun_, true) && InputBytes(request_) > kSliceWork) return false;
+    ReadHead();
   }
-  decoded.rows = model_.Check(maker.Rows(), options ? &*options : nullptr, maker);
-  if (config_.streams) {
-    AddStream(request, std::move(plans), &decoded);
-    return decoded;
+  size_t work = 0;
+  while (work < kSliceWork) {
+    if (!maker_->whole()) {
+      work += maker_->AddPiece();
+    } else if (texts_begun_ < tensors_.texts.values.size()) {
+      const size_t i = texts_begun_++;
+      work +=
+          maker_->Begin(std::string(tensors_.texts.values[i]),
+                        tensors_.Source(i, config_.engine.source_language), tensors_.Targets(i));
+    } else {
+      CheckRows(/*last=*/true);
+      return true;
+    }
   }
-  decoded.encoder = std::make_unique<TextAnswer>(config_, tokenizer_, std::move(wanted),
-                                                 std::move(plans), targets);
-  return decoded;
+  CheckRows(/*last=*/false);
+  return false;
 }
 
-void TextFront::AddStream(const RequestHandle& request, std::vector<TextPlan> plans,
-                          DecodedRequest* decoded) const {
-  if (plans.size() != 1) {
+void TextReader::ReadHead() {
+  wanted_ = request_.WantedOutputs();
+  const auto is_wanted = [this](const char* name) {
+    return std::find(wanted_.begin(), wanted_.end(), name) != wanted_.end();
+  };
+  tensors_ = ReadTextTensors(request_, config_);
+  if (config_.streams && tensors_.texts.values.size() != 1) {
     Refuse("a stream is of one text; " + std::string(tensor::kTextInput) + " has " +
-           std::to_string(plans.size()));
+           std::to_string(tensors_.texts.values.size()));
   }
-  auto stream =
-      std::make_unique<TextStream>(config_, tokenizer_, request, std::move(plans.front()));
-  decoded->stream = stream.get();
-  decoded->encoder = std::move(stream);
+  const bool scores = is_wanted(tensor::kScore) || is_wanted(tensor::kHypothesisScores);
+  options_ = ReadOptions(request_, {scores}, config_, &decoded_.options);
+  const DecodingOptions& in_force = options_ ? *options_ : config_.decoding;
+  if (config_.streams) ValidateStream(in_force);
+  const bool all = is_wanted(tensor::kTextHypotheses);
+  CheckAnswerBytes(tensors_, tensors_.targets_of_each(), all ? in_force.num_hypotheses : 1);
+  const auto longest =
+      in_force.truncate_input ? std::string::npos : static_cast<size_t>(model_.longest_source());
+  maker_.emplace(tokenizer_, config_.engine, SplitOf(decoded_.options.split), longest);
+}
+
+// Those that were made since. The options of a request are checked with its rows, even if it has
+// none.
+void TextReader::CheckRows(bool last) {
+  const std::vector<RowInput> made = maker_->Rows();
+  if (made.empty() && !(last && decoded_.rows.empty())) return;
+  std::vector<CheckedRow> rows = model_.Check(made, options_ ? &*options_ : nullptr, *maker_);
+  maker_->ForgetRows();
+  for (CheckedRow& row : rows) {
+    decoded_.bytes +=
+        sizeof(row) + (row.source.size() + row.prefix.size()) * sizeof(Ids::value_type);
+    decoded_.rows.push_back(std::move(row));
+  }
+}
+
+DecodedRequest TextReader::Take() {
+  std::vector<TextPlan> plans = maker_->TakePlans();
+  if (config_.streams) {
+    auto stream =
+        std::make_unique<TextStream>(config_, tokenizer_, request_, std::move(plans.front()));
+    decoded_.stream = stream.get();
+    decoded_.encoder = std::move(stream);
+  } else {
+    decoded_.encoder = std::make_unique<TextAnswer>(config_, tokenizer_, std::move(wanted_),
+                                                    std::move(plans), tensors_.targets_of_each());
+  }
+  return std::move(decoded_);
+}
+
+}  // namespace
+
+std::unique_ptr<RequestReader> TextFront::Start(const RequestHandle& request) const {
+  return std::make_unique<TextReader>(config_, model_, tokenizer_, request);
 }
 
 }  // namespace ct2triton

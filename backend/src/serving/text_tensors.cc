@@ -15,26 +15,28 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, text);
 }
 
-TextTensors ReadAll(const RequestHandle& request, bool batched) {
-  TextTensors tensors;
-  bool has_text = false;
+struct TextInputs {
+  std::optional<Input> texts, sources, targets;
+};
+
+TextInputs FindInputs(const RequestHandle& request, bool batched) {
+  TextInputs inputs;
   for (TRITONBACKEND_Input* handle : request.Inputs()) {
     Input input = DescribeInput(handle);
     // Triton leaves the batch dimension out of the shape where it is 0: a request of no texts.
     if (batched && input.shape.size() == 1) input.shape.insert(input.shape.begin(), 0);
     if (input.name == tensor::kTextInput) {
-      tensors.texts = ReadStrings(input);
-      has_text = true;
+      inputs.texts = std::move(input);
     } else if (input.name == tensor::kSourceLanguage) {
-      tensors.sources = ReadStrings(input);
+      inputs.sources = std::move(input);
     } else if (input.name == tensor::kTargetLanguages) {
-      tensors.targets = ReadStrings(input);
+      inputs.targets = std::move(input);
     } else {
       Refuse("unknown input " + Quote(input.name));
     }
   }
-  if (!has_text) Refuse(std::string(tensor::kTextInput) + " is missing");
-  return tensors;
+  if (!inputs.texts) Refuse(std::string(tensor::kTextInput) + " is missing");
+  return inputs;
 }
 
 // Triton compares shapes with the declared ones before; what is read by index is checked here too.
@@ -48,22 +50,24 @@ void CheckShape(const char* name, const std::vector<int64_t>& shape,
          (languages ? "n]" : "1]"));
 }
 
-void CheckShapes(const TextTensors& tensors, bool batched) {
+void CheckShapes(const TextInputs& inputs, bool batched, int64_t most_targets) {
   std::vector<int64_t> leading;
-  if (batched) leading.push_back(tensors.texts.shape.empty() ? 1 : tensors.texts.shape.front());
-  CheckShape(tensor::kTextInput, tensors.texts.shape, leading, false);
-  if (tensors.sources) {
-    CheckShape(tensor::kSourceLanguage, tensors.sources->shape, leading, false);
-  }
-  if (tensors.targets) {
-    CheckShape(tensor::kTargetLanguages, tensors.targets->shape, leading, true);
+  if (batched) leading.push_back(inputs.texts->shape.empty() ? 1 : inputs.texts->shape.front());
+  CheckShape(tensor::kTextInput, inputs.texts->shape, leading, false);
+  if (inputs.sources) CheckShape(tensor::kSourceLanguage, inputs.sources->shape, leading, false);
+  if (!inputs.targets) return;
+  CheckShape(tensor::kTargetLanguages, inputs.targets->shape, leading, true);
+  if (inputs.targets->shape.back() > most_targets) {
+    Refuse(std::string(tensor::kTargetLanguages) + ": " +
+           std::to_string(inputs.targets->shape.back()) +
+           " languages are more than the model's max_targets " + std::to_string(most_targets));
   }
 }
 
 }  // namespace
 
 std::string TextTensors::Source(size_t text, const std::string& otherwise) const {
-  return sources && !sources->values[text].empty() ? sources->values[text] : otherwise;
+  return sources && !sources->values[text].empty() ? std::string(sources->values[text]) : otherwise;
 }
 
 std::vector<std::string> TextTensors::Targets(size_t text) const {
@@ -74,14 +78,13 @@ std::vector<std::string> TextTensors::Targets(size_t text) const {
 }
 
 TextTensors ReadTextTensors(const RequestHandle& request, const ModelConfig& config) {
-  TextTensors tensors = ReadAll(request, config.max_batch_size > 0);
-  CheckShapes(tensors, config.max_batch_size > 0);
-  const size_t most = static_cast<size_t>(config.engine.max_targets);
-  if (tensors.targets_of_each() > most) {
-    Refuse(std::string(tensor::kTargetLanguages) + ": " +
-           std::to_string(tensors.targets_of_each()) +
-           " languages are more than the model's max_targets " + std::to_string(most));
-  }
+  const bool batched = config.max_batch_size > 0;
+  const TextInputs inputs = FindInputs(request, batched);
+  CheckShapes(inputs, batched, config.engine.max_targets);
+  TextTensors tensors;
+  tensors.texts = ReadStrings(*inputs.texts);
+  if (inputs.sources) tensors.sources = ReadStrings(*inputs.sources);
+  if (inputs.targets) tensors.targets = ReadStrings(*inputs.targets);
   return tensors;
 }
 

@@ -27,7 +27,7 @@ struct TextTensors {
 };
 
 // Throws Error(kInvalidArgument): an input that is unknown, missing, or of another type or shape;
-// more targets than the model allows.
+// more targets than the model allows. Shapes are checked before strings are read.
 TextTensors ReadTextTensors(const RequestHandle& request, const ModelConfig& config);
 
 }  // namespace ct2triton

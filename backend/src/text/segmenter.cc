@@ -271,28 +271,17 @@ size_t AlignedTo(std::string_view text, size_t begin, size_t at) {
 }
 
 // The end of the longest part of `piece` that fits, or of its first code point.
-size_t LongestFit(std::string_view text, Span piece,
-                  const std::function<bool(std::string_view)>& fits) {
-  const auto part_fits = [&](size_t end) {
-    return fits(text.substr(piece.begin, end - piece.begin));
-  };
-  size_t good = piece.begin;  // never asked: a part has one code point at least
-  NextCodePoint(text, &good);
-  size_t bad = piece.end;
-  for (size_t bytes = 256; piece.begin + bytes < piece.end; bytes *= 2) {
-    const size_t end = AlignedTo(text, good, piece.begin + bytes);
-    if (end <= good) continue;
-    if (!part_fits(end)) {
-      bad = end;
-      break;
+size_t LongestFit(std::string_view text, Span piece, size_t look, const Fitting& fitting) {
+  size_t first = piece.begin;
+  NextCodePoint(text, &first);
+  for (;; look *= 2) {
+    const size_t bytes = std::min(piece.end - piece.begin, look);
+    const size_t end = std::max(first, AlignedTo(text, piece.begin, piece.begin + bytes));
+    const size_t fit = fitting(text.substr(piece.begin, end - piece.begin));
+    if (fit < end - piece.begin) {
+      return std::max(first, AlignedTo(text, piece.begin, piece.begin + fit));
     }
-    good = end;
-  }
-  if (bad == piece.end && part_fits(bad)) return bad;
-  for (;;) {
-    const size_t middle = AlignedTo(text, good, good + (bad - good) / 2);
-    if (middle <= good) return good;
-    (part_fits(middle) ? good : bad) = middle;
+    if (end == piece.end) return end;
   }
 }
 
@@ -311,17 +300,12 @@ std::vector<Span> Segment(std::string_view text, std::string_view language, Spli
   return pieces;
 }
 
-std::vector<Span> CutToFit(std::string_view text, Span piece,
-                           const std::function<bool(std::string_view)>& fits) {
-  std::vector<Span> parts;
-  while (piece.begin < piece.end) {
-    size_t end = LongestFit(text, piece, fits);
-    if (end < piece.end) end = BestPlace(text, piece.begin, end);
-    AddTrimmed(text, {piece.begin, end}, &parts);
-    piece.begin = end;
-    piece = Trimmed(text, piece);
-  }
-  return parts;
+Span TakePart(std::string_view text, Span* rest, size_t look, const Fitting& fitting) {
+  size_t end = LongestFit(text, *rest, std::max<size_t>(look, 1), fitting);
+  if (end < rest->end) end = BestPlace(text, rest->begin, end);
+  const Span part = Trimmed(text, {rest->begin, end});
+  *rest = Trimmed(text, {end, rest->end});
+  return part;
 }
 
 std::string GapInTarget(std::string_view gap, std::string_view target_language) {

@@ -27,11 +27,13 @@ enum class Split {
 // end of a sentence.
 std::vector<Span> Segment(std::string_view text, std::string_view language, Split split);
 
-// Cuts a piece that is too long, at clause marks, else at spaces, else between code points. `fits`:
-// whether a part is short enough; if it is, so are shorter ones. A single code point is a part
-// whatever it says. The parts are trimmed like pieces.
-std::vector<Span> CutToFit(std::string_view text, Span piece,
-                           const std::function<bool(std::string_view)>& fits);
+// How many bytes of the beginning of a text fit, about; all of it where it fits.
+using Fitting = std::function<size_t(std::string_view)>;
+
+// Takes the first part off a piece that is too long; it ends at a clause mark, else at a space,
+// else between code points. A single code point is a part whatever `fitting` says, which is asked
+// about `look` bytes, then about more while all of them fit. Part and rest are trimmed like pieces.
+Span TakePart(std::string_view text, Span* rest, size_t look, const Fitting& fitting);
 
 // What stands between the translations of two pieces that have `gap` between them: the same, but
 // in Chinese and Japanese no single space, and elsewhere a space where there was nothing.

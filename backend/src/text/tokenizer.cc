@@ -48,7 +48,7 @@ std::string Tokenizer::Language(std::string_view name, Side side) const {
   return language == nullptr ? std::string() : language->code;
 }
 
-std::vector<int> Tokenizer::Split(std::string_view text) const {
+std::vector<int> Tokenizer::PiecesOf(std::string_view text) const {
   CheckUtf8(text);
   if (Stripped(text).empty()) return {};
   std::vector<int> ids = pieces_->Encode(text);
@@ -63,19 +63,39 @@ std::vector<int> Tokenizer::Split(std::string_view text) const {
   return is_blank ? std::vector<int>() : ids;
 }
 
-std::vector<int> Tokenizer::Source(std::string_view text, std::string_view source_language,
-                                   std::string_view target_language) const {
+Frame Tokenizer::FrameOf(std::string_view source_language, std::string_view target_language) const {
   const ct2triton::Language* source = rules_.Find(source_language, Side::kSource);
   const ct2triton::Language* target = rules_.Find(target_language, Side::kTarget);
-  const std::vector<int> pieces = Split(text);
+  Frame frame;
+  if (source != nullptr && !rules_.source_last) Append(source->source_ids, &frame.before);
+  if (target != nullptr) Append(target->target_source_ids, &frame.before);
+  Append(rules_.end_ids, &frame.after);
+  if (source != nullptr && rules_.source_last) Append(source->source_ids, &frame.after);
+  return frame;
+}
+
+std::vector<int> Frame::Around(const std::vector<int>& pieces) const {
   std::vector<int> row;
   if (pieces.empty()) return row;
-  if (source != nullptr && !rules_.source_last) Append(source->source_ids, &row);
-  if (target != nullptr) Append(target->target_source_ids, &row);
+  row.reserve(size() + pieces.size());
+  Append(before, &row);
   Append(pieces, &row);
-  Append(rules_.end_ids, &row);
-  if (source != nullptr && rules_.source_last) Append(source->source_ids, &row);
+  Append(after, &row);
   return row;
+}
+
+std::vector<int> Tokenizer::Source(std::string_view text, std::string_view source_language,
+                                   std::string_view target_language) const {
+  return FrameOf(source_language, target_language).Around(PiecesOf(text));
+}
+
+// Where places say nothing, pieces are taken to be of one length.
+size_t Tokenizer::Fitting(std::string_view text, size_t most_pieces) const {
+  const std::vector<Span> places = pieces_->Places(text);
+  if (places.size() <= most_pieces) return text.size();
+  size_t end = 0;
+  for (size_t i = most_pieces; i > 0 && end == 0; --i) end = places[i - 1].end;
+  return end > 0 && end < places.back().end ? end : text.size() * most_pieces / places.size();
 }
 
 std::vector<int> Tokenizer::Prefix(std::string_view target_language) const {
@@ -90,11 +110,7 @@ size_t Tokenizer::PrefixLength(std::string_view target_language) const {
 
 std::vector<Span> Tokenizer::SourcePlaces(std::string_view text, std::string_view source_language,
                                           std::string_view target_language) const {
-  const ct2triton::Language* source = rules_.Find(source_language, Side::kSource);
-  const ct2triton::Language* target = rules_.Find(target_language, Side::kTarget);
-  std::vector<Span> places;
-  if (source != nullptr && !rules_.source_last) places.resize(source->source_ids.size());
-  if (target != nullptr) places.resize(places.size() + target->target_source_ids.size());
+  std::vector<Span> places(FrameOf(source_language, target_language).before.size());
   const std::vector<Span> pieces = pieces_->Places(text);
   places.insert(places.end(), pieces.begin(), pieces.end());
   return places;

@@ -12,6 +12,16 @@
 
 namespace ct2triton {
 
+// Ids that stand around those of a text's pieces in a row of INPUT_IDS.
+struct Frame {
+  std::vector<int> before;
+  std::vector<int> after;
+
+  size_t size() const { return before.size() + after.size(); }
+  // The row of these pieces; empty where there are none.
+  std::vector<int> Around(const std::vector<int>& pieces) const;
+};
+
 // The tokenizer of a prepared model: from a text to rows of ids, and back. It comes to the ids and
 // texts of the Python client (client/tokenization.py, client/requests.py), from the same files.
 // Const: one per model, shared by all threads.
@@ -35,6 +45,12 @@ class Tokenizer {
   // the text is no UTF-8 (with the offset of the byte), or a language is none of the model's.
   std::vector<int> Source(std::string_view text, std::string_view source_language,
                           std::string_view target_language) const;
+  // The same in its two parts: what depends on the text, and on the languages.
+  std::vector<int> PiecesOf(std::string_view text) const;
+  Frame FrameOf(std::string_view source_language, std::string_view target_language) const;
+  // How many bytes of the beginning of a text are so many pieces, about; all of it if it has no
+  // more of them.
+  size_t Fitting(std::string_view text, size_t most_pieces) const;
   // TARGET_PREFIX; empty where the model takes none.
   std::vector<int> Prefix(std::string_view target_language) const;
   // How many ids of a row of OUTPUT_IDS are the echoed prefix.
@@ -50,9 +66,6 @@ class Tokenizer {
 
  private:
   Tokenizer(TokenRules rules, std::unique_ptr<const Pieces> pieces);
-
-  // The pieces of a text; empty where there is nothing to translate.
-  std::vector<int> Split(std::string_view text) const;
 
   TokenRules rules_;
   std::unique_ptr<const Pieces> pieces_;

@@ -106,23 +106,33 @@ StringTensor ReadStrings(const Input& input) {
     Refuse(input.name + " is of type " + TRITONSERVER_DataTypeString(input.type) +
            ", it must be of type BYTES");
   }
+  constexpr size_t kLengthBytes = 4;  // little-endian, before each string
   const uint64_t count = ShapeTimes(input, 1);
-  const auto bytes = JoinBuffers(input);
+  const auto refuse_count = [&] {
+    Refuse(input.name + ": its shape needs " + std::to_string(count) + " strings, other data came");
+  };
+  if (count > input.byte_size / kLengthBytes) refuse_count();
   StringTensor tensor;
   tensor.shape = input.shape;
-  size_t at = 0;
-  while (at + 4 <= bytes->size() && tensor.values.size() < count) {
-    uint32_t size = 0;  // four bytes, little-endian, before each string
-    for (size_t i = 4; i-- > 0;) size = size << 8 | static_cast<unsigned char>((*bytes)[at + i]);
-    at += 4;
-    if (size > bytes->size() - at) Refuse(input.name + ": a string is longer than the data");
-    tensor.values.push_back(bytes->substr(at, size));
-    at += size;
+  tensor.bytes = JoinBuffers(input);
+  tensor.values.reserve(count);
+  std::string_view rest = *tensor.bytes;
+  while (rest.size() >= kLengthBytes && tensor.values.size() < count) {
+    uint32_t size = 0;
+    for (size_t i = kLengthBytes; i-- > 0;) size = size << 8 | static_cast<unsigned char>(rest[i]);
+    rest.remove_prefix(kLengthBytes);
+    if (size > rest.size()) Refuse(input.name + ": a string is longer than the data");
+    tensor.values.push_back(rest.substr(0, size));
+    rest.remove_prefix(size);
   }
-  if (tensor.values.size() != count || at != bytes->size()) {
-    Refuse(input.name + ": its shape needs " + std::to_string(count) + " strings, other data came");
-  }
+  if (tensor.values.size() != count || !rest.empty()) refuse_count();
   return tensor;
+}
+
+uint64_t InputBytes(const RequestHandle& request) {
+  uint64_t bytes = 0;
+  for (TRITONBACKEND_Input* handle : request.Inputs()) bytes += DescribeInput(handle).byte_size;
+  return bytes;
 }
 
 }  // namespace ct2triton

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rows/row_tensors.h"
+#include "triton/request.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {
@@ -27,13 +30,18 @@ Input DescribeInput(TRITONBACKEND_Input* handle);
 // Throws Error(kInvalidArgument): a type that is no integer, memory that the CPU cannot read.
 IdTensor ReadIds(const Input& input);
 
+// Of all inputs of a request, as they came.
+uint64_t InputBytes(const RequestHandle& request);
+
 // A tensor of strings, in row-major order.
 struct StringTensor {
   std::vector<int64_t> shape;
-  std::vector<std::string> values;
+  std::vector<std::string_view> values;      // in `bytes`
+  std::shared_ptr<const std::string> bytes;  // as they came
 };
 
-// Throws Error(kInvalidArgument): a type that is not BYTES, lengths that lie.
+// Takes no more memory than a small multiple of what came. Throws Error(kInvalidArgument): a type
+// that is not BYTES, lengths that lie.
 StringTensor ReadStrings(const Input& input);
 
 }  // namespace ct2triton

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/row_feeder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ct2triton {
+namespace {
+
+// Rows of a large request that are handed over before another one has its turn.
+constexpr size_t kTurnRows = 32;
+// Places for large requests are filled again once one in so many of them is free.
+constexpr size_t kPlacesAtOnce = 4;
+
+}  // namespace
+
+RowFeeder::RowFeeder(Translator* translator)
+    : translator_(translator),
+      most_(translator->most_waiting()),
+      most_large_(std::max<size_t>(1, most_ / 2)),
+      thread_([this] { Run(); }) {}
+
+RowFeeder::~RowFeeder() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ends_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void RowFeeder::Feed(Source source) {
+  Add(std::move(source));
+  std::unique_lock<std::mutex> lock(mutex_);
+  Distribute(&lock);
+}
+
+void RowFeeder::FeedLater(Source source) {
+  Add(std::move(source));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  changed_.notify_all();
+}
+
+void RowFeeder::Add(Source source) {
+  Sources one;
+  Sources& to = source->IsLarge() ? large_ : small_;
+  one.push_back(std::move(source));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  to.splice(to.end(), one);
+  translator_->WakeWaiting();
+}
+
+// Small requests first: they are few rows, and large ones have turns as long as half of the places
+// are free.
+RowFeeder::Sources* RowFeeder::NextToServe(size_t* places) noexcept {
+  const size_t waiting = translator_->waiting();
+  if (!small_.empty() && waiting < most_) {
+    *places = most_;
+    return &small_;
+  }
+  if (large_.empty() || waiting >= most_large_) return nullptr;
+  *places = std::min(kTurnRows, most_large_ - waiting);
+  return &large_;
+}
+
+void RowFeeder::Distribute(std::unique_lock<std::mutex>* lock) noexcept {
+  if (std::exchange(busy_, true)) return;
+  size_t places = 0;
+  while (Sources* from = NextToServe(&places)) {
+    Sources one;
+    one.splice(one.end(), *from, from->begin());
+    lock->unlock();
+    const bool more = one.front()->HandOver(places) == RowSource::Handed::kMore;
+    if (!more) one.front()->LeaveFeeder();
+    lock->lock();
+    if (more) from->splice(from->end(), one);
+  }
+  busy_ = false;
+  if (!small_.empty() || !large_.empty()) changed_.notify_all();
+}
+
+void RowFeeder::Drop(const RowSource& source) noexcept {
+  Sources dropped;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (Sources* from : {&small_, &large_}) {
+      const auto it = std::find_if(from->begin(), from->end(),
+                                   [&](const Source& one) { return one.get() == &source; });
+      if (it != from->end()) dropped.splice(dropped.end(), *from, it);
+    }
+  }
+  for (const Source& one : dropped) one->LeaveFeeder();
+}
+
+void RowFeeder::DropCancelled(std::unique_lock<std::mutex>* lock) noexcept {
+  Sources dropped;
+  for (Sources* from : {&small_, &large_}) {
+    for (auto it = from->begin(); it != from->end();) {
+      const auto source = it++;
+      if ((*source)->Cancelled()) dropped.splice(dropped.end(), *from, source);
+    }
+  }
+  lock->unlock();
+  for (const Source& one : dropped) one->LeaveFeeder();
+  dropped.clear();
+  lock->lock();
+}
+
+void RowFeeder::Run() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return ends_ || !small_.empty() || !large_.empty(); });
+    if (ends_) return;
+    Distribute(&lock);
+    DropCancelled(&lock);
+    if (small_.empty() && large_.empty()) continue;
+    const size_t most = small_.empty() ? most_large_ - most_large_ / kPlacesAtOnce : most_;
+    const uint64_t wakes = translator_->wakes();
+    lock.unlock();
+    translator_->WaitForPlaces(most, wakes);
+    lock.lock();
+  }
+}
+
+}  // namespace ct2triton

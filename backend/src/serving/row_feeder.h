@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "queue/translator.h"
+
+namespace ct2triton {
+
+// A request whose rows are to enter the queue of its model.
+class RowSource {
+ public:
+  enum class Handed { kAll, kForNow, kMore };  // all; the next ones only after answers; more wait
+
+  virtual ~RowSource() = default;
+  virtual bool IsLarge() const noexcept = 0;
+  // Hands at most so many rows over. A request that has failed has none left.
+  virtual Handed HandOver(size_t most) noexcept = 0;
+  // Whether nobody needs its rows any more.
+  virtual bool Cancelled() const noexcept = 0;
+  // The feeder has done with it, until it is given again.
+  virtual void LeaveFeeder() noexcept = 0;
+};
+
+// Lets rows into the queue of a model as it has places (max_queued_rows). A small request enters
+// whole as soon as there is a place. Large ones take turns, part by part, and together have half of
+// the places: they never keep a small one from entering.
+class RowFeeder {
+ public:
+  using Source = std::shared_ptr<RowSource>;
+
+  // `translator` outlives it. Throws Error where no thread can be had.
+  explicit RowFeeder(Translator* translator);
+  ~RowFeeder();  // every source has left it
+  RowFeeder(const RowFeeder&) = delete;
+  RowFeeder& operator=(const RowFeeder&) = delete;
+
+  // Hands over what there is a place for, on this thread; the rest follows on the feeder's.
+  void Feed(Source source);
+  // Hands all over on the feeder's thread.
+  void FeedLater(Source source);
+  // Lets go of a source whose rows nobody needs.
+  void Drop(const RowSource& source) noexcept;
+
+ private:
+  using Sources = std::list<Source>;
+
+  void Add(Source source);
+  // While there are places. Called, and returns, with the lock.
+  void Distribute(std::unique_lock<std::mutex>* lock) noexcept;
+  Sources* NextToServe(size_t* places) noexcept;
+  void DropCancelled(std::unique_lock<std::mutex>* lock) noexcept;
+  void Run();
+
+  Translator* const translator_;
+  const size_t most_;        // rows that may wait
+  const size_t most_large_;  // of large requests
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Sources small_, large_;  // in turn
+  bool busy_ = false;      // a thread hands rows over; it sees what is added meanwhile
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace ct2triton

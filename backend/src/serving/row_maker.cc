@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/row_maker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "config/tensor_table.h"
+#include "error.h"
+#include "text/utf8.h"
+
+namespace ct2triton {
+namespace {
+
+// What a row, a text and a byte that is only cut take, beside a byte that is tokenized.
+constexpr size_t kRowWork = 16;
+constexpr size_t kTextWork = 64;
+constexpr size_t kBytesCutAtOnce = 8;
+
+// A piece with more bytes for each id that has room is cut without being tokenized whole first.
+constexpr size_t kMostBytesOfId = 8;
+constexpr size_t kBytesOfId = 5;       // on the average, rather too many
+constexpr size_t kMostLook = 1 << 16;  // ids
+
+}  // namespace
+
+size_t RowMaker::Begin(std::string text, const std::string& source,
+                       const std::vector<std::string>& targets) {
+  TextPlan& plan = plans_.emplace_back();
+  std::vector<Target>& made = targets_.emplace_back();
+  CheckText(text);
+  plan.source = tokenizer_.Language(source, Side::kSource);
+  plan.text = std::move(text);
+  size_t around = 0;
+  for (const std::string& name : targets) {
+    const std::string& target = plan.targets.emplace_back(tokenizer_.Language(name, Side::kTarget));
+    made.push_back({tokenizer_.Prefix(target), tokenizer_.FrameOf(plan.source, target)});
+    around = std::max(around, made.back().frame.size());
+  }
+  room_ = longest_ - std::min(longest_, around);
+  spans_ = Segment(plan.text, plan.source.empty() ? source : plan.source, split_);
+  next_ = 0;
+  return kTextWork + plan.text.size() / kBytesCutAtOnce + targets.size() * kRowWork;
+}
+
+void RowMaker::RefuseText(const std::string& what) const {
+  throw Error(ErrorCode::kInvalidArgument, std::string(tensor::kTextInput) + ", row " +
+                                               std::to_string(plans_.size() - 1) + ": " + what);
+}
+
+void RowMaker::CheckText(const std::string& text) const {
+  if (text.size() > static_cast<size_t>(engine_.max_text_bytes)) {
+    RefuseText("its " + std::to_string(text.size()) + " bytes are more than the model's " +
+               "max_text_bytes " + std::to_string(engine_.max_text_bytes));
+  }
+  if (const auto offset = InvalidUtf8(text)) {
+    RefuseText("it is no UTF-8 text: the byte at offset " + std::to_string(*offset) +
+               " belongs to no character");
+  }
+}
+
+std::string_view RowMaker::TextOf(const Span& span) const {
+  return std::string_view(plans_.back().text).substr(span.begin, span.end - span.begin);
+}
+
+// A row that is too long shows its length to the check that follows, where nothing has room at all.
+size_t RowMaker::AddPiece() {
+  Span& rest = spans_[next_];
+  const bool first = !cutting_;
+  const size_t bytes = rest.end - rest.begin;
+  size_t work = 0;
+  if (first && bytes / kMostBytesOfId <= room_) {
+    const std::vector<int> pieces = tokenizer_.PiecesOf(TextOf(rest));
+    work += bytes;
+    cutting_ = pieces.size() > room_;
+    if (!cutting_) AddRows(rest, /*split=*/false, pieces);
+  } else {
+    cutting_ = true;
+  }
+  if (cutting_) work += AddPart(&rest, first);
+  cutting_ = cutting_ && rest.begin < rest.end;
+  if (!cutting_) ++next_;
+  return work + plans_.back().targets.size() * kRowWork;
+}
+
+// Takes the longest part that fits off the beginning of a piece. A part may make a few more ids
+// than it did inside what was looked at: then there is less room for it.
+size_t RowMaker::AddPart(Span* rest, bool first) {
+  size_t work = 0;
+  const Span whole = *rest;
+  for (size_t room = std::max<size_t>(room_, 1);;) {
+    *rest = whole;
+    const size_t look = std::min(room, kMostLook) * kBytesOfId;
+    const Span part = TakePart(plans_.back().text, rest, look, [&](std::string_view begin) {
+      work += begin.size();
+      return tokenizer_.Fitting(begin, room);
+    });
+    const std::vector<int> pieces = tokenizer_.PiecesOf(TextOf(part));
+    work += part.end - part.begin;
+    if (pieces.size() <= room_ || room == 1) {
+      AddRows(part, /*split=*/!first || rest->begin < rest->end, pieces);
+      return work;
+    }
+    room -= std::min(room - 1, pieces.size() - room_);
+  }
+}
+
+void RowMaker::AddRows(const Span& span, bool split, const std::vector<int>& pieces) {
+  TextPlan& plan = plans_.back();
+  if (plan.pieces.size() == static_cast<size_t>(engine_.max_text_sentences)) {
+    RefuseText("it has more sentences than the model's max_text_sentences " +
+               std::to_string(engine_.max_text_sentences));
+  }
+  planned_ += plan.targets.size();
+  if (planned_ > static_cast<size_t>(engine_.max_request_rows)) {
+    RefuseText(
+        "up to here the request has more sentences times target languages than the model's "
+        "max_request_rows " +
+        std::to_string(engine_.max_request_rows));
+  }
+  PlannedPiece& piece = plan.pieces.emplace_back();
+  piece.span = span;
+  piece.split = split;
+  // Where there is nothing to translate, there is none in any language.
+  piece.sent = !plan.targets.empty() && !pieces.empty();
+  piece.first_row = made_;
+  const std::vector<Target>& targets = targets_.back();
+  for (size_t i = 0; piece.sent && i < targets.size(); ++i, ++made_) {
+    rows_.push_back({targets[i].frame.Around(pieces), i, plans_.size() - 1, span.begin});
+    piece.input_tokens.push_back(rows_.back().source.size());
+  }
+}
+
+void RowMaker::ForgetRows() { rows_.clear(); }
+
+std::string RowMaker::Row(size_t row) const {
+  const MadeRow& made = rows_[row];
+  const TextPlan& plan = plans_[made.text];
+  const std::string& target = plan.targets[made.target];
+  return std::string(tensor::kTextInput) + ", row " + std::to_string(made.text) +
+         ", the sentence at byte " + std::to_string(made.begin) +
+         (target.empty() ? "" : " into " + target);
+}
+
+std::vector<RowInput> RowMaker::Rows() const {
+  std::vector<RowInput> rows;
+  rows.reserve(rows_.size());
+  for (const MadeRow& row : rows_) {
+    const std::vector<int>& prefix = targets_[row.text][row.target].prefix;
+    rows.push_back({IdView(row.source.data(), row.source.size(), IntegerType::kInt32),
+                    IdView(prefix.data(), prefix.size(), IntegerType::kInt32)});
+  }
+  return rows;
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/engine_options.h"
+#include "rows/id_view.h"
+#include "rows/row_names.h"
+#include "serving/text_plan.h"
+#include "text/segmenter.h"
+#include "text/tokenizer.h"
+
+namespace ct2triton {
+
+// Makes rows of the texts of one request, one sentence after the other, and knows which is which.
+// Each sentence is tokenized once for all of its targets. Work is counted in bytes of text.
+class RowMaker : public RowNames {
+ public:
+  // `longest_source`: ids of a row; a longer sentence is cut. All others outlive it.
+  RowMaker(const Tokenizer& tokenizer, const EngineOptions& engine, Split split,
+           size_t longest_source)
+      : tokenizer_(tokenizer), engine_(engine), split_(split), longest_(longest_source) {}
+
+  // The next text. Empty languages are those that nobody named. This and AddPiece throw
+  // Error(kInvalidArgument) and return how much work it was.
+  size_t Begin(std::string text, const std::string& source,
+               const std::vector<std::string>& targets);
+  bool whole() const { return next_ == spans_.size(); }  // there is no piece left of the text
+  // Makes the rows of the next piece of the text.
+  size_t AddPiece();
+
+  std::vector<RowInput> Rows() const;  // that were not forgotten; views of what this object holds
+  void ForgetRows();
+  std::vector<TextPlan> TakePlans() { return std::move(plans_); }
+
+  // Of those that were not forgotten.
+  std::string Row(size_t row) const override;
+  std::string Source(size_t row) const override { return Row(row); }
+  std::string Prefix(size_t row) const override { return Row(row); }
+
+ private:
+  struct MadeRow {
+    std::vector<int> source;
+    size_t target;  // its number
+    size_t text;    // and that of the text
+    size_t begin;   // where the sentence begins in it, in bytes
+  };
+  struct Target {
+    std::vector<int> prefix;
+    Frame frame;
+  };
+
+  [[noreturn]] void RefuseText(const std::string& what) const;
+  void CheckText(const std::string& text) const;
+  std::string_view TextOf(const Span& span) const;
+  size_t AddPart(Span* rest, bool first);
+  void AddRows(const Span& span, bool split, const std::vector<int>& pieces);
+
+  const Tokenizer& tokenizer_;
+  const EngineOptions& engine_;
+  const Split split_;
+  const size_t longest_;
+  std::vector<TextPlan> plans_;
+  std::vector<Span> spans_;  // pieces of the text that is made into rows now
+  size_t next_ = 0;          // of these
+  bool cutting_ = false;     // that one is too long: it is what was not cut off yet
+  std::vector<std::vector<Target>> targets_;  // of each text
+  size_t room_ = 0;                           // for pieces, in a row of any target
+  std::vector<MadeRow> rows_;
+  size_t made_ = 0;     // rows, with those that were forgotten
+  size_t planned_ = 0;  // and with those that have nothing to translate
+};
+
+}  // namespace ct2triton

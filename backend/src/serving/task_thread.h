@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace ct2triton {
+
+// Runs tasks on a thread of its own, in the order in which they were posted.
+class TaskThread {
+ public:
+  using Task = std::function<void()>;  // throws nothing
+
+  // Throws Error where no thread can be had.
+  TaskThread();
+  // Runs the tasks that are left.
+  ~TaskThread();
+  TaskThread(const TaskThread&) = delete;
+  TaskThread& operator=(const TaskThread&) = delete;
+
+  // Throws std::bad_alloc.
+  void Post(Task task);
+
+ private:
+  void Run();
+
+  std::mutex mutex_;
+  std::condition_variable posted_;
+  std::deque<Task> tasks_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace ct2triton
