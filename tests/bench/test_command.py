@@ -12,19 +12,14 @@ import pytest
 
 from ct2_triton.bench.figures import figures
 from ct2_triton.bench.record import Run
+from support.commands import run
 
 # Not the installed script: an editable install that is older than the command has none.
 COMMAND = "import sys; from ct2_triton.cli import bench; sys.exit(bench(sys.argv[1:]))"
 
 
 def bench(arguments: Sequence[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", COMMAND, *map(str, arguments)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run(sys.executable, "-c", COMMAND, *arguments, code=None, folder=folder)
 
 
 @pytest.mark.server

@@ -14,6 +14,7 @@ from ct2_triton.bench.contenders import contender_names, make_contender
 from ct2_triton.bench.setup import Setup
 from ct2_triton.serve.gpu import count_gpus
 from device_report import TWICE, Outcome
+from support.commands import run
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tools" / "gpu_check.sh"
@@ -21,7 +22,7 @@ needs_no_gpu = pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU here"
 
 
 def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return run(*command, code=None, folder=ROOT)
 
 
 @pytest.mark.server

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import subprocess
 import sys
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 from ct2_triton import _core
+from support.commands import run
 
 Array = np.ndarray[Any, Any]
 NAMES = ["avx512vnni", "avxvnni", "avx2", "plain"]
@@ -276,13 +276,7 @@ def named(environment: str) -> subprocess.CompletedProcess[str]:
     code = "import numpy as np; from ct2_triton import _core as c; import json;"
     code += "a = np.ones((1, 1), np.int8), np.ones(1, np.float32);"
     code += "print(json.dumps(c.PackedLinear(*a).kernel))"
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env=dict(os.environ, CT2_TRITON_KERNELS=environment),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run(sys.executable, "-c", code, code=None, CT2_TRITON_KERNELS=environment)
 
 
 def test_the_environment_chooses_the_kernels(kernel: str) -> None:

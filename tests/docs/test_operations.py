@@ -17,6 +17,7 @@ import pytest
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from support.collector import Collector
+from support.commands import run
 from support.helm import helm_binary, needs_helm
 from support.ports import free_port
 from support.prometheus import MISSING, binary
@@ -45,15 +46,7 @@ def _environment() -> dict[str, str]:
 
 
 def _run(command: str, folder: Path = ROOT) -> str:
-    result = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        cwd=folder,
-        env=_environment(),
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
+    return run("bash", "-o", "pipefail", "-c", command, folder=folder, **_environment()).stdout
 
 
 @pytest.mark.server

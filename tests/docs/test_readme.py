@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from support.commands import run
 from support.ports import free_ports
 from support.tiny import tiny_checkpoint
 
@@ -42,12 +43,8 @@ def _command(start: str) -> str:
 
 def _shell(line: str, folder: Path, **variables: str) -> str:
     commands = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", **variables}
-    result = subprocess.run(
-        ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+    path = f"{commands}:{os.environ['PATH']}"
+    return run("bash", "-c", line, folder=folder, PATH=path, **variables).stdout
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,7 @@ that make fills, and runs in a process of its own.
 from __future__ import annotations
 
 import io
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import sentencepiece
 
 from ct2_triton import _core
 from ct2_triton.prepare import shipped
+from support.commands import run
 from tiny_corpus import sentences
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,10 +67,7 @@ def convert(model: bytes, scratch: Path) -> bytes:
     assert FOLDER.is_dir(), f"no {FOLDER}: run 'make test' once, or 'make {FOLDER}/.installed'"
     source, target = scratch / "a.model", scratch / "a.fb"
     source.write_bytes(model)
-    command = [sys.executable, "-c", _CONVERT, VERSION, str(source), str(target)]
-    environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
-    result = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr[-3000:]
+    run(sys.executable, "-c", _CONVERT, VERSION, source, target, PYTHONPATH=str(FOLDER))
     return target.read_bytes()
 
 

@@ -192,6 +192,7 @@ def test_cmake_lists_every_source_once_and_sorted() -> None:
     assert all(names == sorted(names) for names in lists)
 
 
+@pytest.mark.timeout(900)
 def test_every_header_compiles_alone() -> None:
     json_dir = _python_include("nlohmann_json", "include")
     pybind_dir = _python_include("pybind11", "include")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import parameters_doc
+from support.commands import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -92,13 +93,10 @@ def compile_in(changed_tree: Path) -> Compile:
     flags = ["-std=c++17", "-O0", "-w", f"-I{source}", f"-I{source / 'src'}", f"-I{source / 'abi'}"]
     flags.append(f"-I{Path(nlohmann_json.__file__).parent / 'include'}")
 
-    def run(*arguments: str) -> None:
-        result = subprocess.run(
-            ["g++", *flags, *arguments], capture_output=True, text=True, check=False
-        )
-        assert result.returncode == 0, result.stderr
+    def compile_one(*arguments: str) -> None:
+        run("g++", *flags, *arguments)
 
-    return run
+    return compile_one
 
 
 def test_the_option_is_parsed_compared_and_documented(

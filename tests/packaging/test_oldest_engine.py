@@ -8,13 +8,13 @@ find. The binaries are the same.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from support.commands import run
 
 ROOT = Path(__file__).resolve().parents[2]
 _RANGE = re.search(r'"ctranslate2>=([\d.]+),<=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
@@ -45,8 +45,8 @@ def test_the_first_run_uses_the_newest() -> None:
 @pytest.fixture(scope="module")
 def environment() -> dict[str, str]:
     assert FOLDER.is_dir(), f"no {FOLDER}: run 'make test' once, or 'make {FOLDER}/.installed'"
-    found = {**os.environ, "PYTHONPATH": str(FOLDER)}
-    assert _run(found, "-c", _PRINT_VERSIONS).split() == [OLDEST, OLDEST]
+    found = {"PYTHONPATH": str(FOLDER)}
+    assert run(sys.executable, "-c", _PRINT_VERSIONS, **found).stdout.split() == [OLDEST, OLDEST]
     return found
 
 
@@ -74,13 +74,5 @@ def _run_tests(environment: dict[str, str], folder: str) -> None:
     assert all((ROOT / "tests" / name).exists() for name in left_out)
     ignored = [f"--ignore=tests/{name}" for name in left_out]
     pytest_options = ["-q", "-p", "no:cacheprovider", "-m", "not long"]
-    _run(environment, "-m", "pytest", *pytest_options, f"tests/{folder}", *ignored)
-
-
-def _run(environment: dict[str, str], *arguments: str) -> str:
-    result = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stdout[-20000:]
-    return result.stdout
+    command = [sys.executable, "-m", "pytest", *pytest_options, f"tests/{folder}", *ignored]
+    run(*command, folder=ROOT, **environment)

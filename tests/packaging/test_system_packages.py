@@ -7,6 +7,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from support.commands import run
+
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "system_packages.sh"
 
 
@@ -15,8 +17,8 @@ def _run(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     user = folder / "id"
     user.write_text("#!/bin/sh\necho 1000\n")
     user.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", **variables}
-    return subprocess.run([SCRIPT], env=environment, capture_output=True, text=True, check=False)
+    path = f"{folder}:{os.environ['PATH']}"
+    return run(SCRIPT, code=None, PATH=path, **variables)
 
 
 def test_nothing_is_said_where_nothing_is_missing(tmp_path: Path) -> None:

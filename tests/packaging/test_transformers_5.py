@@ -9,13 +9,12 @@ checkpoints.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from support.commands import run
 from support.tiny import tiny_checkpoint, tiny_engine_model
 from tiny_families import FAMILIES
 from tiny_models import TinyOptions
@@ -44,14 +43,15 @@ def test_the_first_run_uses_the_oldest() -> None:
 def test_models_are_prepared_with_the_newest() -> None:
     assert FOLDER.is_dir(), f"no {FOLDER}: run 'make test' once, or 'make {FOLDER}/.installed'"
     make_checkpoints()
-    environment = {**os.environ, "PYTHONPATH": str(FOLDER), "OMP_NUM_THREADS": "1"}
-    assert _run(environment, "-c", _PRINT_VERSIONS).split() == [
+    environment = {"PYTHONPATH": str(FOLDER), "OMP_NUM_THREADS": "1"}
+    assert run(sys.executable, "-c", _PRINT_VERSIONS, **environment).stdout.split() == [
         PINS["transformers"],
         PINS["huggingface_hub"],
         PINS["tokenizers"],
     ]
     tests = [f"tests/python/prepare/{name}" for name in TESTS]
-    _run(environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    run(*command, folder=ROOT, **environment)
 
 
 def make_checkpoints() -> None:
@@ -66,13 +66,3 @@ _PRINT_VERSIONS = """
 import huggingface_hub, tokenizers, transformers
 print(transformers.__version__, huggingface_hub.__version__, tokenizers.__version__)
 """
-
-
-def _run(environment: dict[str, str], *arguments: str) -> str:
-    result = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True,
-        stderr=subprocess.DEVNULL if arguments[0] == "-c" else subprocess.STDOUT,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stdout[-20000:]
-    return result.stdout

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.client import SyncTranslationClient
+from support.commands import run
 from support.prepared import prepare_tiny
 from support.repository import write_identity_model
 from support.tiny import tiny_checkpoint
@@ -83,17 +84,8 @@ def _streamed(address: str) -> str:
 
 
 def _refused(folder: Path, *arguments: str | Path) -> str:
-    result = subprocess.run(
-        [COMMAND, *arguments, "--free-ports"],
-        cwd=folder,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 1
-    assert "Traceback" not in result.stderr
-    return result.stderr
+    command = [COMMAND, *arguments, "--free-ports"]
+    return run(*command, code=1, folder=folder, HF_HUB_OFFLINE="1").stderr
 
 
 def test_the_demo_needs_nothing_on_disk_and_is_prepared_once(folder: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from ct2_triton.serve.gpu import count_gpus
 from serve.serving import COMMAND, read_ready, server_of, serving
+from support.commands import run
 from support.prepared import prepare_tiny
 from support.repository import IDENTITY_CONFIG, write_identity_model
 
@@ -33,10 +34,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def _failed(*arguments: str | Path, code: int = 1) -> str:
-    result = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
-    assert result.returncode == code
-    assert "Traceback" not in result.stderr
-    return result.stderr
+    return run(COMMAND, *arguments, code=code).stderr
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from support.commands import run
 from support.ports import free_ports
 from support.prepared import prepare_tiny
 from support.repository import write_model
@@ -26,17 +25,9 @@ def _check(
     folder: Path, *arguments: str, code: int, ports: str = "--free-ports", **variables: str
 ) -> list[tuple[str, str, str]]:
     """Runs the command in a folder; gives mark, subject and sentence of each line."""
-    result = subprocess.run(
-        [COMMAND, "--check", *ports.split(), *arguments],
-        cwd=folder,
-        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert result.returncode == code, result.stdout + result.stderr
-    assert "Traceback" not in result.stderr
+    command = [COMMAND, "--check", *ports.split(), *arguments]
+    cache = {"XDG_CACHE_HOME": str(folder / "cache")}
+    result = run(*command, code=code, folder=folder, **cache | variables)
     found = re.findall(
         r"^(ok|wrong) +(\w+) +(.*(?:\n(?!ok|wrong).*)*)", result.stdout, re.MULTILINE
     )

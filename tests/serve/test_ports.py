@@ -51,3 +51,5 @@ def test_http_may_have_an_address_of_its_own() -> None:
         taken.bind(("127.0.0.1", ports.http))
         taken.listen()
         check_free({**_hosts("127.0.0.1"), "http": "127.0.0.2"}, ports)
+        with pytest.raises(PortInUseError, match=f"port {ports.http} of 127.0.0.1 for http"):
+            check_free(_hosts("127.0.0.1"), ports)

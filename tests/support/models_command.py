@@ -3,20 +3,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
-_COMMAND = Path(sys.executable).parent / "ct2-models"
+from support.commands import run
 
 
 def ct2_models(repository: Path, *arguments: str, code: int = 0) -> str:
     """Runs it; gives what it printed, or its error where it printed nothing."""
-    result = subprocess.run(
-        [_COMMAND, *arguments, "--model-repository", repository],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == code, result.stdout + result.stderr
+    result = run("ct2-models", *arguments, "--model-repository", repository, code=code)
     return result.stdout or result.stderr

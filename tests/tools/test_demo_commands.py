@@ -3,28 +3,23 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from support.commands import run
+
 TOOL = Path(__file__).resolve().parents[2] / "demo_model" / "train_demo"
 
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, TOOL, *arguments],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def train_demo(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, TOOL, *arguments, code=None, **variables)
 
 
 def test_samples_stand_below_their_english() -> None:
-    done = run("sample", "--domain", "weather", "--language", "deu", "--count", "3")
+    done = train_demo("sample", "--domain", "weather", "--language", "deu", "--count", "3")
     lines = done.stdout.splitlines()
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in lines] == ["1.", "deu", "2.", "deu", "3.", "deu"]
@@ -32,7 +27,7 @@ def test_samples_stand_below_their_english() -> None:
 
 
 def test_one_file_is_checked_and_shown() -> None:
-    done = run("lint", "--file", str(TOOL / "grammar" / "keynote.yaml"), "--draws", "3")
+    done = train_demo("lint", "--file", str(TOOL / "grammar" / "keynote.yaml"), "--draws", "3")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     templates = sum(line.startswith("# keynote_") for line in lines)
@@ -51,7 +46,7 @@ def test_one_file_is_checked_and_shown() -> None:
     ],
 )
 def test_a_mistake_is_one_sentence(arguments: list[str], code: int, said: str) -> None:
-    done = run(*arguments)
+    done = train_demo(*arguments)
     assert done.returncode == code
     assert said in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
@@ -64,7 +59,7 @@ def test_a_mistake_is_one_sentence(arguments: list[str], code: int, said: str) -
 def test_a_missing_package_is_named(tmp_path: Path, package: str, command: str) -> None:
     folder = ["--folder", str(tmp_path / "training")] if command == "train" else []
     (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{package!r}] = None\n")
-    done = run(command, *folder, PYTHONPATH=str(tmp_path))
+    done = train_demo(command, *folder, PYTHONPATH=str(tmp_path))
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"train_demo: {package}")
@@ -72,8 +67,8 @@ def test_a_missing_package_is_named(tmp_path: Path, package: str, command: str) 
 
 
 def test_text_is_parallel(tmp_path: Path) -> None:
-    run("text", str(tmp_path / "a"), "--count", "30")
-    run("text", str(tmp_path / "held-out"), "--count", "5", "--held-out", "--seed", "1")
+    train_demo("text", str(tmp_path / "a"), "--count", "30")
+    train_demo("text", str(tmp_path / "held-out"), "--count", "5", "--held-out", "--seed", "1")
     lines = {path.stem: path.read_text("utf-8").splitlines() for path in tmp_path.glob("a/*.txt")}
     assert sorted(lines) == sorted(["eng", "deu", "fra", "spa", "ita", "por", "nld"])
     assert {len(texts) for texts in lines.values()} == {30}
@@ -83,7 +78,7 @@ def test_text_is_parallel(tmp_path: Path) -> None:
 
 
 def test_alignments_find_values() -> None:
-    done = run("alignments", "--count", "60")
+    done = train_demo("alignments", "--count", "60")
     assert done.returncode == 0, done.stderr
     head, _, *rows, last = done.stdout.splitlines()
     assert head == "| layer | heads | right |"

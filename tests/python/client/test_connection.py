@@ -427,4 +427,5 @@ def test_the_pauses_of_a_policy_grow_and_are_drawn() -> None:
 async def test_a_budget_may_be_without_end() -> None:
     policy = RetryPolicy(budget_s=float("inf"))
     async with serving(FaultServer()) as url, connected(url, policy) as connection:
-        await connection.infer(request(), late())
+        response = await connection.infer(request(), late())
+    assert response.raw_output_contents == [b"\1\0\0\0"]

@@ -15,6 +15,7 @@ import pytest
 from ct2_triton import errors
 from ct2_triton.client import SyncTranslationClient, Tokenizer, TranslationClient
 from support.fault_server import FaultServer, echo, hang, serving_in_a_thread
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,11 +72,10 @@ def test_leaving_a_stream_ends_it_on_the_server(tokenizer: Tokenizer) -> None:
     ):
         items = client.stream(["One.", "Two."], **CALL)
         next(items)
-        while not server.started.is_set():
-            threading.Event().wait(0.01)
+        wait_until(server.started.is_set)
+        assert not server.cancelled.is_set()
         items.close()
-        while not server.cancelled.is_set():
-            threading.Event().wait(0.01)
+        wait_until(server.cancelled.is_set)
 
 
 def test_a_call_from_the_clients_own_thread_is_refused(tokenizer: Tokenizer, url: str) -> None:

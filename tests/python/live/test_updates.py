@@ -51,9 +51,10 @@ def test_a_bad_update_is_refused_with_a_reason_and_a_good_one_taken(
 @given(st.binary() | st.text())
 def test_no_line_gives_another_error(line: str | bytes) -> None:
     try:
-        SegmentUpdate.from_json(line)
+        update = SegmentUpdate.from_json(line)
     except LiveInputError:
         return
+    assert isinstance(update.text, str)
 
 
 def test_a_caption_as_json_leaves_out_what_it_does_not_have() -> None:
