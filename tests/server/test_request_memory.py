@@ -111,7 +111,7 @@ def test_a_request_costs_at_most_four_times_its_bytes(
 
 def test_empty_strings_cost_no_more(make_server: MakeServer, tmp_path: Path) -> None:
     """They are four bytes each on the wire; too many are refused before they are read."""
-    prepare(PrepareOptions("demo", tmp_path, "demo", io="text"))
+    prepare(PrepareOptions("demo", tmp_path, "demo", io="both"))
     server = make_server(tmp_path)
     connection = Connection(server.grpc_url)
     good = translated(connection, "Gate C19 closes in 6 minutes!", ["de"])
@@ -136,8 +136,8 @@ def test_empty_strings_cost_no_more(make_server: MakeServer, tmp_path: Path) -> 
 def test_a_request_has_a_bound_of_rows(
     make_server: MakeServer, tmp_path: Path, nllb_engine_model: Path, reference: Reference
 ) -> None:
-    """Without batches, a row may be one byte of the request and hundreds in the server."""
-    batching = "max_batch_size: 0\n"
+    """A row may be one byte of the request and hundreds in the server."""
+    batching = "max_batch_size: 256\n"
     config = configs.full("TYPE_UINT16", batching=batching, max_request_rows=100)
     write_model(tmp_path, "nllb", nllb_engine_model, config)
     connection = Connection(make_server(tmp_path).grpc_url)
