@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/text.md: its commands are run as they stand, on a server of their own."""
+"""docs/text.md: its configuration by hand serves, and its tables are those of the code."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from ct2_triton.serve import TritonServer
 from support.servers import ServerStack
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "text.md").read_text(encoding="utf-8")
-ALL_CURL_LINES = re.findall(r"^curl .*?'$", TEXT, re.MULTILINE | re.DOTALL)
-CURL_LINES = [line for line in ALL_CURL_LINES if "generate_stream" not in line]
+CURL_LINES = re.findall(r"^curl -s localhost.*?'$", TEXT, re.MULTILINE | re.DOTALL)
 GERMAN = "Der Fahrkartenschalter öffnet um 5:45 Uhr."
 
 
@@ -44,30 +43,23 @@ def _output(line: str, server: TritonServer) -> str:
     return done.stdout
 
 
-def _run(line: str, server: TritonServer) -> dict[str, object]:
-    answer: dict[str, object] = json.loads(_output(line, server))
-    return answer
-
-
 @pytest.mark.server
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-@pytest.mark.parametrize("model", ["demo-text", "by-hand"])
 @pytest.mark.parametrize("line", CURL_LINES)
-def test_one_curl_line_translates_into_six_languages(
-    server: TritonServer, line: str, model: str
+def test_a_model_configured_by_hand_translates_into_six_languages(
+    server: TritonServer, line: str
 ) -> None:
-    answer = _run(line.replace("demo-text", model), server)
+    answer = json.loads(_output(line.replace("demo-text", "by-hand"), server))
     outputs = answer.get("outputs")
-    texts = outputs[0]["data"] if isinstance(outputs, list) else answer["text_output"]
-    assert isinstance(texts, list)
+    texts = outputs[0]["data"] if outputs else answer["text_output"]
     assert texts[0] == GERMAN
     assert len(set(texts)) == 6
 
 
 @pytest.mark.server
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_one_curl_line_reads_a_stream(server: TritonServer) -> None:
-    (line,) = set(ALL_CURL_LINES) - set(CURL_LINES)
+def test_a_stream_has_the_outputs_of_the_table(server: TritonServer) -> None:
+    (line,) = re.findall(r"^curl -sN .*$", TEXT, re.MULTILINE)
     events = _output(line, server).split("\n\n")
     parts = [json.loads(event.removeprefix("data: ")) for event in events if event.strip()]
     german = [part for part in parts if part["target_language"] == "deu_Latn"]
@@ -75,17 +67,13 @@ def test_one_curl_line_reads_a_stream(server: TritonServer) -> None:
     assert "".join(part["text_output"] for part in german) == GERMAN
     assert [part["finish_reason"] for part in german[-2:]] == ["", "stop"]
     assert {part["target_index"] for part in parts} == {0, 1}
-    assert set(parts[0]) - {"model_name", "model_version"} == _outputs_of_streams()
+    section = TEXT.partition("## Streams")[2].partition("\n## ")[0]
+    rows = "".join(row.split("|")[1] for row in section.splitlines() if row.startswith("| `"))
+    assert set(parts[0]) - {"model_name", "model_version"} == set(re.findall(r"`(\w+)`", rows))
 
 
-def _outputs_of_streams() -> set[str]:
-    rows = TEXT.partition("## Translations as they grow")[2].partition("\n## ")[0].split("\n")
-    return set(re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in rows if "|" in row)))
-
-
-def test_all_ways_are_shown() -> None:
-    assert ["generate" in line for line in CURL_LINES] == [True, False]
-    assert len(ALL_CURL_LINES) == 3
+def test_the_commands_are_found() -> None:
+    assert len(CURL_LINES) == 2
 
 
 def test_the_limits_have_the_defaults_of_the_table() -> None:

@@ -101,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="add the result to the model of this name, as version N; it is served once ct2-models "
-        "promote says so (docs/prepare.md)",
+        "promote says so (docs/versions.md)",
     )
 
 
@@ -132,7 +132,7 @@ def _add_serving_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "vocabulary shortlist", "fewer tokens to choose from, for speed on a CPU: docs/prepare.md"
+        "vocabulary shortlist", "fewer tokens to choose from, for speed on a CPU: docs/shortlists.md"
     )
     group.add_argument(
         "--shortlist-from",
