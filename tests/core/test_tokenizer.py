@@ -249,6 +249,14 @@ def _named(folder: Path) -> None:
     (folder / "languages.json").write_text(json.dumps({**rules, "family": "pieces", "unk_id": 5}))
 
 
+def _of_family(name: str) -> Callable[[Path], Any]:
+    def change(folder: Path) -> None:
+        rules = json.loads((folder / "languages.json").read_text())
+        (folder / "languages.json").write_text(json.dumps({**rules, "family": name}))
+
+    return change
+
+
 def _cut(name: str) -> Callable[[Path], Any]:
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-7])
 
@@ -267,6 +275,8 @@ def _cut(name: str) -> Callable[[Path], Any]:
         ("nllb", _with("sentencepiece.bpe.model", b""), "invalid_argument", "no pieces"),
         ("nllb", _with("sentencepiece.bpe.model", b"\xff" * 99), "invalid_argument", "no Sentence"),
         ("mbart50", _cut("sentencepiece.bpe.model"), "invalid_argument", "too early"),
+        ("nllb", _of_family("nlb"), "invalid_argument", 'the family "nlb".* none of nllb, m2m100'),
+        ("t5", _of_family(""), "invalid_argument", 'languages.json" names the family ""'),
         ("nllb", _named, "invalid_argument", "1 entries, and none for the unknown token 5"),
         (
             "nllb-bytes",

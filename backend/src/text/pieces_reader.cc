@@ -20,6 +20,41 @@ constexpr char kOnlyJson[] =
     "; only a SentencePiece model is read here, and transformers 5 does not save it: prepare the "
     "model from a folder that has it, or send token ids";
 
+// Where the ids of a family's pieces come from: the model's own vocabularies, a vocab.json, or the
+// SentencePiece model. fairseq puts `<s> <pad> </s> <unk>` before the pieces, SentencePiece
+// `<unk> <s> </s>`: `shift` ids later.
+enum class Numbering { kNamed, kListed, kShifted };
+
+struct Family {
+  std::string_view name;
+  Numbering numbering;
+  const char* source;
+  const char* target;
+  int shift;
+};
+
+constexpr Family kFamilies[] = {
+    {"nllb", Numbering::kShifted, "sentencepiece.bpe.model", "sentencepiece.bpe.model", 1},
+    {"m2m100", Numbering::kListed, "sentencepiece.bpe.model", "sentencepiece.bpe.model", 0},
+    {"mbart50", Numbering::kShifted, "sentencepiece.bpe.model", "sentencepiece.bpe.model", 1},
+    {"mbart25", Numbering::kShifted, "sentencepiece.bpe.model", "sentencepiece.bpe.model", 1},
+    {"marian", Numbering::kListed, "source.spm", "target.spm", 0},
+    {"t5", Numbering::kShifted, "spiece.model", "spiece.model", 0},
+    {"pieces", Numbering::kNamed, "source.spm", "target.spm", 0},
+};
+
+const Family& FamilyOf(const TokenRules& rules, const std::filesystem::path& folder) {
+  std::string known;
+  for (const Family& family : kFamilies) {
+    if (family.name == rules.family) return family;
+    known += (known.empty() ? "" : ", ") + std::string(family.name);
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              Quote((folder / "languages.json").string(), 200) + " names the family " +
+                  Quote(rules.family) + ", which is none of " + known +
+                  "; correct it, or prepare the model again with this version of ct2-prepare");
+}
+
 bool HasText(PieceType type) {
   return type != PieceType::kUnknown && type != PieceType::kControl && type != PieceType::kUnused;
 }
@@ -39,22 +74,18 @@ nlohmann::json ReadJson(const std::filesystem::path& file) {
 class PiecesReader {
  public:
   PiecesReader(const std::filesystem::path& folder, const TokenRules& rules, Side split)
-      : folder_(folder), rules_(rules), split_(split) {}
+      : folder_(folder), rules_(rules), family_(FamilyOf(rules, folder)), split_(split) {}
 
   std::unique_ptr<const Pieces> Read() {
-    const bool is_shifted =
-        rules_.family != "pieces" && rules_.family != "marian" && rules_.family != "m2m100";
-    if (!rules_.added_tokens.empty() && !is_shifted) {
+    if (!rules_.added_tokens.empty() && family_.numbering != Numbering::kShifted) {
       throw Error(ErrorCode::kUnsupported,
                   "tokens were added to this model's tokenizer, which texts are not split by here; "
                   "send token ids");
     }
-    if (rules_.family == "pieces") {
+    if (family_.numbering == Numbering::kNamed) {
       ReadNamed();
-    } else if (rules_.family == "marian") {
-      ReadListed("source.spm", "target.spm");
-    } else if (rules_.family == "m2m100") {
-      ReadListed("sentencepiece.bpe.model", "sentencepiece.bpe.model");
+    } else if (family_.numbering == Numbering::kListed) {
+      ReadListed();
     } else {
       ReadShifted();
     }
@@ -68,17 +99,13 @@ class PiecesReader {
  private:
   using IdOfPiece = std::function<int(int)>;
 
-  // Families that number their pieces as SentencePiece does, or as fairseq does: that puts
-  // `<s> <pad> </s> <unk>` before the pieces, SentencePiece `<unk> <s> </s>`.
   void ReadShifted() {
-    const bool is_t5 = rules_.family == "t5";
-    const std::filesystem::path file =
-        folder_ / (is_t5 ? "spiece.model" : "sentencepiece.bpe.model");
+    const std::filesystem::path file = folder_ / family_.source;
     if (!std::filesystem::exists(file)) {
       throw Error(ErrorCode::kUnsupported, "there is no " + Quote(file.string(), 200) + kOnlyJson);
     }
     Open(file, file);
-    const int shift = is_t5 ? 0 : 1;
+    const int shift = family_.shift;
     const PieceModel& model = *target_;
     Number([&](int i) { return model.type(i) == PieceType::kUnknown ? rules_.unk_id : i + shift; });
     for (int i = 0; i < model.size(); ++i) {
@@ -95,9 +122,9 @@ class PiecesReader {
         token.special ? Pieces::Surface{} : Pieces::Surface{Kind::kText, WithSpaces(token.content)};
   }
 
-  // Families that number their pieces by a vocab.json.
-  void ReadListed(const char* source, const char* target) {
-    Open(folder_ / (split_ == Side::kTarget ? target : source), folder_ / target);
+  void ReadListed() {
+    Open(folder_ / (split_ == Side::kTarget ? family_.target : family_.source),
+         folder_ / family_.target);
     const auto vocabulary =
         ReadJson(folder_ / "vocab.json").get<std::unordered_map<std::string, int>>();
     Number([&](int i) {
@@ -119,8 +146,8 @@ class PiecesReader {
     }
     const std::filesystem::path single = folder_ / "sentencepiece.model";
     const bool is_single = std::filesystem::exists(single);
-    const auto source = is_single ? single : folder_ / "source.spm";
-    const auto target = is_single ? single : folder_ / "target.spm";
+    const auto source = is_single ? single : folder_ / family_.source;
+    const auto target = is_single ? single : folder_ / family_.target;
     if (!std::filesystem::exists(source)) {
       throw Error(ErrorCode::kUnsupported,
                   "there is no " + Quote(source.string(), 200) + kOnlyJson);
@@ -201,6 +228,7 @@ class PiecesReader {
 
   const std::filesystem::path& folder_;
   const TokenRules& rules_;
+  const Family& family_;
   Side split_;
   std::shared_ptr<const PieceModel> target_;
   std::unique_ptr<Pieces> pieces_{new Pieces};

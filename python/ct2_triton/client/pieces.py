@@ -29,7 +29,7 @@ import json
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ct2_triton.errors import TokenizerError
-from ct2_triton.prepared_model import NAMED_PIECES
+from ct2_triton.prepared_model import LANGUAGES_NAME, NAMED_PIECES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -199,6 +199,12 @@ def read_pieces(
     Raises:
         TokenizerError: Files are missing or damaged, or a library for them is not installed.
     """
+    if rules.family not in _SENTENCEPIECE_FILES:
+        raise TokenizerError(
+            f"{folder / LANGUAGES_NAME} names the family {rules.family!r}, which is none of "
+            f"{', '.join(_SENTENCEPIECE_FILES)}; correct it, or prepare the model again with this "
+            "version of ct2-prepare"
+        )
     if native and (found := native_pieces(folder, rules, of_targets=of_targets)):
         return found
     try:
@@ -225,11 +231,15 @@ def read_pieces(
         ) from error
 
 
+# What splits texts, by family: every family that can be read.
 _SENTENCEPIECE_FILES = {
     "nllb": "sentencepiece.bpe.model",
+    "m2m100": "sentencepiece.bpe.model",
     "mbart50": "sentencepiece.bpe.model",
     "mbart25": "sentencepiece.bpe.model",
+    "marian": "source.spm",
     "t5": "spiece.model",
+    NAMED_PIECES: "source.spm",
 }
 
 
@@ -247,9 +257,9 @@ def _listed_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> Sentenc
 
     if rules.family == "marian":
         target = folder / "target.spm"
-        source = target if of_targets else folder / "source.spm"
+        source = target if of_targets else folder / _SENTENCEPIECE_FILES["marian"]
         return SentencePieces(source, target, number, names)
-    file = folder / "sentencepiece.bpe.model"
+    file = folder / _SENTENCEPIECE_FILES[rules.family]
     return SentencePieces(file, file, number, names)
 
 

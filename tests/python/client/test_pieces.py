@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,3 +138,12 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(TokenizerError, match="cannot read the tokenizer files"):
         read_pieces(tmp_path, rules("nllb"))
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_an_unknown_family_is_refused(native: bool) -> None:
+    """It is not numbered like some other: the ids would mean other words."""
+    odd = replace(rules("nllb"), family="nlb")
+    with pytest.raises(TokenizerError, match="the family 'nlb', which is none of nllb, m2m100"):
+        read_pieces(tiny_checkpoint("nllb"), odd, native=native)
+    assert read_pieces(tiny_checkpoint("nllb"), rules("nllb"), native=native).encode("good")
