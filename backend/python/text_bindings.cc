@@ -67,8 +67,9 @@ void BindTokenizer(py::module_& module) {
           "source_places",
           [](const Tokenizer& tokenizer, std::string_view text, std::string_view source,
              std::string_view target) {
+            const size_t ids = tokenizer.Source(text, source, target).size();
             std::vector<std::pair<size_t, size_t>> places;
-            for (const Span& place : tokenizer.SourcePlaces(text, source, target)) {
+            for (const Span& place : tokenizer.SourcePlaces(text, source, target, ids)) {
               places.emplace_back(place.begin, place.end);
             }
             return places;

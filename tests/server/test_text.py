@@ -42,13 +42,15 @@ LIMITS = {
     "max_request_rows": "6",
     "source_language": "en",
 }
+SHORT = 9  # ids of a source
 # One call at a time: what comes while it runs, waits.
 ONE_CALL = {"compute_type": "float32", "decoding": "calls", "inter_threads": "1"}
 
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo model for ids and text: as it is, with tight limits, with one call at a time.
+    """The demo model for ids and text: as it is, with tight limits, with short sources, with one call
+    at a time.
 
     And a model of text that takes rows of `support.endless`.
     """
@@ -56,6 +58,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, settings in (
         ("demo", {"compute_type": "float32"}),
         ("tight", {"compute_type": "float32", **LIMITS}),
+        ("short", {"compute_type": "float32", "max_input_length": str(SHORT)}),
     ):
         prepare(PrepareOptions("demo", folder, name, settings=settings, io="both"))
     endless = {name: str(value) for name, value in ALLOWS_ENDLESS.items()}
@@ -233,6 +236,28 @@ def test_alignments_of_any_text_lie_in_its_sentences(connection: Connection) -> 
                 )
                 count += 1
     assert count > 300
+
+
+def test_alignments_of_a_text_that_was_cut_point_into_what_was_left(
+    connection: Connection, server: TritonServer, repository: Path
+) -> None:
+    """The end token, which is kept, has no part of the text, though many tokens look at it."""
+    options = {"truncate_input": True, "return_alignments": True}
+    tokenizer = find_tokenizer("short", repository=repository)
+    at_the_end = 0
+    with SyncTranslationClient(server.grpc_url, "short", repository=repository) as by_ids:
+        for line in COMMENTARY[:20]:
+            left = tokenizer.encode(line).ids[: SHORT - 2]  # language and end
+            bytes_left = len(tokenizer.decode(left).encode())
+            got = answer(send_text(connection, line, ["de"], model="short-text", **options))
+            assert got["finish_reason"] == [["cut"]]
+            [one] = by_ids.translate(line, source="en", targets="de", **options)
+            at_the_end += (one.alignments or ()).count(SHORT - 1)
+            places = [end for begin, end, *_ in got["alignments"][0][0] if begin >= 0]
+            assert places
+            assert max(places) <= bytes_left, line
+            assert got["num_input_tokens"] == [[SHORT]]
+    assert at_the_end > 8
 
 
 def test_alignments_are_sent_to_those_who_ask(

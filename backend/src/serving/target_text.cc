@@ -80,7 +80,7 @@ void TargetText::Align(const Ids& positions, const std::vector<Span>& places, si
   const Span& span = piece().span;
   const std::vector<Span> sources = tokenizer_.SourcePlaces(
       std::string_view(plan_.text).substr(span.begin, span.end - span.begin), plan_.source,
-      plan_.targets[target_]);
+      plan_.targets[target_], piece().input_tokens[target_]);
   for (size_t i = 0; i < std::min(positions.size(), places.size()); ++i) {
     const auto position = static_cast<size_t>(positions[i]);
     if (positions[i] < 0 || position >= sources.size()) continue;

@@ -30,6 +30,17 @@ Split SplitOf(const std::string& name) {
   return name == "none" ? Split::kNone : Split::kSentences;
 }
 
+// `truncate_input` may have cut rows since they were made.
+void CountInputTokens(const std::vector<CheckedRow>& rows, std::vector<TextPlan>* plans) {
+  for (TextPlan& plan : *plans) {
+    for (PlannedPiece& piece : plan.pieces) {
+      for (size_t i = 0; i < piece.input_tokens.size(); ++i) {
+        piece.input_tokens[i] = rows[piece.first_row + i].source.size();
+      }
+    }
+  }
+}
+
 // What is not translated is copied into every answer.
 void CheckAnswerBytes(const TextTensors& tensors, size_t targets, int64_t hypotheses) {
   constexpr double kMost = 256.0 * 1024 * 1024;
@@ -131,6 +142,7 @@ void TextReader::CheckRows(bool last) {
 
 DecodedRequest TextReader::Take() {
   std::vector<TextPlan> plans = maker_->TakePlans();
+  CountInputTokens(decoded_.rows, &plans);
   if (config_.streams) {
     auto stream =
         std::make_unique<TextStream>(config_, tokenizer_, request_, std::move(plans.front()));

@@ -17,7 +17,7 @@ struct PlannedPiece {
   bool split = false;  // part of a sentence that was too long
   bool sent = false;   // it has rows: one for each target, in their order
   size_t first_row = 0;
-  std::vector<size_t> input_tokens = {};  // of each of its rows
+  std::vector<size_t> input_tokens = {};  // of each of its rows, as they are run
 };
 
 struct TextPlan {

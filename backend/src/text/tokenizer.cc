@@ -109,10 +109,12 @@ size_t Tokenizer::PrefixLength(std::string_view target_language) const {
 }
 
 std::vector<Span> Tokenizer::SourcePlaces(std::string_view text, std::string_view source_language,
-                                          std::string_view target_language) const {
-  std::vector<Span> places(FrameOf(source_language, target_language).before.size());
+                                          std::string_view target_language, size_t ids) const {
+  const Frame frame = FrameOf(source_language, target_language);
+  std::vector<Span> places(frame.before.size());
   const std::vector<Span> pieces = pieces_->Places(text);
   places.insert(places.end(), pieces.begin(), pieces.end());
+  places.resize(std::min(places.size(), ids - std::min(ids, frame.after.size())));
   return places;
 }
 

@@ -56,8 +56,10 @@ class Tokenizer {
   // How many ids of a row of OUTPUT_IDS are the echoed prefix.
   size_t PrefixLength(std::string_view target_language) const;
   // Where each id of Source is in the text, in bytes; empty spans where it is none of its pieces.
+  // `ids`: of the row, which may have been cut; the ids behind its pieces, which stay, have no
+  // span.
   std::vector<Span> SourcePlaces(std::string_view text, std::string_view source_language,
-                                 std::string_view target_language) const;
+                                 std::string_view target_language, size_t ids) const;
   // Text of a row of OUTPUT_IDS; special tokens, and with them the prefix's, have none. `places`:
   // gets where the text of each id is in it; its spaces count.
   std::string Text(const int* ids, size_t count, std::vector<Span>* places = nullptr) const;
