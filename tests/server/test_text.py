@@ -49,10 +49,9 @@ ONE_CALL = {"compute_type": "float32", "decoding": "calls", "inter_threads": "1"
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo model for ids and text: as it is, with tight limits, with short sources, with one call
-    at a time.
+    """The demo model for ids and text: as it is, with tight limits, with short sources.
 
-    And a model of text that takes rows of `support.endless`.
+    And models of text that take rows of `support.endless`, one with one call at a time.
     """
     folder = tmp_path_factory.mktemp("repository")
     for name, settings in (
@@ -319,6 +318,23 @@ def test_options_are_those_of_ids(connection: Connection, by_ids: SyncTranslatio
     assert translated(connection, COMMENTARY[3], ["de"], beam_size=4) == [[beam]]
     assert "unknown parameter" in refusal(connection, GOOD, ["de"], beam_sise=4)
     assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
+
+
+def test_rows_are_counted_by_language(connection: Connection, server: TritonServer) -> None:
+    """The list of languages lies with the model of ids, whose files these are."""
+    names = ("ct2_target_rows_total", "ct2_target_tokens_total")
+    before = fresh(server, "tight-text")
+    two = f"{GOOD} {GOOD}"
+    got = answer(send_text(connection, two, ["de", "fr"], model="tight-text"))
+    rows, tokens = (fresh(server, "tight-text").by(name) for name in names)
+    assert {code: n - before.by(names[0]).get(code, 0) for code, n in rows.items()} == {
+        "deu_Latn": 2,
+        "fra_Latn": 2,
+    }
+    prefixes = 2  # of the two sentences, an id each
+    assert [
+        tokens[code] - before.by(names[1]).get(code, 0) for code in ("deu_Latn", "fra_Latn")
+    ] == [count + prefixes for count in got["num_output_tokens"][0]]
 
 
 def test_a_sentence_that_is_too_long_is_cut_and_said(connection: Connection) -> None:

@@ -61,6 +61,7 @@ std::string DescribeOrigin(std::string_view json) {
 
 TargetIds ParseTargetIds(std::string_view json) {
   TargetIds targets;
+  size_t count = 0;
   try {
     const auto root = nlohmann::json::parse(json);
     for (const auto& language : root.at("languages")) {
@@ -68,6 +69,7 @@ TargetIds ParseTargetIds(std::string_view json) {
       const auto prefix = language.at("target_prefix_ids").get<std::vector<int64_t>>();
       const auto source = language.at("target_source_ids").get<std::vector<int64_t>>();
       if (!language.at("target").get<bool>()) continue;
+      targets.only = ++count == 1 ? code : "";
       if (!prefix.empty()) targets.in_prefix.emplace(prefix.front(), code);
       if (prefix.empty() && source.size() == 1) targets.in_source.emplace(source.front(), code);
     }
@@ -75,6 +77,7 @@ TargetIds ParseTargetIds(std::string_view json) {
     throw Error(ErrorCode::kInvalidArgument,
                 "languages.json cannot be read: " + Quote(error.what(), 200));
   }
+  if (!targets.in_prefix.empty() || !targets.in_source.empty()) targets.only.clear();
   return targets;
 }
 

@@ -34,6 +34,7 @@ std::string DescribeOrigin(std::string_view json);
 // The ids that name the target language of a row, by the language's own code: the first of those
 // that begin TARGET_PREFIX, or else the one that stands in the source.
 struct TargetIds {
+  std::string only;  // where the model has one language, and no ids name it
   std::map<int64_t, std::string> in_prefix;
   std::map<int64_t, std::string> in_source;
 };

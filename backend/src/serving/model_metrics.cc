@@ -42,17 +42,17 @@ uint64_t Occurrences(const Ids& ids, int64_t id) {
 
 }  // namespace
 
-ModelMetrics::ModelMetrics(const std::string& model_folder, const std::string& model,
+ModelMetrics::ModelMetrics(const std::filesystem::path& tokenizer_folder, const std::string& model,
                            uint64_t version) noexcept
     : model_(model), version_(version) {
   try {
-    Make(model_folder);
+    Make(tokenizer_folder);
   } catch (...) {
     LogCurrentError();  // the model is served without what could not be made
   }
 }
 
-void ModelMetrics::Make(const std::string& model_folder) {
+void ModelMetrics::Make(const std::filesystem::path& tokenizer_folder) {
   for (const MetricSpec& spec : MetricTable()) {
     if (spec.kind == MetricKind::kHistogram) {
       times_.emplace(spec.id, MetricSeries(spec.id, model_, version_));
@@ -63,7 +63,7 @@ void ModelMetrics::Make(const std::string& model_folder) {
     }
   }
   try {
-    targets_.emplace(model_folder, model_, version_);
+    targets_.emplace(tokenizer_folder, model_, version_);
   } catch (...) {
     LogCurrentError();  // a languages.json that a client may read and the backend cannot
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,7 +28,8 @@ namespace ct2triton {
 // without metrics shows none, and one that cannot make them is told in the log.
 class ModelMetrics : public Publisher {
  public:
-  ModelMetrics(const std::string& model_folder, const std::string& model,
+  // `tokenizer_folder`: where the model's languages are listed, if they are.
+  ModelMetrics(const std::filesystem::path& tokenizer_folder, const std::string& model,
                uint64_t version) noexcept;
   ~ModelMetrics() override;
 
@@ -54,7 +56,7 @@ class ModelMetrics : public Publisher {
     MetricSeries series;
   };
 
-  void Make(const std::string& model_folder);
+  void Make(const std::filesystem::path& tokenizer_folder);
   void MakeSeries(const MetricSpec& spec);
   void CountAnswer(const RowReport& report) noexcept;
   void CountTimes(const RowReport& report, size_t tokens) noexcept;

@@ -60,12 +60,15 @@ void RequireWideIds(const std::vector<TensorSpec>& tensors, const std::vector<Te
   }
 }
 
+std::filesystem::path TokenizerFolder(TRITONBACKEND_Model* model, const ModelConfig& config) {
+  return std::filesystem::path(ModelFolder(model)) / config.engine.tokenizer_path;
+}
+
 // Null for a model that takes ids. A default language that the tokenizer does not know fails here.
-std::shared_ptr<const Tokenizer> LoadTokenizer(const std::string& folder,
+std::shared_ptr<const Tokenizer> LoadTokenizer(const std::filesystem::path& folder,
                                                const ModelConfig& config) {
   if (!config.takes_text) return nullptr;
-  const std::filesystem::path path = std::filesystem::path(folder) / config.engine.tokenizer_path;
-  auto tokenizer = Tokenizer::Load(path);
+  auto tokenizer = Tokenizer::Load(folder);
   const std::string& source = config.engine.source_language;
   if (!source.empty()) tokenizer->Language(source, Side::kSource);
   return tokenizer;
@@ -100,8 +103,8 @@ ModelState::ModelState(TRITONBACKEND_Model* model)
       label_("model '" + name_ + "' version " + std::to_string(version_)),
       config_(ReadConfig(model)),
       directory_(FindModelDirectory(ModelFolder(model), version_, config_)),
-      tokenizer_(LoadTokenizer(ModelFolder(model), config_)),
-      metrics_(ModelFolder(model), name_, version_) {
+      tokenizer_(LoadTokenizer(TokenizerFolder(model, config_), config_)),
+      metrics_(TokenizerFolder(model, config_), name_, version_) {
   if (config_.engine.verify_files) VerifyFiles(ModelFolder(model), version_);
   for (const std::string& warning : config_.warnings) LogWarning((label_ + ": " + warning).c_str());
   LogInfo(label_ + ": loading '" + directory_ + "'" + OriginOf(directory_));

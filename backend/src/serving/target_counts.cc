@@ -2,7 +2,6 @@
 #include "serving/target_counts.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -13,17 +12,17 @@ namespace {
 
 const std::string kOther = "other";
 
-TargetIds ReadTargetIds(const std::string& model_folder) {
-  std::ifstream file(std::filesystem::path(model_folder) / "tokenizer" / "languages.json");
+TargetIds ReadTargetIds(const std::filesystem::path& tokenizer_folder) {
+  std::ifstream file(tokenizer_folder / "languages.json");
   if (!file) return {};
   return ParseTargetIds(std::string{std::istreambuf_iterator<char>(file), {}});
 }
 
 }  // namespace
 
-TargetCounts::TargetCounts(const std::string& model_folder, const std::string& model,
+TargetCounts::TargetCounts(const std::filesystem::path& tokenizer_folder, const std::string& model,
                            uint64_t version)
-    : model_(model), version_(version), ids_(ReadTargetIds(model_folder)) {}
+    : model_(model), version_(version), ids_(ReadTargetIds(tokenizer_folder)) {}
 
 const std::string& TargetCounts::TargetOf(const CheckedRow& row) const {
   if (!row.prefix.empty()) {
@@ -36,11 +35,11 @@ const std::string& TargetCounts::TargetOf(const CheckedRow& row) const {
     const auto known = ids_.in_source.find(row.source[i]);
     if (known != ids_.in_source.end()) return known->second;
   }
-  return kOther;
+  return ids_.only.empty() ? kOther : ids_.only;
 }
 
 void TargetCounts::Count(const RowReport& report) noexcept {
-  if (ids_.in_prefix.empty() && ids_.in_source.empty()) return;
+  if (ids_.only.empty() && ids_.in_prefix.empty() && ids_.in_source.empty()) return;
   try {
     const std::string& target = TargetOf(report.row);
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,8 +18,9 @@ namespace ct2triton {
 // bounded; a row of none of them counts as "other". A model that lists none has no such counts.
 class TargetCounts {
  public:
-  // Throws Error if the model lists its languages in a file that cannot be read.
-  TargetCounts(const std::string& model_folder, const std::string& model, uint64_t version);
+  // `tokenizer_folder`: may lack the list. Throws Error if it cannot be read.
+  TargetCounts(const std::filesystem::path& tokenizer_folder, const std::string& model,
+               uint64_t version);
 
   // Of a row that has an answer.
   void Count(const RowReport& report) noexcept;
