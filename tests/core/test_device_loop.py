@@ -96,6 +96,26 @@ def test_a_step_takes_one_token_of_each_row(loop: Any) -> None:
     assert counters["encodes"] == 1  # sources of all lengths go together
 
 
+def test_no_row_skips_a_step(on_device: None) -> None:
+    """Its attention forgets a row that does: one that is long, and so heavy, beside a short one."""
+    directory = tiny_engine_model("t5")  # which has no positions
+    truth = EngineTruth(directory)
+    parameters = {"compute_type": "float32", "decoding_length_limit": "4000"}
+    loop = _core.DecodeLoop(_core.LoopModel(str(directory), parameters))
+    long = {**GREEDY, "min_decoding_length": 1540, "max_decoding_length": 1540}
+    short = {**GREEDY, "min_decoding_length": 8, "max_decoding_length": 8}
+    rows = [([5, 6, 7, END], [], long), ([8, 9, END], [], short)]
+    names = loop.admit(rows[:1])
+    answers: dict[int, Any] = {}
+    for _ in range(1520):
+        answers.update(loop.step()[1])
+    names += loop.admit(rows[1:])
+    while loop.running:
+        answers.update(loop.step()[1])
+    for name, row in zip(names, rows, strict=True):
+        assert [answers[name]["ids"]] == truth.hypotheses(row[0], row[1], **row[2])
+
+
 FAILURES = [
     *((f"decoder/{product}", after)
       for product in ("layer_0/self_attention/linear_0", "layer_1/ffn/linear_1", "projection")

@@ -18,6 +18,7 @@ from core.loop_helpers import (
     run_to_end,
 )
 from ct2_triton import _core
+from support.tiny import tiny_engine_model
 
 ROWS = 30
 
@@ -123,10 +124,30 @@ def test_a_long_prefix_is_fed_in_several_steps(
         assert [answers[name]["ids"]] == truth.hypotheses(source, forced, **options)
 
 
+def test_forced_tokens_of_all_rows_share_a_step() -> None:
+    """Long prefixes that come together do not hold up who waits for its next token."""
+    directory = tiny_engine_model("t5")  # which has no positions
+    truth = EngineTruth(directory)
+    loop = new_loop(directory)
+    prefixes = [[10 + (i * 7 + row) % 900 for i in range(250)] for row in range(12)]
+    limit = {**GREEDY, "min_decoding_length": 40, "max_decoding_length": 40}
+    longer = {**limit, "min_decoding_length": 260, "max_decoding_length": 260}
+    rows = [([30, 31], [], limit), *(([20 + i, 21], p, longer) for i, p in enumerate(prefixes))]
+    names = loop.admit(rows)
+    answers: dict[int, Any] = {}
+    most = 0  # tokens of a step beside one of each row
+    while loop.running:
+        without = loop.counters["step_tokens"] + loop.running
+        answers.update(loop.step()[1])
+        most = max(most, loop.counters["step_tokens"] - without)
+
+    assert most == 127
+    for name, (source, prefix, options) in zip(names, rows, strict=True):
+        assert [answers[name]["ids"]] == truth.hypotheses(source, prefix, **options)
+
+
 def test_more_forced_tokens_than_a_step_takes(tmp_path_factory: pytest.TempPathFactory) -> None:
     """T5 has no positions that end. Its tiny model answers as alone, and the others step on."""
-    from support.tiny import tiny_engine_model
-
     directory = tiny_engine_model("t5")
     truth = EngineTruth(directory)
     loop = new_loop(directory)

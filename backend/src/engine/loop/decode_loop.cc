@@ -13,10 +13,6 @@
 namespace ct2triton {
 namespace {
 
-// Of all drafts together; what a step tries in vain holds the other rows up. A draft that is cut
-// short changes no answer.
-constexpr size_t kDraftTokensOfStep = 64;
-
 // What the library throws, as an Error that says so.
 template <typename Action>
 auto OfLibrary(const Action& action) {
@@ -90,21 +86,27 @@ void DecodeLoop::Step(LoopListener* listener) {
   counters_.step_ns += SteadyNow_ns() - start_ns;
 }
 
+// All of them on a device, whose attention forgets a row that skips a step.
+std::vector<bool> DecodeLoop::WhoTakesPart() {
+  if (model_->on_device()) return std::vector<bool>(rows_.size(), true);
+  std::vector<StepCost> costs;
+  for (const auto& row : rows_) costs.push_back(row->Cost());
+  return budget_.Choose(costs);
+}
+
 // The rows in order, less those that end without a step or wait for their turn. `choosing`: of
 // these, those that will have no more forced tokens.
 std::vector<StepRow> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) {
-  std::vector<StepCost> costs;
-  for (const auto& row : rows_) costs.push_back(row->Cost());
-  const std::vector<bool> takes_part = budget_.Choose(costs);
+  const std::vector<bool> takes_part = WhoTakesPart();
   std::vector<StepRow> feed;
   feed.reserve(rows_.size());
-  size_t draft_tokens = model_->tokens_per_step() > 1 ? kDraftTokensOfStep : 0;
+  StepRoom room = model_->step_room();
   size_t first = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const auto& row = rows_[i];
     row->Skip();
     if (row->ended() || !takes_part[i]) continue;
-    const size_t count = row->AddTo(&feed, &draft_tokens);
+    const size_t count = row->AddTo(&feed, &room);
     if (count > 0) choosing->push_back({row.get(), first, count});
     first += count;
   }

@@ -44,6 +44,7 @@ class DecodeLoop final : public LoopEngine {
     size_t count;
   };
 
+  std::vector<bool> WhoTakesPart();
   std::vector<StepRow> NextFeed(std::vector<Choosing>* choosing);
   void Choose(const std::vector<Choosing>& rows);
   void ChooseAmong(const std::vector<Choosing>& rows, const VocabularyMap* map,

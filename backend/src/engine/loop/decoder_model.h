@@ -13,6 +13,7 @@
 #include "engine/loop/kernels.h"
 #include "engine/loop/layers.h"
 #include "engine/loop/positions.h"
+#include "engine/loop/step_budget.h"
 #include "engine/weights.h"
 #include "rows/checked_row.h"
 
@@ -56,9 +57,8 @@ class DecoderModel {
   bool on_device() const { return on_device_; }
   ctranslate2::Device device() const;
   ctranslate2::DataType type() const;  // of what is between the layers
-  // Of a row's forced tokens, at most so many run in one step, so that a long prefix does not hold
-  // up the other rows. Where it is one, drafts are not tried either.
-  size_t tokens_per_step() const { return on_device_ ? 1 : 128; }
+  // The attention of a device takes one token of each row.
+  StepRoom step_room() const { return on_device_ ? StepRoom{0, 0} : StepRoom{127, 64}; }
   const DecoderShape& shape() const { return shape_; }
   const Kernels& kernels() const { return kernels_; }
   size_t width() const { return embeddings_->size(); }  // of the residual stream

@@ -142,7 +142,7 @@ StepCost RunningRow::Cost() const {
           row_.search->Copies() > 1};
 }
 
-size_t RunningRow::AddTo(std::vector<StepRow>* feed, size_t* draft_tokens) {
+size_t RunningRow::AddTo(std::vector<StepRow>* feed, StepRoom* room) {
   if (has_chosen_ && greedy() == nullptr) {
     feeding_ = 1;
     for (size_t i = 0; i < feed_.size(); ++i) {
@@ -152,24 +152,22 @@ size_t RunningRow::AddTo(std::vector<StepRow>* feed, size_t* draft_tokens) {
     return feed_.size();
   }
   const size_t left = feed_.size() - fed_;
-  feeding_ = std::min(left, model_.tokens_per_step());
+  feeding_ = std::min(left, 1 + room->forced);
+  room->forced -= feeding_ - 1;
   const auto next = feed_.begin() + static_cast<std::ptrdiff_t>(fed_);
   tokens_.assign(next, next + static_cast<std::ptrdiff_t>(feeding_));
   size_t outputs = 0;
-  if (feeding_ == left) {
-    const size_t tried = AddDraft(*draft_tokens);
-    *draft_tokens -= tried;
-    outputs = 1 + tried;
-  }
+  if (feeding_ == left) outputs = 1 + AddDraft(room);
   feed->push_back({tokens_.data(), tokens_.size(), position_, cache_.data(), capacity_,
                    encoding_.get(), outputs, nullptr, prompt_, alignment_.get(), name_});
   return outputs;
 }
 
 // Returns how many tokens of it.
-size_t RunningRow::AddDraft(size_t most) {
+size_t RunningRow::AddDraft(StepRoom* room) {
   if (greedy() == nullptr) return 0;
-  const Outputs& tried = greedy()->Try(std::min(most, capacity_ - position_ - feeding_));
+  const Outputs& tried = greedy()->Try(std::min(room->drafts, capacity_ - position_ - feeding_));
+  room->drafts -= tried.size();
   for (const int32_t output : tried) tokens_.push_back(static_cast<int32_t>(rules_->Id(output)));
   return tried.size();
 }

@@ -46,8 +46,8 @@ class RunningRow {
   void Skip() noexcept { feeding_ = 0; }
   // Adds the tokens that it brings into the next step. Returns how many of what the step gives it
   // will choose from: one of a greedy row and of each token of its draft, one of each beam, none
-  // while forced tokens follow. `draft_tokens`: how many more of drafts may run in this step.
-  size_t AddTo(std::vector<StepRow>* feed, size_t* draft_tokens);
+  // while forced tokens follow.
+  size_t AddTo(std::vector<StepRow>* feed, StepRoom* room);
   // Adds who chooses from each of these.
   void AddSeekers(std::vector<Seeker>* seekers) const;
   const VocabularyMap* map() const { return rules_->map(); }
@@ -65,7 +65,7 @@ class RunningRow {
   WideSearch* beams() const;
   void MakeSearch(const Outputs& forced, size_t limit, BeamBias bias);
   void EndForced(const Outputs& forced);
-  size_t AddDraft(size_t most);
+  size_t AddDraft(StepRoom* room);
   void ChooseGreedily(const Found* found);
   bool ChooseBeams(const Found* found, size_t outputs);
   void MakeAlignment();

@@ -12,6 +12,14 @@ struct StepCost {
   bool wide = false;  // its search has several sequences, now or later
 };
 
+// How many tokens may run in a step beside one of each row: forced ones, and those of drafts, which
+// may be tried in vain. Of all rows together, since they hold all rows up. What does not fit waits
+// for the next step, and changes no answer.
+struct StepRoom {
+  size_t forced;
+  size_t drafts;
+};
+
 // Which rows take part in a step, so that searches with beams do not slow greedy ones down without
 // bound. Light rows always do. Heavy rows take turns while light ones run: together they cost, over
 // the steps, no more than the light ones do, or than kLeast. When a light row comes, a step that

@@ -77,7 +77,7 @@ StepRow Trial::NextOf(const FollowedRow& row) const {
   const bool joins = row.fed < forced.size();
   StepRow next{};
   next.tokens = joins ? forced.data() + row.fed : chosen.data() + (row.fed - forced.size());
-  next.count = joins ? std::min(forced.size() - row.fed, model_.tokens_per_step()) : 1;
+  next.count = joins ? std::min(forced.size() - row.fed, 1 + model_.step_room().forced) : 1;
   next.position = row.fed;
   next.cache = row.cache.data();
   next.capacity = forced.size() + chosen.size();
