@@ -232,8 +232,9 @@ class TokenRules:
         lists none: any name will do then, and nothing is found.
 
         Args:
-            name: A code or alias, in any case, `-` and `_` alike; None where the model needs none.
-                A region that the model does not tell apart is left out: `en-US` is `en`.
+            name: A code or alias, in any case, `-` and `_` alike; None for the only one that the
+                model has, or where it needs none. A region that the model does not tell apart is
+                left out: `en-US` is `en`.
 
         Returns:
             The language, or None where there is nothing to find.
@@ -292,6 +293,9 @@ class TokenRules:
 
     def _find(self, name: str | None, side: str, required: bool) -> Language | None:
         if name is None:
+            only = [entry for entry in self.languages if getattr(entry, side)]
+            if len(only) == 1:
+                return only[0]
             if required:
                 raise UnknownLanguageError(
                     f"this model needs a {side} language, for example {self._some(side)}"

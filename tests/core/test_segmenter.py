@@ -144,6 +144,8 @@ def test_a_long_piece_is_asked_about_in_windows() -> None:
         ("", "jpn_Jpan", ""),
         ("\n\n", "zh", "\n\n"),
         ("  ", "zh-CN", "  "),
+        (" ", "jap", ""),  # of OPUS-MT
+        (" ", "zt", ""),  # of Argos
         (" \r\n\t", "fr", " \r\n\t"),
     ],
 )

@@ -42,22 +42,20 @@ LIMITS = {
     "max_request_rows": "6",
     "source_language": "en",
 }
-SHORT = 9  # ids of a source
 # One call at a time: what comes while it runs, waits.
 ONE_CALL = {"compute_type": "float32", "decoding": "calls", "inter_threads": "1"}
 
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo model for ids and text: as it is, with tight limits, with short sources.
+    """The demo model for ids and text: as it is, with tight limits, with one call at a time.
 
-    And models of text that take rows of `support.endless`, one with one call at a time.
+    And a model of text that takes rows of `support.endless`.
     """
     folder = tmp_path_factory.mktemp("repository")
     for name, settings in (
         ("demo", {"compute_type": "float32"}),
         ("tight", {"compute_type": "float32", **LIMITS}),
-        ("short", {"compute_type": "float32", "max_input_length": str(SHORT)}),
     ):
         prepare(PrepareOptions("demo", folder, name, settings=settings, io="both"))
     endless = {name: str(value) for name, value in ALLOWS_ENDLESS.items()}
@@ -237,28 +235,6 @@ def test_alignments_of_any_text_lie_in_its_sentences(connection: Connection) -> 
     assert count > 300
 
 
-def test_alignments_of_a_text_that_was_cut_point_into_what_was_left(
-    connection: Connection, server: TritonServer, repository: Path
-) -> None:
-    """The end token, which is kept, has no part of the text, though many tokens look at it."""
-    options = {"truncate_input": True, "return_alignments": True}
-    tokenizer = find_tokenizer("short", repository=repository)
-    at_the_end = 0
-    with SyncTranslationClient(server.grpc_url, "short", repository=repository) as by_ids:
-        for line in COMMENTARY[:20]:
-            left = tokenizer.encode(line).ids[: SHORT - 2]  # language and end
-            bytes_left = len(tokenizer.decode(left).encode())
-            got = answer(send_text(connection, line, ["de"], model="short-text", **options))
-            assert got["finish_reason"] == [["cut"]]
-            [one] = by_ids.translate(line, source="en", targets="de", **options)
-            at_the_end += (one.alignments or ()).count(SHORT - 1)
-            places = [end for begin, end, *_ in got["alignments"][0][0] if begin >= 0]
-            assert places
-            assert max(places) <= bytes_left, line
-            assert got["num_input_tokens"] == [[SHORT]]
-    assert at_the_end > 8
-
-
 def test_alignments_are_sent_to_those_who_ask(
     connection: Connection, server: TritonServer, repository: Path
 ) -> None:
@@ -318,23 +294,6 @@ def test_options_are_those_of_ids(connection: Connection, by_ids: SyncTranslatio
     assert translated(connection, COMMENTARY[3], ["de"], beam_size=4) == [[beam]]
     assert "unknown parameter" in refusal(connection, GOOD, ["de"], beam_sise=4)
     assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
-
-
-def test_rows_are_counted_by_language(connection: Connection, server: TritonServer) -> None:
-    """The list of languages lies with the model of ids, whose files these are."""
-    names = ("ct2_target_rows_total", "ct2_target_tokens_total")
-    before = fresh(server, "tight-text")
-    two = f"{GOOD} {GOOD}"
-    got = answer(send_text(connection, two, ["de", "fr"], model="tight-text"))
-    rows, tokens = (fresh(server, "tight-text").by(name) for name in names)
-    assert {code: n - before.by(names[0]).get(code, 0) for code, n in rows.items()} == {
-        "deu_Latn": 2,
-        "fra_Latn": 2,
-    }
-    prefixes = 2  # of the two sentences, an id each
-    assert [
-        tokens[code] - before.by(names[1]).get(code, 0) for code in ("deu_Latn", "fra_Latn")
-    ] == [count + prefixes for count in got["num_output_tokens"][0]]
 
 
 def test_a_sentence_that_is_too_long_is_cut_and_said(connection: Connection) -> None:

@@ -15,9 +15,11 @@ from reliability.supersede_storm import SUPERSEDED
 from server.helpers import Connection
 from server.stream_client import StreamError, Streams, joined, request
 from server.test_text import COMMENTARY, GOOD, GOOD_GERMAN, SIX
+from server.test_text_languages import english_to_japanese
 from server.text_client import answer, send_text
 from support.endless import ENDLESS, ROOMY, endless_model
 from support.odd_texts import ODD_TEXTS
+from support.prepared import prepare_tiny
 from support.repository import write_model
 from support.servers import ServerStack
 from support.tiny import tiny_checkpoint
@@ -53,6 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonServer]:
         config = ENDLESS_CONFIG.replace("DECODING", decoding)
         folder = write_model(repository, name, endless_model(), config)
         write_tokenizer(tiny_checkpoint("nllb", ROOMY), folder / "tokenizer")
+    english_to_japanese(prepare_tiny("marian-pair", repository, "pair", io="stream"))
     with ServerStack() as stack:
         yield stack.start(repository)
 
@@ -113,6 +116,16 @@ def test_parts_are_bounded_though_nobody_reads_them(streams: Streams) -> None:
     most = int(LIMITS["max_stream_parts"]) + 2 * len(sentences) + 2
     assert len(few) <= most < len(plenty)
     assert joined(streams.parts(GOOD, ["de"], model="tight-stream"), 1) == [GOOD_GERMAN]
+
+
+def test_the_only_language_is_named_where_nobody_names_it(streams: Streams) -> None:
+    text = f"{GOOD} {GOOD}"
+    named, unnamed = (
+        streams.parts(text, targets, source, model="pair-stream", max_decoding_length=9)
+        for targets, source in ((["ja"], "en"), (None, None))
+    )
+    assert {part.language for part in unnamed if not part.is_final or part.finish} == {"ja"}
+    assert joined(unnamed, 1) == joined(named, 1)
 
 
 def test_one_language_twice_and_none_at_all(streams: Streams) -> None:

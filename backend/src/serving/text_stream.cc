@@ -11,6 +11,8 @@
 namespace ct2triton {
 namespace {
 
+constexpr char kUndetermined[] = "und";  // ISO 639: of a model that names no languages
+
 size_t RowsOf(const TextPlan& plan) {
   size_t rows = 0;
   for (const PlannedPiece& piece : plan.pieces) rows += piece.input_tokens.size();
@@ -122,7 +124,8 @@ void TextStream::Write(size_t target, const std::string& part, bool last,
     if (name == tensor::kTextOutput) {
       WriteTensor(*spec, text(part), response);
     } else if (name == tensor::kTargetLanguage) {
-      WriteTensor(*spec, text(plan_.targets[target]), response);
+      const std::string& code = plan_.targets[target];
+      WriteTensor(*spec, text(code.empty() ? kUndetermined : code), response);
     } else if (name == tensor::kTextFinishReason) {
       WriteTensor(*spec, text(last ? done.finish : ""), response);
     } else if (name == tensor::kTargetIndex) {

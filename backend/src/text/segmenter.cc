@@ -310,8 +310,11 @@ Span TakePart(std::string_view text, Span* rest, size_t look, const Fitting& fit
 
 std::string GapInTarget(std::string_view gap, std::string_view target_language) {
   const std::string base = BaseLanguage(target_language);
-  const bool spaced = base != "zh" && base != "zho" && base != "cmn" && base != "yue" &&
-                      base != "ja" && base != "jpn" && base != "wuu" && base != "jp";
+  // With names of other models: "jap" (OPUS-MT) and "zt" (Argos).
+  static constexpr std::string_view kUnspaced[] = {"zh", "zho", "cmn", "yue", "wuu", "lzh",
+                                                   "zt", "ja",  "jpn", "jp",  "jap"};
+  const bool spaced =
+      std::find(std::begin(kUnspaced), std::end(kUnspaced), base) == std::end(kUnspaced);
   if (gap.empty()) return spaced ? " " : "";
   return gap == " " && !spaced ? "" : std::string(gap);
 }

@@ -141,11 +141,7 @@ const Language* TokenRules::Find(std::string_view name, Side side) const {
   const bool tells_apart = std::any_of(languages.begin(), languages.end(),
                                        [](const Language& entry) { return entry.source; });
   if (side == Side::kSource && !tells_apart) return nullptr;
-  if (name.empty()) {
-    if (!(side == Side::kSource ? source_required : target_required)) return nullptr;
-    Refuse(std::string("this model needs a ") + Name(side) + " language, for example " +
-           SomeLanguages(languages, side));
-  }
+  if (name.empty()) return Default(side);
   const std::string folded = Folded(name);
   const Language* found = ByName(folded);
   const auto script = script_by_name_.find(folded);
@@ -159,6 +155,15 @@ const Language* TokenRules::Find(std::string_view name, Side side) const {
            "; nearest: " + Nearest(folded, side));
   }
   return found;
+}
+
+const Language* TokenRules::Default(Side side) const {
+  const auto has_side = [side](const Language& entry) { return Has(entry, side); };
+  const auto first = std::find_if(languages.begin(), languages.end(), has_side);
+  if (std::count_if(languages.begin(), languages.end(), has_side) == 1) return &*first;
+  if (!(side == Side::kSource ? source_required : target_required)) return nullptr;
+  Refuse(std::string("this model needs a ") + Name(side) + " language, for example " +
+         SomeLanguages(languages, side));
 }
 
 const Language* TokenRules::ByName(std::string_view folded) const {

@@ -33,8 +33,9 @@ struct TokenRules {
   static TokenRules Parse(std::string_view content, const std::string& name);
 
   // The language that a name means: a code or alias in any case, - and _ alike; a region that the
-  // model does not tell apart is left out. Null where nothing is named and none is needed, and for
-  // any name of a source in a model that does not tell its sources apart. Throws Error.
+  // model does not tell apart is left out. Where nothing is named, the only language of that side;
+  // null where there are several and none is needed, and for any name of a source in a model that
+  // does not tell its sources apart. Throws Error.
   const Language* Find(std::string_view name, Side side) const;
 
   std::string family;
@@ -51,6 +52,7 @@ struct TokenRules {
   std::string beside_added_tokens;
 
  private:
+  const Language* Default(Side side) const;
   const Language* ByName(std::string_view folded) const;
   std::string Nearest(std::string_view folded, Side side) const;
 
