@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ import pytest
 from server import configs
 from server.conftest import LoadFailure, LoadModel
 from server.helpers import Connection, Reference, sentences
+from server.text_client import translated
+from support.tiny import tiny_checkpoint
+from support.tokenizers import write_tokenizer
 
 pytestmark = pytest.mark.server
 
@@ -49,6 +53,56 @@ def assert_completed(config: Any) -> None:
     assert config.HasField("dynamic_batching")
     assert config.dynamic_batching.max_queue_delay_microseconds == 0
     assert [group.count for group in config.instance_group] == [1]
+
+
+WARM_TEXT = """
+backend: "ctranslate2"
+max_batch_size: 8
+input { name: "text_input" data_type: TYPE_STRING dims: [1] }
+input { name: "source_language" data_type: TYPE_STRING dims: [1] optional: true }
+input { name: "target_languages" data_type: TYPE_STRING dims: [-1] optional: true }
+parameters { key: "tokenizer_path" value { string_value: "../tokenizers/warm" } }
+parameters { key: "max_decoding_length" value { string_value: "8" } }
+model_warmup { name: "w" batch_size: 1 INPUTS }
+"""
+
+
+def warm_text(values: dict[str, str]) -> str:
+    """A model of text whose warm-up has these inputs; empty ones have zero_data."""
+    inputs = ""
+    for name, file in values.items():
+        data = f'input_data_file: "{file}"' if file else "zero_data: true"
+        value = f"value {{ data_type: TYPE_STRING dims: [1] {data} }}"
+        inputs += f'inputs {{ key: "{name}" {value} }} '
+    return WARM_TEXT.replace("INPUTS", inputs)
+
+
+def test_a_warm_up_that_names_no_language_is_refused_before_it_runs(
+    load: LoadModel, load_failure: LoadFailure, connection: Connection, server_repository: Path
+) -> None:
+    """Triton can die of a warm-up request that is refused."""
+    write_tokenizer(tiny_checkpoint("nllb"), server_repository / "tokenizers" / "warm")
+    values = {"text_input": "Good.", "source_language": "en", "target_languages": "de"}
+    named = {name: name for name in values}
+
+    def files(model: str) -> str:
+        folder = server_repository / model / "warmup"
+        folder.mkdir(parents=True)
+        for name, value in values.items():
+            (folder / name).write_bytes(len(value).to_bytes(4, "little") + value.encode())
+        return model
+
+    missing = ("source_language", "target_languages")
+    for number, name in enumerate(missing * 2):
+        inputs = {**named, name: ""} if number < 2 else {n: n for n in values if n != name}
+        message = load_failure(warm_text(inputs), files(f"cold{number}"))
+        assert f'model_warmup "w": its {name} names no language' in message
+        assert "this model needs a" in message
+        assert "input_data_file for text_input, source_language and target" in message
+    load(warm_text({**named, "text_input": ""}), files("lukewarm"))
+    load(warm_text(named), files("warm"))
+    [[text]] = translated(connection, "Good.", ["de"], model="warm")
+    assert text
 
 
 def test_only_the_backend_named(

@@ -109,17 +109,22 @@ void CheckFeatures(const Json& config) {
 
 // A warmup request that a backend refuses can end Triton 2.51 itself (a segmentation fault while it
 // takes the instance down), and random ids are refused.
-void CheckWarmup(const Json& config) {
+std::vector<WarmUp> ReadWarmUps(const Json& config) {
+  std::vector<WarmUp> warm_ups;
   for (const Json& sample : Member(config, "model_warmup", Json::array())) {
+    WarmUp warm_up{Member(sample, "name", "").get<std::string>(), {}};
     const Json inputs = Member(sample, "inputs", Json::object());
     for (const auto& [name, input] : inputs.items()) {
-      if (!Member(input, "random_data", false).get<bool>()) continue;
-      Refuse("model_warmup " + Quote(Member(sample, "name", "").get<std::string>()) + ": input " +
-             Quote(name) +
-             " has random_data, but random ids lie outside the vocabulary; use zero_data or "
-             "input_data_file");
+      if (Member(input, "random_data", false).get<bool>()) {
+        Refuse("model_warmup " + Quote(warm_up.name) + ": input " + Quote(name) +
+               " has random_data, but random ids lie outside the vocabulary; use zero_data or "
+               "input_data_file");
+      }
+      if (!Member(input, "zero_data", false).get<bool>()) warm_up.inputs.push_back(name);
     }
+    warm_ups.push_back(std::move(warm_up));
   }
+  return warm_ups;
 }
 
 std::vector<std::string> ReadInstanceKinds(const Json& config) {
@@ -206,7 +211,7 @@ ModelConfig Read(const Json& config) {
   model.name = Member(config, "name", "").get<std::string>();
   model.max_batch_size = Integer(Member(config, "max_batch_size", 0));
   CheckFeatures(config);
-  CheckWarmup(config);
+  model.warm_ups = ReadWarmUps(config);
   model.instance_kinds = ReadInstanceKinds(config);
   model.takes_text = TakesText(config);
   model.inputs = ReadTensors(config, "input", InputRules(model.takes_text));

@@ -21,6 +21,12 @@ struct TensorSpec {
   bool allow_ragged_batch = false;  // inputs only
 };
 
+// A request that Triton makes itself before the model is ready.
+struct WarmUp {
+  std::string name;
+  std::vector<std::string> inputs;  // that have a value: zero_data is an empty text
+};
+
 // What the backend reads from a model's configuration.
 struct ModelConfig {
   std::string name;
@@ -31,6 +37,7 @@ struct ModelConfig {
   std::vector<TensorSpec> outputs;  // OUTPUT_IDS or text_output always; names are checked
   DecodingOptions decoding;         // the defaults of requests, combination checked
   EngineOptions engine;
+  std::vector<WarmUp> warm_ups;
   std::vector<std::string> instance_kinds;  // of each instance group: "KIND_CPU" or "KIND_GPU"
   std::string default_model_filename;  // model folder inside the version folder; empty = not set
   std::vector<std::string> warnings;   // worth one WARN line each at load

@@ -3,12 +3,14 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "config/auto_complete.h"
 #include "config/model_files.h"
+#include "config/parse_value.h"
 #include "config/tensor_table.h"
 #include "serving/file_check.h"
 #include "triton/guard.h"
@@ -64,6 +66,26 @@ std::filesystem::path TokenizerFolder(TRITONBACKEND_Model* model, const ModelCon
   return std::filesystem::path(ModelFolder(model)) / config.engine.tokenizer_path;
 }
 
+// A request that names no language is refused by a model of several, and one that Triton makes
+// itself may then end the server.
+void CheckWarmUp(const WarmUp& warm_up, const ModelConfig& config, const Tokenizer& tokenizer) {
+  const auto check = [&](const char* input, const std::string& otherwise, Side side) {
+    const auto& inputs = warm_up.inputs;
+    if (std::find(inputs.begin(), inputs.end(), input) != inputs.end()) return;
+    try {
+      tokenizer.Language(otherwise, side);
+    } catch (const Error& error) {
+      throw Error(error.code(),
+                  "model_warmup " + Quote(warm_up.name) + ": its " + input +
+                      " names no language (zero_data is an empty text), and " + error.what() +
+                      "; write an input_data_file for text_input, source_language and "
+                      "target_languages, with the length of each text in 4 bytes before it");
+    }
+  };
+  check(tensor::kSourceLanguage, config.engine.source_language, Side::kSource);
+  check(tensor::kTargetLanguages, "", Side::kTarget);
+}
+
 // Null for a model that takes ids. A default language that the tokenizer does not know fails here.
 std::shared_ptr<const Tokenizer> LoadTokenizer(const std::filesystem::path& folder,
                                                const ModelConfig& config) {
@@ -71,6 +93,7 @@ std::shared_ptr<const Tokenizer> LoadTokenizer(const std::filesystem::path& fold
   auto tokenizer = Tokenizer::Load(folder);
   const std::string& source = config.engine.source_language;
   if (!source.empty()) tokenizer->Language(source, Side::kSource);
+  for (const WarmUp& warm_up : config.warm_ups) CheckWarmUp(warm_up, config, *tokenizer);
   return tokenizer;
 }
 
