@@ -203,6 +203,7 @@ class PyLoop {
   size_t running() const { return loop_.running(); }
   size_t cache_bytes() const { return caches_->pool.bytes_in_use(); }
   size_t kept_bytes() const { return caches_->pool.bytes_kept(); }
+  size_t logits_bytes() const { return caches_->logits_bytes; }
   size_t encodings() const { return caches_->encodings.size(); }
   py::dict counters() const { return Describe(loop_.counters()); }
 
@@ -377,6 +378,7 @@ void BindLoop(py::module_& module) {
       .def_property_readonly("running", &PyLoop::running)
       .def_property_readonly("cache_bytes", &PyLoop::cache_bytes)
       .def_property_readonly("kept_bytes", &PyLoop::kept_bytes)
+      .def_property_readonly("logits_bytes", &PyLoop::logits_bytes)
       .def_property_readonly("encodings", &PyLoop::encodings, "Encodings that live.")
       .def_property_readonly("counters", &PyLoop::counters);
 }

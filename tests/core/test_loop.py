@@ -21,6 +21,7 @@ from ct2_triton import _core
 from support.tiny import tiny_engine_model
 
 ROWS = 30
+KEPT_LOGITS = 4 * 2**18
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +161,31 @@ def test_more_forced_tokens_than_a_step_takes(tmp_path_factory: pytest.TempPathF
     # 401 tokens, 128 a step: the first token is chosen in the fourth, and all are reported then.
     assert [sum(name == long for name, _ in step) for step in grew] == [0, 0, 0, 401]
     assert [run_to_end(loop)[long]["ids"]] == truth.hypotheses([20, 21, 22], prefix, **options)
+
+
+def test_room_for_logits_shrinks(engine_model: Path) -> None:
+    """Only rows that change logits need any; a step may have many of them, and the next none."""
+    model = _core.LoopModel(str(engine_model), {"compute_type": "int8"}, packed=True)
+    loop = _core.DecodeLoop(model)
+    outputs = len(json.loads((engine_model / "shared_vocabulary.json").read_text()))
+    least = 300 * outputs * 4
+    lasting = {**GREEDY, "min_decoding_length": 120, "max_decoding_length": 120}
+    penalized = {**GREEDY, "repetition_penalty": 1.2, "max_decoding_length": 4}
+    assert loop.logits_bytes == 0
+    loop.admit([([5, 6, END], [], lasting), *[([7, 8, END], [], penalized)] * 300])
+    loop.step()
+    assert loop.logits_bytes >= least > KEPT_LOGITS
+    while loop.running > 1:
+        loop.step()
+    for _ in range(100):
+        loop.step()
+    assert loop.running == 1
+    assert loop.logits_bytes <= KEPT_LOGITS  # though the loop runs on
+    loop.admit([([7, 8, END], [], penalized)] * 300)
+    loop.step()
+    assert loop.logits_bytes >= least
+    run_to_end(loop)
+    assert loop.logits_bytes <= KEPT_LOGITS
 
 
 def test_rows_leave_when_they_are_removed(loop: Any, truth: EngineTruth) -> None:

@@ -172,7 +172,7 @@ std::vector<Parameter> EngineParameters() {
        kModel,
        kNone,
        "Pack int8 and float32 weights once for decode loops, which is faster; the plain weights' "
-       "memory is given back until the first call of CTranslate2; off keeps its own products.",
+       "memory is given back except while CTranslate2 makes calls; off keeps its own products.",
        "off",
        {"auto", "off"}},
       {"max_cache_bytes", &E::max_cache_bytes, kModel, FromTo(0, 1e15),

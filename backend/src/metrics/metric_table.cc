@@ -136,7 +136,7 @@ std::vector<MetricSpec> States() {
        "Memory of the weights, with their packed copies, less what was given back to the system. "
        "Models on the same files share it, and each shows all of it."},
       {M::kCacheBytes, "ct2_cache_bytes", kGauge, "bytes",
-       "Memory of keys and values of the rows in decode loops; shared likewise."},
+       "Memory of keys, values and logits of the rows in decode loops; shared likewise."},
       {M::kPublications, "ct2_publications_total", kCounter, "publications",
        "How often the other lines were brought up to date, histograms apart. Once it has grown by "
        "two, a page shows all that had been counted before."},

@@ -135,7 +135,9 @@ TranslatorState Translator::state() const {
   state.decoding_rows = share_->decoding->value();
   state.busy_ns = pool_->BusyTime_ns();
   state.decoding_threads = pool_->decoding_threads();
-  if (model_.loop()) state.cache_bytes = model_.loop()->cache_bytes_in_use();
+  if (const auto& loop = model_.loop()) {
+    state.cache_bytes = loop->cache_bytes_in_use() + loop->logits_bytes();
+  }
   for (const LoopCounters& loop : pool_->loop_counters()) state.loops += loop;
   return state;
 }

@@ -27,7 +27,7 @@ struct TranslatorState {
   size_t decoding_rows = 0;
   uint64_t busy_ns = 0;         // of the machine's decoding threads; 0 on a GPU
   size_t decoding_threads = 0;  // of the machine; likewise
-  size_t cache_bytes = 0;       // of keys and values in decode loops
+  size_t cache_bytes = 0;       // of keys, values and logits in decode loops
   LoopCounters loops;           // their sum
 
   // Adds the state of another one on the same machine.

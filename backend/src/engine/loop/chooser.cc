@@ -4,6 +4,13 @@
 #include <algorithm>
 
 namespace ct2triton {
+namespace {
+
+// Where the room for logits was larger than all of so many products wanted, it shrinks.
+constexpr size_t kProducts = 64;
+constexpr size_t kKeptFloats = size_t{1} << 18;  // that a loop may keep for its next rows
+
+}  // namespace
 
 std::vector<Found> Chooser::Choose(const std::vector<Seeker>& seekers, const float* hidden,
                                    const Linear& projection) {
@@ -11,7 +18,7 @@ std::vector<Found> Chooser::Choose(const std::vector<Seeker>& seekers, const flo
     return ChooseInProduct(seekers, hidden, *choosing);
   }
   const size_t outputs = projection.outputs();
-  float* logits = logits_.Room(seekers.size() * outputs);
+  float* logits = LogitsRoom(seekers.size() * outputs);
   projection.Apply(hidden, seekers.size(), logits, nullptr);
   std::vector<Found> found(seekers.size());
   for (size_t row = 0; row < seekers.size(); ++row, logits += outputs) {
@@ -22,6 +29,29 @@ std::vector<Found> Chooser::Choose(const std::vector<Seeker>& seekers, const flo
     }
   }
   return found;
+}
+
+// 64 rows that write 256,000 logits take 66 MB, and the next ones may write none.
+float* Chooser::LogitsRoom(size_t count) {
+  largest_ = std::max(largest_, count);
+  if (++products_ == kProducts) {
+    logits_.Trim(std::max(2 * largest_, kKeptFloats));
+    largest_ = products_ = 0;
+  }
+  float* room = logits_.Room(count);
+  Count();
+  return room;
+}
+
+void Chooser::Rest() noexcept {
+  logits_.Trim(kKeptFloats);
+  Count();
+}
+
+void Chooser::Count() noexcept {
+  const size_t bytes = logits_.size() * sizeof(float);
+  *logits_bytes_ += bytes - counted_;
+  counted_ = bytes;
 }
 
 Chooser::Wants Chooser::WantsOf(const Seeker& seeker) {
@@ -41,7 +71,7 @@ std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<Seeker>& s
     writing += wants.back().logits ? 1 : 0;
     best += wants.back().top;
   }
-  float* logits = logits_.Room(writing * outputs);
+  float* logits = LogitsRoom(writing * outputs);
   top_.resize(best);
   auto* top = top_.data();
   std::vector<products::ChoiceRules> rules(seekers.size());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <vector>
 
@@ -17,11 +18,18 @@ namespace ct2triton {
 // the best outputs are kept. One thread's.
 class Chooser {
  public:
-  explicit Chooser(const DecoderModel& model) : model_(model) {}
+  // `logits_bytes`: where the memory of all loops' logits is counted; must be there as long.
+  Chooser(const DecoderModel& model, std::atomic<size_t>* logits_bytes)
+      : model_(model), logits_bytes_(logits_bytes) {}
+  ~Chooser() { *logits_bytes_ -= counted_; }
+  Chooser(const Chooser&) = delete;
+  Chooser& operator=(const Chooser&) = delete;
 
   // seekers: one per row; hidden: [rows, width]; projection: one of the model's.
   std::vector<Found> Choose(const std::vector<Seeker>& seekers, const float* hidden,
                             const Linear& projection);
+  // No row is left: gives back what is more than a little.
+  void Rest() noexcept;
 
  private:
   // What a row wants of a product that can choose.
@@ -32,12 +40,18 @@ class Chooser {
 
   std::vector<Found> ChooseInProduct(const std::vector<Seeker>& seekers, const float* hidden,
                                      const ChoosingLinear& projection);
+  float* LogitsRoom(size_t count);
+  void Count() noexcept;
   static Wants WantsOf(const Seeker& seeker);
   std::vector<products::ChoiceRules> RulesOf(const std::vector<Seeker>& seekers, size_t outputs);
   Choice GreedyChoice(const GreedySearch& search, float* logits, size_t outputs) const;
 
   const DecoderModel& model_;
+  std::atomic<size_t>* const logits_bytes_;
   FloatBuffer logits_;
+  size_t counted_ = 0;   // bytes of it
+  size_t largest_ = 0;   // floats that were wanted in the last products,
+  size_t products_ = 0;  // so many
   std::vector<products::RankedOutput> top_;
 };
 

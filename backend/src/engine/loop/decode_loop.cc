@@ -33,7 +33,7 @@ DecodeLoop::DecodeLoop(std::shared_ptr<const DecoderModel> model,
                        std::shared_ptr<LoopCaches> caches)
     : model_(std::move(model)),
       caches_(std::move(caches)),
-      compute_(LoopCompute::New(*model_)),
+      compute_(LoopCompute::New(*model_, caches_.get())),
       rules_(model_->weights()) {}
 
 DecodeLoop::~DecodeLoop() = default;
@@ -148,12 +148,14 @@ void DecodeLoop::Accept(LoopListener* listener) noexcept {
   const auto ended =
       std::remove_if(rows_.begin(), rows_.end(), [](const auto& row) { return row->ended(); });
   rows_.erase(ended, rows_.end());
+  if (rows_.empty()) compute_->Rest();
 }
 
 void DecodeLoop::Remove(LoopRow row) noexcept {
   const auto found = std::find_if(rows_.begin(), rows_.end(),
                                   [row](const auto& running) { return running->name() == row; });
   if (found != rows_.end()) rows_.erase(found);
+  if (rows_.empty()) compute_->Rest();
 }
 
 void DecodeLoop::Clear() noexcept { rows_.clear(); }

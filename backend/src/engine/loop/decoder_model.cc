@@ -79,7 +79,7 @@ DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights, const LinearM
   if (make && own_encoder && !on_device_) {
     encoder_ = EncoderModel::Make(*weights_, maker, *projection_);
   }
-  if (!encoder_) plain_->Fill("encoder/");  // which CTranslate2's reads
+  if (make && !encoder_) plain_->Keep("encoder/");  // which CTranslate2's reads, without a use
 }
 
 // So a model that loads never holds all weights twice.

@@ -55,4 +55,10 @@ float* FloatBuffer::Room(size_t count) {
   return floats_.get();
 }
 
+void FloatBuffer::Trim(size_t count) noexcept {
+  if (size_ <= count) return;
+  floats_.reset();
+  size_ = 0;
+}
+
 }  // namespace ct2triton

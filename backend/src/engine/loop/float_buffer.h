@@ -19,12 +19,15 @@ using FloatArray = std::unique_ptr<float[], FreeMemory>;
 // earlier row filled. Throws std::bad_alloc.
 FloatArray NewFloats(size_t count);
 
-// Room for intermediate results, which grows and never shrinks.
+// Room for intermediate results, which grows, and shrinks where somebody trims it.
 class FloatBuffer {
  public:
   // At least `count` floats; the ones that were there are lost when it grows.
   float* Room(size_t count);
+  // Frees it, if it has more than `count` floats.
+  void Trim(size_t count) noexcept;
   float* data() const { return floats_.get(); }
+  size_t size() const { return size_; }
 
  private:
   FloatArray floats_;

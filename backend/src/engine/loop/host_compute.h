@@ -15,8 +15,8 @@ namespace ct2triton {
 // On a CPU: products of ours or of CTranslate2, attention by kernels of ours.
 class HostCompute final : public LoopCompute {
  public:
-  explicit HostCompute(const DecoderModel& model)
-      : model_(model), encoder_(model), step_(model), chooser_(model) {}
+  HostCompute(const DecoderModel& model, LoopCaches* caches)
+      : model_(model), encoder_(model), step_(model), chooser_(model, &caches->logits_bytes) {}
 
   SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
                                   SourceEncoder::Counts* counts) override;
@@ -24,6 +24,7 @@ class HostCompute final : public LoopCompute {
   std::vector<Found> Choose(const std::vector<size_t>& outputs, const std::vector<Seeker>& seekers,
                             const VocabularyMap* map) override;
   std::vector<float> Logits(const VocabularyMap* map) override;
+  void Rest() noexcept override { chooser_.Rest(); }
 
  private:
   const float* Gather(const std::vector<size_t>& outputs);

@@ -6,9 +6,9 @@
 
 namespace ct2triton {
 
-std::unique_ptr<LoopCompute> LoopCompute::New(const DecoderModel& model) {
+std::unique_ptr<LoopCompute> LoopCompute::New(const DecoderModel& model, LoopCaches* caches) {
   if (model.on_device()) return std::make_unique<DeviceCompute>(model);
-  return std::make_unique<HostCompute>(model);
+  return std::make_unique<HostCompute>(model, caches);
 }
 
 }  // namespace ct2triton

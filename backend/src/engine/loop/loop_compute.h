@@ -17,13 +17,15 @@ namespace ct2triton {
 // Holds room for intermediate results, so it is one thread's.
 class LoopCompute {
  public:
-  // The model must be there as long.
-  static std::unique_ptr<LoopCompute> New(const DecoderModel& model);
+  // Both must be there as long.
+  static std::unique_ptr<LoopCompute> New(const DecoderModel& model, LoopCaches* caches);
   virtual ~LoopCompute() = default;
 
   // See SourceEncoder.
   virtual SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows,
                                           LoopCaches* caches, SourceEncoder::Counts* counts) = 0;
+  // No row is left: memory that rows of another kind may not need can go.
+  virtual void Rest() noexcept {}
 
   // Runs tokens of many rows through the decoder at once, each row at its own position. Changes
   // keys and values from the rows' positions on, and nothing else: a step that failed can be run

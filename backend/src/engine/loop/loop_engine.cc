@@ -89,7 +89,7 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
     try {
       Make(weights, packed);
     } catch (...) {
-      const PlainWeights::Use filled(&weights->plain());  // calls take over
+      PlainWeights::Use(&weights->plain()).Keep("");  // calls take over
       throw;
     }
   });
@@ -161,5 +161,7 @@ bool LoopModel::HasEncoding(const CheckedRow& row) const {
 }
 
 size_t LoopModel::cache_bytes_in_use() const { return caches_->pool.bytes_in_use(); }
+
+size_t LoopModel::logits_bytes() const { return caches_->logits_bytes; }
 
 }  // namespace ct2triton

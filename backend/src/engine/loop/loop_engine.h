@@ -115,6 +115,7 @@ class LoopModel {
   // Whether the row's source is encoded, or is being so.
   bool HasEncoding(const CheckedRow& row) const;
   size_t cache_bytes_in_use() const;
+  size_t logits_bytes() const;  // of the memory that all loops hold for logits
   size_t packed_bytes() const { return packed_bytes_; }  // of copies of the weights, made for loops
   // Of them, those of the candidates of one vocabulary map of the weights.
   size_t MapBytes(const VocabularyMap& map) const;

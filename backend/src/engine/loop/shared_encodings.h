@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <map>
@@ -94,6 +95,7 @@ struct LoopCaches {
 
   CachePool pool;
   SharedEncodings encodings;  // in blocks of the pool
+  std::atomic<size_t> logits_bytes{0};
 };
 
 }  // namespace ct2triton

@@ -32,7 +32,10 @@ struct FollowedRow {
 class Trial {
  public:
   Trial(const DecoderModel& model, const TrialTruth& truth)
-      : model_(model), truth_(truth), caches_(/*keep_bytes=*/0), compute_(LoopCompute::New(model)) {
+      : model_(model),
+        truth_(truth),
+        caches_(/*keep_bytes=*/0),
+        compute_(LoopCompute::New(model, &caches_)) {
     for (const TrialRow& row : truth.rows) rows_.push_back({row});
   }
 
