@@ -256,4 +256,5 @@ def test_sides_are_kept_apart(prepared: Prepared) -> None:
         rules.source_language("de")
     with pytest.raises(UnknownLanguageError, match="no target language 'en'"):
         rules.target_language("en")
-    assert rules.source_language(None) is None
+    assert rules.source_language(None) == rules.source_language("en")  # the only one
+    assert rules.target_language(None) == rules.target_language("de")

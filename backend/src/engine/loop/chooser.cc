@@ -7,7 +7,7 @@ namespace ct2triton {
 namespace {
 
 // Where the room for logits was larger than all of so many products wanted, it shrinks.
-constexpr size_t kProducts = 64;
+constexpr size_t kProducts = 32;
 constexpr size_t kKeptFloats = size_t{1} << 18;  // that a loop may keep for its next rows
 
 }  // namespace
