@@ -8,7 +8,7 @@ namespace {
 
 // Where the room for logits was larger than all of so many products wanted, it shrinks.
 constexpr size_t kProducts = 32;
-constexpr size_t kKeptFloats = size_t{1} << 18;  // that a loop may keep for its next rows
+constexpr size_t kKeptFloats = size_t{1} << 18;  // that a loop may keep while rows run
 
 }  // namespace
 
@@ -44,7 +44,7 @@ float* Chooser::LogitsRoom(size_t count) {
 }
 
 void Chooser::Rest() noexcept {
-  logits_.Trim(kKeptFloats);
+  logits_.Trim(0);
   Count();
 }
 

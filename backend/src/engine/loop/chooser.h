@@ -28,7 +28,7 @@ class Chooser {
   // seekers: one per row; hidden: [rows, width]; projection: one of the model's.
   std::vector<Found> Choose(const std::vector<Seeker>& seekers, const float* hidden,
                             const Linear& projection);
-  // No row is left: gives back what is more than a little.
+  // No row is left: gives the room for logits back.
   void Rest() noexcept;
 
  private:
