@@ -8,8 +8,10 @@ lines where it is a line of its own. Blocks ```bash are not run; test_pages.py s
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -96,10 +98,7 @@ def run(page: Path, folder: Path) -> list[Block]:
         "CT2_URL": f"localhost:{ports['8001']}",
         **{variable: str(ports[port]) for port, variable in _PORTS.items()},
     }
-    done = subprocess.run(
-        ["bash", "-c", "\n".join(script)],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=250,
-    )  # fmt: skip
+    status, said = _run_script("\n".join(script), folder, environment)
     for number, block in enumerate(session):
         for name, ending in (("output", "out"), ("errors", "err")):
             file = logs / f"{number}.{ending}"
@@ -109,8 +108,22 @@ def run(page: Path, folder: Path) -> list[Block]:
                     text = text.replace(f":{free}", f":{port}")
                 setattr(block, name, text)
     last = [block for block in session if block.output or block.errors][-1:]
-    assert done.returncode == 0, f"{done.stderr}\nlast: {last}"
+    assert status == 0, f"{said}\nlast: {last}"
     return session
+
+
+def _run_script(script: str, folder: Path, environment: dict[str, str]) -> tuple[int, str]:
+    """Run it in a session of its own, so that no server outlives a test that is ended."""
+    shell = subprocess.Popen(
+        ["bash", "-c", script],
+        cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        said = shell.communicate(timeout=250)[1]
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+    return shell.returncode, said
 
 
 def expected_pattern(text: str) -> str:
