@@ -132,7 +132,7 @@ def _add_serving_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "vocabulary shortlist", "fewer tokens to choose from, for speed on a CPU: docs/shortlists.md"
+        "vocabulary shortlist", "fewer tokens to choose from, for speed: docs/shortlists.md"
     )
     group.add_argument(
         "--shortlist-from",
