@@ -34,6 +34,8 @@ def open_parts(job: Job, made_of: Mapping[str, Any]) -> None:
     folder = parts_folder(job.output)
     path = folder / _RECORD
     try:
+        if folder.exists() and not path.exists():
+            shutil.rmtree(folder)  # what is left of a removal: nothing says what it was made of
         before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else made_of
         if before != made_of and (folder / _FINISHED).exists():
             shutil.rmtree(folder)

@@ -137,7 +137,7 @@ class Translator:
             rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
         else:
             rows = list(block.earlier.read_bytes().decode().split("\n")[:-1])
-        for line in block.failures.read_text(encoding="utf-8").splitlines():
+        for line in block.failures.read_bytes().splitlines():  # of str, it cuts at U+2028
             rows[json.loads(line)["line"] - 1 - block.first] = None
         return rows
 

@@ -16,7 +16,7 @@ import pytest
 
 from ct2_triton.bulk.blocks import Block, check_columns, cut, read_table
 from ct2_triton.bulk.cli import add_arguments
-from ct2_triton.bulk.outputs import finish, open_blocks
+from ct2_triton.bulk.outputs import finish, open_blocks, open_parts
 from ct2_triton.bulk.worker import Task, Translator
 from ct2_triton.client.files import Job
 from ct2_triton.errors import ClientError
@@ -189,6 +189,39 @@ def test_a_worker_that_ends_while_it_writes_loses_no_failure(
         done, _ = translate(source, output)
         assert done["failed"] == 0
         assert all(part.read_text(encoding="utf-8").split("\n")[:2])
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\v", "\x1c"])
+def test_a_failed_line_with_another_end_of_line_is_translated_by_the_next_run(
+    translate: Translate, tmp_path: Path, end: str
+) -> None:
+    async def fail(server: FaultServer, request: Any, context: Any) -> Any:
+        if len(request.raw_input_contents[0]) > 60:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "too long today")
+        return await echo(server, request, context)
+
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("Short.\n" + f"A long{end}line. " * 9 + "\n", encoding="utf-8")
+    done, _ = translate(source, output, fail)
+    assert done == {"count": 2, "failed": 1, "error": ""}
+    done, blocks = translate(source, output)
+    assert done == {"count": 2, "failed": 0, "error": ""}
+    assert finish(Job(source, output), blocks, {}) == 0
+    assert all(output.read_text(encoding="utf-8").split("\n")[:2])
+
+
+def test_parts_that_a_removal_left_when_it_was_cut_off_are_not_used(
+    translate: Translate, tmp_path: Path
+) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("Short.\n", encoding="utf-8")
+    _, blocks = translate(source, output)
+    assert blocks[0].part.exists()  # and nothing says how it was translated
+    open_parts(Job(source, output), {"targets": ["fra_Latn"]})
+    assert not blocks[0].part.exists()
+    _, blocks = translate(source, output)
+    open_parts(Job(source, output), {"targets": ["fra_Latn"]})
+    assert blocks[0].part.exists()
 
 
 def test_a_malformed_line_of_json_fails_alone(translate: Translate, tmp_path: Path) -> None:
