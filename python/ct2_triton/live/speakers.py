@@ -195,7 +195,8 @@ class Speakers:
         """End the event when all is translated."""
         for name in list(self._seats):
             self._dismiss(name)
-        await asyncio.gather(*self._ending)
+        while self._ending:  # who has no time for it leaves them to `close`
+            await asyncio.wait(self._ending)
         self._hub.end()
 
     async def close(self) -> None:
