@@ -79,7 +79,7 @@ class Archive:
                 text = (self._folder / _JOURNAL).read_text(encoding="utf-8", errors="replace")
             except FileNotFoundError:
                 return None
-        first, *others = map(_read, text.splitlines() or [""])
+        first, *others = map(_read, text.split("\n"))  # texts may have other ends of lines
         entries = [one for one in map(_entry, others) if one is not None]
         if not entries or not {"event", "began"} <= first.keys():
             return None
@@ -97,7 +97,7 @@ class Archive:
         """
         past = self.past()
         if past is not None and is_new:
-            ended = Hub()
+            ended = Hub(len(past.entries))  # all of them
             ended.restore(past.event, past.entries)
             self.end(ended)
             past = None

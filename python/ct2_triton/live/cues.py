@@ -90,6 +90,8 @@ def _timed(
     begin_ms, spoken_ms = 1000 * entry.start_s, 1000 * (entry.end_s - entry.start_s)
     widths = [sum(map(width, lines)) for lines in texts]
     before, whole = 0, sum(widths)
+    if not whole:
+        return  # of characters that nobody can see
     for lines, size in zip(texts, widths, strict=True):
         own_start = round(begin_ms + spoken_ms * before / whole)
         before += size

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from ct2_triton.errors import ClientError
 
 MAX_SEGMENT_BYTES = 100
+_LATEST_S = 1e15
 _PIECE = re.compile(r"~[0-9]+\Z")  # ends the names of later pieces
 _JSON_NAMES = {
     list: "a JSON array",
@@ -67,8 +67,10 @@ class SegmentUpdate:
                 f"stable_chars is {stable!r}; it must be a whole number from 0 to the length of "
                 f"the text, {len(self.text)}"
             )
-        if time is not None and not (_is_number(time) and 0 <= time < math.inf):
-            raise LiveInputError(f"time is {time!r}; it must be a number of seconds, 0 or more")
+        if time is not None and not (_is_number(time) and 0 <= time <= _LATEST_S):
+            raise LiveInputError(
+                f"time is {time!r:.40}; it must be a number of seconds from 0 to {_LATEST_S:g}"
+            )
 
     @classmethod
     def from_json(cls, line: str | bytes) -> SegmentUpdate:

@@ -74,6 +74,12 @@ def _seconds(cue: object) -> float:
     return (cue.end_ms - cue.start_ms) / 1000  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("text", ["\u200b", " \u00ad ", "\u0301", "\ufeff\u2060"])
+def test_a_text_that_nobody_can_see_has_no_cue_and_harms_no_other(text: str) -> None:
+    finals = [final("anna/1", text, 0, 1), final("anna/2", "Rain.", 1, 2)]
+    assert [cue.lines for cue in make_cues(finals, CueLimits())] == [("Rain.",)]
+
+
 def test_speakers_at_the_same_time_do_not_delay_each_other() -> None:
     text = "Das ist ein langer Satz, der in einer Sekunde gesagt wurde, und der Zeit braucht."
     cues = make_cues([final("anna/1", text, 1, 2), final("ben/1", text, 1, 2)], CueLimits())

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal of an event that did not end: each final comes back, whatever its text is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.live import Caption
+from ct2_triton.live.archive import Archive
+from ct2_triton.live.cues import CueLimits
+from ct2_triton.live.hub import SOURCE, Hub
+
+LIMITS = CueLimits()
+
+
+def say(hub: Hub, number: int, text: str) -> None:
+    transcript = Caption(f"anna/{number}", SOURCE, text, "", True, 1, text)
+    hub.put(transcript, float(number))
+
+
+def crash(folder: Path, texts: list[str]) -> None:
+    """Leaves the journal of an event with these finals."""
+    hub, archive = Hub(len(texts)), Archive(folder, LIMITS)
+    archive.begin(hub, is_new=False)
+    for number, text in enumerate(texts):
+        say(hub, number, text)
+    archive.close()
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\v", "\f", "\x1c", "\r\n", "\r"])
+def test_a_final_with_any_end_of_line_is_in_the_event_that_goes_on(
+    end: str, tmp_path: Path
+) -> None:
+    crash(tmp_path, ["One.", f"Two.{end}Three.", "Four."])
+    hub, archive = Hub(), Archive(tmp_path, LIMITS)
+    assert archive.begin(hub, is_new=False) is not None
+    said = [entry.caption.transcript for entry in hub.finals(SOURCE)]
+    assert said == ["One.", f"Two.{end}Three.", "Four."]
+    archive.end(hub)
+    archive.close()
+    assert "Three." in (tmp_path / "source.srt").read_text(encoding="utf-8")
+
+
+def test_a_new_event_writes_all_that_the_journal_of_a_long_one_has(tmp_path: Path) -> None:
+    crash(tmp_path, ["First.", *["Yes."] * 20_001])
+    archive = Archive(tmp_path, LIMITS)
+    assert archive.begin(Hub(), is_new=True) is None
+    archive.close()
+    subtitles = (tmp_path / "source.srt").read_text(encoding="utf-8")
+    assert subtitles.count("Yes.") == 20_001
+    assert "First." in subtitles
