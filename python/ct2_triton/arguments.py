@@ -94,7 +94,7 @@ def host_and_port(origin: str) -> tuple[str, int] | None:
         Both; None where one is missing, or there is more, such as a path.
     """
     try:
-        parts = urlsplit(origin)
+        parts = urlsplit(origin.lower())
         port = parts.port or _PORTS.get(parts.scheme)
     except ValueError:
         return None

@@ -5,7 +5,7 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from ct2_triton.arguments import count, duration, port_number
+from ct2_triton.arguments import count, duration, host_and_port, origin, port_number
 
 
 def test_good_numbers() -> None:
@@ -15,6 +15,12 @@ def test_good_numbers() -> None:
     assert duration("300") == 300
     assert port_number("0") == 0
     assert port_number("65535") == 65_535
+
+
+@pytest.mark.parametrize("text", ["https://Talks.Example", "HTTPS://talks.example"])
+def test_capitals_of_an_origin_do_not_count(text: str) -> None:
+    assert origin(text) == "https://talks.example"
+    assert host_and_port(text) == ("talks.example", 443)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", "", "nan"])
