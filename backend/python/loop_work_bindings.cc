@@ -246,6 +246,7 @@ class TimedWork : public Workload {
   }
   void Run(int) noexcept override {}
   void Release(int) noexcept override { --busy_; }
+  void Add(size_t pieces) { left_ += pieces; }
   bool Active() const noexcept override { return left_ + busy_ > 0; }
   size_t cores_per_piece() const noexcept override { return cores_; }
   uint64_t piece_ns() const { return piece_ns_; }
@@ -258,10 +259,12 @@ class TimedWork : public Workload {
   size_t busy_ = 0;
 };
 
-// `works`: model, cores, time and number of the pieces, lanes. When each piece started, and whose
-// it was. All times are simulated.
+// `works`: model, cores, time and number of the pieces, lanes. `later`: a time, a work, and how
+// many pieces it gets then; in order. When each piece started, and whose it was. All times are
+// simulated.
 std::vector<std::pair<uint64_t, size_t>> PyShareCores(
-    size_t cores, const std::vector<std::tuple<size_t, size_t, uint64_t, size_t, size_t>>& works) {
+    size_t cores, const std::vector<std::tuple<size_t, size_t, uint64_t, size_t, size_t>>& works,
+    const std::vector<std::tuple<uint64_t, size_t, size_t>>& later) {
   CoreShares shares(cores);
   std::map<const Workload*, size_t> numbers;
   std::list<TimedWork> timed;
@@ -274,14 +277,23 @@ std::vector<std::pair<uint64_t, size_t>> PyShareCores(
   std::vector<std::pair<uint64_t, size_t>> started;
   std::multimap<uint64_t, CoreShares::Piece> running;  // by their ends
   uint64_t now_ns = 0;
+  auto coming = later.begin();
   do {
     while (const CoreShares::Piece piece = shares.Next()) {
       shares.Claim(piece);
       started.emplace_back(now_ns, numbers.at(piece.work()));
       running.emplace(now_ns + static_cast<TimedWork*>(piece.work())->piece_ns(), piece);
     }
-    if (running.empty()) break;
     const auto next = running.begin();
+    if (coming != later.end() && (next == running.end() || std::get<0>(*coming) < next->first)) {
+      const auto& [time_ns, number, pieces] = *coming++;
+      now_ns = time_ns;
+      TimedWork& work = *std::next(timed.begin(), static_cast<std::ptrdiff_t>(number));
+      work.Add(pieces);
+      shares.Update(&work);
+      continue;
+    }
+    if (next == running.end()) break;
     now_ns = next->first;
     shares.Release(next->second, static_cast<TimedWork*>(next->second.work())->piece_ns());
     running.erase(next);
@@ -305,8 +317,9 @@ void BindLoopWork(py::module_& module) {
   module.def("take_past_wide", &PyTakePastWide, py::arg("beams"), py::arg("narrow_rows"),
              "(rows, looked at): what a full loop takes of waiting rows of so many beams.");
   module.def("share_cores", &PyShareCores, py::arg("cores"), py::arg("works"),
+             py::arg("later") = std::vector<std::tuple<uint64_t, size_t, size_t>>(),
              "(start, number) of each piece that the scheduler starts. `works`: model, cores of a "
-             "piece, its time, how many there are, lanes.");
+             "piece, its time, how many there are, lanes. `later`: time, work, pieces that come.");
   module.def("run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("sources"),
              py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
              py::arg("failing_steps") = std::set<size_t>(), py::arg("memory") = false,

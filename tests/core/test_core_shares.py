@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from ct2_triton import _core
 
 MANY = 1000
@@ -47,3 +49,13 @@ def test_cores_that_get_free_are_used_by_all_that_fits() -> None:
     """Behind a piece on both cores two others start together."""
     pieces = _core.share_cores(2, [(0, 2, 100, 1, 1), (1, 1, 10, 1, 1), (2, 1, 10, 1, 1)])
     assert pieces == [(0, 0), (100, 1), (100, 2)]
+
+
+@pytest.mark.parametrize("other", [0, 1], ids=["kind of work", "model"])
+def test_whoever_comes_first_behind_an_idle_time_has_saved_up_nothing(other: int) -> None:
+    """The one that had used 1,000 before is not behind it by as much."""
+    works = [(0, 1, 10, 100, 1), (other, 1, 10, 0, 1)]
+    later = [(2000, 1, MANY), (2001, 0, 100)]
+    pieces = [one for one in _core.share_cores(1, works, later) if one[0] >= 2000]
+    count = _until(4000, pieces)
+    assert abs(count[0] - count[1]) <= 2

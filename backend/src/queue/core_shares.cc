@@ -40,20 +40,22 @@ void CoreShares::Update(Work* work) noexcept {
   if (--work->model->active_works == 0) Leave(work->model);
 }
 
-// Who had nothing to do has saved up no time.
+// Who had nothing to do has saved up no time; nor has the first one behind a time when nobody had.
 void CoreShares::Activate(Work* work) noexcept {
   Model* const model = work->model;
   work->active = true;
   if (model->active_works++ == 0) {
-    if (!in_order_.empty()) model->used_ns = std::max(model->used_ns, in_order_.front()->used_ns);
+    const uint64_t floor_ns = in_order_.empty() ? most_used_ns_ : in_order_.front()->used_ns;
+    model->used_ns = std::max(model->used_ns, floor_ns);
     Sort(model);
-    return;
   }
   uint64_t least_ns = UINT64_MAX;
+  uint64_t most_ns = 0;
   for (const Work& other : model->works) {
+    most_ns = std::max(most_ns, other.used_ns);
     if (other.active && &other != work) least_ns = std::min(least_ns, other.used_ns);
   }
-  work->used_ns = std::max(work->used_ns, least_ns);
+  work->used_ns = std::max(work->used_ns, least_ns == UINT64_MAX ? most_ns : least_ns);
 }
 
 void CoreShares::Leave(Model* model) noexcept {
@@ -110,6 +112,7 @@ void CoreShares::Release(const Piece& piece, uint64_t run_ns) noexcept {
   work->busy_ns += run_ns;
   work->used_ns += run_ns * piece.cores();
   model->used_ns += run_ns * piece.cores();
+  most_used_ns_ = std::max(most_used_ns_, model->used_ns);
   model->works.sort([](const Work& a, const Work& b) { return a.used_ns < b.used_ns; });
   work->work->Release(piece.number);
   if (model->active_works > 0) Sort(model);

@@ -93,6 +93,7 @@ class CoreShares {
   std::unordered_map<const Workload*, Work*> works_;
   std::vector<Model*> in_order_;  // those with active work, least used first; has room for all
   size_t cores_in_use_ = 0;
+  uint64_t most_used_ns_ = 0;  // by any model
 };
 
 }  // namespace ct2triton
