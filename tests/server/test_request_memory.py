@@ -16,7 +16,7 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from server import configs
 from server.helpers import END, Connection, Reference, tensor
-from server.text_client import strings, translated
+from server.text_client import send_text, strings, translated
 from support.repository import write_model
 from support.servers import MakeServer
 
@@ -129,6 +129,25 @@ def test_empty_strings_cost_no_more(make_server: MakeServer, tmp_path: Path) -> 
         connection.send("demo-text", inputs, ["text_output"]).get_result()
     times = (_memory_bytes(server, "VmHWM") - before) / (MEGABYTES * 1_000_000)
     assert times <= MOST_TIMES
+    assert translated(connection, "Gate C19 closes in 6 minutes!", ["de"]) == good
+    connection.close()
+
+
+def test_texts_that_are_read_together_have_a_bound(make_server: MakeServer, tmp_path: Path) -> None:
+    """Each is refused behind rows of some 150 MB; not all of them are half read at once."""
+    prepare(PrepareOptions("demo", tmp_path, "demo", io="both"))
+    server = make_server(tmp_path)
+    connection = Connection(server.grpc_url)
+    good = translated(connection, "Gate C19 closes in 6 minutes!", ["de"])
+    hard = "".join(chr(0xFDFA) + chr(0x4E00 + i % 9000) for i in range(160_000))
+    _forget_peak(server)
+    before = _memory_bytes(server, "VmRSS")
+    pending = [send_text(connection, [hard, b"\xff"], ["de"] * 64, split="none") for _ in range(8)]
+    for one in pending:
+        with pytest.raises(InferenceServerException, match="text_input, row"):
+            one.get_result(timeout=400)
+    peak = _memory_bytes(server, "VmHWM") - before
+    assert peak < 800 * 1_000_000
     assert translated(connection, "Gate C19 closes in 6 minutes!", ["de"]) == good
     connection.close()
 

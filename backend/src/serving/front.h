@@ -55,6 +55,8 @@ class RequestReader {
   // Reads on; false while there is more to read. Throws Error(kInvalidArgument) for what the client
   // can mend.
   virtual bool Read() = 0;
+  // About what the rows take that were read so far.
+  virtual size_t bytes() const = 0;
   // What was read, once all is.
   virtual DecodedRequest Take() = 0;
 };

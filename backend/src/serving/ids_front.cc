@@ -73,6 +73,7 @@ class IdsReader : public RequestReader {
       : config_(config), model_(model), request_(request) {}
 
   bool Read() override;
+  size_t bytes() const override { return decoded_.bytes; }
   DecodedRequest Take() override { return std::move(decoded_); }
 
  private:

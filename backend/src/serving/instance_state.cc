@@ -62,6 +62,7 @@ InstanceState::InstanceState(TRITONBACKEND_ModelInstance* instance)
                &answering_,
                std::make_shared<Count>(),
                std::make_shared<Count>(),
+               std::make_shared<Count>(),
                std::make_shared<InFlight>()} {}
 
 InstanceState::~InstanceState() { context_.in_flight->WaitUntilNone(); }

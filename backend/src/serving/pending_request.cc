@@ -27,7 +27,8 @@ constexpr size_t kMostRowsOut = 256;
 constexpr size_t kFewRowsOut = kMostRowsOut / 2;  // at which the next part follows
 // A request of more rows is large: it has a share of the queue's places.
 constexpr size_t kSmallRequest = 32;
-// Of rows that are read and not handed over. Above it no further large request is read.
+// Of rows that are read and not handed over. Above it no further large request is read; and while
+// so much lies in requests that are half read, they take no turns.
 constexpr size_t kMostLargeBytes = size_t{256} << 20;
 
 constexpr std::chrono::milliseconds kCancelledPeriod(20);
@@ -54,13 +55,19 @@ void PendingRequest::Own(TRITONBACKEND_Request* request) noexcept {
 void PendingRequest::Read() noexcept {
   try {
     if (Cancelled()) throw client_cancelled;
-    if (reader_ == nullptr) reader_ = context_.front->Start(request_);
-    if (!reader_->Read()) return;
+    const bool begins = reader_ == nullptr;
+    if (begins) reader_ = context_.front->Start(request_);
+    if (!reader_->Read()) {
+      half_read_ = Counted(context_.half_read_bytes, reader_->bytes());
+      if (begins) Announce();
+      return;
+    }
     decoded_ = reader_->Take();
     FinishReading();
   } catch (...) {
     Fail(CurrentError());
   }
+  half_read_ = Counted();
   reader_.reset();
 }
 
@@ -81,7 +88,6 @@ void PendingRequest::Submit() noexcept {
   if (reader_ != nullptr) {
     large_ = true;
     try {
-      Announce();
       context_.reading->Post([self = shared_from_this()] { self->ReadOn(); });
       return;
     } catch (...) {
@@ -92,7 +98,8 @@ void PendingRequest::Submit() noexcept {
   LetGo();
 }
 
-// Requests that come while this one is read can supersede it, and it none of them.
+// Requests that come while this one is read can supersede it, and it none of them: also those of
+// its own batch.
 void PendingRequest::Announce() {
   for (auto& [name, value] : request_.Parameters()) {
     const auto* key = std::get_if<std::string>(&value);
@@ -101,13 +108,14 @@ void PendingRequest::Announce() {
   if (!key_.empty()) context_.supersede_keys->Announce(key_, shared_from_this());
 }
 
-// Requests that are read take turns, slice by slice.
+// Requests that are read take turns, slice by slice, unless too much of them is read already.
 void PendingRequest::ReadOn() noexcept {
   Count& bytes = *context_.large_bytes;
   while (bytes.value() >= kMostLargeBytes && !Cancelled()) {
     bytes.WaitBelow(kMostLargeBytes, bytes.wakes(), kCancelledPeriod);
   }
   for (Read(); reader_ != nullptr; Read()) {
+    if (context_.half_read_bytes->value() >= kMostLargeBytes) continue;
     try {
       return context_.reading->Post([self = shared_from_this()] { self->ReadOn(); });
     } catch (const std::bad_alloc&) {  // it keeps the thread to itself

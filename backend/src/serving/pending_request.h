@@ -40,6 +40,7 @@ struct RequestContext {
   TaskThread* answering = nullptr;  // of large requests
   Counter entering;                 // requests whose rows are not all handed over
   Counter large_bytes;              // that the rows of large ones among them take
+  Counter half_read_bytes;          // and what was read so far of those that are being read
   std::shared_ptr<InFlight> in_flight;
 };
 
@@ -100,9 +101,10 @@ class PendingRequest : public RowListener,
   const RequestContext context_;
   RequestHandle request_;
   std::unique_ptr<RequestReader> reader_;  // until it is read
-  DecodedRequest decoded_;                 // its rows until they are handed over
-  bool large_ = false;                     // set before its rows are handed over
-  std::string key_;                        // under which it may be superseded
+  Counted half_read_;
+  DecodedRequest decoded_;  // its rows until they are handed over
+  bool large_ = false;      // set before its rows are handed over
+  std::string key_;         // under which it may be superseded
   uint64_t came_ns_ = 0;
 
   mutable std::mutex mutex_;  // of all below, until the request is finished

@@ -61,6 +61,7 @@ class TextReader : public RequestReader {
       : config_(config), model_(model), tokenizer_(tokenizer), request_(request) {}
 
   bool Read() override;
+  size_t bytes() const override { return decoded_.bytes; }
   DecodedRequest Take() override;
 
  private:
