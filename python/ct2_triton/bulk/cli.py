@@ -127,7 +127,7 @@ def _translate_all(jobs: Sequence[Job], task: Task) -> int:
             _LOG.info("%s is there: kept", job.output)
             remove_parts(job)
             continue
-        open_parts(job, content)
+        open_parts(job, {**content, "block_lines": task.args.block_lines})
         blocks = list(cut(job.source.absolute(), job.output.absolute(), task.args.block_lines))
         open_blocks(blocks)
         waiting.append((job, blocks, content))
@@ -163,8 +163,7 @@ async def _task(args: argparse.Namespace) -> Task:
         versions = await client.connect()
         client.languages.source(args.source)
         targets = tuple(map(code_of, client.languages.targets(args.targets)))
-        settings = made_of(args, versions, targets)
-        settings |= {"column": args.column, "block_lines": args.block_lines}
+        settings = {**made_of(args, versions, targets), "column": args.column}
         return Task(args, targets, settings)
 
 
