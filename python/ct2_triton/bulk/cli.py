@@ -125,7 +125,7 @@ def _translate_all(jobs: Sequence[Job], task: Task) -> int:
         earlier = finished(job.output, content)
         if earlier is not None and not earlier.failed:
             _LOG.info("%s is there: kept", job.output)
-            remove_parts(job)
+            remove_parts(job, content)
             continue
         open_parts(job, {**content, "block_lines": task.args.block_lines})
         blocks = list(cut(job.source.absolute(), job.output.absolute(), task.args.block_lines))

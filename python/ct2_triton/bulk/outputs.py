@@ -50,9 +50,26 @@ def open_parts(job: Job, made_of: Mapping[str, Any]) -> None:
         raise ClientError(f"cannot use {folder}: {error}") from error
 
 
-def remove_parts(job: Job) -> None:
-    """Remove the parts that a run may leave that was killed at its end."""
-    shutil.rmtree(parts_folder(job.output), ignore_errors=True)
+def remove_parts(job: Job, made_of: Mapping[str, Any]) -> None:
+    """Remove the parts that a run may leave that was killed at its end.
+
+    Those of an interrupted run with another input or settings stay.
+
+    Args:
+        job: Whose output is finished.
+        made_of: What decided its translations.
+
+    Raises:
+        ClientError: What the parts are made of cannot be read.
+    """
+    folder = parts_folder(job.output)
+    path = folder / _RECORD
+    try:
+        before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else made_of
+    except (OSError, ValueError) as error:
+        raise ClientError(f"cannot use {folder}: {error}") from error
+    if all(before.get(name) == value for name, value in made_of.items()):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def open_blocks(blocks: Sequence[Block]) -> None:
@@ -100,7 +117,7 @@ def finish(job: Job, blocks: Sequence[Block], made_of: Mapping[str, Any]) -> int
         if failed:
             (folder / _FINISHED).touch()
         else:
-            remove_parts(job)
+            remove_parts(job, made_of)
     except OSError as error:
         raise ClientError(f"cannot write {job.output}: {error}") from error
     return failures.count(b"\n")

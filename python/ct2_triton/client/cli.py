@@ -334,7 +334,7 @@ async def _translate_file(
         earlier = finished(job.output, made_of)
         if earlier is not None and not earlier.failed:
             _LOG.info("%s is there: kept", job.output)
-            remove_partial(job.output)
+            remove_partial(job.output, made_of)
             return 0
         with partial_file(job, made_of, earlier) as output:
             printer = _Printer(

@@ -165,7 +165,7 @@ class PartialFile:
             deliver(whole, self._output, self._made_of, self.failed)
         except OSError as error:
             raise ClientError(f"cannot write {whole}: {error.strerror}") from error
-        remove_partial(self._output)
+        remove_partial(self._output, self._made_of)
 
     def _copy(self) -> None:
         """Copy good lines up to the next that is translated again."""
@@ -212,10 +212,11 @@ def partial_file(
         yield output
 
 
-def remove_partial(output: Path) -> None:
-    """Remove what a run leaves that ended early."""
-    for path in (_partial(output), _failed(output), _record(output)):
-        path.unlink(missing_ok=True)
+def remove_partial(output: Path, made_of: Mapping[str, Any]) -> None:
+    """Remove what a run leaves that ended early, unless it had other settings or another text."""
+    if _begun_of(output) == made_of:
+        for path in (_partial(output), _failed(output), _record(output)):
+            path.unlink(missing_ok=True)
 
 
 def count_lines(path: Path) -> int:
@@ -269,15 +270,20 @@ def _check_record(output: Path, made_of: Mapping[str, Any]) -> None:
         _failed(output).unlink(missing_ok=True)
         replace_text(path, json.dumps(made_of, sort_keys=True))
         return
-    try:
-        before = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        before = {}
-    if before != made_of:
+    if (before := _begun_of(output)) != made_of:
         raise ClientError(
             f"{_partial(output)} was begun with another text or other settings "
             f"({changes(before, made_of)}): give the same ones, or remove it and {path.name}"
         )
+
+
+def _begun_of(output: Path) -> dict[str, Any]:
+    """Read what an output that was begun is made of."""
+    try:
+        found: dict[str, Any] = json.loads(_record(output).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found
 
 
 def _whole_lines(descriptor: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ import pytest
 
 from ct2_triton.bulk.blocks import Block, check_columns, cut, read_table
 from ct2_triton.bulk.cli import add_arguments
-from ct2_triton.bulk.outputs import finish, open_blocks, open_parts
+from ct2_triton.bulk.outputs import finish, open_blocks, open_parts, remove_parts
 from ct2_triton.bulk.worker import Task, Translator
 from ct2_triton.client.files import Job
 from ct2_triton.errors import ClientError
@@ -208,6 +208,15 @@ def test_a_failed_line_with_another_end_of_line_is_translated_by_the_next_run(
     assert done == {"count": 2, "failed": 0, "error": ""}
     assert finish(Job(source, output), blocks, {}) == 0
     assert all(output.read_text(encoding="utf-8").split("\n")[:2])
+
+
+def test_an_output_that_is_kept_leaves_the_parts_of_other_settings(tmp_path: Path) -> None:
+    job = Job(tmp_path / "in.txt", tmp_path / "out.txt")
+    open_parts(job, {"targets": ["deu_Latn"], "block_lines": 5})
+    remove_parts(job, {"targets": ["fra_Latn"]})
+    assert (tmp_path / "out.txt.blocks").exists()
+    remove_parts(job, {"targets": ["deu_Latn"]})
+    assert not (tmp_path / "out.txt.blocks").exists()
 
 
 def test_parts_that_a_removal_left_when_it_was_cut_off_are_not_used(

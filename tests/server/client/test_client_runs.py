@@ -118,6 +118,31 @@ def test_a_failure_before_an_interruption_is_not_forgotten(picky: Any, tmp_path:
         assert all(_lines(output)[:3])
 
 
+def test_an_output_that_is_kept_leaves_what_a_run_of_other_settings_has_begun(
+    picky: Any, tmp_path: Path
+) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("One.\nTwo.\n", encoding="utf-8")
+    partial = tmp_path / "out.txt.partial"
+    with picky() as (server, command):
+        line = command("-i", source, "-o", output)
+        _run(line)
+        before = output.read_bytes()
+        server.waits = True
+        other = command("-i", source, "-o", output, "--beam-size", "2")
+        with subprocess.Popen(other, stderr=subprocess.DEVNULL) as process:
+            wait_until(partial.exists)
+            wait_until(server.started.is_set)
+            process.kill()
+        server.waits = False
+        assert "is there: kept" in _run(line)
+        assert partial.exists()
+        assert output.read_bytes() == before
+        assert "another options than" in _run(other)
+        shown = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
+        assert shown == {source.name, output.name}
+
+
 def test_a_second_run_on_one_output_is_refused(picky: Any, tmp_path: Path) -> None:
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("One.\nTwo.\n", encoding="utf-8")
