@@ -41,11 +41,13 @@ class Past:
         event: Name of the event; viewers come back to it.
         began: When it began, in seconds since 1970.
         entries: Its finals.
+        number: Position in the order of changes at which its process began.
     """
 
     event: str
     began: float
     entries: list[Entry]
+    number: int = 0
 
 
 class Archive:
@@ -83,7 +85,8 @@ class Archive:
         entries = [one for one in map(_entry, others) if one is not None]
         if not entries or not {"event", "began"} <= first.keys():
             return None
-        return Past(str(first["event"]), float(first["began"]), entries)
+        number = int(first.get("number", 0))
+        return Past(str(first["event"]), float(first["began"]), entries, number)
 
     def begin(self, hub: Hub, *, is_new: bool) -> float | None:
         """Go on with the event that did not end, or begin one; journal the hub's finals.
@@ -102,13 +105,14 @@ class Archive:
             self.end(ended)
             past = None
         if past is not None:
-            hub.restore(past.event, past.entries)
+            hub.restore(past.event, past.entries, past.number)
             said = "the event in %s goes on, with %d finals; --new-event begins another"
             _LOG.warning(said, self._folder, len(past.entries))
         with _writing(self._folder):
             part = self._folder / f"{_JOURNAL}.part"
             self._journal = part.open("w", encoding="utf-8")
-            self._write({"event": hub.name, "began": past.began if past else time.time()})
+            began = past.began if past else time.time()
+            self._write({"event": hub.name, "began": began, "number": hub.number})
             for entry in hub.entries():
                 self._write(asdict(entry))
             part.replace(self._folder / _JOURNAL)

@@ -82,14 +82,16 @@ class Hub:
             self._forget()
         self._wake()
 
-    def restore(self, name: str, finals: Iterable[Entry]) -> None:
+    def restore(self, name: str, finals: Iterable[Entry], number: int = 0) -> None:
         """Go on with an event whose process has ended: viewers come back to where they were.
 
         Args:
             name: The event's name.
             finals: What is known of it.
+            number: The position at which its process began.
         """
         self.name = name
+        self._number = number
         for entry in finals:
             self._entries[entry.caption.segment, entry.caption.target] = entry
             self._newest_finals[entry.caption.target] = entry.number
@@ -102,6 +104,11 @@ class Hub:
         """Say that the event is over."""
         self._ended = True
         self._wake()
+
+    @property
+    def number(self) -> int:
+        """Position of the newest change."""
+        return self._number
 
     def since(self, number: int, languages: Collection[str]) -> list[Entry]:
         """Give what has changed since a position, oldest change first.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,22 @@ def test_a_final_with_any_end_of_line_is_in_the_event_that_goes_on(
     archive.end(hub)
     archive.close()
     assert "Three." in (tmp_path / "source.srt").read_text(encoding="utf-8")
+
+
+def test_a_viewer_misses_nothing_after_two_crashes_without_a_final_between(tmp_path: Path) -> None:
+    crash(tmp_path, ["One."])
+    hub, archive = Hub(), Archive(tmp_path, LIMITS)
+    archive.begin(hub, is_new=False)
+    for revision in range(1, 4):
+        hub.put(Caption("anna~2/1", SOURCE, "", "Two", False, revision), 1.0)
+    seen = hub.message(hub.since(0, [SOURCE])[-1])
+    archive.close()
+    hub, archive = Hub(), Archive(tmp_path, LIMITS)
+    archive.begin(hub, is_new=False)
+    say(hub, 3, "Three.")
+    archive.close()
+    missed = hub.since(hub.position(json.loads(seen)["id"]), [SOURCE])
+    assert [entry.caption.transcript for entry in missed] == ["Three."]
 
 
 def test_a_new_event_writes_all_that_the_journal_of_a_long_one_has(tmp_path: Path) -> None:
