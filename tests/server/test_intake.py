@@ -19,6 +19,7 @@ from server.helpers import Connection, Pending, Reference, sentences
 from server.moments import Occupied, in_backend, superseded
 from server.text_client import answer, send_text, translated
 from support.endless import ALLOWS_ENDLESS, endless_model
+from support.metrics import scrape
 from support.servers import MakeServer, ServerStack
 from support.waiting import wait_until
 
@@ -141,3 +142,30 @@ def test_a_large_request_leaves_places_to_small_ones(
     ]
     expected = [reference.translate(one, prefix, **SHORT) for one in many]
     assert large.get_result().as_numpy("OUTPUT_IDS").tolist() == expected
+
+
+def test_small_requests_that_fill_the_queue_do_not_keep_a_large_one_out(
+    load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
+) -> None:
+    """Small ones take more than half of the places; still one row of the large one enters."""
+    config = configs.plain(**ONE_WORKER, max_queued_rows=8, max_batch_rows=1)
+    model = load(config, "full_of_small", endless_model())
+    (row, prefix), *_ = sentences(reference, 1)
+
+    def distinct(first: int, count: int) -> list[list[int]]:
+        return [[*row[:-1], first + i, row[-1]] for i in range(count)]
+
+    def waiting() -> float:
+        return scrape(server, model)["ct2_waiting_rows"]
+
+    small, large = distinct(50, 7), distinct(60, 64)
+    with Occupied(connection, model, row, prefix):
+        singles = [connection.start(model, [one], [prefix], **SHORT) for one in small]
+        wait_until(lambda: waiting() == len(small))
+        request = connection.start(model, large, [prefix] * len(large), **SHORT)
+        wait_until(lambda: waiting() == len(small) + 1)
+    for one, pending in zip(small, singles, strict=True):
+        expected = reference.translate(one, prefix, **SHORT)
+        assert pending.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
+    expected = [reference.translate(one, prefix, **SHORT) for one in large]
+    assert request.get_result().as_numpy("OUTPUT_IDS").tolist() == expected

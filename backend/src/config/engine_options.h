@@ -21,7 +21,7 @@ struct EngineOptions {
   std::int64_t max_batch_tokens = 0;          // padded tokens of one call; 0 = automatic
   std::int64_t max_search_tokens = 0;         // rows x hypotheses searched x length limit of one
                                               // call; 0 = automatic
-  std::int64_t max_queued_rows = 512;         // waiting rows above which Execute blocks
+  std::int64_t max_queued_rows = 512;         // rows of a model that may wait
   bool verify_files = false;                  // hold them against the manifest at load
   std::string model_path;                     // relative to the model's folder; empty = found
                                               // in the version folder

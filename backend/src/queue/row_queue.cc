@@ -57,6 +57,7 @@ void RowQueue::DropCancelled() noexcept {
     cancelled = jobs_.TakeCancelled();
     Publish();
   }
+  if (!cancelled.empty()) wake_();  // a workload without rows is no longer active
   FailWaiters(std::move(cancelled), CancelledWhileWaiting());
 }
 

@@ -9,6 +9,8 @@ namespace {
 
 // Rows of a large request that are handed over before another one has its turn.
 constexpr size_t kTurnRows = 32;
+// So many small requests enter for each row of a large one while more than its places are taken.
+constexpr size_t kSmallForLargeRow = 4;
 // Places for large requests are filled again once one in so many of them is free.
 constexpr size_t kPlacesAtOnce = 4;
 
@@ -51,15 +53,19 @@ void RowFeeder::Add(Source source) {
 }
 
 // Small requests first: they are few rows, and large ones have turns as long as half of the places
-// are free.
+// are free. A row of a large one that is due goes before them, so that none of them starves.
 RowFeeder::Sources* RowFeeder::NextToServe(size_t* places) noexcept {
   const size_t waiting = translator_->waiting();
-  if (!small_.empty() && waiting < most_) {
+  const bool is_large_due = !large_.empty() && small_entered_ >= kSmallForLargeRow;
+  if (waiting >= most_) return nullptr;
+  if (!small_.empty() && !is_large_due) {
+    ++small_entered_;
     *places = most_;
     return &small_;
   }
-  if (large_.empty() || waiting >= most_large_) return nullptr;
-  *places = std::min(kTurnRows, most_large_ - waiting);
+  if (large_.empty() || (waiting >= most_large_ && !is_large_due)) return nullptr;
+  small_entered_ = 0;
+  *places = waiting < most_large_ ? std::min(kTurnRows, most_large_ - waiting) : 1;
   return &large_;
 }
 

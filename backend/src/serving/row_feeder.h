@@ -29,7 +29,8 @@ class RowSource {
 
 // Lets rows into the queue of a model as it has places (max_queued_rows). A small request enters
 // whole as soon as there is a place. Large ones take turns, part by part, and together have half of
-// the places: they never keep a small one from entering.
+// the places; where small ones fill these, too, one row of a large one enters for every few of
+// them.
 class RowFeeder {
  public:
   using Source = std::shared_ptr<RowSource>;
@@ -63,8 +64,9 @@ class RowFeeder {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Sources small_, large_;  // in turn
-  bool busy_ = false;      // a thread hands rows over; it sees what is added meanwhile
+  Sources small_, large_;     // in turn
+  size_t small_entered_ = 0;  // requests, since a large one had a turn
+  bool busy_ = false;         // a thread hands rows over; it sees what is added meanwhile
   bool ends_ = false;
   std::thread thread_;
 };
