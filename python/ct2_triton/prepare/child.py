@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from ct2_triton.errors import PrepareError
+from ct2_triton.errors import Ct2TritonError, PrepareError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ct2_triton.prepare.options import PrepareOptions
 
 # A line of text of a step, or how it ended: the folder, or what failed.
-_Message: TypeAlias = "str | Path | PrepareError"
+_Message: TypeAlias = "str | Path | Ct2TritonError"
 
 
 def prepare_in_child(options: PrepareOptions, report: Callable[[str], None]) -> Path:
@@ -32,7 +32,7 @@ def prepare_in_child(options: PrepareOptions, report: Callable[[str], None]) -> 
         Folder of the prepared model.
 
     Raises:
-        PrepareError: It failed, or its process was ended; nothing was written.
+        Ct2TritonError: It failed; a PrepareError if its process was ended. Nothing was written.
     """
     fresh = multiprocessing.get_context("spawn")
     receiver, sender = fresh.Pipe(duplex=False)
@@ -50,7 +50,7 @@ def prepare_in_child(options: PrepareOptions, report: Callable[[str], None]) -> 
     finally:
         child.terminate()
         child.join()
-    if isinstance(message, PrepareError):
+    if isinstance(message, Ct2TritonError):
         raise message
     return cast("Path", message)
 
@@ -69,5 +69,5 @@ def _prepare(options: PrepareOptions, sender: Connection[_Message, None]) -> Non
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which removes what is half written
     try:
         sender.send(prepare(options, sender.send).directory)
-    except PrepareError as error:
+    except Ct2TritonError as error:
         sender.send(error)
