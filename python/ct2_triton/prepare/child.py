@@ -47,8 +47,10 @@ def prepare_in_child(options: PrepareOptions, report: Callable[[str], None]) -> 
         raise PrepareError(
             f"the process that prepared {options.source} {_how_it_ended(child.exitcode)}"
         ) from None
-    finally:
+    except BaseException:  # this process is to end
         child.terminate()
+        raise
+    finally:
         child.join()
     if isinstance(message, Ct2TritonError):
         raise message
