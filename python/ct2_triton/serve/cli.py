@@ -33,7 +33,7 @@ from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
 from ct2_triton.serve.installation import find_server
 from ct2_triton.serve.model_files import verify_models
 from ct2_triton.serve.options import ServerOptions
-from ct2_triton.serve.ports import Ports
+from ct2_triton.serve.ports import Ports, check_free
 from ct2_triton.serve.release_defects import release_warnings
 from ct2_triton.serve.server import TritonServer
 from ct2_triton.serve.supervision import Supervisor
@@ -159,8 +159,7 @@ def run(args: argparse.Namespace) -> int:
     _check_server_arguments(args.passed_on)
     if args.check:
         return _check(args)
-    find_server()  # before hours of preparing for a server that is not there
-    find_backend_files()
+    _check_start(args)
     signal.signal(signal.SIGTERM, _exit_on_signal)
     with _open_log(args.log_file) as log:
         options = _options(args, _repositories(args), log)
@@ -177,6 +176,15 @@ def run(args: argparse.Namespace) -> int:
             most_restarts=args.restarts_per_minute,
         )
         return supervisor.run(partial(_print_ready, server))
+
+
+def _check_start(args: argparse.Namespace) -> None:
+    """Check what a start needs before a model is prepared for hours."""
+    find_server()
+    find_backend_files()
+    options = _options(args, [])
+    if args.models and options.ports is not None:
+        check_free(options.hosts, options.ports)
 
 
 def _options(
