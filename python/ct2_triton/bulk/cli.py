@@ -124,7 +124,7 @@ def _translate_all(jobs: Sequence[Job], task: Task) -> int:
         content = describe(job.source, task.settings)
         earlier = finished(job.output, content)
         if earlier is not None and not earlier.failed:
-            _LOG.info("%s is there: kept", job.output)
+            _LOG.info("%s is complete: nothing to do", job.output)
             remove_parts(job, content)
             continue
         open_parts(job, {**content, "block_lines": task.args.block_lines})

@@ -333,7 +333,7 @@ async def _translate_file(
         made_of = describe(job.source, settings)
         earlier = finished(job.output, made_of)
         if earlier is not None and not earlier.failed:
-            _LOG.info("%s is there: kept", job.output)
+            _LOG.info("%s is complete: nothing to do", job.output)
             remove_partial(job.output, made_of)
             return 0
         with partial_file(job, made_of, earlier) as output:

@@ -113,7 +113,7 @@ def finished(output: Path, made_of: Mapping[str, Any]) -> Record | None:
         )
     if not is_same:
         changed = changes(record.made_of, made_of)
-        _LOG.info("%s is translated again: another %s than before", output, changed)
+        _LOG.info("%s is translated again, because these have changed: %s", output, changed)
     return record if is_same else None
 
 

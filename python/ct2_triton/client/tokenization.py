@@ -212,9 +212,10 @@ def find_tokenizer(
     folder = _folder(model, repository)
     if repository is None and not folder.is_dir():
         raise TokenizerError(
-            f"no tokenizer for model {model!r}: there is no folder {folder}; give tokenizer= (a "
-            f"folder), repository= or the variable {REPOSITORY_VARIABLE} (a folder that holds "
-            f"{model}/{TOKENIZER_NAME}); {_HOW_TO_GET_IT}"
+            f"no tokenizer for model {model!r}: there is no folder {folder}; name the folder that "
+            f"holds {model}/{TOKENIZER_NAME} (--model-repository, repository= or the variable "
+            f"{REPOSITORY_VARIABLE}), or the tokenizer's own (--tokenizer, tokenizer=); "
+            f"{_HOW_TO_GET_IT}"
         )
     return Tokenizer(folder)
 

@@ -216,12 +216,13 @@ def _leads_on(source: _Side, targets: Sequence[_Side]) -> bool:
 
 
 def _tokenizer_folder(model: str, repository: Path) -> Path:
-    own, of_ids = (
-        repository / name / TOKENIZER_NAME for name in (model, model.removesuffix(TEXT_SUFFIX))
+    names = dict.fromkeys((model, model.removesuffix(TEXT_SUFFIX)))
+    folders = [repository / name / TOKENIZER_NAME for name in names]
+    for folder in folders:
+        if (folder / LANGUAGES_NAME).exists():
+            return folder
+    raise ClientError(
+        f"the languages of model {model!r} are not in {' or '.join(map(str, folders))}; name the "
+        "folder of prepared models (--model-repository) or the model's tokenizer folder "
+        "(--tokenizer)"
     )
-    if not any((folder / LANGUAGES_NAME).exists() for folder in (own, of_ids)):
-        raise ClientError(
-            f"the languages of model {model!r} are in neither {own} nor {of_ids}; name the folder "
-            "of prepared models (--model-repository) or the model's tokenizer folder (--tokenizer)"
-        )
-    return own if (own / LANGUAGES_NAME).exists() else of_ids

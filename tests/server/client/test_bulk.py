@@ -93,13 +93,13 @@ def test_lines_json_lines_and_parquet_are_what_the_plain_client_gives(
     ]  # fmt: skip
     before = (tmp_path / "out" / "in.txt").read_bytes()
     again = _run(bulk("-i", objects, "-i", lines, "-o", tmp_path / "out", *settings), code=1)
-    assert "in.jsonl is there: kept" in again
+    assert "in.jsonl is complete: nothing to do" in again
     assert "in.txt.failed.jsonl lists 1 translations that failed" in again
     assert " 4 of 5 blocks are there: kept" in again
     assert (tmp_path / "out" / "in.txt").read_bytes() == before
     # How large blocks are decides nothing that is in an output.
     other = bulk("-i", objects, "-o", tmp_path / "out", "--column", "body", "--block-lines", "20")
-    assert "in.jsonl is there: kept" in _run(other)
+    assert "in.jsonl is complete: nothing to do" in _run(other)
 
 
 class Held(FaultServer):

@@ -85,7 +85,7 @@ def test_several_files_go_to_a_folder_and_those_that_are_there_are_kept(
         assert (tmp_path / "german" / name).read_text(encoding="utf-8") == f"{text}\n"
     (tmp_path / "german" / "b.txt").unlink()
     again = _run(both)
-    assert again.stderr == f"ct2-translate: {tmp_path}/german/a.txt is there: kept\n"
+    assert again.stderr == f"ct2-translate: {tmp_path}/german/a.txt is complete: nothing to do\n"
     assert (tmp_path / "german" / "b.txt").exists()
 
 

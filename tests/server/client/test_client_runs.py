@@ -92,7 +92,7 @@ def test_lines_that_failed_are_translated_by_the_next_run(
         calls = server.calls
         _run(line)
         assert server.calls - calls == (5 if form == "srt" else 2)
-        assert "is there: kept" in _run(line)
+        assert "is complete: nothing to do" in _run(line)
         _run(command("-i", source, "-o", whole, *json_too))
     assert output.read_bytes() == whole.read_bytes()
     shown = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
@@ -135,10 +135,10 @@ def test_an_output_that_is_kept_leaves_what_a_run_of_other_settings_has_begun(
             wait_until(server.started.is_set)
             process.kill()
         server.waits = False
-        assert "is there: kept" in _run(line)
+        assert "is complete: nothing to do" in _run(line)
         assert partial.exists()
         assert output.read_bytes() == before
-        assert "another options than" in _run(other)
+        assert "these have changed: options" in _run(other)
         shown = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
         assert shown == {source.name, output.name}
 
@@ -156,7 +156,7 @@ def test_a_second_run_on_one_output_is_refused(picky: Any, tmp_path: Path) -> No
             server.waits = False
             assert first.wait(60) == 0
         assert all(_lines(output)[:2])
-        assert "is there: kept" in _run(line)
+        assert "is complete: nothing to do" in _run(line)
 
 
 def test_another_setting_text_or_glossary_translates_again(
@@ -175,9 +175,9 @@ def test_another_setting_text_or_glossary_translates_again(
     assert run() == ("", [*expected(texts), ""])
     source.touch()
     said, german = run()
-    assert said == f"ct2-translate: {output} is there: kept\n"
+    assert said == f"ct2-translate: {output} is complete: nothing to do\n"
     said, french = run("--to=fr")
-    assert f"{output} is translated again: another targets than before" in said
+    assert f"{output} is translated again, because these have changed: targets" in said
     assert french != german
     for arguments, changed in (
         (["--from=fr"], "source, targets"),
@@ -185,13 +185,13 @@ def test_another_setting_text_or_glossary_translates_again(
         (["--glossary", glossary], "glossary, options"),
         (["--glossary", glossary, "--keep=No"], "keep"),
     ):
-        assert f"another {changed} than" in run(*arguments)[0]
+        assert f"these have changed: {changed}" in run(*arguments)[0]
     glossary.write_text("nothing\tnichts\n", encoding="utf-8")
-    assert "another glossary than" in run("--glossary", glossary, "--keep=No")[0]
+    assert "these have changed: glossary" in run("--glossary", glossary, "--keep=No")[0]
     run()
     source.write_text("\n".join([*texts[:2], "Another."]), encoding="utf-8")
     said, found = run()
-    assert "another input than" in said
+    assert "these have changed: input" in said
     assert found == [*expected([*texts[:2], "Another."]), ""]
 
 
@@ -207,11 +207,11 @@ def test_another_version_of_the_model_translates_again(
     before = config.read_bytes()
     try:
         config.write_bytes(before + b"\n# edited\n")
-        assert "another model_checksum than" in _run(line)
+        assert "these have changed: model_checksum" in _run(line)
     finally:
         config.write_bytes(before)
-    assert "another model_checksum than" in _run(line)
-    assert "is there: kept" in _run(line)
+    assert "these have changed: model_checksum" in _run(line)
+    assert "is complete: nothing to do" in _run(line)
 
 
 def test_what_this_command_did_not_write_is_not_written_over(
@@ -226,7 +226,7 @@ def test_what_this_command_did_not_write_is_not_written_over(
     output.unlink()
     _run(line)
     output.write_text("Edited.\n", encoding="utf-8")
-    assert "is there: kept" in _run(line)
+    assert "is complete: nothing to do" in _run(line)
     said = _run(command("-i", source, "-o", output, "--to=fr"), code=1)
     assert f"{output} was changed since it was translated" in said
     assert output.read_text() == "Edited.\n"
@@ -241,5 +241,5 @@ def test_a_run_that_was_killed_at_its_end_leaves_a_finished_output(
     _run(line)
     record = tmp_path / ".out.txt.ct2-translate.json"
     record.rename(record.with_suffix(".pending"))  # the output has its name, its record has not
-    assert "is there: kept" in _run(line)
+    assert "is complete: nothing to do" in _run(line)
     assert record.exists()

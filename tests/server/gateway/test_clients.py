@@ -147,12 +147,19 @@ def test_bytes_that_are_no_request_leave_no_traceback(start_gateway: StartGatewa
     assert gateway.process.stderr.read() == ""
 
 
+def test_a_folder_where_the_languages_are_not_is_named_once(start_gateway: StartGateway) -> None:
+    wrong = start_gateway("--model", "nowhere", stderr=subprocess.PIPE)
+    assert wrong.process.wait(60) == 1
+    assert wrong.process.stderr is not None
+    assert wrong.process.stderr.read().count("nowhere/tokenizer") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--model", "demo"], "'demo' takes token ids; name one that takes text"),
         (["--model", "demo", "--processes", "2"], "a process has failed, so all 2 have ended"),
-        (["--model", "nowhere-text"], "the languages of model 'nowhere-text' are in neither"),
+        (["--model", "nowhere-text"], "the languages of model 'nowhere-text' are not in "),
         (["--url", "localhost:1"], "not ready within 1 s"),
         (
             ["--port", "PORT"],
