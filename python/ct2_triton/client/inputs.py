@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -109,16 +110,25 @@ def from_json(line: Line) -> Line:
     A line that is neither has a `problem`: it fails alone.
     """
     try:
-        value = json.loads(line.text)
+        value = json.loads(line.text, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError) as error:
-        return _malformed(line, f"this is no JSON ({error})")
+        return _malformed(line, f"the line cannot be read as JSON ({error})")
     fields = dict(value) if isinstance(value, dict) else {_TEXT: value}
     text = fields.pop(_TEXT, None)
     if not isinstance(text, str):
         return _malformed(
-            line, f'a line of JSON is a string or an object with one, as in {{"{_TEXT}": "Hi."}}'
+            line,
+            "the line has no text: it must be a JSON string or an object with a string "
+            f'"{_TEXT}", as in {{"{_TEXT}": "Hi."}}',
         )
     return replace(line, text=text, fields=fields)
+
+
+def _finite(number: str) -> float:
+    """Read a number; others could not be written as JSON again."""
+    if not math.isfinite(value := float(number)):
+        raise ValueError(f"{number} is not a finite number")
+    return value
 
 
 def _malformed(line: Line, why: str) -> Line:

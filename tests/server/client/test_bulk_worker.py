@@ -240,7 +240,7 @@ def test_a_malformed_line_of_json_fails_alone(translate: Translate, tmp_path: Pa
     assert done == {"count": 3, "failed": 1, "error": ""}
     assert finish(Job(source, output), blocks, {}) == 1
     one, two, three = _objects(output)
-    assert "this is no JSON" in two["translations"][0]["error"]
+    assert "cannot be read as JSON" in two["translations"][0]["error"]
     assert one["translations"][0]["text"]
     assert (three["line"], three["input"]) == (3, {"line": 7})
     (failed,) = _objects(tmp_path / "out.jsonl.failed.jsonl")

@@ -188,24 +188,43 @@ def test_a_malformed_line_of_json_fails_alone(
 
     piped = _run(command("--json-input"), code=1, input=source.read_text())
     assert piped.stdout.splitlines() == [first, "", "", "", "", "", last]
-    assert "line 2, deu_Latn: this is no JSON (" in piped.stderr
-    assert "line 3, deu_Latn: this is no JSON (" in piped.stderr
-    assert "line 5, deu_Latn: this is no JSON (" in piped.stderr
+    assert "line 2, deu_Latn: the line cannot be read as JSON (" in piped.stderr
+    assert "line 3, deu_Latn: the line cannot be read as JSON (" in piped.stderr
+    assert "line 5, deu_Latn: the line cannot be read as JSON (" in piped.stderr
     for number in (4, 6):
-        assert f"line {number}, deu_Latn: a line of JSON is a string or an object" in piped.stderr
+        assert (
+            f"line {number}, deu_Latn: the line has no text: it must be a JSON string or"
+            in piped.stderr
+        )
 
     _run(command("--json", "-i", source, "-o", output), code=1)
     answers = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert [answer["line"] for answer in answers] == [1, 2, 3, 4, 5, 6, 7]
     found = [answer["translations"][0] for answer in answers]
     assert [one.get("text") for one in found] == [first, None, None, None, None, None, last]
-    assert "this is no JSON" in found[1]["error"]
+    assert "cannot be read as JSON" in found[1]["error"]
     assert "text" not in answers[1]
 
     rows[1] = '"Two."'  # the text is another one: the command works again
     source.write_text("\n".join(rows[:2]), encoding="utf-8")
     _run(command("--json", "-i", source, "-o", output))
     assert len(output.read_text(encoding="utf-8").splitlines()) == 2
+
+
+def test_a_number_that_json_lacks_fails_its_line_alone(command: Command) -> None:
+    numbers = ("NaN", "[-Infinity]", "1e999", "1.5e3")
+    rows = [f'{{"text": "One.", "a": {number}}}' for number in numbers]
+    done = _run(command("--json", "--json-input"), code=1, input="\n".join(rows))
+
+    def no_constant(name: str) -> None:
+        raise AssertionError(name)
+
+    answers = [json.loads(row, parse_constant=no_constant) for row in done.stdout.splitlines()]
+    found = [answer["translations"][0].get("error") for answer in answers]
+    for error, number in zip(found, ("NaN", "-Infinity", "1e999"), strict=False):
+        assert error == f"the line cannot be read as JSON ({number} is not a finite number)"
+    assert found[3] is None
+    assert answers[3]["a"] == 1500.0
 
 
 def test_fields_with_the_names_of_answers_are_nested(command: Command) -> None:
