@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole road in one minute: prepare a model, serve it with Triton, translate live, stop.
+"""All steps in one minute: prepare a model, serve it with Triton, translate live, stop.
 
-A running commentary arrives line by line, and each line comes out in six languages. The model is
-the small one in the package, which no download is needed for; with a checkpoint of your own, of
-NLLB's languages: ``python tools/demo.py --checkpoint facebook/nllb-200-distilled-600M``.
+A commentary arrives line by line, and each line is translated into six languages by the demo model
+of the package. ``python tools/demo.py --checkpoint facebook/nllb-200-distilled-600M`` takes another
+checkpoint that has these languages.
 """
 
 from __future__ import annotations
