@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -29,16 +28,6 @@ pytestmark = pytest.mark.server
 
 COMMAND = Path(sys.executable).with_name("ct2-serve")
 SENTENCE = "The ticket office opens at 5:45."
-# The parent ends the process of a preparation as soon as it has the answer.
-ENDED_AT_EXIT = """
-import atexit, multiprocessing, os, pathlib, signal
-from ct2_triton.prepare.child import _prepare
-from ct2_triton.prepare.options import PrepareOptions
-
-atexit.register(os.kill, os.getpid(), signal.SIGTERM)
-receiver, sender = multiprocessing.Pipe(duplex=False)
-_prepare(PrepareOptions("./nothing", pathlib.Path("models")), sender)
-"""
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "text.md"
 
 
@@ -178,11 +167,6 @@ def test_nothing_is_prepared_where_a_port_is_taken(folder: Path) -> None:
         errors = run(COMMAND, "demo", "--http-port", str(port), code=1, folder=folder).stderr
     assert f"cannot use port {port} of 127.0.0.1 for http: " in errors
     assert list(folder.iterdir()) == []
-
-
-def test_a_preparation_that_is_ended_after_its_answer_prints_nothing(folder: Path) -> None:
-    done = run(sys.executable, "-c", ENDED_AT_EXIT, code=-signal.SIGTERM, folder=folder)
-    assert done.stderr == ""
 
 
 def test_what_cannot_be_served_is_named(folder: Path) -> None:

@@ -69,10 +69,7 @@ def _prepare(options: PrepareOptions, sender: Connection[_Message, None]) -> Non
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent has it, too, and ends this process
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which removes what is half written
-    answer: Path | Ct2TritonError
     try:
-        answer = prepare(options, sender.send).directory
+        sender.send(prepare(options, sender.send).directory)
     except Ct2TritonError as error:
-        answer = error
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to remove
-    sender.send(answer)
+        sender.send(error)
