@@ -150,9 +150,9 @@ def test_the_server_starts_answers_its_probes_and_ends_with_status_0(of: str, fo
             assert list(container[probe]["grpc"]) == ["port"]
         assert _grpc_health(ready["gRPC"]) == _SERVING
         assert ready["HTTP"].startswith("http://127.0.0.1:")
-        command = container["livenessProbe"]["exec"]["command"]
-        port = ready["HTTP"].rpartition(":")[2]
-        assert _run([*command[:-1], command[-1].replace(":8000", f":{port}")]).returncode == 0
+        *python, program = container["livenessProbe"]["exec"]["command"]
+        command = [*python, program.replace("http://127.0.0.1:8000", ready["HTTP"])]
+        assert _run(command).returncode == 0
         if of == "chart":
             _check_helm_test(ready["gRPC"])
         process.send_signal(signal.SIGTERM)
