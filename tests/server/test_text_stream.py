@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +13,7 @@ from tritonclient.utils import InferenceServerException
 
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
+from reliability.observe import counts
 from reliability.supersede_storm import SUPERSEDED
 from server.helpers import Connection
 from server.stream_client import StreamError, Streams, joined, request
@@ -24,6 +27,7 @@ from support.repository import write_model
 from support.servers import ServerStack
 from support.tiny import tiny_checkpoint
 from support.tokenizers import write_tokenizer
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -171,6 +175,17 @@ def test_parts_come_while_rows_run_and_a_newer_request_ends_them(
     assert joined(newer, 1) == joined(
         streams.parts("a river", ["deu_Latn"], "eng_Latn", model, **limit), 1
     )
+
+
+def test_an_http_client_that_leaves_a_stream_ends_it(server: TritonServer) -> None:
+    """Triton notices it after the first part; without an end the row would run for minutes."""
+    model = ENDLESS_MODELS["loop"]
+    body = {"text_input": "a river", "source_language": "eng_Latn", "target_languages": "deu_Latn"}
+    path = f"{server.http_url}/v2/models/{model}/generate_stream"
+    before = counts(server, model).failed
+    with urllib.request.urlopen(path, json.dumps(body | ENDLESS).encode()) as stream:  # noqa: S310
+        assert stream.readline().startswith(b"data: ")
+    wait_until(lambda: counts(server, model).failed > before)
 
 
 @pytest.mark.parametrize(
