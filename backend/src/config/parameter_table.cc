@@ -202,7 +202,7 @@ std::vector<Parameter> EngineParameters() {
        "on a GPU.",
        "65536"},
       {"max_queued_rows", &E::max_queued_rows, kModel, FromTo(1, 1048576),
-       "Most rows of this model that may wait to be decoded. While as many requests wait to enter, "
+       "Most rows of this model that may wait to be decoded; while as many requests wait to enter, "
        "no further batch is taken from Triton's queue.",
        "1024"},
   };
