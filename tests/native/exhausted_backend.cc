@@ -72,21 +72,22 @@ class World {
     auto request = stand_in::NewRequest(Content(), call);
     const auto here = std::this_thread::get_id();
     std::atomic<bool> started{where == Where::kHandingOver};
+    const size_t failed_before = failing_memory::Failed();
     Outcome outcome;
     if (where == Where::kAnswering) {
       call->when_asked = [&started, here, allocation]() noexcept {
         if (std::this_thread::get_id() == here || started.exchange(true)) return;
         failing_memory::FailFrom(allocation, kLasting);
       };
-      call->when_taken_back = [&outcome]() noexcept {
-        outcome.ran_out = !failing_memory::Restore();
-      };
+      call->when_taken_back = []() noexcept { failing_memory::Restore(); };
     }
     std::vector<TRITONBACKEND_Request*> batch = {request};
     if (where == Where::kHandingOver) failing_memory::FailFrom(allocation, kLasting);
     model_.Execute(0, std::move(batch));
-    if (where == Where::kHandingOver) outcome.ran_out = !failing_memory::Restore();
+    if (where == Where::kHandingOver) failing_memory::Restore();
     const Answer& answer = call->Wait();
+    // On whichever thread: the one that lets go of a request last gives it back.
+    outcome.ran_out = failing_memory::Failed() > failed_before;
     if (answer.error) {
       Require(answer.message == "the server ran out of memory", answer.message);
     } else {
