@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Our own declarations of operations of CTranslate2 that run on any device, for the attention of
-// the decode loop that runs there too (engine/loop/device_attention.h). The rules are those of
-// ctranslate2_layers.h: constructed by the library in more room than they need, everything weak, no
-// virtual function called.
+// the decode loop that runs there too (engine/compute/library_gpu/device_attention.h). The rules
+// are those of ctranslate2_layers.h: constructed by the library in more room than they need,
+// everything weak, no virtual function called.
 //
 // The symbols are the same in 4.6.3 and 4.8.5.
 #pragma once

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "bindings.h"
-#include "engine/loop/packed_layers.h"
-#include "engine/products/kernel_choice.h"
-#include "engine/products/packed_linear.h"
-#include "engine/products/rounding_probe.h"
-#include "engine/shared_weights.h"
+#include "engine/compute/cpu/packed_layers.h"
+#include "engine/compute/cpu/products/kernel_choice.h"
+#include "engine/compute/cpu/products/packed_linear.h"
+#include "engine/compute/cpu/products/rounding_probe.h"
+#include "engine/model/shared_weights.h"
 #include "error.h"
 
 namespace py = pybind11;

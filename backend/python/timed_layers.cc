@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "engine/loop/packed_layers.h"
+#include "engine/compute/cpu/packed_layers.h"
 #include "steady_clock.h"
 
 namespace ct2triton {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/loop/layers.h"
+#include "engine/compute/cpu/layers.h"
 
 namespace ct2triton {
 

@@ -11,8 +11,8 @@
 
 #include "bindings.h"
 #include "config/parameters.h"
+#include "engine/calls/library_check.h"
 #include "engine/device.h"
-#include "engine/library_check.h"
 #include "gate.h"
 #include "queue/supersede_keys.h"
 #include "queue/translator.h"

@@ -18,8 +18,8 @@
 #include <string>
 
 #include "ctranslate2_api.h"
-#include "engine/products/kernel_choice.h"
-#include "engine/products/packed_linear.h"
+#include "engine/compute/cpu/products/kernel_choice.h"
+#include "engine/compute/cpu/products/packed_linear.h"
 #include "step_products.h"
 
 namespace ctranslate2 {

@@ -97,7 +97,7 @@ LAYERS: dict[str, set[str]] = {
     "queue": {
         *("config/", "rows/"),
         # The interface of the engine: what does not lead to CTranslate2.
-        *("engine/loaded_model.h", "engine/device.h", "engine/finish.h"),
+        *("engine/loaded_model.h", "engine/device.h", "engine/search/finish.h"),
         *("engine/calls/call_engine.h", "engine/loop/loop_engine.h", "engine/thread_scope.h"),
     },
     "triton": {"config/", "metrics/", "rows/", "engine/device.h", "triton_c_api.h"},
@@ -146,16 +146,16 @@ def test_only_the_engine_names_ctranslate2() -> None:
         if header.name.startswith("ctranslate2_")
     ]
     assert declared == []
-    assert any(header.name == "ctranslate2_api.h" for header in _reached(engine / "weights.cc"))
+    assert any(header.name == "ctranslate2_api.h" for header in _reached(engine / "model" / "weights.cc"))
 
 
 def test_kernels_include_nothing_with_code_for_other_files() -> None:
     """They are compiled for instructions that a processor may lack: see backend/CMakeLists.txt."""
-    products = BACKEND / "src" / "engine" / "products"
+    products = BACKEND / "src" / "engine" / "compute" / "cpu" / "products"
     files = [*products.glob("kernel_*.cc"), products / "kernel_body.h", products / "lane_math.h"]
     files = [path for path in files if path.name != "kernel_choice.cc"]
     assert len(files) == 9
-    ours = r'"engine/products/(kernel|kernel_body|lane_math)\.h"'
+    ours = r'"engine/compute/cpu/products/(kernel|kernel_body|lane_math)\.h"'
     allowed = rf"(<cstddef>|<cstdint>|<cstring>|<immintrin\.h>|{ours})"
     assert _matches(files, rf"#include (?!{allowed})") == []
 
@@ -163,7 +163,7 @@ def test_kernels_include_nothing_with_code_for_other_files() -> None:
 def test_products_know_nothing_of_ctranslate2() -> None:
     files = [path for path in CPP if "products" in path.parts and "engine" in path.parts]
     assert len(files) > 10
-    assert _matches(files, r'#include "(ctranslate2|engine/(?!products/|processor))') == []
+    assert _matches(files, r'#include "(ctranslate2|engine/(?!compute/cpu/(products/|processor)))') == []
 
 
 def test_only_config_text_and_the_bindings_know_the_json_library() -> None:

@@ -6,12 +6,12 @@
 #include "config/parse_value.h"
 #include "config/tensor_table.h"
 #include "config/validate.h"
-#include "engine/library_check.h"
+#include "engine/calls/library_check.h"
+#include "engine/compute/row_alignment.h"
 #include "engine/loop/loop_engine.h"
-#include "engine/loop/row_alignment.h"
+#include "engine/model/shared_weights.h"
 #include "engine/row_check.h"
-#include "engine/search.h"
-#include "engine/shared_weights.h"
+#include "engine/search/search.h"
 #include "error.h"
 
 namespace ct2triton {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "config/engine_options.h"
-#include "engine/search.h"
-#include "engine/weights.h"
+#include "engine/model/weights.h"
+#include "engine/search/search.h"
 #include "rows/checked_row.h"
 #include "rows/id_view.h"
 #include "rows/row_names.h"

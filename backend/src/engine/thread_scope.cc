@@ -4,7 +4,7 @@
 #include <future>
 
 #include "ctranslate2_api.h"
-#include "engine/weights.h"
+#include "engine/model/weights.h"
 
 namespace ct2triton {
 

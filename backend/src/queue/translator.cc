@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "engine/finish.h"
+#include "engine/search/finish.h"
 #include "queue/worker_pool.h"
 #include "steady_clock.h"
 

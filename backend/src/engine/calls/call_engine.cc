@@ -6,9 +6,9 @@
 #include <new>
 
 #include "engine/calls/greedy_progress.h"
-#include "engine/finish.h"
-#include "engine/search.h"
-#include "engine/weights.h"
+#include "engine/model/weights.h"
+#include "engine/search/finish.h"
+#include "engine/search/search.h"
 #include "error.h"
 #include "steady_clock.h"
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "engine/finish.h"
-#include "engine/search.h"
+#include "engine/search/finish.h"
+#include "engine/search/search.h"
 
 namespace ct2triton {
 

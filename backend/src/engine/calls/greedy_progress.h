@@ -6,7 +6,7 @@
 
 #include "ctranslate2_api.h"
 #include "engine/calls/call_engine.h"
-#include "engine/weights.h"
+#include "engine/model/weights.h"
 
 namespace ct2triton {
 

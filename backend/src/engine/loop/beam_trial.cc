@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/compute/cpu/decoder_model.h"
 #include "engine/loop/decode_loop.h"
-#include "engine/loop/decoder_model.h"
 
 namespace ct2triton {
 namespace {

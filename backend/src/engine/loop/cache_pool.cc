@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "engine/products/round_up.h"
+#include "engine/compute/cpu/products/round_up.h"
 
 namespace ct2triton {
 namespace {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/loop/float_buffer.h"
+#include "engine/compute/cpu/float_buffer.h"
 
 namespace ct2triton {
 

@@ -6,13 +6,13 @@
 #include <memory>
 #include <vector>
 
-#include "engine/loop/decoder_model.h"
-#include "engine/loop/loop_compute.h"
+#include "engine/compute/cpu/decoder_model.h"
+#include "engine/compute/loop_compute.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/running_row.h"
-#include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
 #include "engine/loop/step_budget.h"
+#include "engine/search/search_rules.h"
 #include "rows/checked_row.h"
 
 namespace ct2triton {

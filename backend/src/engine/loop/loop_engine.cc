@@ -9,9 +9,9 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/compute/cpu/packed_layers.h"
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_support.h"
-#include "engine/loop/packed_layers.h"
 #include "engine/loop/trial.h"
 #include "engine/thread_scope.h"
 #include "error.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/finish.h"
+#include "engine/search/finish.h"
 
 namespace ct2triton {
 

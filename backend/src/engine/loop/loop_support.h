@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "engine/search.h"
-#include "engine/weights.h"
+#include "engine/model/weights.h"
+#include "engine/search/search.h"
 #include "rows/checked_row.h"
 
 namespace ct2triton {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/finish.h"
-#include "engine/loop/alternatives.h"
-#include "engine/loop/sampler.h"
-#include "engine/loop/several_draws.h"
+#include "engine/search/alternatives.h"
+#include "engine/search/finish.h"
+#include "engine/search/sampler.h"
+#include "engine/search/several_draws.h"
 
 namespace ct2triton {
 namespace {

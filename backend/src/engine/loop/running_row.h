@@ -8,17 +8,17 @@
 #include <variant>
 #include <vector>
 
-#include "engine/loop/beam_search.h"
+#include "engine/compute/cpu/decoder_model.h"
+#include "engine/compute/row_alignment.h"
+#include "engine/compute/step_row.h"
 #include "engine/loop/cache_pool.h"
-#include "engine/loop/decoder_model.h"
-#include "engine/loop/drafted_search.h"
 #include "engine/loop/loop_engine.h"
-#include "engine/loop/row_alignment.h"
-#include "engine/loop/search_rules.h"
 #include "engine/loop/shared_encodings.h"
 #include "engine/loop/step_budget.h"
-#include "engine/loop/step_row.h"
-#include "engine/loop/wide_search.h"
+#include "engine/search/beam_search.h"
+#include "engine/search/drafted_search.h"
+#include "engine/search/search_rules.h"
+#include "engine/search/wide_search.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
 

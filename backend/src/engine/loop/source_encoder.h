@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/loop/decoder_model.h"
+#include "engine/compute/cpu/decoder_model.h"
 #include "engine/loop/shared_encodings.h"
 #include "rows/checked_row.h"
 

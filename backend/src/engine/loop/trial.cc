@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/compute/cpu/decoder_model.h"
+#include "engine/compute/library_gpu/tensors.h"
+#include "engine/compute/loop_compute.h"
 #include "engine/loop/beam_trial.h"
 #include "engine/loop/cache_pool.h"
-#include "engine/loop/decoder_model.h"
-#include "engine/loop/loop_compute.h"
-#include "engine/loop/tensors.h"
 #include "error.h"
 #include "steady_clock.h"
 

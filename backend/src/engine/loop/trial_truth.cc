@@ -6,8 +6,8 @@
 #include <new>
 #include <utility>
 
-#include "engine/loop/decoder_model.h"
-#include "engine/search.h"
+#include "engine/compute/cpu/decoder_model.h"
+#include "engine/search/search.h"
 #include "error.h"
 #include "steady_clock.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ctranslate2_api.h"
-#include "engine/weights.h"
+#include "engine/model/weights.h"
 #include "rows/checked_row.h"
 
 namespace ct2triton {

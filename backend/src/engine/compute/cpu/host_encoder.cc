@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compute/cpu/host_encoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+// More rows together gain nothing, and lose from 16 on, when they leave the processor's caches.
+constexpr size_t kMostRows = 8;
+
+}  // namespace
+
+HostEncoder::HostEncoder(const DecoderModel& model) : SourceEncoder(model, kMostRows) {
+  if (model.encoder() != nullptr) pass_.emplace(*model.encoder(), model.kernels());
+}
+
+size_t HostEncoder::KindOf(const CheckedRow& row) const {
+  return pass_ ? 0 : model().EncodedTokens(row);
+}
+
+std::vector<std::shared_ptr<Encoding>> HostEncoder::Make(const SourceIds& ids,
+                                                         std::vector<Making> makings,
+                                                         CachePool* pool) {
+  std::vector<std::shared_ptr<HostEncoding>> made;
+  for (Making& making : makings) {
+    const size_t layer_floats = making.tokens * 2 * model().inner_width();
+    CacheBlock block = pool->Take(model().SourceCacheFloats(making.tokens));
+    made.push_back(std::make_shared<HostEncoding>(std::move(making.place), std::move(block),
+                                                  making.tokens, layer_floats));
+  }
+  Project(pass_ ? pass_->Run(ids) : EncodeEqual(ids), made);
+  return {made.begin(), made.end()};
+}
+
+// ids: rows of one length.
+const float* HostEncoder::EncodeEqual(const SourceIds& ids) {
+  const ctranslate2::StorageView& encoded = EncodeByLibrary(ids);
+  if (encoded.dim(1) != static_cast<long>(ids.front().size())) {
+    throw Error(ErrorCode::kInternal, "CTranslate2's encoder gave an unexpected size");
+  }
+  return encoded.data<float>();
+}
+
+// memory: of all tokens of all rows, one behind the other.
+void HostEncoder::Project(const float* memory,
+                          const std::vector<std::shared_ptr<HostEncoding>>& encodings) {
+  size_t tokens = 0;
+  for (const auto& encoding : encodings) tokens += encoding->tokens();
+  const size_t width = model().inner_width();
+  for (size_t layer = 0; layer < model().layers().size(); ++layer) {
+    const Linear& project = *model().layers()[layer].source.keys;
+    const float* projected = projected_.Room(tokens * 2 * width);
+    project.Apply(memory, tokens, projected_.data(), nullptr);
+    for (const auto& encoding : encodings) {
+      for (size_t t = 0; t < encoding->tokens(); ++t, projected += 2 * width) {
+        std::copy_n(projected, width, encoding->keys(layer) + t * width);
+        std::copy_n(projected + width, width, encoding->values(layer) + t * width);
+      }
+    }
+  }
+}
+
+}  // namespace ct2triton

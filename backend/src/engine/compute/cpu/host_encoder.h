@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/compute/cpu/encoder_pass.h"
+#include "engine/compute/cpu/float_buffer.h"
+#include "engine/loop/cache_pool.h"
+#include "engine/loop/source_encoder.h"
+
+namespace ct2triton {
+
+// Keys and values of an encoded source, for every layer of the decoder.
+class HostEncoding : public Encoding {
+ public:
+  HostEncoding(SharedEncodings::Place place, CacheBlock block, size_t tokens, size_t layer_floats)
+      : Encoding(std::move(place), tokens), block_(std::move(block)), layer_floats_(layer_floats) {}
+
+  // Of a layer, [tokens, width]: keys and values lie apart, since attention reads all of the one
+  // and then all of the other.
+  float* keys(size_t layer) const { return block_.data() + layer * layer_floats_; }
+  float* values(size_t layer) const { return keys(layer) + layer_floats_ / 2; }
+
+ private:
+  const CacheBlock block_;
+  const size_t layer_floats_;
+};
+
+// Encodes sources with the model's own encoder (encoder_pass.h), or else with CTranslate2's.
+//
+// CTranslate2's encodes only sources of one length together: with int8 weights, padding would
+// change the last bits of an encoding and so, now and then, a token of the answer. Our own has no
+// padding: an encoding never depends on what is encoded with it.
+class HostEncoder final : public SourceEncoder {
+ public:
+  explicit HostEncoder(const DecoderModel& model);
+
+ private:
+  std::vector<std::shared_ptr<Encoding>> Make(const SourceIds& ids, std::vector<Making> makings,
+                                              CachePool* pool) override;
+  size_t KindOf(const CheckedRow& row) const override;
+  const float* EncodeEqual(const SourceIds& ids);
+  void Project(const float* memory, const std::vector<std::shared_ptr<HostEncoding>>& encodings);
+
+  std::optional<EncoderPass> pass_;
+  FloatBuffer projected_;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ct2triton {
+
+// Attention of one query to the keys and values of one row. Every row has its own, so rows of
+// different lengths need neither padding nor masks.
+struct AttentionCall {
+  const float* query;    // [heads, head_dim]
+  const float* keys;     // token t: keys + t * stride, [heads, head_dim]
+  const float* values;   // token t: values + t * stride, [heads, head_dim]
+  size_t stride;         // floats from one token to the next
+  const int32_t* slots;  // token t lies at slots[t] instead of t; null: in order
+  size_t tokens;         // at least 1
+  size_t heads;
+  size_t head_dim;
+  float scale;            // of the products of query and keys
+  const float* bias;      // [heads, last_distance + 1]: added by distance from the last token,
+                          // which is 0; null: none
+  size_t added_distance;  // to each
+  size_t last_distance;   // greater distances count as this one
+  float* scores;          // heads * tokens floats: the weights of the values, when it is done
+  float* out;             // [heads, head_dim]
+};
+
+// Attention of all tokens of a row to each other. Each gets the bits that `attend` gives it.
+struct RowAttention {
+  const float* projected;  // token t: projected + 3 * t * width: its query, key and value
+  size_t tokens;           // at least 1
+  size_t heads;
+  size_t head_dim;  // width / heads
+  float scale;
+  float* scratch;  // RowScratchFloats()
+  float* out;      // [tokens, width]
+
+  size_t width() const { return heads * head_dim; }
+};
+// For scores of some tokens, and copies of one head's keys and values.
+constexpr size_t RowScratchFloats(size_t tokens, size_t heads, size_t head_dim) {
+  return tokens * (heads + 4 + 2 * head_dim);
+}
+
+// The code of the decode loop that depends on the processor.
+struct Kernels {
+  const char* name;
+  void (*attend)(const AttentionCall& call);
+  void (*attend_row)(const RowAttention& row);
+  // Position of the first of the largest values; 0 where that cannot be told (NaN).
+  size_t (*first_maximum)(const float* values, size_t count);
+};
+
+// The fastest that this processor runs within MostInstructions() (engine/compute/cpu/processor.h);
+// throws what that throws.
+const Kernels& ChooseKernels();
+
+// "plain", "avx2", "avx512": null where the name is unknown or the processor lacks what they need.
+const Kernels* FindKernels(const std::string& name);
+// Names of those that this processor runs, the fastest last.
+std::vector<std::string> KernelNames();
+
+// Each in a file of its own.
+extern const Kernels kPlainKernels;
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+
+}  // namespace ct2triton

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compute/cpu/positions.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ct2triton {
+namespace {
+
+// Half of the buckets hold one distance each, the others grow with the logarithm of the distance.
+size_t Bucket(size_t distance, size_t buckets, size_t max_distance) {
+  const size_t exact = buckets / 2;
+  if (distance < exact) return distance;
+  const float octaves = std::log(static_cast<float>(distance) / static_cast<float>(exact)) /
+                        std::log(static_cast<float>(max_distance) / static_cast<float>(exact));
+  const float bucket = static_cast<float>(exact) + octaves * static_cast<float>(buckets - exact);
+  return std::min(static_cast<size_t>(bucket), buckets - 1);
+}
+
+}  // namespace
+
+void SinusoidalPosition(size_t position, size_t width, float* out) {
+  const size_t half = width / 2;
+  const float step = std::log(10000.0F) / static_cast<float>(half - 1);
+  for (size_t i = 0; i < half; ++i) {
+    const float frequency = std::exp(-step * static_cast<float>(i));
+    const float angle = static_cast<float>(position + 1) * frequency;  // the first position is 1
+    out[i] = std::sin(angle);
+    out[half + i] = std::cos(angle);
+  }
+}
+
+PositionEncodings::PositionEncodings(const float* stored, size_t width)
+    : stored_(stored), width_(width) {
+  if (stored_ != nullptr) return;
+  constexpr size_t kPositions = 512;  // the later ones are computed when they are asked for
+  computed_.resize(kPositions * width_);
+  for (size_t position = 0; position < kPositions; ++position) {
+    SinusoidalPosition(position, width_, computed_.data() + position * width_);
+  }
+}
+
+void PositionEncodings::Add(size_t position, float* embedding) const {
+  std::vector<float> computed;
+  const float* encoding = stored_ + position * width_;
+  if (stored_ == nullptr) {
+    encoding = computed_.data() + position * width_;
+    if ((position + 1) * width_ > computed_.size()) {
+      computed.resize(width_);
+      SinusoidalPosition(position, width_, computed.data());
+      encoding = computed.data();
+    }
+  }
+  for (size_t i = 0; i < width_; ++i) embedding[i] += encoding[i];
+}
+
+std::vector<float> BiasByDistance(const float* table, size_t buckets, size_t heads,
+                                  size_t max_distance) {
+  std::vector<float> bias(heads * (max_distance + 1));
+  for (size_t distance = 0; distance <= max_distance; ++distance) {
+    const size_t bucket =
+        distance < max_distance ? Bucket(distance, buckets, max_distance) : buckets - 1;
+    for (size_t head = 0; head < heads; ++head) {
+      bias[head * (max_distance + 1) + distance] = table[bucket * heads + head];
+    }
+  }
+  return bias;
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Activations of one number, in exactly the operations of CTranslate2's AVX2 kernels, so that the
+// results are the same bits. Written for loops that a compiler turns into vectors: no branch, no
+// call. Every kernel file compiles its own copy (hence the anonymous namespace), without
+// contraction: a fused multiply-add is where Fma stands, and nowhere else.
+//
+// Sources of the formulas: exp is Cephes' expf in the order of avx_mathfun, with the multiply-adds
+// that GCC contracts there; tanh is Eigen's rational approximation; erf is Abramowitz and Stegun
+// 7.1.26.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "engine/compute/cpu/products/kernel.h"
+
+namespace ct2triton::products {
+namespace {
+
+inline float Fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+
+// exp(x) = fraction * power, the power one of two. CTranslate2's compiler contracts the product
+// with an addition that follows.
+struct Exponential {
+  float fraction;
+  float power;
+};
+
+inline Exponential Exp(float x) {
+  x = x < 88.3762626647949f ? x : 88.3762626647949f;
+  x = x > -88.3762626647949f ? x : -88.3762626647949f;
+  const float n = __builtin_floorf(Fma(x, 1.44269504088896341f, 0.5f));
+  // x - n * ln 2, with ln 2 in two parts.
+  x = Fma(-n, 0.693359375f, x);
+  x = Fma(-n, -2.12194440e-4f, x);
+  float y = 1.9875691500e-4f;
+  y = Fma(y, x, 1.3981999507e-3f);
+  y = Fma(y, x, 8.3334519073e-3f);
+  y = Fma(y, x, 4.1665795894e-2f);
+  y = Fma(y, x, 1.6666665459e-1f);
+  y = Fma(y, x, 5.0000001201e-1f);
+  y = Fma(y, x * x, x);
+  const int32_t bits = (static_cast<int32_t>(n) + 127) * (1 << 23);
+  Exponential result{y + 1.0f, 0.0f};
+  std::memcpy(&result.power, &bits, sizeof bits);
+  return result;
+}
+
+inline float ExpValue(float x) {
+  const Exponential e = Exp(x);
+  return e.fraction * e.power;
+}
+
+inline float OnePlusExp(float x) {
+  const Exponential e = Exp(x);
+  return Fma(e.fraction, e.power, 1.0f);
+}
+
+inline float Tanh(float given) {
+  constexpr float kLimit = 7.90531110763549805f;
+  float x = given < kLimit ? given : kLimit;
+  x = x > -kLimit ? x : -kLimit;
+  const float x2 = x * x;
+  float p = Fma(x2, -2.76076847742355e-16f, 2.00018790482477e-13f);
+  p = Fma(x2, p, -8.60467152213735e-11f);
+  p = Fma(x2, p, 5.12229709037114e-08f);
+  p = Fma(x2, p, 1.48572235717979e-05f);
+  p = Fma(x2, p, 6.37261928875436e-04f);
+  p = Fma(x2, p, 4.89352455891786e-03f);
+  float q = Fma(x2, 1.19825839466702e-06f, 1.18534705686654e-04f);
+  q = Fma(x2, q, 2.26843463243900e-03f);
+  q = Fma(x2, q, 4.89352518554385e-03f);
+  const float ratio = x * p / q;
+  return __builtin_fabsf(given) < 0.0004f ? x : ratio;
+}
+
+inline float Erf(float x) {
+  const float t = 1.0f / Fma(0.3275911f, __builtin_fabsf(x), 1.0f);
+  float r = Fma(1.061405429f, t, -1.453152027f);
+  r = Fma(r, t, 1.421413741f);
+  r = Fma(r, t, -0.284496736f);
+  r = Fma(r, t, 0.254829592f);
+  const float positive = Fma(-ExpValue(-(x * x)) * t, r, 1.0f);
+  return positive * __builtin_copysignf(1.0f, x);
+}
+
+template <Activation kActivation>
+inline float Activate(float x) {
+  switch (kActivation) {
+    case Activation::kRelu:
+      return x > 0.0f ? x : 0.0f;
+    case Activation::kGelu:
+      return 0.5f * (x * (1.0f + Erf(0.7071067811865475f * x)));
+    case Activation::kGeluTanh:
+      return 0.5f * (x * (1.0f + Tanh(0.7978845608028654f * Fma(0.044715f, x * x * x, x))));
+    case Activation::kGeluSigmoid:
+      return x / OnePlusExp(-1.702f * x);
+    case Activation::kSwish:
+      return x / OnePlusExp(-x);
+    case Activation::kSigmoid:
+      return 1.0f / OnePlusExp(-x);
+    case Activation::kTanh:
+      return Tanh(x);
+    case Activation::kNone:
+      break;
+  }
+  return x;
+}
+
+}  // namespace
+}  // namespace ct2triton::products

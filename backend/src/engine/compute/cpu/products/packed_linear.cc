@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compute/cpu/products/packed_linear.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "engine/compute/cpu/products/round_up.h"
+#include "error.h"
+
+namespace ct2triton::products {
+namespace {
+
+// 255 * 128 * inputs, the largest sum, must fit an int32, and so must its start.
+constexpr int64_t kMaxInputs = 65536;
+
+// Of an output, whose groups lie `stride` bytes apart.
+template <size_t kBytes>
+void CopyGroups(const std::byte* from, int64_t stride, int64_t groups, std::byte* to) {
+  for (int64_t group = 0; group < groups; ++group) {
+    std::memcpy(to + group * int64_t{kBytes}, from + group * stride, kBytes);
+  }
+}
+
+int32_t Sum(const std::byte* bytes, int64_t count) {
+  const auto* values = reinterpret_cast<const int8_t*>(bytes);
+  return std::accumulate(values, values + count, int32_t{0});
+}
+
+}  // namespace
+
+PackedLinear::PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs,
+                           SharedPages* shared)
+    : kernel_(&kernel),
+      outputs_(outputs),
+      inputs_(inputs),
+      groups_(RoundUp<int64_t>(inputs, kernel.group) / kernel.group) {
+  if (outputs < 1 || inputs < 1 || inputs > kMaxInputs) {
+    throw Error(ErrorCode::kUnsupported, "packed weights: a layer of " + std::to_string(outputs) +
+                                             " outputs and " + std::to_string(inputs) +
+                                             " inputs; allowed are 1 output or more and 1 to " +
+                                             std::to_string(kMaxInputs) + " inputs");
+  }
+  const auto padded = static_cast<size_t>(RoundUp<int64_t>(outputs, kernel.panel_outputs));
+  weights_ = PageMemory(padded * static_cast<size_t>(groups_ * group_bytes()), shared);
+  start_.resize(padded, 0);
+  scale_.resize(padded, 1.0f);
+  // An output that is padding is never the best one.
+  bias_.resize(padded, -std::numeric_limits<float>::infinity());
+}
+
+PackedLinear::PackedLinear(const LinearWeights& weights, const Kernel& kernel, SharedPages* shared)
+    : PackedLinear(kernel, weights.outputs, weights.inputs, shared) {
+  for (int64_t output = 0; output < outputs_; ++output) {
+    const int64_t row_bytes = inputs_ * kernel.weight_bytes;
+    const auto* row = static_cast<const std::byte*>(weights.weight) + output * row_bytes;
+    for (int64_t group = 0; group < groups_; ++group) {
+      const int64_t from = group * group_bytes();
+      const int64_t count = std::min(group_bytes(), row_bytes - from);
+      std::memcpy(Group(output, group), row + from, static_cast<size_t>(count));
+    }
+    const auto at = static_cast<size_t>(output);
+    if (kernel.shifted) start_[at] = -128 * Sum(row, inputs_);
+    if (weights.scale != nullptr) scale_[at] = weights.scale[output];
+    bias_[at] = weights.bias == nullptr ? -0.0f : weights.bias[output];
+  }
+}
+
+void PackedLinear::Apply(const QuantizedRows& in, float* out, Activation activation,
+                         const float* residual) const {
+  CheckRows(in);
+  kernel_->write(view(), in.view(), {out, residual, activation});
+}
+
+void PackedLinear::Choose(const QuantizedRows& in, const std::vector<ChoiceRules>& rules,
+                          Choice* choices) const {
+  CheckRows(in);
+  std::vector<ChoiceState> states;
+  states.reserve(rules.size());
+  for (const auto& row : rules) {
+    for (const int64_t output : row.forbidden) CheckOutput(output);
+    states.push_back(StartChoice(row));
+  }
+  kernel_->choose(view(), in.view(), states.data());
+  for (size_t row = 0; row < states.size(); ++row) {
+    choices[row] = FinishChoice(states[row], kernel_->panel_outputs);
+  }
+}
+
+PackedLinear PackedLinear::Select(const std::vector<int64_t>& outputs) const {
+  PackedLinear selected(*kernel_, static_cast<int64_t>(outputs.size()), inputs_);
+  for (size_t to = 0; to < outputs.size(); ++to) {
+    const int64_t from = outputs[to];
+    CheckOutput(from);
+    for (int64_t group = 0; group < groups_; ++group) {
+      std::memcpy(selected.Group(static_cast<int64_t>(to), group), Group(from, group),
+                  static_cast<size_t>(group_bytes()));
+    }
+    selected.start_[to] = start_[static_cast<size_t>(from)];
+    selected.scale_[to] = scale_[static_cast<size_t>(from)];
+    selected.bias_[to] = bias_[static_cast<size_t>(from)];
+  }
+  return selected;
+}
+
+void PackedLinear::Unpack(void* weights) const {
+  for (int64_t output = 0; output < outputs_; ++output) {
+    UnpackRow(output, static_cast<std::byte*>(weights) + output * inputs_ * kernel_->weight_bytes);
+  }
+}
+
+void PackedLinear::UnpackRow(int64_t output, void* weights) const {
+  auto* to = static_cast<std::byte*>(weights);
+  const int64_t bytes = inputs_ * kernel_->weight_bytes;
+  const int64_t whole = bytes / group_bytes();
+  const int64_t stride = kernel_->panel_outputs * group_bytes();
+  const std::byte* from = Group(output, 0);
+  switch (group_bytes()) {
+    case 4:
+      CopyGroups<4>(from, stride, whole, to);
+      break;
+    case 2:
+      CopyGroups<2>(from, stride, whole, to);
+      break;
+    default:
+      CopyGroups<1>(from, stride, whole, to);
+  }
+  const int64_t left = bytes - whole * group_bytes();
+  std::memcpy(to + bytes - left, from + whole * stride, static_cast<size_t>(left));
+}
+
+size_t PackedLinear::plain_bytes() const {
+  return static_cast<size_t>(outputs_ * inputs_ * kernel_->weight_bytes);
+}
+
+size_t PackedLinear::bytes() const {
+  return weights_.bytes() + start_.size() * (sizeof start_[0] + sizeof scale_[0] + sizeof bias_[0]);
+}
+
+std::byte* PackedLinear::Group(int64_t output, int64_t group) const {
+  const int64_t width = kernel_->panel_outputs;
+  const int64_t panel = output / width;
+  return weights_.data() + ((panel * groups_ + group) * width + output % width) * group_bytes();
+}
+
+void PackedLinear::CheckRows(const QuantizedRows& in) const {
+  if (&in.kernel() == kernel_ && in.inputs() == inputs_) return;
+  throw Error(ErrorCode::kInternal, "packed weights: rows of " + std::to_string(in.inputs()) +
+                                        " inputs for kernel " + in.kernel().name + ", a layer of " +
+                                        std::to_string(inputs_) + " for " + kernel_->name);
+}
+
+void PackedLinear::CheckOutput(int64_t output) const {
+  if (output >= 0 && output < outputs_) return;
+  throw Error(ErrorCode::kInternal, "packed weights: output " + std::to_string(output) +
+                                        " of a layer of " + std::to_string(outputs_));
+}
+
+PanelView PackedLinear::view() const {
+  return {weights_.data(), start_.data(), scale_.data(), bias_.data(), outputs_, groups_};
+}
+
+}  // namespace ct2triton::products

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compute/cpu/products/page_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "engine/compute/cpu/products/round_up.h"
+
+namespace ct2triton::products {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kCacheLine = 64;
+
+// A system that refuses gives small pages: slower, not wrong.
+std::shared_ptr<std::byte> Allocate(size_t bytes, size_t alignment) {
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, bytes));
+  if (memory == nullptr) throw std::bad_alloc();
+  if (alignment == kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);
+  return {memory, [](std::byte* given) { std::free(given); }};
+}
+
+}  // namespace
+
+// Of a long run, so that a block may reach over the end of a page: none is wasted but the last. So
+// much at once comes from the system itself, which takes a page when it is first written.
+std::shared_ptr<std::byte> SharedPages::Take(size_t bytes) {
+  constexpr size_t kRun = 16 * kHugePage;
+  const size_t size = RoundUp(bytes, kCacheLine);
+  if (run_ == nullptr || used_ + size > kRun) {
+    run_ = Allocate(kRun, kHugePage);
+    used_ = 0;
+  }
+  std::shared_ptr<std::byte> block(run_, run_.get() + used_);
+  used_ += size;
+  std::memset(block.get(), 0, size);
+  return block;
+}
+
+PageMemory::PageMemory(size_t bytes, SharedPages* shared) {
+  const size_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
+  bytes_ = RoundUp(bytes, alignment);
+  if (alignment < kHugePage && shared != nullptr) {
+    memory_ = shared->Take(bytes_);
+    return;
+  }
+  memory_ = Allocate(bytes_, alignment);
+  std::memset(memory_.get(), 0, bytes_);
+}
+
+size_t GiveBackPages(void* memory, size_t bytes) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  const uintptr_t begin = RoundUp(address, page);
+  const uintptr_t end = (address + bytes) / page * page;
+  if (begin >= end) return 0;
+  // Pages that are private, and of no file, as those of malloc: they come back as zeros.
+  const int refused = madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  return refused != 0 ? 0 : end - begin;
+}
+
+}  // namespace ct2triton::products

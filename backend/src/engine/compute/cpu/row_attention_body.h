@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention of all tokens of a row to each other, in terms of `Lanes` as kernel_body.h, which is
+// included before. Four queries at once read each key and each value: for one alone, all keys and
+// values of a long row would come from a far cache. Each has its own sums, in the order of Attend.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "engine/compute/cpu/kernel_body.h"
+
+namespace ct2triton {
+namespace {
+
+constexpr size_t kQueries = 4;
+
+// One head of some tokens: so many floats from one token to the next.
+struct HeadOfTokens {
+  const float* keys;
+  const float* values;
+  size_t step;
+};
+
+// In a long row, tokens lie so far apart that those of a head fall into few places of a cache.
+constexpr size_t kLongRow = 64;  // tokens
+
+// The keys and values of one head, side by side.
+inline HeadOfTokens CopyHead(const RowAttention& row, HeadOfTokens head, float* to) {
+  float* keys = to;
+  float* values = to + row.tokens * row.head_dim;
+  for (size_t t = 0; t < row.tokens; ++t) {
+    std::copy_n(head.keys + t * head.step, row.head_dim, keys + t * row.head_dim);
+    std::copy_n(head.values + t * head.step, row.head_dim, values + t * row.head_dim);
+  }
+  return {keys, values, row.head_dim};
+}
+
+// scores: [kQueries, tokens].
+template <typename Lanes>
+KERNEL_TARGET void ScoreQueries(const RowAttention& row, const HeadOfTokens& head,
+                                const float* queries, float* scores) {
+  const size_t step = 3 * row.width();
+  for (size_t t = 0; t < row.tokens; ++t) {
+    float products[kQueries];
+    FourDots<Lanes>(queries, step, head.keys + t * head.step, 0, products);
+    for (size_t q = 0; q < kQueries; ++q) scores[q * row.tokens + t] = products[q] * row.scale;
+  }
+}
+
+// `Blocks` registers of the output of each query.
+template <typename Lanes, size_t Blocks>
+KERNEL_TARGET void WeighQueries(const RowAttention& row, const HeadOfTokens& head,
+                                const float* weights, size_t first, float* out) {
+  typename Lanes::Register sums[kQueries][Blocks];
+  for (auto& query : sums) {
+    for (auto& sum : query) sum = Lanes::Set(0);
+  }
+  for (size_t t = 0; t < row.tokens; ++t) {
+    const float* value = head.values + t * head.step + first;
+    for (size_t q = 0; q < kQueries; ++q) {
+      const auto weight = Lanes::Set(weights[q * row.tokens + t]);
+      for (size_t block = 0; block < Blocks; ++block) {
+        const auto part = Lanes::Load(value + block * Lanes::kWidth);
+        sums[q][block] = Lanes::MultiplyAdd(weight, part, sums[q][block]);
+      }
+    }
+  }
+  for (size_t q = 0; q < kQueries; ++q) {
+    for (size_t block = 0; block < Blocks; ++block) {
+      Lanes::Store(out + q * row.width() + first + block * Lanes::kWidth, sums[q][block]);
+    }
+  }
+}
+
+// One head of all tokens. The last queries overlap with those before, and give the same again.
+template <typename Lanes>
+KERNEL_TARGET void AttendHead(const RowAttention& row, size_t index) {
+  const size_t step = 3 * row.width();
+  const float* queries = row.projected + index * row.head_dim;
+  HeadOfTokens head = {queries + row.width(), queries + 2 * row.width(), step};
+  float* scores = row.scratch;
+  if (row.tokens >= kLongRow) head = CopyHead(row, head, scores + kQueries * row.tokens);
+  for (size_t next = 0; next < row.tokens; next += kQueries) {
+    const size_t token = std::min(next, row.tokens - kQueries);
+    ScoreQueries<Lanes>(row, head, queries + token * step, scores);
+    for (size_t q = 0; q < kQueries; ++q) Softmax<Lanes>(scores + q * row.tokens, row.tokens);
+    float* out = row.out + token * row.width() + index * row.head_dim;
+    constexpr size_t kBlocksAtOnce = Lanes::kManyRegisters ? 4 : 2;
+    for (size_t i = 0; i < kUsualDim; i += kBlocksAtOnce * Lanes::kWidth) {
+      WeighQueries<Lanes, kBlocksAtOnce>(row, head, scores, i, out);
+    }
+  }
+}
+
+// Rows and heads of other sizes: token by token.
+template <typename Lanes>
+KERNEL_TARGET void AttendEach(const RowAttention& row) {
+  AttentionCall call{};
+  call.keys = row.projected + row.width();
+  call.values = row.projected + 2 * row.width();
+  call.stride = 3 * row.width();
+  call.tokens = row.tokens;
+  call.heads = row.heads;
+  call.head_dim = row.head_dim;
+  call.scale = row.scale;
+  call.scores = row.scratch;
+  for (size_t t = 0; t < row.tokens; ++t) {
+    call.query = row.projected + t * call.stride;
+    call.out = row.out + t * row.width();
+    Attend<Lanes>(call);
+  }
+}
+
+template <typename Lanes>
+KERNEL_TARGET void AttendRow(const RowAttention& row) {
+  const bool usual = row.head_dim == kUsualDim && row.heads % 4 == 0;
+  if (!usual || row.tokens < kQueries) return AttendEach<Lanes>(row);
+  for (size_t head = 0; head < row.heads; ++head) AttendHead<Lanes>(row, head);
+}
+
+}  // namespace
+}  // namespace ct2triton

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/compute/row_alignment.h"
+#include "engine/loop/shared_encodings.h"
+
+namespace ct2triton {
+
+// What one row brings into a step: some next tokens, and what came before them.
+struct StepRow {
+  const int32_t* tokens;  // to be run now, at least one
+  size_t count;
+  size_t position;           // of the first of them: so many are in the cache already
+  float* cache;              // [layers, keys and values apart, capacity, width]
+  size_t capacity;           // tokens; at least position + count
+  const Encoding* encoding;  // of its source
+  size_t outputs;            // of the last tokens; 0: more forced ones follow, none is chosen yet
+  // Where in the cache each token of the row lies, those to be run now too; null: in order.
+  const int32_t* slots = nullptr;
+  // The first tokens that CTranslate2 runs as a prompt, which it does in two ways of its own
+  // (src/layers/decoder.cc and attention.cc). Where the first embedding is zero, those of the whole
+  // prompt are. Where attention has a bias by distance, the prompt's distances are one less than
+  // its length greater.
+  size_t prompt = 0;
+  RowAlignment* alignment = nullptr;  // hears where the tokens look; null: nobody asks
+  uint64_t row = 0;                   // its name, for who keeps keys and values by himself
+
+  // Of the token that is to be run as number `i`.
+  size_t Slot(size_t i) const {
+    return slots == nullptr ? position + i : static_cast<size_t>(slots[position + i]);
+  }
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model/vocabulary_files.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Candidates whatever a list says.
+Ids AlwaysCandidates(const Weights& weights) {
+  const ModelFileConfig& files = weights.files();
+  Ids own;
+  for (const auto& token : {files.unk_token, files.bos_token, files.eos_token,
+                            files.decoder_start_token.value_or(files.eos_token)}) {
+    own.push_back(static_cast<int64_t>(weights.target().to_id(token)));
+  }
+  return own;
+}
+
+}  // namespace
+
+void RequireMapLine(const std::string& directory) {
+  const fs::path path = fs::path(directory) / "vmap.txt";
+  std::ifstream file(path);
+  std::string line;
+  if (!file || std::getline(file, line)) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      path.string() +
+          " has no line: it is empty, or no file; write the vocabulary map again, or remove "
+          "it to have none");
+}
+
+std::optional<VocabularyMap> ReadVocabularyMap(const Weights& weights) {
+  std::ifstream file(fs::path(weights.directory()) / "vmap.txt");
+  if (!file) return std::nullopt;
+  return VocabularyMap(file, weights.target(), weights.end_id(), AlwaysCandidates(weights));
+}
+
+VocabularyLists ReadVocabularyLists(const Weights& weights) {
+  const fs::path path = fs::path(weights.directory()) / kShortlistFile;
+  if (!fs::exists(path)) return {};
+  if (weights.vocabulary_map()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                weights.directory() + " has both vmap.txt and " + kShortlistFile +
+                    "; keep one list for all languages, or one for each");
+  }
+  const std::ifstream file(path);
+  std::stringstream text;
+  if (!file || !fs::is_regular_file(path) || !(text << file.rdbuf())) {
+    throw Error(ErrorCode::kInvalidArgument, path.string() + " cannot be read, or is empty");
+  }
+  return VocabularyLists(ParseShortlists(text.str()), weights.source(), weights.target(),
+                         weights.end_id(), AlwaysCandidates(weights));
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "config/shortlist_file.h"
+#include "engine/model/vocabulary_map.h"
+#include "rows/id_view.h"
+
+namespace ct2triton {
+
+// The vocabulary lists of a model, one for each target language that has one (shortlists.json).
+class VocabularyLists {
+ public:
+  VocabularyLists() = default;
+  VocabularyLists(VocabularyLists&&) = default;
+  VocabularyLists& operator=(VocabularyLists&&) = default;
+  // `end_id`, `own`: as for VocabularyMap. Throws Error(kInvalidArgument), with the language, for
+  // ids that the vocabularies do not have.
+  VocabularyLists(const std::vector<LanguageList>& lists, const ctranslate2::Vocabulary& source,
+                  const ctranslate2::Vocabulary& target, int64_t end_id,
+                  const std::vector<int64_t>& own);
+
+  const std::deque<VocabularyMap>& all() const { return lists_; }
+  // The list of the language that a row names: by the first id of its prefix that names one, else
+  // of its source; null where none does.
+  const VocabularyMap* Of(const IdView& source, const IdView& prefix) const;
+
+ private:
+  using ById = std::map<int64_t, const VocabularyMap*>;
+
+  static const VocabularyMap* Find(const ById& lists, const IdView& ids);
+
+  std::deque<VocabularyMap> lists_;  // stay where they are
+  ById by_prefix_, by_source_;
+};
+
+}  // namespace ct2triton

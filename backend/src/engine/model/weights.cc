@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model/weights.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+#include "engine/calls/trial_translation.h"
+#include "engine/model/model_variables.h"
+#include "engine/model/vocabulary_files.h"
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+namespace fs = std::filesystem;
+using ctranslate2::models::SequenceToSequenceModel;
+
+ModelFileConfig ReadModelFileConfig(const std::string& directory) {
+  const fs::path path = fs::path(directory) / "config.json";
+  std::ifstream file(path);
+  if (!file) {
+    throw Error(ErrorCode::kInvalidArgument,
+                directory +
+                    " has no config.json that can be read: the model was converted by an "
+                    "old version of CTranslate2, convert it again");
+  }
+  std::stringstream text;
+  text << file.rdbuf();
+  return ParseModelFileConfig(text.str());
+}
+
+ctranslate2::ComputeType ComputeTypeByName(const std::string& name) {
+  try {
+    return ctranslate2::str_to_compute_type(name);
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "parameter compute_type: " + std::string(error.what()));
+  }
+}
+
+// With Intel's library of products CTranslate2 replaces weights by packed ones of its own, which
+// nothing else can read. It asks once a process whether it may, as it loads its first model.
+void KeepWeightsPlain() {
+  [[maybe_unused]] static const int once = setenv("CT2_PACKED_GEMM", "0", /*overwrite=*/0);
+}
+
+std::shared_ptr<const ctranslate2::models::Model> Load(const std::string& directory,
+                                                       const Device& device,
+                                                       const std::string& compute_type) {
+  RequireMapLine(directory);
+  const auto type = ComputeTypeByName(compute_type);
+  KeepWeightsPlain();
+  try {
+    return ctranslate2::models::Model::load(directory, LibraryDevice(device), device.index, type,
+                                            /*use_flash_attention=*/false,
+                                            /*tensor_parallel=*/false);
+  } catch (const std::invalid_argument& error) {
+    throw Error(ErrorCode::kInvalidArgument, "CTranslate2 cannot load " + directory +
+                                                 " with compute_type \"" + compute_type + "\" on " +
+                                                 device.Name() + ": " + error.what());
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kUnavailable, "CTranslate2 cannot load " + directory + " on " +
+                                             device.Name() + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+ctranslate2::Device LibraryDevice(const Device& device) {
+  return device.kind == Device::Kind::kCpu ? ctranslate2::Device::CPU : ctranslate2::Device::CUDA;
+}
+
+Weights::Weights(const std::string& directory, const Device& device,
+                 const std::string& compute_type)
+    : directory_(directory),
+      device_(device),
+      files_(ReadModelFileConfig(directory)),
+      model_(Load(directory, device, compute_type)),
+      plain_(*model_) {
+  ReadNames();
+  NewReplica();  // refuses every other kind of model, which makes the cast below right
+  const auto* model = static_cast<const SequenceToSequenceModel*>(model_.get());
+  if (model->num_source_vocabularies() != 1) {
+    throw Error(ErrorCode::kUnsupported,
+                directory + " has " + std::to_string(model->num_source_vocabularies()) +
+                    " source vocabularies (factors); only one is supported");
+  }
+  source_ = &model->get_source_vocabulary();
+  target_ = &model->get_target_vocabulary();
+  source_positions_ = Rows("encoder/position_encodings/encodings");
+  target_positions_ = Rows("decoder/position_encodings/encodings");
+  map_ = ReadVocabularyMap(*this);
+  lists_ = ReadVocabularyLists(*this);
+  bytes_ = CountBytes();
+  CheckEmbeddingRows();
+  TryTranslation(*this);
+}
+
+std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> Weights::NewReplica() const {
+  try {
+    return model_->as_sequence_to_sequence();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kUnsupported,
+                directory_ + " is no encoder-decoder model: " + error.what());
+  }
+}
+
+std::vector<const VocabularyMap*> Weights::AllMaps() const {
+  std::vector<const VocabularyMap*> maps;
+  if (map_) maps.push_back(&*map_);
+  for (const VocabularyMap& list : lists_.all()) maps.push_back(&list);
+  return maps;
+}
+
+int64_t Weights::end_id() const { return static_cast<int64_t>(target_->to_id(files_.eos_token)); }
+
+int64_t Weights::source_end_id() const {
+  return static_cast<int64_t>(source_->to_id(files_.eos_token));
+}
+
+std::optional<int64_t> Weights::padding_id() const {
+  for (const char* token : {"<pad>", "<blank>"}) {
+    if (target_->contains(token)) return static_cast<int64_t>(target_->to_id(token));
+  }
+  return std::nullopt;
+}
+
+bool Weights::IsEmptySource(const Ids& source) const {
+  const auto token_is = [&](size_t position, const std::string& token) {
+    return source_->to_token(static_cast<size_t>(source[position])) == token;
+  };
+  const size_t size = source.size();
+  if (size == 0) return true;
+  if (size == 1) return token_is(0, files_.bos_token) || token_is(0, files_.eos_token);
+  size_t content = size;
+  if (token_is(0, files_.bos_token)) --content;
+  if (token_is(size - 1, files_.eos_token)) {
+    --content;
+  } else if (token_is(size - 2, files_.eos_token)) {  // a language id stands behind the end token
+    content = content < 2 ? 0 : content - 2;
+  }
+  return content == 0;
+}
+
+std::optional<int64_t> Weights::Rows(const std::string& variable) const {
+  const auto* value = model_->get_variable_if_exists(variable);
+  if (value == nullptr) return std::nullopt;
+  return value->dim(0);
+}
+
+namespace {
+
+// The library does not export the rank of a tensor: beyond it, `dim` throws.
+size_t Elements(const ctranslate2::StorageView& value) {
+  size_t elements = 1;
+  try {
+    for (long i = 0;; ++i) elements *= static_cast<size_t>(value.dim(i));
+  } catch (const std::invalid_argument&) {
+    return elements;
+  }
+}
+
+}  // namespace
+
+// A format that is not known matters only to who asks for the names.
+void Weights::ReadNames() {
+  try {
+    names_ = ReadVariableNames(directory_);
+  } catch (const Error& error) {
+    unread_names_ = error;
+  }
+}
+
+const std::set<std::string>& Weights::names() const {
+  if (unread_names_) throw Error(*unread_names_);
+  return names_;
+}
+
+// CTranslate2 tells of a variable only to those who know its name; two names may have one.
+size_t Weights::CountBytes() const {
+  if (unread_names_) {
+    std::error_code failed;
+    const auto size = fs::file_size(fs::path(directory_) / "model.bin", failed);
+    if (!failed) return size;
+    throw Error(ErrorCode::kUnavailable, directory_ +
+                                             ": model.bin went away while it was loaded (" +
+                                             failed.message() + "); load the model again");
+  }
+  std::set<const ctranslate2::StorageView*> counted;
+  size_t bytes = 0;
+  for (const std::string& name : names_) {
+    const auto* value = model_->get_variable_if_exists(name);
+    if (value == nullptr || !counted.insert(value).second) continue;
+    bytes += Elements(*value) * value->item_size();
+  }
+  return bytes;
+}
+
+std::string Weights::WeightWidth() const {
+  for (const char* name : {"decoder/layer_0/self_attention/linear_0/weight",
+                           "decoder/layer_0/self_attention/linear_0/weight_packed"}) {
+    if (const auto* value = model_->get_variable_if_exists(name)) {
+      return std::to_string(8 * value->item_size()) + "-bit";
+    }
+  }
+  return "unknown";
+}
+
+// CTranslate2 looks rows up unchecked: a longer vocabulary would read outside the table, and a
+// shorter one fails on the first generated id that it does not name.
+void Weights::CheckEmbeddingRows() const {
+  auto source_rows = Rows("encoder/embeddings/weight");
+  if (!source_rows) source_rows = Rows("encoder/embeddings_0/weight");
+  const auto target_rows = Rows("decoder/embeddings/weight");
+  const auto check = [&](const char* side, size_t tokens, const std::optional<int64_t>& rows) {
+    if (!rows || static_cast<int64_t>(tokens) == *rows) return;
+    throw Error(ErrorCode::kInvalidArgument,
+                directory_ + ": the " + side + " vocabulary has " + std::to_string(tokens) +
+                    " tokens but its embedding table has " + std::to_string(*rows) +
+                    " rows; the files do not belong together, convert the model again");
+  };
+  check("source", source_->size(), source_rows);
+  check("target", target_->size(), target_rows);
+}
+
+}  // namespace ct2triton

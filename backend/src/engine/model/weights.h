@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "config/model_files.h"
+#include "ctranslate2_api.h"
+#include "engine/device.h"
+#include "engine/model/plain_weights.h"
+#include "engine/model/vocabulary_lists.h"
+#include "engine/model/vocabulary_map.h"
+#include "error.h"
+#include "rows/row.h"
+
+namespace ct2triton {
+
+// The device as CTranslate2 names it.
+ctranslate2::Device LibraryDevice(const Device& device);
+
+// The weights and vocabularies of one CTranslate2 model on one device: immutable, shared by every
+// worker and every Triton model that names the same files.
+class Weights {
+ public:
+  // A runner for the calling thread, which alone may use and destroy it.
+  std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> NewReplica() const;
+
+  const ctranslate2::Vocabulary& source() const { return *source_; }
+  const ctranslate2::Vocabulary& target() const { return *target_; }
+  const Device& device() const { return device_; }
+  const std::string& directory() const { return directory_; }
+  const ModelFileConfig& files() const { return files_; }
+  const ctranslate2::models::Model& model() const { return *model_; }
+  // The names of all variables and attributes of the model, read when it was loaded: its file may
+  // be another one since. Throws Error(kUnsupported) where they cannot be read.
+  const std::set<std::string>& names() const;
+  // To be in use wherever CTranslate2 computes with the model.
+  PlainWeights& plain() const { return plain_; }
+
+  // True where a row must bring a prefix whose first id starts the decoder (mBART-25).
+  bool NeedsPrefix() const { return !files_.decoder_start_token; }
+  // Tokens that CTranslate2 adds to every source row by itself.
+  int64_t added_source_tokens() const { return files_.add_source_bos + files_.add_source_eos; }
+  // The longest source and target that the position embeddings allow; none: no such limit.
+  std::optional<int64_t> source_positions() const { return source_positions_; }
+  std::optional<int64_t> target_positions() const { return target_positions_; }
+
+  // The vocabulary map (vmap.txt) of the directory, if it has one.
+  const std::optional<VocabularyMap>& vocabulary_map() const { return map_; }
+  // The lists of its target languages (shortlists.json); a directory has one or the other.
+  const VocabularyLists& lists() const { return lists_; }
+  // All of both.
+  std::vector<const VocabularyMap*> AllMaps() const;
+
+  int64_t end_id() const;                     // the end token in the target vocabulary
+  int64_t source_end_id() const;              // and in the source vocabulary
+  std::optional<int64_t> padding_id() const;  // <pad> or <blank> of the target vocabulary
+  // Nothing to translate: no ids, or only beginning and end tokens, with or without a language id
+  // behind the end token. The rule by which CTranslate2 echoes the prefix.
+  bool IsEmptySource(const Ids& source) const;
+
+  size_t bytes() const { return bytes_; }  // of the memory that the variables take
+
+  // "8-bit", "16-bit" or "32-bit": what the layers are held in, compute_type "auto" resolved.
+  std::string WeightWidth() const;
+
+  Weights(const std::string& directory, const Device& device, const std::string& compute_type);
+  Weights(const Weights&) = delete;
+  Weights& operator=(const Weights&) = delete;
+
+ private:
+  std::optional<int64_t> Rows(const std::string& variable) const;
+  void CheckEmbeddingRows() const;
+  void ReadNames();
+  size_t CountBytes() const;
+
+  const std::string directory_;
+  const Device device_;
+  ModelFileConfig files_;
+  const std::shared_ptr<const ctranslate2::models::Model> model_;
+  mutable PlainWeights plain_;
+  std::set<std::string> names_;
+  std::optional<Error> unread_names_;  // why there are none
+  size_t bytes_ = 0;
+  const ctranslate2::Vocabulary* source_ = nullptr;
+  const ctranslate2::Vocabulary* target_ = nullptr;
+  std::optional<int64_t> source_positions_;
+  std::optional<int64_t> target_positions_;
+  std::optional<VocabularyMap> map_;
+  VocabularyLists lists_;
+};
+
+}  // namespace ct2triton

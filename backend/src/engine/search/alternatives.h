@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/compute/cpu/kernels.h"
+#include "engine/search/beam_search.h"
+#include "engine/search/sampler.h"
+#include "engine/search/wide_search.h"
+
+namespace ct2triton {
+
+// Hypotheses that differ in the first token behind the forced ones (`return_alternatives`), as
+// CTranslate2's decode_alternatives (src/decoding.cc): the best tokens for that place, and behind
+// each a search of its own, one beam or several.
+// - For the first token of each, and behind it, penalty, n-grams and sequences do not see what
+//   came before. The first one is never an end token.
+// - The order is that of the first tokens. A score is the sum of the first token's and that of the
+//   rest, which is divided by the length of the rest.
+class Alternatives final : public WideSearch {
+ public:
+  // `forced`: outputs that the row begins with, fewer than `limit`.
+  Alternatives(const SearchRules& rules, const BeamSettings& settings, const Outputs& forced,
+               size_t limit, const std::optional<Sampler>& sampler, const Kernels& kernels,
+               const RowAlignment* alignment = nullptr);
+
+  size_t beams() const override { return alternatives_.empty() ? 1 : strands_.size(); }
+  size_t length() const override { return length_; }
+  int32_t last(size_t beam) const override;
+  const int32_t* slots(size_t beam) const override { return slots_[beam].data(); }
+  void Choose(const std::vector<float*>& logits, size_t outputs,
+              const LogSoftmax& log_softmax) override;
+  bool Ends() const override;
+  std::vector<Hypothesis> Results() const override;
+  void Accept() noexcept override;
+
+ private:
+  // One first token, and the search behind it.
+  struct Alternative {
+    int32_t first = 0;
+    float score = 0;
+    std::unique_ptr<WideSearch> rest;       // null: it has ended
+    std::optional<Hypothesis> rest_result;  // of one that ends, or has ended
+  };
+  // A beam of one of the searches; before they have begun, their first tokens.
+  struct Strand {
+    size_t alternative;
+    size_t beam;
+  };
+
+  void ChooseFirst(float* logits, size_t outputs, const LogSoftmax& log_softmax);
+  std::unique_ptr<WideSearch> NewRest(size_t alternative) const;
+  void AddStrand(size_t alternative, size_t beam) noexcept;
+  size_t FirstSlot(size_t alternative) const;
+  size_t rest_limit() const { return limit_ - forced_.size() - 1; }
+
+  const std::shared_ptr<const SearchRules> first_rules_;
+  const std::shared_ptr<const SearchRules> rest_rules_;
+  const BeamSettings settings_;
+  const Outputs forced_;
+  const size_t limit_;
+  const std::optional<Sampler> sampler_;
+  const Kernels& kernels_;
+  const RowAlignment* alignment_;  // of the row, where it asks for one
+  std::vector<Alternative> next_;  // after the first choice
+  std::vector<Alternative> alternatives_;
+  std::vector<Strand> strands_;
+  std::vector<std::vector<int32_t>> slots_;  // of the strands
+  size_t length_;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/search/draft_bias.h"
+#include "engine/search/prefix_bias.h"
+#include "engine/search/sampler.h"
+#include "engine/search/search_rules.h"
+#include "engine/search/top_candidates.h"
+#include "engine/search/wide_search.h"
+
+namespace ct2triton {
+
+// How wide a beam search is and when it ends.
+struct BeamSettings {
+  size_t beams = 1;
+  size_t hypotheses = 1;     // wanted
+  size_t most_finished = 1;  // hypotheses at which the search ends
+  bool ends_early = false;   // it ends instead when its top beam has ended, with enough hypotheses
+
+  static BeamSettings Of(const Search& search);
+};
+
+// What its beams lean towards; not both.
+struct BeamBias {
+  std::optional<PrefixBias> prefix = {};
+  std::shared_ptr<const DraftBias> draft = nullptr;
+};
+
+// The state of one row's beam search. It follows CTranslate2's (src/decoding.cc) for a row that is
+// alone in its call:
+// - Of the best 2 x beams candidates the first `beams` may end: by an end token, or all of them at
+//   the limit, ended or not. In the place of one that ends goes the next candidate behind the first
+//   `beams` that is no end token; where there is none left, it goes on behind its end.
+// - Where tokens were forced, an end token that is not the best candidate of the first free step
+//   becomes token 0 with a score of -1e10.
+// - The search ends when round(beams x patience) hypotheses have ended, which a step may exceed.
+//   Without a length penalty it ends when the best candidate has ended, at this step or before, and
+//   there are as many hypotheses as wanted.
+// - A score is divided at the end, by the length with forced and end tokens. A sort that keeps no
+//   order among equals puts the best first.
+// - With a bias towards the prefix nothing is forced (prefix_bias.h). A bias towards a draft is
+//   ours: each beam leans by what it has followed (draft_bias.h).
+// - With sampling the candidates are drawn, and the order is that of the draws.
+//
+// A slot that no beam has any more is taken for a new token.
+class BeamSearch final : public WideSearch {
+ public:
+  // `forced`: outputs that the row begins with, fewer than `limit`. `aligned`: where the row asks
+  // for an alignment.
+  BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSettings& settings,
+             const Outputs& forced, size_t limit,
+             const std::optional<Sampler>& sampler = std::nullopt, BeamBias bias = {},
+             const AlignedSlots& aligned = {});
+
+  size_t beams() const override { return beams_.size(); }
+  size_t length() const override { return beams_.front().outputs.size(); }
+  int32_t last(size_t beam) const override { return beams_[beam].outputs.back(); }
+  const int32_t* slots(size_t beam) const override { return beams_[beam].slots.data(); }
+  void Choose(const std::vector<float*>& logits, size_t outputs,
+              const LogSoftmax& log_softmax) override;
+  size_t EnoughOutputs() const override;
+  std::vector<int64_t> Disabled(size_t beam) const override;
+  bool ChooseOfBest(const std::vector<BestOutputs>& best) override;
+  bool Ends() const override { return next_.ends; }
+  std::vector<Hypothesis> Results() const override;
+  void Accept() noexcept override;
+
+  // Of a row whose forced tokens reach its limit: it ends without having run.
+  static std::vector<Hypothesis> ResultsOfForced(const SearchRules& rules,
+                                                 const BeamSettings& settings,
+                                                 const Outputs& forced);
+
+ private:
+  struct Beam {
+    Outputs outputs;
+    std::vector<int32_t> slots;
+    float score = 0;
+  };
+  struct Next {
+    std::vector<Beam> beams;
+    std::vector<Hypothesis> finished;
+    PrefixBias::Diverged diverged;
+    bool top_ended = false;
+    bool ends = false;
+  };
+
+  std::vector<BeamScores> ScoresOf(const std::vector<float*>& log_probabilities) const;
+  std::vector<Candidate> CandidatesOf(const std::vector<BeamScores>& scores, size_t outputs) const;
+  size_t Wanted() const { return 2 * settings_.beams; }
+  bool Leans() const;
+  void GoOn(std::vector<Candidate> candidates);
+  bool IsFirstChoice() const { return beams_.front().slots.empty(); }
+  std::vector<size_t> Finish(const std::vector<Candidate>& candidates, Next* next) const;
+  Hypothesis Ended(const Candidate& candidate) const;
+  Outputs WithOutput(const Candidate& candidate) const;
+  void GiveSlots(const std::vector<Candidate>& chosen, std::vector<Beam>* beams) const;
+
+  std::shared_ptr<const SearchRules> rules_;
+  BeamSettings settings_;
+  std::optional<Sampler> sampler_;
+  BeamBias bias_;
+  AlignedSlots aligned_;
+  PrefixBias::Diverged diverged_;
+  size_t forced_;
+  size_t limit_;
+  std::vector<Beam> beams_;
+  std::vector<Hypothesis> finished_;
+  bool top_ended_ = false;
+  Next next_;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/compute/cpu/kernels.h"
+#include "engine/compute/cpu/layers.h"
+#include "engine/search/draft_bias.h"
+#include "engine/search/sampler.h"
+#include "engine/search/search_rules.h"
+#include "engine/search/top_candidates.h"
+
+namespace ct2triton {
+
+// The next token of a row.
+struct Choice {
+  int32_t output = 0;
+  float log_probability = 0;  // 0 unless scores are asked for
+};
+
+class GreedySearch;
+class WideSearch;
+
+// Who chooses from an output of a step: a greedy search, or a beam of a wide one. Neither: the
+// logits are wanted.
+struct Seeker {
+  const GreedySearch* greedy = nullptr;
+  const WideSearch* wide = nullptr;
+  size_t beam = 0;
+};
+
+// What a step gives it. Memory: until the next choice.
+struct Found {
+  Choice choice;            // of a greedy search
+  float* logits = nullptr;  // [outputs], of a beam; null: the best outputs are enough
+  BestOutputs best = {};
+};
+
+// The state of a greedy search, which may draw its tokens, as CTranslate2's (src/decoding.cc):
+// - A forced token adds nothing to the score, but counts in the length that divides the score and
+//   in the minimum length. So does the end token.
+// - With scores the choice is by log-probability, else by logits; the first maximum wins.
+class GreedySearch {
+ public:
+  // `forced`: at most `limit` outputs of the projection, which the row begins with.
+  // `sampler`: draws; without, the best token is taken. `bias`: towards a draft, of a search that
+  // does not draw.
+  GreedySearch(std::shared_ptr<const SearchRules> rules, const Outputs& forced, size_t limit,
+               const std::optional<Sampler>& sampler = std::nullopt,
+               std::shared_ptr<const DraftBias> bias = nullptr);
+
+  // Both of the following: makes the logits, [outputs], what is chosen from, and chooses.
+  Choice Choose(float* logits, size_t outputs, const Kernels& kernels,
+                const LogSoftmax& log_softmax) const;
+  void Prepare(float* logits, size_t outputs, const LogSoftmax& log_softmax) const;
+  Choice Pick(const float* scores, size_t outputs, const Kernels& kernels) const;
+  // Whether the next choice takes more than the logits and Disabled().
+  bool ChangesLogits() const { return rules_->ChangesLogits() || sampler_ || Leaning(); }
+  std::vector<int64_t> Disabled() const { return rules_->Disabled(outputs_); }
+  // Whether the row ends with this choice, and the score that it has then.
+  bool EndsWith(const Choice& choice) const;
+  float ScoreWith(const Choice& choice) const;
+  // Makes the choice the row's next token.
+  void Accept(const Choice& choice) noexcept;
+  // The search as it is behind these outputs, for one choice; it has no score yet.
+  GreedySearch After(const Outputs& outputs) const;
+  // Takes the score from the search that made the choice which led here.
+  void TakeScore(const GreedySearch& before, const Choice& choice) noexcept;
+
+  const SearchRules& rules() const { return *rules_; }
+  const Outputs& outputs() const { return outputs_; }
+  float score() const { return score_; }
+
+ private:
+  // The draft's next token, where there is a bias towards it.
+  std::optional<int32_t> Leaning() const;
+  Choice PickBiased(const float* log_probabilities, int32_t best, int32_t leaning) const;
+
+  std::shared_ptr<const SearchRules> rules_;
+  std::optional<Sampler> sampler_;
+  std::shared_ptr<const DraftBias> bias_;
+  size_t limit_;
+  Outputs outputs_;  // forced and chosen; has room for all that may come
+  float score_ = 0;  // sum of the log-probabilities
+};
+
+}  // namespace ct2triton

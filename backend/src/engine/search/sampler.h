@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/search/top_candidates.h"
+#include "rows/checked_row.h"
+
+namespace ct2triton {
+
+// Draws the tokens of one sequence, from the distribution that CTranslate2's RandomSampler draws
+// from (src/sampling.cc): of the best `sampling_topk`, their scores divided by the temperature, the
+// most probable ones whose probabilities add up to `sampling_topp`.
+//
+// What is drawn depends on the key and the step alone. So a step may be repeated, and a row with a
+// seed has the same answer in any company.
+class Sampler {
+ public:
+  // Null: nothing is drawn for this row. With `sampling_seed`, the seed and the row's ids are the
+  // key, so that rows of one seed draw independently; without, the key is new for each sampler.
+  static std::optional<Sampler> Of(const CheckedRow& row);
+
+  // That of another sequence of the same row.
+  Sampler OfSequence(size_t index) const;
+
+  // scores: [outputs], logits or log-probabilities.
+  size_t One(const float* scores, size_t outputs, size_t step) const;
+  // `count` different ones, in the order drawn, with their scores as they were before the
+  // temperature. As CTranslate2 draws them: it adds noise to all scores and takes the best. The
+  // noise is exponential (src/ops/gumbel_max_cpu.cc), not Gumbel's, so that probable ones are drawn
+  // more often than they would be one by one.
+  std::vector<Candidate> Several(const std::vector<BeamScores>& beams, size_t outputs, size_t count,
+                                 size_t step) const;
+
+ private:
+  Sampler(const DecodingOptions& options, uint64_t key);
+  std::vector<float> Adjusted(std::vector<float> scores) const;
+  void KeepMostProbable(std::vector<float>* scores) const;
+  bool ChoosesAmongBest(size_t outputs) const { return topk_ > 0 && topk_ < outputs; }
+
+  size_t topk_;  // 0: all
+  float topp_;
+  float temperature_;
+  uint64_t key_;
+};
+
+}  // namespace ct2triton

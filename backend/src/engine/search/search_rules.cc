@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/search/search_rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace ct2triton {
+namespace {
+
+// What CTranslate2 gives a token that must not be chosen.
+constexpr float kDisabled = std::numeric_limits<float>::lowest();
+
+int32_t OutputOf(const std::string& token, const Weights& weights, const SearchRules& rules) {
+  return rules.Output(static_cast<int64_t>(weights.target().to_id(token)));
+}
+
+}  // namespace
+
+SearchRules::SearchRules(const Search& search, const Weights& weights) : map_(search.map()) {
+  const auto options = search.ForCall(1);  // as CTranslate2 would get them
+  for (const size_t id : std::get<std::vector<size_t>>(options.end_token)) {
+    ends_.push_back(Output(static_cast<int64_t>(id)));
+  }
+  min_length_ = options.min_decoding_length;
+  repetition_penalty_ = options.repetition_penalty;
+  no_repeat_ngram_size_ = options.no_repeat_ngram_size;
+  if (options.disable_unk) disabled_.push_back(OutputOf(weights.files().unk_token, weights, *this));
+  for (const auto& tokens : options.suppress_sequences) {
+    Outputs sequence;
+    for (const auto& token : tokens) {
+      const int32_t output = OutputOf(token, weights, *this);
+      if (output >= 0) sequence.push_back(output);
+    }
+    if (sequence.size() == 1) disabled_.push_back(sequence.front());
+    if (sequence.size() > 1) sequences_.push_back(std::move(sequence));
+  }
+  const bool several_draws = options.beam_size == 1 && options.num_hypotheses > 1;
+  scored_ = options.return_scores || (several_draws && !options.return_alternatives);
+  length_penalty_ = options.length_penalty;
+}
+
+std::shared_ptr<const SearchRules> SearchRules::WithMinLength(size_t tokens) const {
+  auto rules = std::make_shared<SearchRules>(*this);
+  rules->min_length_ = tokens;
+  return rules;
+}
+
+int32_t SearchRules::Output(int64_t id) const {
+  if (map_ == nullptr) return static_cast<int32_t>(id);
+  const auto& known = map_->numbered();
+  const auto place = std::lower_bound(known.begin(), known.end(), id);
+  if (place == known.end() || *place != id) return -1;
+  return static_cast<int32_t>(place - known.begin());
+}
+
+int64_t SearchRules::Id(int32_t output) const {
+  return map_ == nullptr ? output : map_->Id(static_cast<size_t>(output));
+}
+
+bool SearchRules::IsEnd(int32_t output) const {
+  return std::find(ends_.begin(), ends_.end(), output) != ends_.end();
+}
+
+float SearchRules::Normalized(float score, size_t length) const {
+  return score / std::pow(static_cast<float>(length), length_penalty_);
+}
+
+void SearchRules::Apply(const Outputs& before, float* logits) const {
+  const auto disable = [logits](const std::vector<int64_t>& outputs) {
+    for (const int64_t output : outputs) logits[output] = kDisabled;
+  };
+  std::vector<int64_t> early, others;
+  AddEarlyEnds(before, &early);
+  disable(early);
+  if (ChangesLogits()) Penalize(before, logits);
+  AddOthers(before, &others);
+  disable(others);
+}
+
+std::vector<int64_t> SearchRules::Disabled(const Outputs& before) const {
+  std::vector<int64_t> disabled;
+  AddEarlyEnds(before, &disabled);
+  AddOthers(before, &disabled);
+  std::sort(disabled.begin(), disabled.end());
+  disabled.erase(std::unique(disabled.begin(), disabled.end()), disabled.end());
+  return disabled;
+}
+
+void SearchRules::AddEarlyEnds(const Outputs& before, std::vector<int64_t>* disabled) const {
+  if (before.size() >= min_length_) return;
+  disabled->insert(disabled->end(), ends_.begin(), ends_.end());
+}
+
+void SearchRules::AddOthers(const Outputs& before, std::vector<int64_t>* disabled) const {
+  if (no_repeat_ngram_size_ > 0) AddRepeatedNgrams(before, disabled);
+  disabled->insert(disabled->end(), disabled_.begin(), disabled_.end());
+  for (const auto& sequence : sequences_) {
+    const size_t known = sequence.size() - 1;
+    if (before.size() < known) continue;
+    const auto last = before.end() - static_cast<std::ptrdiff_t>(known);
+    if (std::equal(last, before.end(), sequence.begin())) disabled->push_back(sequence.back());
+  }
+}
+
+// Once per distinct token.
+void SearchRules::Penalize(const Outputs& before, float* logits) const {
+  Outputs seen = before;
+  std::sort(seen.begin(), seen.end());
+  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+  for (const int32_t output : seen) {
+    float& logit = logits[output];
+    logit = logit < 0 ? logit * repetition_penalty_ : logit / repetition_penalty_;
+  }
+}
+
+// What followed the last n - 1 tokens before must not follow them again.
+void SearchRules::AddRepeatedNgrams(const Outputs& before, std::vector<int64_t>* disabled) const {
+  const size_t size = no_repeat_ngram_size_;
+  if (before.size() < size) return;
+  const auto known = static_cast<std::ptrdiff_t>(size - 1);
+  const auto last = before.end() - known;
+  for (auto begin = before.begin(); begin + known < before.end(); ++begin) {
+    if (std::equal(last, before.end(), begin)) disabled->push_back(begin[known]);
+  }
+}
+
+std::shared_ptr<const SearchRules> TokenRulesCache::Get(
+    const std::shared_ptr<const Search>& search) {
+  Used& last = last_[search->map()];
+  if (last.search != search) {
+    last.rules = std::make_shared<const SearchRules>(*search, weights_);
+    last.search = search;
+  }
+  return last.rules;
+}
+
+}  // namespace ct2triton

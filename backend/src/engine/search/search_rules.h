@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "engine/model/weights.h"
+#include "engine/search/search.h"
+
+namespace ct2triton {
+
+// Tokens as outputs of the projection: by vocabulary id, or by place among the candidates of the
+// vocabulary map.
+using Outputs = std::vector<int32_t>;
+
+// A search's options as the choice of a token needs them. They follow CTranslate2's
+// (src/decoding_utils.cc), so that an answer is the one that CTranslate2 gives for the row alone:
+// - Penalty, n-grams and suppressed sequences see forced tokens, the end token among them too, but
+//   not the token that starts the decoder.
+// - The penalty acts once per distinct token.
+// - The order is: minimum length, penalty, n-grams, single tokens, sequences.
+class SearchRules {
+ public:
+  SearchRules(const Search& search, const Weights& weights);
+
+  int32_t Output(int64_t id) const;  // -1: no output stands for this id
+  int64_t Id(int32_t output) const;
+  bool IsEnd(int32_t output) const;
+  const VocabularyMap* map() const { return map_; }  // null: the whole vocabulary
+  size_t min_length() const { return min_length_; }  // in tokens, forced ones counted
+  std::shared_ptr<const SearchRules> WithMinLength(size_t tokens) const;
+  // Scores are asked for, or put draws in order.
+  bool scored() const { return scored_; }
+  // What the score of a finished sequence becomes.
+  float Normalized(float score, size_t length) const;
+
+  // Whether the choice behind some tokens takes more than the logits and Disabled().
+  bool ChangesLogits() const { return repetition_penalty_ != 1; }
+  // The outputs that must not follow `before`, ascending, each once.
+  std::vector<int64_t> Disabled(const Outputs& before) const;
+  // The same on logits, [outputs], and the rest of the options.
+  void Apply(const Outputs& before, float* logits) const;
+
+ private:
+  void Penalize(const Outputs& before, float* logits) const;
+  void AddEarlyEnds(const Outputs& before, std::vector<int64_t>* disabled) const;
+  void AddOthers(const Outputs& before, std::vector<int64_t>* disabled) const;
+  void AddRepeatedNgrams(const Outputs& before, std::vector<int64_t>* disabled) const;
+
+  const VocabularyMap* map_;
+  Outputs ends_;
+  size_t min_length_;  // tokens, forced ones counted
+  float repetition_penalty_;
+  size_t no_repeat_ngram_size_;     // 0: off
+  Outputs disabled_;                // never chosen
+  std::vector<Outputs> sequences_;  // of which the last is not chosen after the others
+  bool scored_;
+  float length_penalty_;
+};
+
+// The rules of the search that was used last with each vocabulary map: rows that follow each other
+// mostly share it.
+class TokenRulesCache {
+ public:
+  explicit TokenRulesCache(const Weights& weights) : weights_(weights) {}
+  std::shared_ptr<const SearchRules> Get(const std::shared_ptr<const Search>& search);
+
+ private:
+  struct Used {
+    std::shared_ptr<const Search> search;
+    std::shared_ptr<const SearchRules> rules;
+  };
+
+  const Weights& weights_;
+  std::map<const VocabularyMap*, Used> last_;
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/compute/cpu/kernels.h"
+#include "engine/search/greedy.h"
+#include "engine/search/sampler.h"
+#include "engine/search/wide_search.h"
+
+namespace ct2triton {
+
+// Several hypotheses at a beam size of 1: each is a search of its own, which draws and ends for
+// itself. What is forced is computed once. The one with the best score comes first.
+class SeveralDraws final : public WideSearch {
+ public:
+  // `forced`: outputs that the row begins with, fewer than `limit`. `rules` must be scored.
+  SeveralDraws(const std::shared_ptr<const SearchRules>& rules, size_t hypotheses,
+               const Outputs& forced, size_t limit, const std::optional<Sampler>& sampler,
+               const Kernels& kernels, const AlignedSlots& aligned = {});
+
+  size_t beams() const override { return has_chosen_ ? running_.size() : 1; }
+  size_t length() const override { return length_; }
+  int32_t last(size_t beam) const override { return draws_[running_[beam]].choice.output; }
+  const int32_t* slots(size_t beam) const override { return draws_[running_[beam]].slots.data(); }
+  void Choose(const std::vector<float*>& logits, size_t outputs,
+              const LogSoftmax& log_softmax) override;
+  bool Ends() const override;
+  std::vector<Hypothesis> Results() const override;
+  void Accept() noexcept override;
+
+ private:
+  struct Draw {
+    GreedySearch search;
+    Choice choice;               // at this step, or the last one
+    std::vector<int32_t> slots;  // has room for all that may come
+    bool ended = false;
+  };
+
+  const std::shared_ptr<const SearchRules> rules_;
+  const Kernels& kernels_;
+  AlignedSlots aligned_;
+  std::vector<Draw> draws_;
+  std::vector<size_t> running_;  // of the draws
+  const size_t forced_;
+  size_t length_;
+  bool has_chosen_ = false;
+};
+
+}  // namespace ct2triton
