@@ -12,6 +12,7 @@ struct LoopCounters;
 
 void BindConfig(pybind11::module_& module);
 void BindMetrics(pybind11::module_& module);
+void BindModelFile(pybind11::module_& module);
 void BindProducts(pybind11::module_& module);
 void BindRows(pybind11::module_& module);
 void BindSegmenter(pybind11::module_& module);

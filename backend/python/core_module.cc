@@ -54,6 +54,7 @@ PYBIND11_MODULE(_core, module) {
   ct2triton::BindError(module);
   ct2triton::BindConfig(module);
   ct2triton::BindMetrics(module);
+  ct2triton::BindModelFile(module);
   ct2triton::BindProducts(module);
   ct2triton::BindLoop(module);
   ct2triton::BindLoopWork(module);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reader of model.bin for Python, for tests.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+
+#include "bindings.h"
+#include "engine/model/model_file.h"
+
+namespace py = pybind11;
+
+namespace ct2triton {
+namespace {
+
+// {name: (type, shape, number of the variable)}: names of one variable have one number.
+py::dict Variables(const ModelFile& file) {
+  py::dict variables;
+  for (const auto& [name, variable] : file.variables()) {
+    variables[py::str(name)] = py::make_tuple(
+        ElementName(variable->type), py::tuple(py::cast(variable->shape)), variable->offset);
+  }
+  return variables;
+}
+
+py::bytes Read(const ModelFile& file, const std::string& name) {
+  const Variable& variable = file.Get(name);
+  std::string bytes(variable.bytes, '\0');
+  file.Read(variable, 0, variable.bytes, bytes.data());
+  return bytes;
+}
+
+py::array_t<float> Floats(const ModelFile& file, const std::string& name) {
+  const auto floats = file.Floats(name);
+  return py::array_t<float>(static_cast<py::ssize_t>(floats.size()), floats.data());
+}
+
+}  // namespace
+
+void BindModelFile(py::module_& module) {
+  py::class_<ModelFile>(module, "ModelFile")
+      .def(py::init<const std::string&>(), py::arg("directory"))
+      .def_property_readonly("variables", &Variables)
+      .def("read", &Read)
+      .def("floats", &Floats)
+      .def("attribute", &ModelFile::Attribute)
+      .def("require_unchanged", &ModelFile::RequireUnchanged);
+}
+
+}  // namespace ct2triton
