@@ -51,6 +51,7 @@ _OTHER_CONNECTIONS = 200  # for pages, subtitles and questions
 _SHUTDOWN_S = 5.0
 _HELP = {
     "to": "target languages, comma-separated",
+    "title": "title of the event, which the pages show",
     "mode": "final: translate whole segments only; steady: show words before, and settle those "
     "that two guesses agree on; append: never take a shown word back (default: %(default)s)",
     "mask": "words at the end of a guess that mode steady does not show (default: %(default)s)",
@@ -84,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--model", required=True, help="name of the model on the server")
     add("--from", dest="source", metavar="LANGUAGE", help="language that is spoken")
     add("--to", dest="targets", metavar="LANGUAGES", type=names, help=_HELP["to"])
+    add("--title", default="", help=_HELP["title"])
     add("--mode", choices=tuple(MODES), default="steady", help=_HELP["mode"])
     add("--min-words", type=count, default=1, metavar="N", help=_HELP["words"])
     add("--min-interval-ms", type=float, default=300.0, metavar="MS", help=_HELP["interval"])
@@ -215,7 +217,8 @@ async def _serve(args: argparse.Namespace) -> int:
         if began is not None:
             speakers.resume(began)
         languages = _names(client, args.targets)
-        runner = CaptionServer(hub, speakers, languages, _access(args)).runner(_SHUTDOWN_S)
+        server = CaptionServer(hub, speakers, languages, _access(args), args.title)
+        runner = server.runner(_SHUTDOWN_S)
         await runner.setup()
         try:
             port = await listen(runner, args.host, args.port)

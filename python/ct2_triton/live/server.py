@@ -5,7 +5,8 @@ GET /speak?speaker=NAME        WebSocket: updates in; for each, what became of i
 GET /captions?to=de,fr         WebSocket: captions out; `last=ID` goes on from a message
 GET /events?to=de,fr           the same as Server-Sent Events; Last-Event-ID goes on
 GET /subtitles.vtt?to=de       finals so far, as .vtt or .srt
-GET /languages                 what viewers may ask for, as JSON
+GET /event                     its title and the names of its languages by code, as JSON
+GET /qr.svg?url=ADDRESS        a QR code
 GET /health                    "ok"
 GET /  and  /demo              the pages
 """
@@ -17,6 +18,7 @@ import hmac
 import json
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 _MAX_UPDATE = 65_536  # characters or bytes; longer ones are refused with a reason
 _MAX_MESSAGE_BYTES = 16 * 2**20  # beyond it the connection is closed, with WebSocket's code 1009
+_MAX_QR_BYTES = 1000  # a code of more is too fine for a projector
 _HEARTBEAT_S = 20.0
 _KEY_HEADER = "Authorization"
 _SCRIPTS_AND_STYLE = ("captions.js", "viewer.js", "demo.js", "style.css")
@@ -81,7 +84,12 @@ class CaptionServer:
     """One event on the web."""
 
     def __init__(
-        self, hub: Hub, speakers: Speakers, languages: Mapping[str, str], access: Access
+        self,
+        hub: Hub,
+        speakers: Speakers,
+        languages: Mapping[str, str],
+        access: Access,
+        title: str = "",
     ) -> None:
         """Prepare the server.
 
@@ -90,8 +98,10 @@ class CaptionServer:
             speakers: Who speaks.
             languages: Each name by which viewers may call a language, and its code.
             access: Who may do what.
+            title: Title of the event.
         """
         self._hub = hub
+        self._title = title
         self._speakers = speakers
         codes = [*languages.values(), SOURCE]
         self._languages = {**languages, **{code: code for code in codes}}
@@ -122,7 +132,8 @@ class CaptionServer:
         for path, name in _PAGES.items():
             get(path, page(__package__, name, frame_ancestors="*", own_style=True))
         get("/health", _health)
-        get("/languages", self._get_languages)
+        get("/event", self._event)
+        get("/qr.svg", self._qr_code)
         get("/speak", self._speak)
         get("/captions", self._follow)
         get("/events", self._follow_events)
@@ -133,12 +144,27 @@ class CaptionServer:
         for socket in list(self._sockets):
             await socket.close(code=WSCloseCode.GOING_AWAY)
 
-    async def _get_languages(self, request: web.Request) -> web.Response:
+    async def _event(self, request: web.Request) -> web.Response:
         self._admit(request, self._access.viewer_key)
         names: dict[str, list[str]] = {}
         for name, code in self._languages.items():
             names.setdefault(code, []).append(name)
-        return web.json_response(names)
+        return web.json_response({"title": self._title, "languages": names})
+
+    async def _qr_code(self, request: web.Request) -> web.Response:
+        self._admit(request, self._access.viewer_key)
+        url = request.query.get("url", "")
+        size = len(url.encode(errors="replace"))
+        if not url.startswith(("http://", "https://")) or size > _MAX_QR_BYTES:
+            raise web.HTTPBadRequest(
+                text=f"url is {url[:80]!r} with {size} bytes; it must be an address with http or "
+                f"https and at most {_MAX_QR_BYTES} bytes"
+            )
+        import segno
+
+        picture = BytesIO()
+        segno.make_qr(url).save(picture, kind="svg", scale=8, light="white")
+        return web.Response(body=picture.getvalue(), content_type="image/svg+xml")
 
     async def _speak(self, request: web.Request) -> web.WebSocketResponse:
         self._admit(request, self._access.speaker_key)

@@ -18,6 +18,8 @@ from ct2_triton.live import SegmentUpdate
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepared_model import PreparedModel
 from ct2_triton.serve import TritonServer
+from server.live.caption_site import Site
+from support.browser import chromium
 from support.servers import ServerStack
 from support.web_command import WebCommand
 
@@ -68,6 +70,20 @@ def start(command: list[str]) -> Iterator[Start]:
             return WebCommand(process)
 
         yield make
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    made = Site()
+    await made.start()
+    yield made
+    await made.stop()
 
 
 async def finals(

@@ -57,7 +57,7 @@ async def test_a_page_of_another_site_neither_speaks_nor_reads(
     # A picture or a script of another page has no Origin, but a browser says where it belongs.
     for site in ("cross-site", "same-site"):
         headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
-        await refusal(web, f"{live.url}/languages", headers)
+        await refusal(web, f"{live.url}/event", headers)
     # A link and a frame are the browser going there.
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
     async with web.get(f"{live.url}/", headers=headers) as response:
@@ -79,7 +79,7 @@ async def test_a_name_that_somebody_else_gave_this_machine_is_refused(
         assert "--allow-origin" in said
         await refusal(web, f"{live.url}/{path}", {"Host": "evil.example"})
     for host in (f"localhost:{port}", f"[::1]:{port}", f"10.0.0.7:{port}", f"ct2-live:{port}"):
-        async with web.get(f"{live.url}/languages", headers={"Host": host}) as response:
+        async with web.get(f"{live.url}/event", headers={"Host": host}) as response:
             assert response.status == 200, host
     await speak_well(web, live.url)
     assert live.stop() == 0
@@ -90,14 +90,14 @@ async def test_a_page_that_is_allowed_speaks_and_reads_also_through_a_proxy(
 ) -> None:
     live = start("--allow-origin", "https://talks.example", "--allow-origin", "null")
     await speak_well(web, live.url, Origin="https://talks.example", Host="talks.example")
-    await refusal(web, f"{live.url}/languages", FOREIGN)
+    await refusal(web, f"{live.url}/event", FOREIGN)
     for origin in ("https://talks.example", "null"):
         async with web.get(f"{live.url}/events?to=de", headers={"Origin": origin}) as response:
             assert response.status == 200
             assert response.headers["Access-Control-Allow-Origin"] == origin
             assert response.headers["Vary"] == "Origin"
         asks: dict[str, Any] = {"Origin": origin, "Access-Control-Request-Method": "GET"}
-        async with web.options(f"{live.url}/languages", headers=asks) as response:
+        async with web.options(f"{live.url}/event", headers=asks) as response:
             assert response.status == 204
             assert "Authorization" in response.headers["Access-Control-Allow-Headers"]
     assert live.stop() == 0

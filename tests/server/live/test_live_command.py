@@ -234,8 +234,16 @@ async def test_bad_updates_harm_no_neighbour(
 
 
 async def test_keys_and_the_number_of_viewers(start: Start, web: aiohttp.ClientSession) -> None:
-    live = start("--speaker-key", "s3", "--viewer-key", "v3", "--max-viewers", "1")
-    for path in ("speak?speaker=a&key=v3", "captions?to=de", "events?to=de&key=s3", "languages"):
+    live = start(
+        "--speaker-key", "s3", "--viewer-key", "v3", "--max-viewers", "1", "--title", "Talk <1>"
+    )  # fmt: skip
+    for path in (
+        "speak?speaker=a&key=v3",
+        "captions?to=de",
+        "events?to=de&key=s3",
+        "event",
+        "qr.svg",
+    ):
         async with web.get(f"{live.url}/{path}") as response:
             assert response.status == 401, path
     headers = {"Authorization": "Bearer s3"}
@@ -247,12 +255,13 @@ async def test_keys_and_the_number_of_viewers(start: Start, web: aiohttp.ClientS
             assert response.status == 503
         await say(speaker, segment=1, text=SENTENCE, final=True)
         assert await finals(viewer, {"deu_Latn"})
-    async with web.get(f"{live.url}/languages?key=v3") as response:
-        assert await response.json() == {
+    async with web.get(f"{live.url}/event?key=v3") as response:
+        languages = {
             "deu_Latn": ["de", "deu_Latn"],
             "fra_Latn": ["fr", "fra_Latn"],
             "source": ["source"],
         }
+        assert await response.json() == {"title": "Talk <1>", "languages": languages}
     async with web.get(f"{live.url}/health") as response:
         assert await response.text() == "ok"
 

@@ -4,86 +4,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from ct2_triton.bench.workload import SENTENCES
-from ct2_triton.live import Caption, SegmentUpdate
+from ct2_triton.live import SegmentUpdate
 from ct2_triton.live.hub import SOURCE, Hub
-from ct2_triton.live.server import Access, CaptionServer
 from ct2_triton.live.simulator import RecognizerSimulator
-from support.browser import chromium, needs_browser, run, until
+from server.live.caption_site import LANGUAGES, Site, lines, open_page, set_languages
+from support.browser import needs_browser, run, until
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
 pytestmark = needs_browser
-LANGUAGES = {"de": "deu_Latn", "ar": "arb_Arab"}
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with chromium(tmp_path_factory.mktemp("profile")) as driver:
-        yield driver
-
-
-class Site:
-    """A caption server whose captions the test writes."""
-
-    def __init__(self) -> None:
-        self.hub = Hub()
-        self.port = 0
-        self.puts = 0
-        self._runner: web.AppRunner | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    async def start(self) -> None:
-        server = CaptionServer(self.hub, None, LANGUAGES, Access(viewer_key="k&1"))  # type: ignore[arg-type]
-        self._runner = server.runner(0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
-        self.port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        if self._runner:
-            await self._runner.cleanup()
-
-    def put(self, segment: str, target: str, text: str, tail: str = "", **more: Any) -> None:
-        final = bool(more.get("final"))
-        caption = Caption(segment, target, text, tail, final, more.get("revision", 1), time=1.0)
-        self.hub.put(caption, 1.0)
-        self.puts += 1
-
-    @property
-    def newest(self) -> str:
-        """The id of the newest message."""
-        return f"{self.hub.name}-{self.puts}"
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[Site]:
-    made = Site()
-    await made.start()
-    yield made
-    await made.stop()
-
-
-def lines(language: str, part: str) -> str:
-    where = f"[data-language={language}] .{part} p"
-    return f"[...document.querySelectorAll('{where}')].map((line) => line.textContent)"
-
-
-async def open_page(browser: Any, site: Site, path: str) -> None:
-    mark = "&" if "?" in path else "?"
-    await asyncio.to_thread(browser.get, f"{site.url}/{path}{mark}key=k%261")
-    await until(browser, "document.getElementById('status').textContent", "Live")
 
 
 async def test_text_appears_changes_and_settles(browser: Any, site: Site) -> None:
@@ -105,7 +42,7 @@ async def test_text_appears_changes_and_settles(browser: Any, site: Site) -> Non
     assert await run(browser, line % "deu_Latn") == "ltr"
     settled = "document.querySelector('[data-language=arb_Arab] .settled')"
     assert await run(browser, f"{settled}.getAttribute('aria-live')") == "polite"
-    assert await run(browser, f"{settled}.parentElement.lang") == "arb-Arab"
+    assert await run(browser, f"{settled}.closest('[lang]').lang") == "arb-Arab"
     # What still changes is not read out.
     live = "document.querySelector('.open').getAttribute('aria-live')"
     assert await run(browser, live) == "off"
@@ -165,13 +102,6 @@ async def test_the_address_may_ask_for_what_is_not_there(browser: Any, site: Sit
     assert await run(browser, chosen) == ["deu_Latn"]
 
 
-async def set_languages(browser: Any, accepted: str) -> None:
-    """Sets the languages of the browser's user."""
-    agent = await run(browser, "navigator.userAgent")
-    given = {"userAgent": agent, "acceptLanguage": accepted}
-    await asyncio.to_thread(browser.execute_cdp_cmd, "Emulation.setUserAgentOverride", given)
-
-
 async def test_an_overlay_has_two_lines_and_a_style_of_its_program(
     browser: Any, site: Site
 ) -> None:
@@ -214,7 +144,7 @@ async def test_languages_and_letters_by_keyboard(browser: Any, site: Site) -> No
     assert await run(browser, order) == [
         ["deu_Latn", True], ["arb_Arab", False], ["source", False],
     ]  # fmt: skip
-    await asyncio.to_thread(press, keys.TAB, keys.TAB, keys.SPACE)
+    await asyncio.to_thread(press, keys.TAB, keys.TAB, keys.TAB, keys.SPACE)  # menu, de, ar
     await until(browser, lines("arb_Arab", "settled"), ["مرحبا"])
     assert "to=deu_Latn%2Carb_Arab" in await run(browser, "location.search")
     size = "parseFloat(getComputedStyle(document.querySelector('.captions')).fontSize)"

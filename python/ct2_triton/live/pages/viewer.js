@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page for viewers: choose languages and the size of the letters; the address keeps the choice.
+// The page for viewers: choose languages and the size of the text; the address keeps the choice.
 "use strict";
 
 const page = new CaptionPage({
@@ -7,7 +7,10 @@ const page = new CaptionPage({
   status: document.getElementById("status"),
 });
 const USUAL_SIZE = 2.2; // rem
+const ROOM = "(min-width: 48rem) and (min-height: 30rem)"; // for captions and an open menu
 const choices = document.getElementById("languages");
+const menu = document.getElementById("menu");
+const code = document.getElementById("code");
 
 function chosen() {
   return [...choices.querySelectorAll("input:checked")].map((box) => box.value);
@@ -28,6 +31,19 @@ function resize(factor) {
   const size = Math.min(8, Math.max(0.8, factor * (asked > 0 ? asked : USUAL_SIZE)));
   document.documentElement.style.setProperty("--size", `${size}rem`);
   if (factor !== 1) keep("size", size.toFixed(2));
+  page.fit();
+}
+
+// Others choose their own language and size.
+async function share() {
+  const link = code.querySelector("a");
+  link.href = link.textContent = address("./");
+  const answer = await fetch(address("qr.svg", { url: link.href }));
+  const picture = answer.ok ? await answer.text() : "";
+  code.querySelector("img").src = `data:image/svg+xml,${encodeURIComponent(picture)}`;
+  const here = /^(localhost|127\..*|\[::1\])$/.test(location.hostname);
+  document.getElementById("here-only").hidden = !here;
+  code.showModal();
 }
 
 function languageOf(code) {
@@ -65,6 +81,8 @@ async function start() {
   }
   document.getElementById("smaller").onclick = () => resize(1 / 1.25);
   document.getElementById("larger").onclick = () => resize(1.25);
+  document.getElementById("share").onclick = share;
+  menu.open = matchMedia(ROOM).matches;
   resize(1);
   follow();
 }
