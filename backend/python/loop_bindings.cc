@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 
@@ -214,15 +215,16 @@ class PyLoop {
   DecodeLoop loop_;  // last: it refers to the rows
 };
 
-const Kernels& KernelsByName(const std::string& name) {
-  if (const Kernels* kernels = FindKernels(name)) return *kernels;
-  throw Error(ErrorCode::kInvalidArgument, "no kernels \"" + name + "\" on this processor");
+DistanceBias BiasOf(const Floats& table, size_t heads) {
+  if (table.empty()) return {nullptr, 0};
+  return {table.data(), (table.size() / heads - 1) / 2};
 }
 
-// keys, values: [tokens, heads, head_dim], one list; bias: [heads, last_distance + 1].
+// keys, values: [tokens, heads, head_dim], one list; bias: [heads, 2 * last distance + 1].
+// position: of the query; null: behind the last key.
 Floats PyAttend(const std::string& kernels, const Floats& query, const Floats& keys,
                 const Floats& values, size_t heads, float scale, const Floats& bias,
-                const std::vector<int32_t>& slots) {
+                const std::vector<int32_t>& slots, std::optional<size_t> position) {
   const size_t width = query.size();
   const size_t tokens = slots.empty() ? keys.size() / width : slots.size();
   Floats scores(heads * tokens);
@@ -237,30 +239,30 @@ Floats PyAttend(const std::string& kernels, const Floats& query, const Floats& k
   call.heads = heads;
   call.head_dim = width / heads;
   call.scale = scale;
-  call.bias = bias.empty() ? nullptr : bias.data();
-  call.last_distance = bias.empty() ? 0 : bias.size() / heads - 1;
+  call.bias = BiasOf(bias, heads);
+  call.position = position.value_or(tokens - 1);
   call.scores = scores.data();
   call.out = out.data();
-  KernelsByName(kernels).attend(call);
+  KernelsNamed(kernels).attend(call);
   return out;
 }
 
 Floats PyAttendRow(const std::string& kernels, const Floats& projected, size_t heads, size_t dim,
-                   float scale) {
+                   float scale, const Floats& bias) {
   const size_t tokens = heads * dim == 0 ? 0 : projected.size() / (3 * heads * dim);
   if (tokens == 0 || tokens * 3 * heads * dim != projected.size()) {
     throw Error(ErrorCode::kInvalidArgument, "the sizes do not fit each other");
   }
-  RowAttention row{projected.data(), tokens, heads, dim, scale, nullptr, nullptr};
+  RowAttention row{projected.data(), tokens, heads, dim, scale, BiasOf(bias, heads), {}, {}};
   Floats scratch(RowScratchFloats(tokens, heads, dim)), out(tokens * row.width());
   row.scratch = scratch.data();
   row.out = out.data();
-  KernelsByName(kernels).attend_row(row);
+  KernelsNamed(kernels).attend_row(row);
   return out;
 }
 
 size_t PyFirstMaximum(const std::string& kernels, const Floats& values) {
-  return KernelsByName(kernels).first_maximum(values.data(), values.size());
+  return KernelsNamed(kernels).first_maximum(values.data(), values.size());
 }
 
 py::list DescribeTimes(const LayerClock& clock) {
@@ -355,10 +357,10 @@ void BindLoop(py::module_& module) {
   module.def(
       "attend", &PyAttend, py::arg("kernels"), py::arg("query"), py::arg("keys"), py::arg("values"),
       py::arg("heads"), py::arg("scale"), py::arg("bias") = Floats(),
-      py::arg("slots") = std::vector<int32_t>(),
+      py::arg("slots") = std::vector<int32_t>(), py::arg("position") = py::none(),
       "Attention of one query, with the kernels of this name. Token t is slots[t], if given.");
   module.def("attend_row", &PyAttendRow, py::arg("kernels"), py::arg("projected"), py::arg("heads"),
-             py::arg("head_dim"), py::arg("scale"),
+             py::arg("head_dim"), py::arg("scale"), py::arg("bias") = Floats(),
              "Attention of all tokens of a row, [tokens, query and key and value, width].");
   module.def("first_maximum", &PyFirstMaximum, py::arg("kernels"), py::arg("values"),
              "Position of the first of the largest values.");

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "engine/compute/cpu/kernels.h"
 #include "engine/compute/cpu/packed_layers.h"
 #include "engine/compute/cpu/products/kernel_choice.h"
 #include "engine/compute/cpu/products/packed_linear.h"
@@ -238,6 +239,29 @@ class PyModelLayer {
   std::unique_ptr<Linear> linear_;
 };
 
+// beta: none for an RMS norm.
+Array<float> PyNorm(const std::string& kernels, const Array<float>& row, const Array<float>& gamma,
+                    const std::optional<Array<float>>& beta, float epsilon) {
+  CheckShape(gamma, {row.size()}, "gamma");
+  if (beta) CheckShape(*beta, {row.size()}, "beta");
+  Array<float> out(row.size());
+  const RowFunctions& functions = *KernelsNamed(kernels).rows;
+  const auto size = static_cast<size_t>(row.size());
+  if (beta) {
+    functions.layer_norm(row.data(), gamma.data(), beta->data(), epsilon, size, out.mutable_data());
+  } else {
+    functions.rms_norm(row.data(), gamma.data(), epsilon, size, out.mutable_data());
+  }
+  return out;
+}
+
+Array<float> PyLogSoftmax(const std::string& kernels, const Array<float>& row) {
+  Array<float> out(row.size());
+  std::copy_n(row.data(), row.size(), out.mutable_data());
+  KernelsNamed(kernels).rows->log_softmax(out.mutable_data(), static_cast<size_t>(out.size()));
+  return out;
+}
+
 Array<float> Probe(int64_t inputs) {
   const auto probe = products::RoundingProbe(inputs);
   Array<float> rows({products::kProbeRows, inputs});
@@ -245,7 +269,7 @@ Array<float> Probe(int64_t inputs) {
   return rows;
 }
 
-std::vector<std::string> KernelNames(const std::string& weights) {
+std::vector<std::string> ProductKernels(const std::string& weights) {
   std::vector<std::string> names;
   for (const auto* kernel : products::UsableKernels(Named(kWeightTypes, weights)))
     names.emplace_back(kernel->name);
@@ -255,7 +279,11 @@ std::vector<std::string> KernelNames(const std::string& weights) {
 }  // namespace
 
 void BindProducts(py::module_& module) {
-  module.def("kernels", &KernelNames, py::arg("weights") = "int8",
+  module.def("norm", &PyNorm, py::arg("kernels"), py::arg("row"), py::arg("gamma"), py::arg("beta"),
+             py::arg("epsilon"), "Layer norm of a row; without beta, its RMS norm.");
+  module.def("log_softmax", &PyLogSoftmax, py::arg("kernels"), py::arg("row"),
+             "Log-probabilities of a row of logits.");
+  module.def("kernels", &ProductKernels, py::arg("weights") = "int8",
              "Names of the kernels this processor runs, fastest first.");
   module.def("rounding_probe", &Probe, py::arg("inputs"),
              "Rows of inputs on which the ways to round differ.");

@@ -44,10 +44,12 @@ def draw(tokens: int, heads: int, dim: int, spread: float = 1.0) -> tuple[Any, A
     return query, keys, values
 
 
-def attend(kernels: str, query: Any, keys: Any, values: Any, scale: float, bias: Any = ()) -> Any:
+def attend(
+    kernels: str, query: Any, keys: Any, values: Any, scale: float, bias: Any = (), **more: Any
+) -> Any:
     heads = query.shape[0]
     flat = [array.ravel().tolist() for array in (query, keys, values)]
-    out = _core.attend(kernels, *flat, heads, scale, np.ravel(bias).tolist())
+    out = _core.attend(kernels, *flat, heads, scale, np.ravel(bias).tolist(), **more)
     return np.array(out).reshape(query.shape)
 
 
@@ -68,7 +70,7 @@ def test_tokens_that_lie_in_slots(kernels: str, dim: int, with_bias: bool) -> No
     query, keys, values = draw(40, HEADS, dim)
     slots = np.random.default_rng(5).permutation(40)[:29]
     bias = (
-        np.linspace(-1, 1, HEADS * 9).astype(np.float32) if with_bias else np.zeros(0, np.float32)
+        np.linspace(-1, 1, HEADS * 17).astype(np.float32) if with_bias else np.zeros(0, np.float32)
     )
     flat = [query.ravel().tolist(), *(a.ravel().tolist() for a in (keys, values))]
     picked = [query.ravel().tolist(), *(a[slots].ravel().tolist() for a in (keys, values))]
@@ -90,14 +92,14 @@ def test_attention_that_is_far_from_even(kernels: str) -> None:
 
 @pytest.mark.parametrize("tokens", [1, 3, 9, 40])
 def test_bias_by_distance(kernels: str, tokens: int) -> None:
-    """The last number of a head's bias counts for all tokens that are further away."""
+    """The first and last numbers of a head's bias count for all tokens that are further away."""
     heads, last = 3, 8
     query, keys, values = draw(tokens, heads, 16)
-    bias = np.random.default_rng(1).normal(size=(heads, last + 1)).astype(np.float32)
+    bias = np.random.default_rng(1).normal(size=(heads, 2 * last + 1)).astype(np.float32)
 
     out = attend(kernels, query, keys, values, 1, bias)
 
-    distances = np.minimum(np.arange(tokens)[::-1], last)
+    distances = np.maximum(np.arange(tokens) - tokens + 1, -last) + last
     expected = attention(query, keys, values, 1, bias[:, distances])
     assert out == pytest.approx(expected, abs=3e-6)
 
@@ -130,25 +132,39 @@ def test_an_unknown_name_is_refused_with_the_known_ones(engine_model: Any) -> No
     assert 'CT2_TRITON_KERNELS is "sse"; this processor runs plain' in result.stderr
 
 
-def attend_row(kernels: str, projected: Any, scale: float) -> Any:
+def attend_row(kernels: str, projected: Any, scale: float, bias: Any = ()) -> Any:
     """projected: [tokens, query and key and value, heads, dim]."""
     tokens, _, heads, dim = projected.shape
-    out = _core.attend_row(kernels, projected.ravel().tolist(), heads, dim, scale)
+    out = _core.attend_row(kernels, projected.ravel().tolist(), heads, dim, scale, np.ravel(bias))
     return np.array(out, np.float32).reshape(tokens, heads, dim)
 
 
 # The usual size of a head is computed four queries at once, long rows from copies.
 @pytest.mark.parametrize("tokens", [1, 3, 4, 5, 18, 63, 64, 130])
 @pytest.mark.parametrize(("heads", "dim"), [(4, 64), (8, 64), (6, 64), (4, 40)])
-def test_tokens_of_a_row_see_each_other(kernels: str, tokens: int, heads: int, dim: int) -> None:
-    """The same bits as token by token."""
+@pytest.mark.parametrize("last", [0, 9])
+def test_tokens_of_a_row_see_each_other(
+    kernels: str, tokens: int, heads: int, dim: int, last: int
+) -> None:
+    """The same bits as token by token, with and without a bias by distance."""
     rng = np.random.default_rng(tokens)
     projected = (rng.normal(size=(tokens, 3, heads, dim)) * 2).astype(np.float32)
     query, keys, values = projected.transpose(1, 0, 2, 3)
 
-    out = attend_row(kernels, projected, dim**-0.5)
+    bias = rng.normal(size=(heads, 2 * last + 1)).astype(np.float32) if last else ()
 
-    each = [attend(kernels, row, keys, values, dim**-0.5) for row in query]
+    out = attend_row(kernels, projected, dim**-0.5, bias)
+
+    each = [
+        attend(kernels, row, keys, values, dim**-0.5, bias, position=position)
+        for position, row in enumerate(query)
+    ]
+    if last:
+        keys_from = np.arange(tokens)[None, :] - np.arange(tokens)[:, None]
+        biases = bias[:, np.clip(keys_from, -last, last) + last]
+        for position, row in enumerate(query):
+            expected = attention(row, keys, values, dim**-0.5, biases[:, position])
+            assert out[position] == pytest.approx(expected, abs=2e-5)
     assert out.tobytes() == np.array(each, np.float32).tobytes()
 
 

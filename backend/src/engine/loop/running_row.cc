@@ -196,7 +196,7 @@ bool RunningRow::ChooseBeams(const Found* found, size_t outputs) {
     best.push_back(found[i].best);
   }
   if (logits.front() != nullptr) {
-    beams()->Choose(logits, outputs, model_.log_softmax());
+    beams()->Choose(logits, outputs, model_.kernels());
   } else if (!beams()->ChooseOfBest(best)) {
     return false;
   }

@@ -36,23 +36,23 @@ int32_t Alternatives::last(size_t beam) const {
 }
 
 void Alternatives::Choose(const std::vector<float*>& logits, size_t outputs,
-                          const LogSoftmax& log_softmax) {
-  if (alternatives_.empty()) return ChooseFirst(logits.front(), outputs, log_softmax);
+                          const Kernels& kernels) {
+  if (alternatives_.empty()) return ChooseFirst(logits.front(), outputs, kernels);
   auto next = logits.begin();
   for (Alternative& alternative : alternatives_) {
     if (alternative.rest == nullptr) continue;
     WideSearch& rest = *alternative.rest;
     const auto behind = next + static_cast<std::ptrdiff_t>(rest.beams());
-    rest.Choose({next, behind}, outputs, log_softmax);
+    rest.Choose({next, behind}, outputs, kernels);
     next = behind;
     alternative.rest_result.reset();
     if (rest.Ends()) alternative.rest_result = rest.Results().front();
   }
 }
 
-void Alternatives::ChooseFirst(float* logits, size_t outputs, const LogSoftmax& log_softmax) {
+void Alternatives::ChooseFirst(float* logits, size_t outputs, const Kernels& kernels) {
   first_rules_->Apply({}, logits);
-  log_softmax.Apply(logits, outputs);
+  kernels.rows->log_softmax(logits, outputs);
   const auto candidates = TopCandidates({{logits, 0}}, outputs, 2 * settings_.hypotheses);
   std::vector<Hypothesis> firsts;
   for (size_t i = 0; i < settings_.hypotheses; ++i) {

@@ -32,8 +32,7 @@ class Alternatives final : public WideSearch {
   size_t length() const override { return length_; }
   int32_t last(size_t beam) const override;
   const int32_t* slots(size_t beam) const override { return slots_[beam].data(); }
-  void Choose(const std::vector<float*>& logits, size_t outputs,
-              const LogSoftmax& log_softmax) override;
+  void Choose(const std::vector<float*>& logits, size_t outputs, const Kernels& kernels) override;
   bool Ends() const override;
   std::vector<Hypothesis> Results() const override;
   void Accept() noexcept override;
@@ -52,7 +51,7 @@ class Alternatives final : public WideSearch {
     size_t beam;
   };
 
-  void ChooseFirst(float* logits, size_t outputs, const LogSoftmax& log_softmax);
+  void ChooseFirst(float* logits, size_t outputs, const Kernels& kernels);
   std::unique_ptr<WideSearch> NewRest(size_t alternative) const;
   void AddStrand(size_t alternative, size_t beam) noexcept;
   size_t FirstSlot(size_t alternative) const;

@@ -57,11 +57,10 @@ std::vector<Candidate> BeamSearch::CandidatesOf(const std::vector<BeamScores>& s
                   : TopCandidates(scores, outputs, Wanted());
 }
 
-void BeamSearch::Choose(const std::vector<float*>& logits, size_t outputs,
-                        const LogSoftmax& log_softmax) {
+void BeamSearch::Choose(const std::vector<float*>& logits, size_t outputs, const Kernels& kernels) {
   for (size_t i = 0; i < beams_.size(); ++i) {
     rules_->Apply(beams_[i].outputs, logits[i]);
-    log_softmax.Apply(logits[i], outputs);
+    kernels.rows->log_softmax(logits[i], outputs);
     if (bias_.prefix && diverged_[i] == 0) bias_.prefix->Apply(length(), logits[i], outputs);
     if (bias_.draft) bias_.draft->Apply(beams_[i].outputs, *rules_, logits[i], outputs);
   }

@@ -13,15 +13,14 @@ GreedySearch::GreedySearch(std::shared_ptr<const SearchRules> rules, const Outpu
   outputs_.assign(forced.begin(), forced.end());
 }
 
-Choice GreedySearch::Choose(float* logits, size_t outputs, const Kernels& kernels,
-                            const LogSoftmax& log_softmax) const {
-  Prepare(logits, outputs, log_softmax);
+Choice GreedySearch::Choose(float* logits, size_t outputs, const Kernels& kernels) const {
+  Prepare(logits, outputs, kernels);
   return Pick(logits, outputs, kernels);
 }
 
-void GreedySearch::Prepare(float* logits, size_t outputs, const LogSoftmax& log_softmax) const {
+void GreedySearch::Prepare(float* logits, size_t outputs, const Kernels& kernels) const {
   rules_->Apply(outputs_, logits);
-  if (rules_->scored() || Leaning()) log_softmax.Apply(logits, outputs);
+  if (rules_->scored() || Leaning()) kernels.rows->log_softmax(logits, outputs);
 }
 
 std::optional<int32_t> GreedySearch::Leaning() const {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/compute/cpu/kernels.h"
-#include "engine/compute/cpu/layers.h"
 #include "engine/search/draft_bias.h"
 #include "engine/search/sampler.h"
 #include "engine/search/search_rules.h"
@@ -54,9 +53,8 @@ class GreedySearch {
                std::shared_ptr<const DraftBias> bias = nullptr);
 
   // Both of the following: makes the logits, [outputs], what is chosen from, and chooses.
-  Choice Choose(float* logits, size_t outputs, const Kernels& kernels,
-                const LogSoftmax& log_softmax) const;
-  void Prepare(float* logits, size_t outputs, const LogSoftmax& log_softmax) const;
+  Choice Choose(float* logits, size_t outputs, const Kernels& kernels) const;
+  void Prepare(float* logits, size_t outputs, const Kernels& kernels) const;
   Choice Pick(const float* scores, size_t outputs, const Kernels& kernels) const;
   // Whether the next choice takes more than the logits and Disabled().
   bool ChangesLogits() const { return rules_->ChangesLogits() || sampler_ || Leaning(); }

@@ -30,9 +30,9 @@ SeveralDraws::SeveralDraws(const std::shared_ptr<const SearchRules>& rules, size
 }
 
 void SeveralDraws::Choose(const std::vector<float*>& logits, size_t outputs,
-                          const LogSoftmax& log_softmax) {
+                          const Kernels& kernels) {
   for (size_t i = 0; i < logits.size(); ++i) {
-    draws_[running_[i]].search.Prepare(logits[i], outputs, log_softmax);
+    draws_[running_[i]].search.Prepare(logits[i], outputs, kernels);
   }
   for (size_t i = 0; i < running_.size(); ++i) {
     Draw& draw = draws_[running_[i]];

@@ -27,8 +27,7 @@ class SeveralDraws final : public WideSearch {
   size_t length() const override { return length_; }
   int32_t last(size_t beam) const override { return draws_[running_[beam]].choice.output; }
   const int32_t* slots(size_t beam) const override { return draws_[running_[beam]].slots.data(); }
-  void Choose(const std::vector<float*>& logits, size_t outputs,
-              const LogSoftmax& log_softmax) override;
+  void Choose(const std::vector<float*>& logits, size_t outputs, const Kernels& kernels) override;
   bool Ends() const override;
   std::vector<Hypothesis> Results() const override;
   void Accept() noexcept override;

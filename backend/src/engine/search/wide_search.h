@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/compute/cpu/layers.h"
+#include "engine/compute/cpu/kernels.h"
 #include "engine/compute/row_alignment.h"
 #include "engine/search/search_rules.h"
 #include "engine/search/top_candidates.h"
@@ -40,7 +40,7 @@ class WideSearch {
   // Takes the logits of every beam, [outputs] each, which it changes, and decides how to go on.
   // Nothing shows before Accept; a step that fails after this may be repeated.
   virtual void Choose(const std::vector<float*>& logits, size_t outputs,
-                      const LogSoftmax& log_softmax) = 0;
+                      const Kernels& kernels) = 0;
   // How many of the best outputs of each beam are enough instead; 0: the next choice takes logits.
   virtual size_t EnoughOutputs() const { return 0; }
   // The outputs that must not be among them, ascending, each once.

@@ -114,7 +114,7 @@ std::vector<Found> Chooser::ChooseInProduct(const std::vector<Seeker>& seekers, 
 }
 
 Choice Chooser::GreedyChoice(const GreedySearch& search, float* logits, size_t outputs) const {
-  return search.Choose(logits, outputs, model_.kernels(), model_.log_softmax());
+  return search.Choose(logits, outputs, model_.kernels());
 }
 
 }  // namespace ct2triton

@@ -158,7 +158,8 @@ void DecoderModel::ReadPositions() {
     const bool fits = buckets >= 2 && shape_.bias_max_distance > buckets / 2 &&
                       static_cast<size_t>(variable->dim(1)) == shape_.heads;
     if (!fits) Refuse("the size of " + name + " is not known");
-    bias_ = BiasByDistance(table, buckets, shape_.heads, shape_.bias_max_distance);
+    bias_ = BiasByDistance(table, buckets, shape_.heads, shape_.bias_max_distance,
+                           /*encoder=*/false);
     return;
   }
   positions_.emplace(FloatsHere("decoder/position_encodings/encodings"), width());

@@ -74,7 +74,7 @@ class DecoderModel {
   // Adds what tells a token's position to its embedding; nothing where the attention tells it. The
   // positions of a row are within the limit that CheckRow gave it.
   void AddPosition(size_t position, float* embedding) const;
-  // [heads, bias_max_distance + 1] for AttentionCall; null: the attention has none.
+  // Of a DistanceBias with bias_max_distance; null: the attention has none.
   const float* bias() const { return bias_.empty() ? nullptr : bias_.data(); }
   // To the whole vocabulary.
   const Linear& projection() const { return *projection_; }
@@ -86,7 +86,6 @@ class DecoderModel {
     return map == nullptr ? *projection_ : *mapped_projections_.at(map);
   }
   size_t MappedBytes() const;  // of the memory that those take
-  const LogSoftmax& log_softmax() const { return log_softmax_; }
   // The model's encoder, put together from the same products; null: CTranslate2's own serves.
   const EncoderModel* encoder() const { return encoder_.get(); }
 
@@ -127,7 +126,6 @@ class DecoderModel {
   std::vector<DecoderLayer> layers_;
   std::unique_ptr<Linear> projection_;
   MappedProjections mapped_projections_;
-  const LogSoftmax log_softmax_;
   std::optional<PositionEncodings> positions_;  // none where the attention tells them
   std::vector<float> copied_;                   // of them, or of a bias, from a device
   std::unique_ptr<const EncoderModel> encoder_;

@@ -99,8 +99,7 @@ void DecoderStep::AttendToSelf(size_t index, const std::vector<StepRow>& rows) {
   call.heads = shape.heads;
   call.head_dim = model_.head_dim();
   call.scale = model_.layers()[index].self.scale;
-  call.bias = model_.bias();
-  call.last_distance = shape.bias_max_distance;
+  call.bias = {model_.bias(), shape.bias_max_distance};
   call.scores = scores_.data();
   call.out = context_.data();
   const float* projected = projected_.data();  // query, key, value
@@ -117,7 +116,7 @@ void DecoderStep::AttendToSelf(size_t index, const std::vector<StepRow>& rows) {
       call.keys = keys;
       call.values = values;
       call.tokens = position + 1;
-      call.added_distance = position < row.prompt ? row.prompt - 1 : 0;
+      call.position = position + (position < row.prompt ? row.prompt - 1 : 0);
       model_.kernels().attend(call);
       projected += 3 * width;
       call.out += width;

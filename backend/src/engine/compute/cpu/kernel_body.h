@@ -211,10 +211,9 @@ KERNEL_TARGET void Score(const AttentionCall& call, Place place) {
     }
     float* scores = call.scores + t;
     for (size_t h = 0; h < heads; ++h) scores[h * tokens] = products[h] * scale;
-    if (call.bias == nullptr) continue;
-    const size_t distance = call.added_distance + tokens - 1 - t;
-    const float* bias = call.bias + std::min(distance, call.last_distance);
-    for (size_t h = 0; h < heads; ++h) scores[h * tokens] += bias[h * (call.last_distance + 1)];
+    if (call.bias.table == nullptr) continue;
+    const float* bias = call.bias.table + call.bias.Index(t, call.position);
+    for (size_t h = 0; h < heads; ++h) scores[h * tokens] += bias[h * (2 * call.bias.last + 1)];
   }
 }
 

@@ -2,6 +2,7 @@
 #include "engine/compute/cpu/kernels.h"
 
 #include "engine/compute/cpu/processor.h"
+#include "error.h"
 
 namespace ct2triton {
 namespace {
@@ -25,11 +26,11 @@ std::vector<Entry> Usable() {
 
 }  // namespace
 
-const Kernels* FindKernels(const std::string& name) {
+const Kernels& KernelsNamed(const std::string& name) {
   for (const auto& [needs, kernels] : Usable()) {
-    if (name == kernels->name) return kernels;
+    if (name == kernels->name) return *kernels;
   }
-  return nullptr;
+  throw Error(ErrorCode::kInvalidArgument, "no kernels \"" + name + "\" on this processor");
 }
 
 std::vector<std::string> KernelNames() {

@@ -6,7 +6,22 @@
 #include <string>
 #include <vector>
 
+#include "engine/compute/cpu/row_functions.h"
+
 namespace ct2triton {
+
+// What is added to the scores by how far a key lies behind its query: [heads, 2 * last + 1], from
+// -last (that far before it) to last. Greater distances count as these.
+struct DistanceBias {
+  const float* table;  // null: nothing is added
+  size_t last;
+
+  // Of the key at `token` for the query at `position`.
+  size_t Index(size_t token, size_t position) const {
+    if (token >= position) return last + (token - position < last ? token - position : last);
+    return position - token < last ? last - (position - token) : 0;
+  }
+};
 
 // Attention of one query to the keys and values of one row. Every row has its own, so rows of
 // different lengths need neither padding nor masks.
@@ -19,13 +34,11 @@ struct AttentionCall {
   size_t tokens;         // at least 1
   size_t heads;
   size_t head_dim;
-  float scale;            // of the products of query and keys
-  const float* bias;      // [heads, last_distance + 1]: added by distance from the last token,
-                          // which is 0; null: none
-  size_t added_distance;  // to each
-  size_t last_distance;   // greater distances count as this one
-  float* scores;          // heads * tokens floats: the weights of the values, when it is done
-  float* out;             // [heads, head_dim]
+  float scale;  // of the products of query and keys
+  DistanceBias bias;
+  size_t position;  // of the query, for the bias
+  float* scores;    // heads * tokens floats: the weights of the values, when it is done
+  float* out;       // [heads, head_dim]
 };
 
 // Attention of all tokens of a row to each other. Each gets the bits that `attend` gives it.
@@ -35,6 +48,7 @@ struct RowAttention {
   size_t heads;
   size_t head_dim;  // width / heads
   float scale;
+  DistanceBias bias;
   float* scratch;  // RowScratchFloats()
   float* out;      // [tokens, width]
 
@@ -52,14 +66,16 @@ struct Kernels {
   void (*attend_row)(const RowAttention& row);
   // Position of the first of the largest values; 0 where that cannot be told (NaN).
   size_t (*first_maximum)(const float* values, size_t count);
+  const RowFunctions* rows;
 };
 
 // The fastest that this processor runs within MostInstructions() (engine/compute/cpu/processor.h);
 // throws what that throws.
 const Kernels& ChooseKernels();
 
-// "plain", "avx2", "avx512": null where the name is unknown or the processor lacks what they need.
-const Kernels* FindKernels(const std::string& name);
+// "plain", "avx2", "avx512". Throws Error(kInvalidArgument) for others, and where the processor
+// lacks what they need.
+const Kernels& KernelsNamed(const std::string& name);
 // Names of those that this processor runs, the fastest last.
 std::vector<std::string> KernelNames();
 

@@ -64,7 +64,7 @@ struct Avx2Lanes {
 }  // namespace
 
 const Kernels kAvx2Kernels = {"avx2", &Attend<Avx2Lanes>, &AttendRow<Avx2Lanes>,
-                              &FirstMaximum<Avx2Lanes>};
+                              &FirstMaximum<Avx2Lanes>, &kAvx2RowFunctions};
 
 }  // namespace ct2triton
 

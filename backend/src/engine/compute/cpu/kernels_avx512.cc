@@ -65,7 +65,7 @@ struct Avx512Lanes {
 }  // namespace
 
 const Kernels kAvx512Kernels = {"avx512", &Attend<Avx512Lanes>, &AttendRow<Avx512Lanes>,
-                                &FirstMaximum<Avx512Lanes>};
+                                &FirstMaximum<Avx512Lanes>, &kAvx2RowFunctions};
 
 }  // namespace ct2triton
 

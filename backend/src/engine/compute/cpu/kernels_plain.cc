@@ -69,6 +69,6 @@ struct PlainLanes {
 }  // namespace
 
 const Kernels kPlainKernels = {"plain", &Attend<PlainLanes>, &AttendRow<PlainLanes>,
-                               &FirstMaximum<PlainLanes>};
+                               &FirstMaximum<PlainLanes>, &kPlainRowFunctions};
 
 }  // namespace ct2triton

@@ -62,8 +62,6 @@ const std::vector<const char*> kLayerSymbols = {
     "_ZN11ctranslate211StorageView4viewEPvSt6vectorIlSaIlEE",
     "_ZN11ctranslate211StorageView6bufferEv",
     "_ZN11ctranslate211StorageViewC1ENS_8DataTypeENS_6DeviceE",
-    "_ZN11ctranslate23ops7SoftMaxC1Eb",
-    "_ZN11ctranslate23ops7SoftMaxD1Ev",
     "_ZN11ctranslate26layers10EmbeddingsC1ERKNS_6models5ModelERKNSt7__cxx1112basic_"
     "stringIcSt11char_traitsIcESaIcEEE",
     "_ZN11ctranslate26layers10EmbeddingsD1Ev",
@@ -81,7 +79,6 @@ const std::vector<const char*> kLayerSymbols = {
     "_ZNK11ctranslate211StorageView4dataIiEEPKT_v",
     "_ZNK11ctranslate211StorageView4dataIsEEPKT_v",
     "_ZNK11ctranslate23ops3AddclERKNS_11StorageViewES4_RS2_",
-    "_ZNK11ctranslate23ops7SoftMaxclERKNS_11StorageViewEPS3_RS2_",
     "_ZNK11ctranslate26layers10Embeddings11output_sizeEv",
     "_ZNK11ctranslate26layers10EmbeddingsclERKNS_11StorageViewERS2_",
     "_ZNK11ctranslate26layers5Dense11output_sizeEv",
@@ -189,14 +186,6 @@ const LibraryEmbeddings& LibraryEmbeddings::Of(const TokenEmbeddings& embeddings
 
 void LibraryEmbeddings::ApplyTo(const StorageView& ids, StorageView* out) const {
   (*embeddings_)(ids, *out);
-}
-
-LogSoftmax::LogSoftmax() : softmax_(/*log=*/true) {}
-
-void LogSoftmax::Apply(float* values, size_t count) const {
-  TensorView view(values, 1, count);
-  (*softmax_)(*view, nullptr, view.Result());
-  view.RequireInPlace(values);
 }
 
 }  // namespace ct2triton

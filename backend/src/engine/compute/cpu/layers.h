@@ -126,14 +126,4 @@ class LibraryEmbeddings : public TokenEmbeddings {
   Guarded<ctranslate2::layers::Embeddings> embeddings_;
 };
 
-class LogSoftmax {
- public:
-  LogSoftmax();
-  // Makes log-probabilities of the logits of one row.
-  void Apply(float* values, size_t count) const;
-
- private:
-  Guarded<ctranslate2::ops::SoftMax> softmax_;
-};
-
 }  // namespace ct2triton

@@ -55,13 +55,17 @@ void PositionEncodings::Add(size_t position, float* embedding) const {
 }
 
 std::vector<float> BiasByDistance(const float* table, size_t buckets, size_t heads,
-                                  size_t max_distance) {
-  std::vector<float> bias(heads * (max_distance + 1));
+                                  size_t max_distance, bool encoder) {
+  const size_t of_one_side = encoder ? buckets / 2 : buckets;
+  const size_t row = 2 * max_distance + 1;
+  std::vector<float> bias(heads * row);
   for (size_t distance = 0; distance <= max_distance; ++distance) {
-    const size_t bucket =
-        distance < max_distance ? Bucket(distance, buckets, max_distance) : buckets - 1;
+    const size_t before =
+        distance < max_distance ? Bucket(distance, of_one_side, max_distance) : of_one_side - 1;
+    const size_t behind = encoder && distance > 0 ? before + of_one_side : before;
     for (size_t head = 0; head < heads; ++head) {
-      bias[head * (max_distance + 1) + distance] = table[bucket * heads + head];
+      bias[head * row + max_distance - distance] = table[before * heads + head];
+      bias[head * row + max_distance + distance] = table[behind * heads + head];
     }
   }
   return bias;

@@ -25,10 +25,10 @@ class PositionEncodings {
   std::vector<float> computed_;  // the first ones, where none are stored
 };
 
-// T5's bias of the attention of a decoder: the token at a distance d before the query gets that of
-// the bucket of d. Distances from max_distance on share the last bucket.
-// table: [buckets, heads]. Returns [heads, max_distance + 1].
+// T5's bias of an attention, as DistanceBias has it: a key at a distance d gets that of the bucket
+// of d. In an encoder, keys behind the query have the second half of the buckets; in a decoder
+// there are none. Distances from max_distance on share the last bucket. table: [buckets, heads].
 std::vector<float> BiasByDistance(const float* table, size_t buckets, size_t heads,
-                                  size_t max_distance);
+                                  size_t max_distance, bool encoder);
 
 }  // namespace ct2triton

@@ -48,6 +48,14 @@ KERNEL_TARGET void ScoreQueries(const RowAttention& row, const HeadOfTokens& hea
   }
 }
 
+// `first`: of the queries. scores: [kQueries, tokens].
+inline void AddBias(const RowAttention& row, size_t index, size_t first, float* scores) {
+  const float* bias = row.bias.table + index * (2 * row.bias.last + 1);
+  for (size_t q = 0; q < kQueries; ++q, scores += row.tokens) {
+    for (size_t t = 0; t < row.tokens; ++t) scores[t] += bias[row.bias.Index(t, first + q)];
+  }
+}
+
 // `Blocks` registers of the output of each query.
 template <typename Lanes, size_t Blocks>
 KERNEL_TARGET void WeighQueries(const RowAttention& row, const HeadOfTokens& head,
@@ -84,6 +92,7 @@ KERNEL_TARGET void AttendHead(const RowAttention& row, size_t index) {
   for (size_t next = 0; next < row.tokens; next += kQueries) {
     const size_t token = std::min(next, row.tokens - kQueries);
     ScoreQueries<Lanes>(row, head, queries + token * step, scores);
+    if (row.bias.table != nullptr) AddBias(row, index, token, scores);
     for (size_t q = 0; q < kQueries; ++q) Softmax<Lanes>(scores + q * row.tokens, row.tokens);
     float* out = row.out + token * row.width() + index * row.head_dim;
     constexpr size_t kBlocksAtOnce = Lanes::kManyRegisters ? 4 : 2;
@@ -104,9 +113,11 @@ KERNEL_TARGET void AttendEach(const RowAttention& row) {
   call.heads = row.heads;
   call.head_dim = row.head_dim;
   call.scale = row.scale;
+  call.bias = row.bias;
   call.scores = row.scratch;
   for (size_t t = 0; t < row.tokens; ++t) {
     call.query = row.projected + t * call.stride;
+    call.position = t;
     call.out = row.out + t * row.width();
     Attend<Lanes>(call);
   }

@@ -222,8 +222,8 @@ Tensor DeviceAttention::Bias() const {
   const auto last = static_cast<long>(model_.shape().bias_max_distance);
   std::vector<float> of_row;
   for (long head = 0; head < heads_; ++head) {
-    const float* by_distance = model_.bias() + head * (last + 1);
-    for (long t = 0; t < time; ++t) of_row.push_back(by_distance[std::min(t, last)]);
+    const float* nearest = model_.bias() + head * (2 * last + 1) + last;
+    for (long t = 0; t < time; ++t) of_row.push_back(*(nearest - std::min(t, last)));
   }
   Tensor bias = tensors_.Pick(tensors_.Of(of_row, {1, heads_ * time}),
                               tensors_.Numbers(Numbers(places_.size(), 0)));

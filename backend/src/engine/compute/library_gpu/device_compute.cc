@@ -58,7 +58,7 @@ std::vector<Found> DeviceCompute::Choose(const std::vector<size_t>& outputs,
   for (size_t i = 0; i < copied.size(); ++i) {
     const auto which = static_cast<size_t>(copied[i]);
     found[which].choice = seekers[which].greedy->Choose(numbers.data() + i * candidates, candidates,
-                                                        model_.kernels(), model_.log_softmax());
+                                                        model_.kernels());
   }
   return found;
 }

@@ -42,6 +42,8 @@ const std::vector<const char*> kTensorSymbols = {
     "_ZN11ctranslate23ops6GatherD1Ev",
     "_ZN11ctranslate23ops6MatMulC1Ebbf",
     "_ZN11ctranslate23ops6MatMulD1Ev",
+    "_ZN11ctranslate23ops7SoftMaxC1Eb",
+    "_ZN11ctranslate23ops7SoftMaxD1Ev",
     "_ZN11ctranslate23ops9TransposeC1ERKSt6vectorIlSaIlEE",
     "_ZN11ctranslate23ops9TransposeD1Ev",
     "_ZNK11ctranslate211StorageView2toENS_6DeviceE",
@@ -52,6 +54,7 @@ const std::vector<const char*> kTensorSymbols = {
     "_ZNK11ctranslate23ops6ConcatclERKSt6vectorIPKNS_11StorageViewESaIS5_EERS3_",
     "_ZNK11ctranslate23ops6GatherclERKNS_11StorageViewES4_RS2_",
     "_ZNK11ctranslate23ops6MatMulclERKNS_11StorageViewES4_RS2_",
+    "_ZNK11ctranslate23ops7SoftMaxclERKNS_11StorageViewEPS3_RS2_",
     "_ZNK11ctranslate23ops9TransposeclERKNS_11StorageViewERS2_",
 };
 
