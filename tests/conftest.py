@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ct2_triton.serve import TritonServer
-from support import servers, workers
+from support import servers, shares, workers
 from support.repository import write_model
 from support.servers import EXPLICIT, MakeServer, ServerStack
 from support.tiers import is_long
@@ -81,12 +81,21 @@ def server(server_repository: Path) -> Iterator[TritonServer]:
         )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option by which a build or a library runs a share of the cases."""
+    parser.addoption(
+        "--share", type=int, default=1, metavar="N",
+        help="of each test function run one case in N, and at least one",
+    )  # fmt: skip
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what `make test` leaves to `make test-long`, and put groups of many minutes first."""
     for item in items:
         if is_long(item.nodeid):
             item.add_marker("long")
     items.sort(key=lambda item: workers.order(item.nodeid))
+    shares.deselect(config, items)
 
 
 @pytest.hookimpl(optionalhook=True)

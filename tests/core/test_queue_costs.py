@@ -15,6 +15,7 @@ from support.debian_packages import debian_command
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = 320
+pytestmark = pytest.mark.plain_process  # valgrind runs no program with AddressSanitizer
 MEASURED = ("MeasuredAppends", "MeasuredTakes", "MeasuredCalls")
 
 

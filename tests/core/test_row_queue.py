@@ -43,16 +43,22 @@ def test_each_model_has_a_bound_of_its_own(engine_model: Path, large: Any) -> No
     assert others.ended().error is None
 
 
-def test_equal_rows_count_each(engine_model: Path, large: Any) -> None:
-    small = _small(engine_model, 3)
+def _most_waiting_of_equal_rows(model: Any, large: Any) -> int:
+    """Most rows that wait while 64 threads send the same one."""
     with worker_held(large):
-        senders = [Sender(small, rows_of(1, first=600), SHORT) for _ in range(8)]
-        wait_until(lambda: small.waiting == 3)
+        senders = [Sender(model, rows_of(1, first=600), SHORT) for _ in range(64)]
+        wait_until(lambda: model.waiting == 3)
     most = 0
     while any(sender.is_alive() for sender in senders):
-        most = max(most, small.waiting)
-    assert most <= 3
-    assert all(sender.error is None for sender in senders)
+        most = max(most, model.waiting)
+    assert [sender.error for sender in senders] == [None] * 64
+    return most
+
+
+def test_equal_rows_count_each(engine_model: Path, large: Any) -> None:
+    """One call takes all that wait, so that all other threads see three free places at once."""
+    small = _small(engine_model, 3)
+    assert max(_most_waiting_of_equal_rows(small, large) for _ in range(5)) <= 3
 
 
 def test_rows_whose_clients_have_gone_make_room(engine_model: Path, large: Any) -> None:

@@ -38,6 +38,8 @@ LEFT_OUT = (
     "server/test_tracing.py",
 )
 
+SHARE = 4  # of the cases of each test; `make test` runs all of them on the newest
+
 
 def test_the_first_run_uses_the_newest() -> None:
     assert f"ctranslate2=={NEWEST}\n" in (ROOT / "constraints.txt").read_text()
@@ -74,6 +76,6 @@ def _run_tests(environment: dict[str, str], folder: str) -> None:
     assert left_out
     assert all((ROOT / "tests" / name).exists() for name in left_out)
     ignored = [f"--ignore=tests/{name}" for name in left_out]
-    pytest_options = ["-q", "-p", "no:cacheprovider", "-m", "not long"]
+    pytest_options = ["-q", "-p", "no:cacheprovider", "-m", "not long", "--share", str(SHARE)]
     command = [sys.executable, "-m", "pytest", *pytest_options, f"tests/{folder}", *ignored]
     run(*command, folder=ROOT, **environment)

@@ -119,7 +119,8 @@ run_core() {
   ASAN_OPTIONS=${ASAN_OPTIONS/detect_leaks=1/detect_leaks=0} \
     CT2_TRITON_CORE=$(compgen -G "$PWD/$build/backend/_core.*.so") \
     LD_PRELOAD="$runtime $(g++ -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc \
-    timeout 3600 nice "$python" -m pytest -p no:cacheprovider -q "${@:-tests/core}"
+    timeout 3600 nice "$python" -m pytest -p no:cacheprovider -q -m 'not plain_process' \
+    "${@:-tests/core}"
 }
 
 run_server() {

@@ -17,14 +17,16 @@ ROOT = Path(__file__).resolve().parents[2]
 # without a sanitizer.
 ENVIRONMENT = {"SEED": "2026", "CT2_TRITON_FEWER_ROWS": "4"}
 MADE_INPUTS = 2000  # for each fuzz target
-# Their time goes into CTranslate2 and Python, which no sanitizer of ours sees.
+# Their time goes into CTranslate2, PyTorch and Python, which no sanitizer of ours sees.
 SLOW = (
     "test_added_tokens.py",
-    "test_translator_parity.py",
+    "test_beam_ties.py",
     "test_combinations.py",
     "test_library.py",
     "test_tokenizer_proof.py",
+    "test_translator_parity.py",
 )
+SHARE = 6  # of the cases of each test of the core; sanitize.sh by itself runs all of them
 
 pytestmark = pytest.mark.timeout(2400)
 
@@ -60,7 +62,8 @@ def test_the_core_and_the_backend_under_load() -> None:
 
 def test_the_tests_of_the_core() -> None:
     ignored = [f"--ignore=tests/core/{name}" for name in SLOW]
-    assert " passed" in _run("tests/sanitize/sanitize.sh", "asan", "core", "tests/core", *ignored)
+    options = ["--share", str(SHARE), "tests/core", *ignored]
+    assert " passed" in _run("tests/sanitize/sanitize.sh", "asan", "core", *options)
 
 
 def test_fuzz_targets() -> None:

@@ -82,6 +82,7 @@ Translator::~Translator() = default;
 void Translator::Submit(std::vector<CheckedRow> rows,
                         const std::shared_ptr<RowListener>& listener) {
   const uint64_t now_ns = SteadyNow_ns();
+  const std::lock_guard<std::mutex> lock(submit_mutex_);
   while (waiting() >= most_waiting()) WaitForPlaces(most_waiting(), wakes());
   SubmitFrom(0, std::move(rows), listener, now_ns);
 }

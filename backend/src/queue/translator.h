@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,9 +49,10 @@ class Translator {
   // Checks rows, knows their padding.
   const LoadedModel& model() const { return model_; }
 
-  // Accepts the checked rows of one request; blocks while the model's max_queued_rows wait. Each is
-  // answered through `listener`, perhaps before Submit returns. Rows with nothing to translate are
-  // answered at once, on this thread.
+  // Accepts the checked rows of one request; blocks while the model's max_queued_rows wait. Threads
+  // may call it at once; `listener` may not call it. Each row is answered through `listener`,
+  // perhaps before Submit returns. Rows with nothing to translate are answered at once, on this
+  // thread.
   void Submit(std::vector<CheckedRow> rows, const std::shared_ptr<RowListener>& listener);
   // The same for rows of a request from this position on, without blocking. `queued_ns`: since when
   // they wait.
@@ -76,6 +78,7 @@ class Translator {
   const LoadedModel model_;
   const std::shared_ptr<WorkerPool> pool_;
   const std::unique_ptr<const QueueShare> share_;
+  std::mutex submit_mutex_;  // no other thread fills the places that Submit has found
 };
 
 }  // namespace ct2triton
