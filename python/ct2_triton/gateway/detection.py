@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which language a text is, without a network: py3langid among the languages of the models."""
+"""In which language a text is, among the languages of the models, without a network.
+
+py3langid judges the letters. Those of a few words say little, so that the words' frequency in each
+language is multiplied in.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 _MOST_CHARACTERS = 2000  # more of a text does not change the answer, only the time
 _SHORT = 40  # a text of fewer characters is judged with the others of its request
 _LEAST_PERCENT = 1.0
+_LEAST_SHARE = 1e-10  # of letters: words can still speak for the language
+_LETTERS = 0.5  # weight of the letters; they are not independent of each other, nor of the words
+_FEW = 100  # characters whose words are looked up: in a longer text the letters suffice
+_UNLISTED = 2.0  # by how much the words of a language without a list count less than the best one's
 
 
 @dataclass(frozen=True)
@@ -40,11 +48,14 @@ class Detector:
         """
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
+        from ct2_triton.gateway.word_lists import WordLists
+
         self._identifier: Any = LanguageIdentifier.from_pickled_model(MODEL_FILE, norm_probs=True)
         known = {name: find(name) for name in self._identifier.nb_classes}
         self._codes = {name: code for name, code in known.items() if code in languages}
         if self._codes:
             self._identifier.set_languages(sorted(self._codes))
+        self._words = WordLists(list(self._identifier.nb_classes))
         self._unknown = Detection("en" if "en" in languages else languages[0], 0.0)
 
     @property
@@ -64,12 +75,26 @@ class Detector:
         if not self._codes or not any(map(str.isalpha, text)):
             return [self._unknown]
         shares: dict[str, float] = {}
-        for name, share in self._identifier.rank(text[:_MOST_CHARACTERS]):
+        for name, share in self._shares(text[:_MOST_CHARACTERS]):
             code = str(self._codes[name])
-            shares[code] = shares.get(code, 0.0) + 100 * float(share)
+            shares[code] = shares.get(code, 0.0) + 100 * share
         ranked = sorted(shares.items(), key=lambda item: -item[1])
         guesses = [Detection(code, round(min(share, 100.0), 1)) for code, share in ranked]
         return guesses[:1] + [one for one in guesses[1:] if one.confidence >= _LEAST_PERCENT]
+
+    def _shares(self, text: str) -> Iterable[tuple[str, float]]:
+        """Give the probability of each language, by py3langid's names."""
+        import numpy as np
+
+        names = self._identifier.nb_classes
+        by_letters = dict(self._identifier.rank(text))
+        scores = np.log([max(float(by_letters[name]), _LEAST_SHARE) for name in names])
+        scores *= _LETTERS
+        listed = self._words.listed
+        if (evidence := self._words.evidence(text[:_FEW])) is not None:
+            scores += np.where(listed, evidence, evidence.max() - _UNLISTED)
+        shares = np.exp(scores - scores.max())
+        return zip(names, map(float, shares / shares.sum()), strict=True)
 
     def detect_each(self, texts: Sequence[str]) -> list[Detection]:
         """Guess the language of each text; short ones are judged by all texts together."""

@@ -29,6 +29,39 @@ def test_only_languages_of_the_models_are_found(detector: Detector) -> None:
     assert detector.detect(dutch)[0].language in TEXTS
 
 
+# Examples of LibreTranslate's documents, of dictionaries, and what people type to try a page.
+FEW_WORDS = {
+    "de": ["Danke", "Guten Tag", "Abbrechen", "Wo ist der Bahnhof?"],
+    "en": ["Hello", "Hello World", "Hello world!", "good morning", "Yes", "Cancel"],
+    "es": ["Hola", "Gracias", "Buenos días", "¿Cómo estás?"],
+    "fr": ["Bonjour!", "Merci", "Bonne nuit", "Où est la gare ?"],
+    "it": ["Grazie", "Buongiorno", "Ciao a tutti", "Dov'è la stazione?"],
+    "nl": ["Dank je", "Goedemorgen", "Annuleren", "Hoe gaat het?"],
+    "pt": ["Obrigado", "Bom dia", "Não", "Onde fica a estação?"],
+}
+
+
+def test_a_few_words_are_enough() -> None:
+    detector = Detector(list(FEW_WORDS), lambda name: name)
+    for language, texts in FEW_WORDS.items():
+        found = {text: detector.detect(text)[0].language for text in texts}
+        assert found == dict.fromkeys(texts, language)
+
+
+def test_languages_with_and_without_a_word_list() -> None:
+    texts = {
+        "et": "Tere hommikust, kuidas läheb?",  # it has no word list
+        "ja": "おはようございます",  # without spaces
+        "tl": "Magandang umaga",  # whose list goes by another code
+        "ru": "Привет",
+        "zh-Hans": "你好",
+    }
+    detector = Detector([*TEXTS, *texts, "fi"], lambda name: NAMES.get(name, name))
+    assert {language: detector.detect(text)[0].language for language, text in texts.items()} == {
+        language: language for language in texts
+    }
+
+
 def test_short_texts_are_judged_with_the_others(detector: Detector) -> None:
     found = detector.detect_each([TEXTS["de"], "Taxi", TEXTS["fr"], TEXTS["de"]])
     assert [one.language for one in found] == ["de", "de", "fr", "de"]
@@ -41,5 +74,5 @@ def test_nothing_to_go_by_is_no_confidence(detector: Detector) -> None:
 
 def test_long_and_odd_texts(detector: Detector) -> None:
     assert detector.detect(TEXTS["fr"] * 10_000)[0].language == "fr"
-    for text in ("a", "\x00a", "é" * 5000, "🎉", "\u202e" * 10):
+    for text in ("a", "'", "\x00a", "a'" * 5000, "é" * 5000, "🎉", "\u202e" * 10):
         assert all(0 <= one.confidence <= 100 for one in detector.detect(text))
