@@ -35,6 +35,7 @@ _SIGNALS: dict[signal.Signals, Any] = {  # and what they do where nobody says el
 _LOG = logging.getLogger(__name__)
 _INTERRUPTED = 130
 _RESTARTS = 5  # of processes, within a minute; beyond it the others go on without
+_NOT_REPLACED = f"{_RESTARTS} were replaced within a minute, so it is not replaced now"
 _ALLOCATIONS = 20_000  # objects between two collections; Python's own number is 700
 
 
@@ -181,16 +182,20 @@ class _Workers:
             is_asked: Tells whether all are to end.
         """
         limit = RestartLimit(_RESTARTS)
-        while self._children and not is_asked():
+        while not is_asked():
             missing = len(self._children) < processes
             if missing and limit.try_one():
                 self.start()
                 continue
+            if not self._children:
+                break
             for pipe in select.select(self._children, [], [], 1.0 if missing else None)[0]:
                 if not os.read(pipe, 1):
                     child, code = self._reap(pipe)
                     if not is_asked():
-                        _LOG.error("process %d %s; it is replaced", child, _ended_how(code))
+                        wanted = len(limit) + processes - len(self._children)
+                        what = "it is replaced" if wanted <= limit.most else _NOT_REPLACED
+                        _LOG.error("process %d %s; %s", child, _ended_how(code), what)
 
     def terminate(self) -> None:
         """Send SIGTERM to all."""

@@ -101,10 +101,36 @@ def test_an_interrupt_before_they_are_ready_is_no_failure(
     assert (process.returncode, said) == (0, b"")
 
 
+def pids_in(folder: Path) -> list[int]:
+    """Gives the processes that were ready in a folder, in their order."""
+    found = [path.name for path in folder.iterdir() if path.name.isdigit()]
+    return sorted(map(int, found), key=lambda pid: (folder / str(pid)).stat().st_mtime_ns)
+
+
+def test_all_that_end_at_once_are_replaced(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FAILING, str(tmp_path)], stderr=subprocess.PIPE, text=True
+    ) as process:
+        wait_until(lambda: (tmp_path / "ready").exists() and len(pids_in(tmp_path)) == 2)
+        killed = pids_in(tmp_path)
+        process.send_signal(signal.SIGSTOP)  # it learns of both ends together
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        zombies = [Path(f"/proc/{pid}/stat") for pid in killed]
+        wait_until(lambda: all(") Z " in one.read_text() for one in zombies))
+        process.send_signal(signal.SIGCONT)
+        wait_until(lambda: process.poll() is not None or len(pids_in(tmp_path)) == 4)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert sorted(said.splitlines()) == sorted(
+        f"process {pid} was ended by SIGKILL; it is replaced" for pid in killed
+    )
+
+
 def test_one_that_ends_is_replaced_and_the_others_go_on(tmp_path: Path) -> None:
     def pids() -> list[int]:
-        found = [path.name for path in tmp_path.iterdir() if path.name.isdigit()]
-        return sorted(map(int, found), key=lambda pid: (tmp_path / str(pid)).stat().st_mtime_ns)
+        return pids_in(tmp_path)
 
     with subprocess.Popen(
         [sys.executable, "-c", FAILING, str(tmp_path)], stderr=subprocess.PIPE, text=True
@@ -142,6 +168,8 @@ def test_replacements_are_bounded_and_the_last_end_is_a_failure(tmp_path: Path) 
     assert said.splitlines()[-1] == "all: a process has failed, so all 2 have ended"
     assert sum(path.name.isdigit() for path in tmp_path.iterdir()) == 2 + 5
     assert said.count("ct2-gateway: broken") == 2 + 5
+    assert said.count("; it is replaced\n") == 5
+    assert said.count("; 5 were replaced within a minute, so it is not replaced now\n") == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="uvloop is not for Windows")
