@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which pages may use a server on this machine: its own, and those that its operator names.
+"""Which pages may use a server on this machine, and by which names it may be called.
 
 A page of any site can open WebSockets to addresses that only the visitor's browser reaches, and
 send requests there. The browser says which page asks (`Origin`, `Sec-Fetch-Site`). With DNS
@@ -24,10 +24,70 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _MOST_LOGGED = 20
 _ANSWER_HEADERS = {
-    "Access-Control-Allow-Headers": "Authorization",
-    "Access-Control-Allow-Methods": "GET",
-    "Vary": "Origin",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type",
+    "Access-Control-Allow-Methods": "GET, POST",
+    "Access-Control-Max-Age": "86400",
 }
+
+
+class Hosts:
+    """The names of a server: those that no site can take, and those that its operator gives it."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        """Remember the operator's names."""
+        self._names = {socket.gethostname().lower(), *map(str.lower, names)}
+
+    def has(self, host: str) -> bool:
+        """Tell whether what a request has in `Host` is a name of the server."""
+        found = host_and_port(f"http://{host}")
+        if found is None:
+            return False
+        name = found[0]
+        return "." not in name or name.endswith(".localhost") or name in self._names or _is_ip(name)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only programs on this machine reach an address or a name of it."""
+    return ipaddress.ip_address(host).is_loopback if _is_ip(host) else host == "localhost"
+
+
+class Readers:
+    """Lets pages of other origins read the answers (CORS)."""
+
+    def __init__(self, allowed: Collection[str] = ()) -> None:
+        """Remember the origins, as `origin` reads them; `*` is all of them."""
+        self._allowed = frozenset(allowed)
+
+    def let_in(self, app: web.Application) -> None:
+        """Answer what browsers ask in advance, and mark an application's answers."""
+        app.middlewares.append(self._answer_in_advance)
+        app.on_response_prepare.append(self._mark)
+
+    @property
+    def is_anybody(self) -> bool:
+        """Whether pages of every origin may read."""
+        return ANY_ORIGIN in self._allowed
+
+    def are_allowed(self, request: web.Request) -> bool:
+        """Tell whether the page that asks may read the answer."""
+        return self.is_anybody or request.headers.get("Origin", "").lower() in self._allowed
+
+    @web.middleware
+    async def _answer_in_advance(
+        self,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        if request.method == "OPTIONS" and self.are_allowed(request):
+            return web.Response(status=204)
+        return await handler(request)
+
+    async def _mark(self, request: web.Request, response: web.StreamResponse) -> None:
+        if self._allowed and not self.is_anybody:
+            response.headers["Vary"] = "Origin"
+        if self.are_allowed(request):
+            given = "*" if self.is_anybody else request.headers["Origin"]
+            response.headers.update({"Access-Control-Allow-Origin": given} | _ANSWER_HEADERS)
 
 
 class Origins:
@@ -41,15 +101,14 @@ class Origins:
                 too: behind a proxy its pages have the proxy's origin.
             host: What the server listens at; a name of the server, if it is one.
         """
-        self._allowed = frozenset(allowed)
-        hosts = {found[0] for one in self._allowed if (found := host_and_port(one))}
-        self._names = {socket.gethostname().lower(), host.lower(), *hosts}
+        self._readers = Readers(allowed)
+        self._hosts = Hosts([host, *(found[0] for one in allowed if (found := host_and_port(one)))])
         self._logged: set[str] = set()
 
     def guard(self, app: web.Application) -> None:
         """Refuse such requests of an application; let allowed pages read the answers."""
         app.middlewares.append(self._check)
-        app.on_response_prepare.append(self._answer)
+        self._readers.let_in(app)
 
     @web.middleware
     async def _check(
@@ -62,31 +121,20 @@ class Origins:
                 self._logged.add(reason)
                 _LOG.warning("refused: %s", reason)
             raise web.HTTPForbidden(text=reason)
-        if request.method == "OPTIONS" and self._is_allowed(request):
-            return web.Response(status=204)
         return await handler(request)
-
-    async def _answer(self, request: web.Request, response: web.StreamResponse) -> None:
-        if self._is_allowed(request):
-            given = request.headers["Origin"]
-            response.headers.update({"Access-Control-Allow-Origin": given} | _ANSWER_HEADERS)
-
-    def _is_allowed(self, request: web.Request) -> bool:
-        given = request.headers.get("Origin")
-        return given is not None and (ANY_ORIGIN in self._allowed or given.lower() in self._allowed)
 
     def _refusal(self, request: web.Request) -> str | None:
         """Say why a request is refused; None if it is not."""
         headers = request.headers
         host, given = headers.get("Host", ""), headers.get("Origin")
-        if ANY_ORIGIN in self._allowed:
+        if self._readers.is_anybody:
             return None
-        if host and not self._is_ours(host):
+        if host and not self._hosts.has(host):
             return (
                 f"Host is {host[:80]!r}, which is no name of this server; behind a proxy, name the "
                 "address of its pages with --allow-origin"
             )
-        if self._is_allowed(request):
+        if self._readers.are_allowed(request):
             return None
         if given is not None and not _is_at(given, host):
             return (
@@ -98,19 +146,13 @@ class Origins:
             return "the request is from a page of another site"
         return None
 
-    def _is_ours(self, host: str) -> bool:
-        """Tell whether a name is one that no site can give to this machine."""
-        found = host_and_port(f"http://{host}")
-        if found is None:
-            return False
-        name = found[0]
-        if "." not in name or name.endswith(".localhost") or name in self._names:
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return True
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_at(origin: str, host: str) -> bool:

@@ -33,12 +33,14 @@ from ct2_triton.prepared_model import TEXT_SUFFIX
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from ct2_triton.gateway.catalog import Catalog
     from ct2_triton.gateway.processes import Place
     from ct2_triton.gateway.server import Limits
 
 _SHUTDOWN_S = 5.0
+_ANY_HOST = "*"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,9 +79,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--allow-origin",
+        action="append",
         type=origin,
+        default=[],
         metavar="ORIGIN",
-        help="pages of which origin may ask: *, or one",
+        help="pages of which other origin may read answers, such as https://www.example.com; *: "
+        "all; may be repeated",
+    )
+    add(
+        "--allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="name of the gateway in requests (Host), such as that of a proxy in front; may be "
+        "repeated; *: any (default: where only this machine reaches --host, localhost and names "
+        "without a dot; else any)",
     )
     _add_limits(parser)
     add_tokenizer_arguments(parser)
@@ -203,7 +217,16 @@ def _limits(args: argparse.Namespace) -> Limits:
         args.idle_timeout,
         args.timeout,
         args.allow_origin,
+        _hosts(args.host, args.allowed_host),
     )
+
+
+def _hosts(host: str, allowed: Sequence[str]) -> Sequence[str] | None:
+    """Give the names that requests may call the gateway by; None for any."""
+    from ct2_triton.web_origins import is_loopback
+
+    is_any = _ANY_HOST in allowed or not (allowed or is_loopback(host))
+    return None if is_any else [host, *allowed]
 
 
 def _code(catalog: Catalog, name: str) -> str | None:

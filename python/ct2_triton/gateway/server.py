@@ -29,6 +29,7 @@ from ct2_triton.gateway.refusals import Refusal, refusal_of
 from ct2_triton.gateway.translation import AUTO, Wanted
 from ct2_triton.web import page, server_log
 from ct2_triton.web_connections import BoundedRunner
+from ct2_triton.web_origins import Hosts, Readers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -63,7 +64,9 @@ class Limits:
         idle_s: Seconds until the next request's header has come, from the start of a connection or
             its last answer.
         timeout_s: Seconds a request may take to come, and then to be translated.
-        allow_origin: Pages of which origin may read answers: `*`, or one; None: its own only.
+        allow_origins: Pages of which other origins may read answers; `*` for all.
+        hosts: Names that the server is called by in `Host`, beside its addresses and names that no
+            site can take; None: every name.
     """
 
     keys: Sequence[str] = ()
@@ -74,7 +77,8 @@ class Limits:
     max_connections: int = 500
     idle_s: float = 75.0
     timeout_s: float = 60.0
-    allow_origin: str | None = None
+    allow_origins: Sequence[str] = ()
+    hosts: Sequence[str] | None = None
 
 
 class Gateway:
@@ -89,6 +93,7 @@ class Gateway:
         """
         self._translator = translator
         self._limits = limits
+        self._hosts = None if limits.hosts is None else Hosts(limits.hosts)
         self._busy = 0
         self._health: asyncio.Task[tuple[float, Refusal | None]] | None = None
 
@@ -110,7 +115,9 @@ class Gateway:
 
     def _application(self) -> web.Application:
         most = _BYTES_A_CHARACTER * self._limits.max_chars + _OTHER_BYTES
-        app = web.Application(middlewares=[self._answer_errors], client_max_size=most)
+        middlewares = [self._answer_errors, self._check_host]
+        app = web.Application(middlewares=middlewares, client_max_size=most)
+        Readers(self._limits.allow_origins).let_in(app)
         for path, name in _PAGES.items():
             app.router.add_get(path, page(__package__, name, frame_ancestors="'none'"))
         app.router.add_get("/languages", self._languages)
@@ -125,28 +132,28 @@ class Gateway:
 
     @web.middleware
     async def _answer_errors(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer every error as LibreTranslate does, and let pages of other origins read it."""
-        response: web.StreamResponse
+        """Answer every error as LibreTranslate does."""
         try:
-            if request.method == "OPTIONS" and self._limits.allow_origin:
-                response = web.Response(status=204)
-            else:
-                response = await handler(request)
+            return await handler(request)
         except Ct2TritonError as error:
             refusal = refusal_of(error)
-            response = _error(refusal.status, str(refusal), refusal.headers)
+            return _error(refusal.status, str(refusal), refusal.headers)
         except web.HTTPException as error:
             allow = error.headers.get("Allow")
             text = f"{error.reason}: {request.method} {request.path[:80]}"
-            response = _error(error.status, text, {"Allow": allow} if allow else {})
+            return _error(error.status, text, {"Allow": allow} if allow else {})
         except Exception:
             _LOG.exception("%s %s failed", request.method, request.path[:80])
-            response = _error(500, "The gateway has failed; its log says why", {})
-        if self._limits.allow_origin:
-            response.headers["Access-Control-Allow-Origin"] = self._limits.allow_origin
-            response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type"
-            response.headers["Access-Control-Allow-Methods"] = "GET, POST"
-        return response
+            return _error(500, "The gateway has failed; its log says why", {})
+
+    @web.middleware
+    async def _check_host(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse names that a site may have given to this machine's address (DNS rebinding)."""
+        host = request.headers.get("Host", "")
+        if self._hosts is not None and host and not self._hosts.has(host):
+            said = f"Host is {host[:80]!r}, which is no name of this server"
+            raise Refusal(403, f"{said}; its operator can allow it with --allowed-host")
+        return await handler(request)
 
     async def _translate(self, request: web.Request) -> web.Response:
         fields = await self._fields(request)

@@ -104,6 +104,20 @@ def test_a_process_that_is_killed_is_replaced(start_gateway: StartGateway) -> No
     assert gateway.process.stderr.read().splitlines() == [said]
 
 
+def test_only_names_of_this_machine_are_answered_unless_others_are_allowed(
+    gateway: str, start_gateway: StartGateway
+) -> None:
+    headers = {"Host": "translate.example.com"}
+    assert requests.get(f"{gateway}/languages", headers=headers, timeout=60).status_code == 403
+    assert _good(gateway) == GERMAN
+    for arguments in (["--allowed-host", "translate.example.com"], ["--host", "0.0.0.0"]):
+        other = start_gateway(*arguments)
+        port = other.url.rpartition(":")[2]
+        url = f"http://127.0.0.1:{port}"
+        assert requests.get(f"{url}/languages", headers=headers, timeout=60).status_code == 200
+        assert _good(url) == GERMAN
+
+
 def test_keys_come_from_the_environment(start_gateway: StartGateway) -> None:
     gateway = start_gateway(CT2_GATEWAY_API_KEY="one two")
     client = LibreTranslateAPI(f"{gateway.url}/", "two")

@@ -252,14 +252,54 @@ async def test_a_format_that_is_not_there_is_refused(site: Site, make_site: Make
     assert answer == {"translatedText": f"<b>{GERMAN}</b>"}
 
 
-async def test_pages_of_other_origins_ask_only_if_allowed(site: Site, make_site: MakeSite) -> None:
-    open_site = await make_site(allow_origin="*")
-    for one, allowed in ((site, None), (open_site, "*")):
-        async with one.session.post(f"{one.url}/translate", json=GOOD) as response:
-            assert response.headers.get("Access-Control-Allow-Origin") == allowed
-        async with one.session.options(f"{one.url}/translate") as response:
-            assert response.status == (204 if allowed else 405)
-            assert response.headers.get("Access-Control-Allow-Origin") == allowed
+@pytest.mark.parametrize(
+    ("allowed", "origin", "answered"),
+    [
+        ([], "https://a.example", None),
+        (["*"], "https://a.example", "*"),
+        (["*"], None, "*"),
+        (["https://a.example", "https://b.example"], "https://b.example", "https://b.example"),
+        (["https://a.example"], "https://b.example", None),
+        (["https://a.example"], None, None),
+    ],
+)
+async def test_pages_of_other_origins_read_answers_if_allowed(
+    make_site: MakeSite, allowed: list[str], origin: str | None, answered: str | None
+) -> None:
+    site = await make_site(allow_origins=allowed)
+    headers = {"Origin": origin} if origin else {}
+    for fields, status in ((GOOD, 200), ({}, 400)):
+        url = f"{site.url}/translate"
+        async with site.session.post(url, json=fields, headers=headers) as response:
+            assert response.status == status
+            assert response.headers.get("Access-Control-Allow-Origin") == answered
+    async with site.session.options(f"{site.url}/translate", headers=headers) as response:
+        assert response.status == (204 if answered else 405)
+        assert response.headers.get("Access-Control-Allow-Origin") == answered
+        if answered:
+            assert "Content-Type" in response.headers["Access-Control-Allow-Headers"]
+
+
+async def test_names_that_a_site_could_give_are_refused(make_site: MakeSite) -> None:
+    """With DNS rebinding, a page of evil.example reaches the gateway under that name."""
+    site = await make_site(hosts=["translate.example.com"])
+    for host, status in (
+        ("evil.example", 403),
+        ("evil.example:5000", 403),
+        ("localhost.evil.example", 403),
+        ("localhost:5000", 200),
+        ("gateway", 200),
+        ("[::1]:5000", 200),
+        ("192.168.1.7:5000", 200),
+        ("translate.EXAMPLE.com", 200),
+    ):
+        found, answer = await site.post("/translate", GOOD, headers={"Host": host})
+        assert found == status, host
+        if status == 403:
+            assert f"Host is '{host}', which is no name of this server" in answer["error"]
+    await site.good()
+    anybody = await make_site(hosts=None)
+    assert (await anybody.post("/translate", GOOD, headers={"Host": "any.example"}))[0] == 200
 
 
 async def test_the_document_is_openapi(site: Site) -> None:
