@@ -264,7 +264,7 @@ class TestFeatures:
         text = {
             "model_transaction_policy": {"decoupled": True},
             "input": [{"name": "text_input", "data_type": "TYPE_STRING", "dims": [1]}],
-            "output": [{"name": "text_output", "data_type": "TYPE_STRING", "dims": [1]}],
+            "output": [{"name": "text_output", "data_type": "TYPE_STRING", "dims": [-1]}],
         }
         assert refusal("invalid_argument", **text).startswith(
             "beam_size above 1 is not for streams"

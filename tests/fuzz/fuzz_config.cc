@@ -45,7 +45,7 @@ void CheckModel(const ModelConfig& model) {
           }),
           "a config was read whose options are refused");
   if (model.engine.pad_id) {
-    const TensorSpec* output = model.Output("OUTPUT_IDS");
+    const TensorSpec* output = &model.Output("OUTPUT_IDS");
     Require(*model.engine.pad_id <= *LargestInteger(output->data_type), "pad_id does not fit");
   }
   for (const std::string& warning : model.warnings) fuzz::RequireSentence(warning);

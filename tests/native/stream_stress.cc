@@ -113,6 +113,7 @@ Sent SomeRequest(const std::vector<Case>& cases, Random* random,
   sent.call->takes_parts = true;
   sent.of = &cases[static_cast<size_t>(Draw(random, 0, kCases - 1))];
   auto content = Content(*sent.of, {"text_output", "target_index", "finish_reason"});
+  content.parameters.emplace_back("stream", true);
   sent.keyed = Draw(random, 0, 3) == 0;
   if (sent.keyed) {
     content.parameters.emplace_back("supersede_key", "key " + std::to_string(Draw(random, 0, 2)));

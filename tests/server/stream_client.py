@@ -36,7 +36,7 @@ def _strings(name: str, values: Sequence[str | bytes]) -> Any:
     return service_pb2.ModelInferRequest.InferInputTensor(
         name=name,
         datatype="BYTES",
-        shape=[len(data)],
+        shape=[1, len(data)],
         contents=service_pb2.InferTensorContents(bytes_contents=data),
     )
 
@@ -48,8 +48,11 @@ def request(
     model: str = MODEL,
     **parameters: Any,
 ) -> Any:
-    """A request for a stream; None leaves an input out."""
+    """A request for a stream; None leaves an input out, `stream=None` the parameter."""
     message = service_pb2.ModelInferRequest(model_name=model)
+    parameters = {"stream": True, **parameters}
+    if parameters["stream"] is None:
+        del parameters["stream"]
     message.inputs.append(_strings("text_input", [text]))
     if source is not None:
         message.inputs.append(_strings("source_language", [source]))
@@ -72,7 +75,7 @@ def part_of(response: Any) -> Part:
             values[output.name] = deserialize_bytes_tensor(raw)[0].decode()
         else:
             values[output.name] = int.from_bytes(raw, "little")
-        assert list(output.shape) == [1], output.name
+        assert list(output.shape) == [1, 1], output.name
     return Part(
         values.get("text_output", ""),
         values.get("target_index", 0),
@@ -103,6 +106,10 @@ class Streams:
         """Sends a request that `request` made, and gives its parts as they come."""
         return map(part_of, self._stub.ModelStreamInfer(iter([message])))
 
+    def send_raw(self, message: Any) -> list[Any]:
+        """Sends a request and gives all its responses, as they are."""
+        return list(self._stub.ModelStreamInfer(iter([message])))
+
     def parts(self, *args: Any, **kwargs: Any) -> list[Part]:
         """Reads a whole stream, whose last response, and no other, is final."""
         parts = list(self.open(*args, **kwargs))
@@ -111,7 +118,7 @@ class Streams:
 
     def refusal(self, *args: Any, **kwargs: Any) -> str:
         """Sends a request that must be refused, and gives the one response, which is the error."""
-        responses = list(self._stub.ModelStreamInfer(iter([request(*args, **kwargs)])))
+        responses = self.send_raw(request(*args, **kwargs))
         assert len(responses) == 1
         message: str = responses[0].error_message
         return message

@@ -133,7 +133,11 @@ def test_split_chooses_what_is_one_piece(
 def test_tokens_scores_and_reasons(connection: Connection) -> None:
     one = answer(send_text(connection, GOOD, ["de", "fr"]))
     assert one["finish_reason"] == [["stop", "stop"]]
-    two = answer(send_text(connection, f"{GOOD} {GOOD}", ["de", "fr"]))
+    assert one["score"] == [[]]  # nobody wants them
+    one, two = (
+        answer(send_text(connection, text, ["de", "fr"], return_scores=True))
+        for text in (GOOD, f"{GOOD} {GOOD}")
+    )
     for name in ("num_input_tokens", "num_output_tokens"):
         assert two[name] == [[2 * count for count in one[name][0]]]
     assert two["score"][0] == pytest.approx(one["score"][0])
@@ -238,10 +242,12 @@ def test_alignments_of_any_text_lie_in_its_sentences(connection: Connection) -> 
 def test_alignments_are_sent_to_those_who_ask(
     connection: Connection, server: TritonServer, repository: Path
 ) -> None:
-    assert "alignments" not in answer(send_text(connection, GOOD, ["de"]))
+    assert answer(send_text(connection, GOOD, ["de"]))["alignments"] == [[[]]]
+    named = answer(send_text(connection, GOOD, ["de"], outputs=["alignments"]))
     got = answer(send_text(connection, GOOD, ["de"], return_alignments=True))
     assert got["text_output"] == [[GOOD_GERMAN]]
     assert len(got["alignments"][0][0]) > 3
+    assert named == {"alignments": got["alignments"]}
     refused = refusal(connection, GOOD, ["de"], return_alignments="perhaps")
     assert "return_alignments" in refused
     called = answer(
@@ -272,8 +278,11 @@ def test_hypotheses_are_joined_by_rank(
     assert got["hypothesis_scores"][0][0][0] == got["score"][0][0]
     alone = answer(send_text(connection, GOOD, ["de"], outputs=["hypothesis_scores"], **options))
     assert max(alone["hypothesis_scores"][0][0]) < 0
-    one = answer(send_text(connection, GOOD, ["de"], outputs=["text_output", "hypotheses"]))
-    assert one == {"text_output": [[GOOD_GERMAN]]}
+    one = answer(send_text(connection, GOOD, ["de"], outputs=["hypotheses", "hypothesis_scores"]))
+    assert one["hypotheses"] == [[[GOOD_GERMAN]]]
+    assert one["hypothesis_scores"][0][0][0] < 0
+    unnamed = answer(send_text(connection, GOOD, ["de"]))
+    assert [unnamed[name] for name in ("hypotheses", "hypothesis_scores")] == [[[[]]], [[[]]]]
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "\u200b", "\t"])
@@ -284,8 +293,9 @@ def test_a_text_without_words_comes_back_as_it_was(connection: Connection, text:
     assert got["num_output_tokens"] == [[0]]
 
 
-def test_no_texts_and_no_targets(connection: Connection) -> None:
-    assert translated(connection, GOOD, []) == [[]]
+def test_no_targets_are_refused(connection: Connection) -> None:
+    said = refusal(connection, GOOD, [])
+    assert said == "target_languages is empty; name at least one language"
     assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
 
 

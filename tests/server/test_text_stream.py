@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import random
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tritonclient.utils import InferenceServerException
@@ -36,6 +38,7 @@ LIMITS = {"max_text_bytes": "1000", "max_targets": "2", "max_stream_parts": "7"}
 # Rows that end only when they are superseded: the tiny NLLB model has room for them.
 ENDLESS_CONFIG = """
 backend: "ctranslate2"
+max_batch_size: 4
 input { name: "text_input" data_type: TYPE_STRING dims: [1] }
 input { name: "source_language" data_type: TYPE_STRING dims: [1] optional: true }
 input { name: "target_languages" data_type: TYPE_STRING dims: [-1] optional: true }
@@ -132,10 +135,78 @@ def test_the_only_language_is_named_where_nobody_names_it(streams: Streams) -> N
     assert joined(unnamed, 1) == joined(named, 1)
 
 
-def test_one_language_twice_and_none_at_all(streams: Streams) -> None:
+def test_one_language_twice(streams: Streams) -> None:
     assert joined(streams.parts(GOOD, ["de", "de"]), 2) == [GOOD_GERMAN] * 2
-    (nothing,) = streams.parts(GOOD, [])
-    assert nothing.text == ""
+
+
+def _post(server: TritonServer, path: str, **more: Any) -> tuple[int, str]:
+    """Sends two languages of a text over HTTP."""
+    body = {"text_input": GOOD, "source_language": "en", "target_languages": ["de", "fr"], **more}
+    address = f"{server.http_url}/v2/models/{path}"
+    try:
+        with urllib.request.urlopen(address, json.dumps(body).encode()) as answered:  # noqa: S310
+            return answered.status, answered.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+@pytest.mark.parametrize("route", ["generate", "generate_stream"])
+@pytest.mark.parametrize("more", [{}, {"stream": False}, {"beam_size": 2}])
+def test_without_stream_a_stream_model_sends_one_response(
+    server: TritonServer, route: str, more: dict[str, Any]
+) -> None:
+    """As the text model does, with the same shapes, and any search."""
+    status, sent = _post(server, f"demo-stream/{route}", **more)
+    got = json.loads(sent.removeprefix("data: "))
+    _, text = _post(server, "demo-text/generate", **{"beam_size": 1, **more})
+    assert status == 200
+    for name, value in json.loads(text).items():
+        if name not in {"model_name"} and name in got:
+            assert got[name] == value
+    assert got["text_output"][0] == GOOD_GERMAN
+    assert (got["target_index"], got["target_language"]) == ([0, 1], ["deu_Latn", "fra_Latn"])
+
+
+def test_stream_is_a_parameter_or_a_tensor(server: TritonServer, streams: Streams) -> None:
+    """As the backends for language models take it; over HTTP a member is either."""
+    message = request(GOOD, ["de"], stream=None)
+    flag = message.inputs.add(name="stream", datatype="BOOL", shape=[1, 1])
+    flag.contents.bool_contents.append(True)
+    assert joined(list(streams.send(message)), 1) == [GOOD_GERMAN]
+    flag.contents.bool_contents[0] = False
+    (whole,) = streams.send(message)
+    assert (whole.text, whole.finish, whole.is_final) == (GOOD_GERMAN, "stop", True)
+    for body in ({"stream": True}, {"parameters": {"stream": True}}):
+        status, sent = _post(server, "demo-stream/generate_stream", **body)
+        assert status == 200
+        assert sent.count("data: ") > 6
+    refused = streams.refusal(GOOD, ["de"], stream="perhaps")
+    assert 'parameter "stream": the value "perhaps" is not allowed; give true or false' in refused
+
+
+def test_a_model_of_one_response_refuses_to_stream(
+    server: TritonServer, connection: Connection, streams: Streams
+) -> None:
+    status, sent = _post(server, "demo-text/generate", stream=True)
+    assert (status, json.loads(sent)["error"]) == (
+        400,
+        "stream true is for models that may send several responses; this one sends one: ask "
+        '"demo-stream", or leave stream out',
+    )
+    assert "takes ids" in connection.refusal("demo", [[5, 2]], [[4003]], stream=True)
+    assert json.loads(_post(server, "demo-text/generate", stream=False)[1])["text_output"]
+    assert connection.infer("demo", [[5, 2]], [[4003]], stream=False)
+    assert joined(streams.parts(GOOD, ["de"]), 1) == [GOOD_GERMAN]
+
+
+def test_a_stream_is_of_one_text(streams: Streams) -> None:
+    message = request(GOOD, ["de"])
+    for tensor in message.inputs:
+        tensor.shape[0] = 2
+        tensor.contents.bytes_contents.append(tensor.contents.bytes_contents[0])
+    (response,) = streams.send_raw(message)
+    assert response.error_message == "a stream is of one text; text_input has 2"
+    assert joined(streams.parts(GOOD, ["de"]), 1) == [GOOD_GERMAN]
 
 
 def test_outputs_may_be_chosen(streams: Streams) -> None:
@@ -180,7 +251,12 @@ def test_parts_come_while_rows_run_and_a_newer_request_ends_them(
 def test_an_http_client_that_leaves_a_stream_ends_it(server: TritonServer) -> None:
     """Triton notices it after the first part; without an end the row would run for minutes."""
     model = ENDLESS_MODELS["loop"]
-    body = {"text_input": "a river", "source_language": "eng_Latn", "target_languages": "deu_Latn"}
+    body = {
+        "text_input": "a river",
+        "source_language": "eng_Latn",
+        "target_languages": "deu_Latn",
+        "stream": True,
+    }
     path = f"{server.http_url}/v2/models/{model}/generate_stream"
     before = counts(server, model).failed
     with urllib.request.urlopen(path, json.dumps(body | ENDLESS).encode()) as stream:  # noqa: S310
@@ -213,6 +289,7 @@ def test_other_searches_are_refused(streams: Streams, name: str, value: float) -
         ("x" * 1001, ["de"], "1001 bytes are more than the model's max_text_bytes 1000"),
         (GOOD, ["de", "fr", "es"], "3 languages are more than the model's max_targets 2"),
         (GOOD, ["klingon"], 'no target language "klingon"'),
+        (GOOD, [], "target_languages is empty; name at least one language"),
         (GOOD, None, "this model needs a target language"),
     ],
 )

@@ -224,20 +224,17 @@ ModelConfig Read(const Json& config) {
   return model;
 }
 
-const TensorSpec* Find(const std::vector<TensorSpec>& tensors, std::string_view name) {
-  const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                  [&](const TensorSpec& tensor) { return tensor.name == name; });
-  return found == tensors.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 const std::vector<TensorRule>& ModelConfig::output_rules() const {
   return streams ? StreamOutputRules() : OutputRules(takes_text);
 }
 
-const TensorSpec* ModelConfig::Output(std::string_view tensor) const {
-  return Find(outputs, tensor);
+const TensorSpec& ModelConfig::Output(std::string_view tensor) const {
+  const auto found = std::find_if(outputs.begin(), outputs.end(),
+                                  [&](const TensorSpec& output) { return output.name == tensor; });
+  if (found == outputs.end()) Refuse("output " + Quote(tensor) + " is not declared by the model");
+  return *found;
 }
 
 ModelConfig ParseModelConfig(std::string_view json) {

@@ -32,7 +32,7 @@ struct ModelConfig {
   std::string name;
   std::int64_t max_batch_size = 0;  // 0 = tensors carry no batch dimension
   bool takes_text = false;          // its inputs and outputs are text, not ids
-  bool streams = false;             // of text: many responses to a request (decoupled)
+  bool streams = false;             // of text: may send many responses to a request (decoupled)
   std::vector<TensorSpec> inputs;   // INPUT_IDS or text_input always; names are checked
   std::vector<TensorSpec> outputs;  // OUTPUT_IDS or text_output always; names are checked
   DecodingOptions decoding;         // the defaults of requests, combination checked
@@ -44,8 +44,8 @@ struct ModelConfig {
 
   // What its outputs may be.
   const std::vector<TensorRule>& output_rules() const;
-  // The declared tensor, or nullptr.
-  const TensorSpec* Output(std::string_view name) const;
+  // The declared tensor. Throws Error(kInvalidArgument).
+  const TensorSpec& Output(std::string_view name) const;
 };
 
 // Reads a model's configuration, the JSON text that Triton hands out (64-bit integers may be

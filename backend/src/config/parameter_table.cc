@@ -145,6 +145,12 @@ std::vector<Parameter> RequestParameters() {
        "lines, of lines alone, or nowhere.",
        "lines",
        {"sentences", "lines", "none"}},
+      {"stream", &R::stream, kRequestOnly, kNone,
+       "Send the translations of a text in parts while they are generated, which needs a model "
+       "with "
+       "decoupled: true, such as NAME-stream; false sends one response; also an input tensor of "
+       "type BOOL.",
+       "true"},
   };
 }
 

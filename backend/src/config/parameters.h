@@ -29,7 +29,8 @@ using ParameterMember =
                  std::int64_t EngineOptions::*, bool EngineOptions::*, std::string EngineOptions::*,
                  std::optional<std::int64_t> EngineOptions::*,
                  std::vector<std::int64_t> EngineOptions::*,
-                 std::vector<std::string> EngineOptions::*, std::string RequestOptions::*>;
+                 std::vector<std::string> EngineOptions::*, std::string RequestOptions::*,
+                 bool RequestOptions::*>;
 
 // One row of the table.
 struct Parameter {

@@ -9,6 +9,7 @@ namespace ct2triton {
 // the table in parameter_table.cc.
 struct RequestOptions {
   std::string supersede_key;  // a newer request with the same key ends this one; empty = none does
+  bool stream = false;        // send the translations of a text in parts
   std::string split = "sentences";  // where a text is cut: sentences, lines or none
 };
 

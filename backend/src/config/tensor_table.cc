@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kInt32 = "TYPE_INT32";
 constexpr std::string_view kString = "TYPE_STRING";
 constexpr std::string_view kFloat = "TYPE_FP32";
+constexpr std::string_view kBool = "TYPE_BOOL";
 constexpr std::string_view kUint32 = "TYPE_UINT32";
 
 template <class Integer>
@@ -24,6 +25,7 @@ const std::vector<TensorRule>& InputRules(bool of_text) {
       {tensor::kTextInput, kString, false, {1}, true, false},
       {tensor::kSourceLanguage, kString, false, {1}, false, true},
       {tensor::kTargetLanguages, kString, false, {-1}, false, true},
+      {tensor::kStream, kBool, false, {1}, false, true},
   };
   static const std::vector<TensorRule> rules = {
       {tensor::kInputIds, kInt32, true, {-1}, true, false},
@@ -63,12 +65,12 @@ const std::vector<TensorRule>& OutputRules(bool of_text) {
 
 const std::vector<TensorRule>& StreamOutputRules() {
   static const std::vector<TensorRule> rules = {
-      {tensor::kTextOutput, kString, false, {1}, true},
-      {tensor::kTargetIndex, kUint32, false, {1}},
-      {tensor::kTargetLanguage, kString, false, {1}},
-      {tensor::kTextFinishReason, kString, false, {1}},
-      {tensor::kNumInputTokens, kUint32, false, {1}},
-      {tensor::kNumOutputTokens, kUint32, false, {1}},
+      {tensor::kTextOutput, kString, false, {-1}, true},
+      {tensor::kTargetIndex, kUint32, false, {-1}},
+      {tensor::kTargetLanguage, kString, false, {-1}},
+      {tensor::kTextFinishReason, kString, false, {-1}},
+      {tensor::kNumInputTokens, kUint32, false, {-1}},
+      {tensor::kNumOutputTokens, kUint32, false, {-1}},
   };
   return rules;
 }

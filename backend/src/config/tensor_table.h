@@ -27,6 +27,7 @@ inline constexpr char kAlignments[] = "ALIGNMENTS";
 inline constexpr char kTextInput[] = "text_input";
 inline constexpr char kSourceLanguage[] = "source_language";
 inline constexpr char kTargetLanguages[] = "target_languages";
+inline constexpr char kStream[] = "stream";
 inline constexpr char kTextOutput[] = "text_output";
 inline constexpr char kScore[] = "score";
 inline constexpr char kTextFinishReason[] = "finish_reason";
@@ -37,7 +38,7 @@ inline constexpr char kHypothesisScores[] = "hypothesis_scores";
 inline constexpr char kSourceRanges[] = "source_ranges";
 inline constexpr char kTargetRanges[] = "target_ranges";
 inline constexpr char kTextAlignments[] = "alignments";
-// Of streams of text: whose part it is.
+// Of models that can stream text: whose translation it is.
 inline constexpr char kTargetIndex[] = "target_index";
 inline constexpr char kTargetLanguage[] = "target_language";
 }  // namespace tensor
@@ -57,7 +58,7 @@ struct TensorRule {
 // Of models of ids, or of text.
 const std::vector<TensorRule>& InputRules(bool of_text = false);
 const std::vector<TensorRule>& OutputRules(bool of_text = false);
-// Of models that stream text: each response is a part of one translation.
+// Of models that can stream text: a response has all translations, or a part of one.
 const std::vector<TensorRule>& StreamOutputRules();
 
 // The rule of this name, or nullptr.

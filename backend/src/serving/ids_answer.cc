@@ -42,13 +42,7 @@ IdsAnswer::IdsAnswer(const ModelConfig& config, std::vector<std::string> wanted,
 
 void IdsAnswer::Encode(const std::vector<RowResult>& rows, Response* response) const {
   const AnswerTensors answer(rows, batched_, pad_id_);
-  for (const std::string& name : wanted_) {
-    const TensorSpec* spec = config_.Output(name);
-    if (spec == nullptr) {
-      throw Error(ErrorCode::kInvalidArgument, "output " + name + " is not declared by the model");
-    }
-    WriteOutput(*spec, answer, response);
-  }
+  for (const std::string& name : wanted_) WriteOutput(config_.Output(name), answer, response);
 }
 
 }  // namespace ct2triton

@@ -120,6 +120,10 @@ void IdsReader::ReadHead() {
     throw Error(ErrorCode::kInvalidArgument,
                 "parameter \"split\" is for texts, and this model takes ids; leave it out");
   }
+  if (decoded_.options.stream) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "stream true is for texts, and this model takes ids; leave it out");
+  }
   rows_ = SplitRows(tensors_, model_.padding_to_strip());
   decoded_.rows.reserve(rows_.size());
   decoded_.encoder =

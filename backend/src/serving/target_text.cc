@@ -32,6 +32,9 @@ TargetText::TargetText(const TextPlan& plan, size_t target, const Tokenizer& tok
       rank_(rank),
       tokenizer_(tokenizer),
       prefix_length_(tokenizer.PrefixLength(plan.targets[target])) {
+  done_.target_index = target;
+  done_.target = plan.targets[target];
+  done_.finish = "empty";
   AddUntranslated();
 }
 

@@ -18,14 +18,16 @@ struct AlignedSpans {
   Span target;
 };
 
-// The answer to one text in one language.
+// The answer to one text in one language, or a part of it.
 struct Translation {
+  size_t target_index = 0;
+  std::string target;  // its code; empty where the model names no languages
   std::string text;
-  std::string finish = "empty";  // the worst of its sentences
-  double score = 0;              // the mean of the sentences' scores, each counted by its tokens
+  std::string finish;  // the worst of its sentences
+  double score = 0;    // the mean of the sentences' scores, each counted by its tokens
   size_t input_tokens = 0;
   size_t output_tokens = 0;
-  std::vector<Span> ranges;                   // of the sentences, in `text`
+  std::vector<Span> ranges = {};              // of the sentences, in `text`
   std::vector<AlignedSpans> alignments = {};  // where its rows have them
 };
 

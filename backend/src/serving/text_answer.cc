@@ -10,6 +10,7 @@
 #include "error.h"
 #include "serving/output_tensor.h"
 #include "serving/target_text.h"
+#include "serving/translation_tensors.h"
 
 namespace ct2triton {
 namespace {
@@ -48,8 +49,6 @@ std::vector<Span> SourceRanges(const TextPlan& plan) {
   return ranges;
 }
 
-using Translations = std::vector<const Translation*>;
-
 // As [..., longest, 4]; -1 fills the shorter ones.
 Matrix<int64_t> AlignmentMatrix(const std::vector<int64_t>& shape, const Translations& all) {
   size_t longest = 0;
@@ -67,61 +66,42 @@ Matrix<int64_t> AlignmentMatrix(const std::vector<int64_t>& shape, const Transla
   return matrix;
 }
 
-bool HaveAlignments(const std::vector<RowResult>& rows) {
-  return std::any_of(rows.begin(), rows.end(), [](const RowResult& row) {
-    return !row.hypotheses.front().alignments.empty();
-  });
-}
-
 size_t MostHypotheses(const std::vector<RowResult>& rows) {
   size_t most = 1;
   for (const RowResult& row : rows) most = std::max(most, row.hypotheses.size());
   return most;
 }
 
-template <class Value, class Get>
-Matrix<Value> Collect(const std::vector<int64_t>& shape, const Translations& all, const Get& get) {
-  Matrix<Value> matrix;
-  matrix.shape = shape;
-  matrix.values.reserve(all.size());
-  for (const Translation* one : all) matrix.values.push_back(static_cast<Value>(get(*one)));
-  return matrix;
-}
-
 // Writes the outputs of one answer.
 class Writer {
  public:
   Writer(const std::vector<TextPlan>& plans, size_t targets, bool batched,
-         const Tokenizer& tokenizer, const std::vector<std::string>& wanted,
+         const Tokenizer& tokenizer, const AnswerContent& content,
          const std::vector<RowResult>& rows, Response* response)
-      : plans_(plans), targets_(targets), tokenizer_(tokenizer), rows_(rows), response_(response) {
+      : plans_(plans),
+        targets_(targets),
+        tokenizer_(tokenizer),
+        content_(content),
+        rows_(rows),
+        response_(response) {
     if (batched) per_text_.push_back(static_cast<int64_t>(plans.size()));
     per_target_ = Behind(per_text_, {targets});
     const auto shows_ranks = [](const std::string& name) {
       return name == tensor::kTextHypotheses || name == tensor::kHypothesisScores;
     };
-    const bool ranks = std::any_of(wanted.begin(), wanted.end(), shows_ranks);
+    const auto& outputs = content.outputs;
+    const bool ranks = std::any_of(outputs.begin(), outputs.end(), shows_ranks);
     Join(ranks ? MostHypotheses(rows) : 1);
   }
 
   void Write(const TensorSpec& spec) {
-    using T = Translation;
-    const auto write = [&](const auto& matrix) { WriteTensor(spec, matrix, response_); };
-    if (spec.name == tensor::kTextOutput) {
-      write(Collect<std::string>(per_target_, best_, [](const T& one) { return one.text; }));
-    } else if (spec.name == tensor::kScore) {
-      write(Collect<float>(per_target_, best_, [](const T& one) { return one.score; }));
-    } else if (spec.name == tensor::kTextFinishReason) {
-      write(Collect<std::string>(per_target_, best_, [](const T& one) { return one.finish; }));
-    } else if (spec.name == tensor::kNumInputTokens) {
-      write(Collect<int64_t>(per_target_, best_, [](const T& one) { return one.input_tokens; }));
-    } else if (spec.name == tensor::kNumOutputTokens) {
-      write(Collect<int64_t>(per_target_, best_, [](const T& one) { return one.output_tokens; }));
+    if (WriteOfEach(spec, per_target_, best_, response_)) return;
+    if (spec.name == tensor::kScore) {
+      WriteScores(spec, per_target_, best_);
     } else if (spec.name == tensor::kSourceRanges || spec.name == tensor::kTargetRanges) {
       WriteRanges(spec);
     } else if (spec.name == tensor::kTextAlignments) {
-      // Nothing where nobody asks: HTTP's /generate writes every output.
-      if (HaveAlignments(rows_)) write(AlignmentMatrix(per_target_, best_));
+      WriteTensor(spec, AlignmentMatrix(per_target_, best_), response_);
     } else {
       WriteHypotheses(spec);
     }
@@ -153,24 +133,31 @@ class Writer {
     WriteTensor(spec, RangeMatrix(per_target_, lists), response_);
   }
 
-  // Nothing where there is one hypothesis of each: it is the answer already.
+  // None where they were not computed.
+  void WriteScores(const TensorSpec& spec, std::vector<int64_t> shape, const Translations& all) {
+    if (!content_.scores) shape.back() = 0;
+    const auto score = [](const Translation& one) { return one.score; };
+    const Translations& scored = content_.scores ? all : none_;
+    WriteTensor(spec, Collect<float>(shape, scored, score), response_);
+  }
+
+  // None where nobody asks, and there is one of each: it is the answer already.
   void WriteHypotheses(const TensorSpec& spec) {
-    if (ranks_ == 1) return;
-    const auto shape = Behind(per_target_, {ranks_});
-    if (spec.name == tensor::kTextHypotheses) {
-      const auto text = [](const Translation& one) { return one.text; };
-      return WriteTensor(spec, Collect<std::string>(shape, all_, text), response_);
-    }
-    if (spec.name != tensor::kHypothesisScores) {
+    const bool none = ranks_ == 1 && !content_.named;
+    const auto shape = Behind(per_target_, {none ? 0 : ranks_});
+    const Translations& all = none ? none_ : all_;
+    if (spec.name == tensor::kHypothesisScores) return WriteScores(spec, shape, all);
+    if (spec.name != tensor::kTextHypotheses) {
       throw Error(ErrorCode::kInternal, "output " + spec.name + " is declared but not known");
     }
-    const auto score = [](const Translation& one) { return one.score; };
-    WriteTensor(spec, Collect<float>(shape, all_, score), response_);
+    const auto text = [](const Translation& one) { return one.text; };
+    WriteTensor(spec, Collect<std::string>(shape, all, text), response_);
   }
 
   const std::vector<TextPlan>& plans_;
   const size_t targets_;
   const Tokenizer& tokenizer_;
+  const AnswerContent& content_;
   const std::vector<RowResult>& rows_;
   Response* response_;
   std::vector<int64_t> per_text_;    // the shape of what each text has
@@ -179,27 +166,22 @@ class Writer {
   std::vector<Translation> joined_;
   Translations all_;   // of each text, language and rank
   Translations best_;  // those of the first rank
+  const Translations none_;
 };
 
 }  // namespace
 
-TextAnswer::TextAnswer(const ModelConfig& config, const Tokenizer& tokenizer,
-                       std::vector<std::string> wanted, std::vector<TextPlan> plans, size_t targets)
+TextAnswer::TextAnswer(const ModelConfig& config, const Tokenizer& tokenizer, AnswerContent content,
+                       std::vector<TextPlan> plans, size_t targets)
     : config_(config),
       tokenizer_(tokenizer),
-      wanted_(std::move(wanted)),
+      content_(std::move(content)),
       plans_(std::move(plans)),
       targets_(targets) {}
 
 void TextAnswer::Encode(const std::vector<RowResult>& rows, Response* response) const {
-  Writer writer(plans_, targets_, config_.max_batch_size > 0, tokenizer_, wanted_, rows, response);
-  for (const std::string& name : wanted_) {
-    const TensorSpec* spec = config_.Output(name);
-    if (spec == nullptr) {
-      throw Error(ErrorCode::kInvalidArgument, "output " + name + " is not declared by the model");
-    }
-    writer.Write(*spec);
-  }
+  Writer writer(plans_, targets_, config_.max_batch_size > 0, tokenizer_, content_, rows, response);
+  for (const std::string& name : content_.outputs) writer.Write(config_.Output(name));
 }
 
 }  // namespace ct2triton

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/parse_value.h"
 #include "config/tensor_table.h"
 #include "config/validate.h"
 #include "error.h"
@@ -54,6 +55,19 @@ void CheckAnswerBytes(const TextTensors& tensors, size_t targets, int64_t hypoth
          std::to_string(hypotheses) + " hypotheses may give more than 256 MiB; send fewer at once");
 }
 
+bool Has(const std::vector<std::string>& names, const char* name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// As ct2-prepare names the model that streams.
+std::string StreamModel(std::string name) {
+  const std::string_view suffix = "-text";
+  const bool is_text = name.size() > suffix.size() &&
+                       name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+  if (is_text) name.resize(name.size() - suffix.size());
+  return name + "-stream";
+}
+
 class TextReader : public RequestReader {
  public:
   TextReader(const ModelConfig& config, const LoadedModel& model, const Tokenizer& tokenizer,
@@ -66,6 +80,8 @@ class TextReader : public RequestReader {
 
  private:
   void ReadHead();
+  bool IsNamed(const char* output) const;
+  void CheckStream(const DecodingOptions& decoding) const;
   void CheckRows(bool last);
 
   const ModelConfig& config_;
@@ -74,7 +90,7 @@ class TextReader : public RequestReader {
   const RequestHandle& request_;
 
   bool begun_ = false;
-  std::vector<std::string> wanted_;
+  AnswerContent content_;
   TextTensors tensors_;
   std::optional<DecodingOptions> options_;
   std::optional<RowMaker> maker_;
@@ -107,24 +123,37 @@ bool TextReader::Read() {
 }
 
 void TextReader::ReadHead() {
-  wanted_ = request_.WantedOutputs();
-  const auto is_wanted = [this](const char* name) {
-    return std::find(wanted_.begin(), wanted_.end(), name) != wanted_.end();
-  };
+  content_.outputs = request_.WantedOutputs();
+  content_.named = content_.outputs.size() < config_.output_rules().size();
   tensors_ = ReadTextTensors(request_, config_);
-  if (config_.streams && tensors_.texts.values.size() != 1) {
-    Refuse("a stream is of one text; " + std::string(tensor::kTextInput) + " has " +
-           std::to_string(tensors_.texts.values.size()));
-  }
-  const bool scores = is_wanted(tensor::kScore) || is_wanted(tensor::kHypothesisScores);
-  options_ = ReadOptions(request_, {scores}, config_, &decoded_.options);
+  const WantedOutputs wanted{IsNamed(tensor::kScore) || IsNamed(tensor::kHypothesisScores),
+                             IsNamed(tensor::kTextAlignments)};
+  options_ = ReadOptions(request_, wanted, config_, &decoded_.options);
+  if (tensors_.stream) decoded_.options.stream = *tensors_.stream;
   const DecodingOptions& in_force = options_ ? *options_ : config_.decoding;
-  if (config_.streams) ValidateStream(in_force);
-  const bool all = is_wanted(tensor::kTextHypotheses);
+  content_.scores = in_force.return_scores;
+  if (decoded_.options.stream) CheckStream(in_force);
+  const bool all = Has(content_.outputs, tensor::kTextHypotheses);
   CheckAnswerBytes(tensors_, tensors_.targets_of_each(), all ? in_force.num_hypotheses : 1);
   const auto longest =
       in_force.truncate_input ? std::string::npos : static_cast<size_t>(model_.longest_source());
   maker_.emplace(tokenizer_, config_.engine, SplitOf(decoded_.options.split), longest);
+}
+
+bool TextReader::IsNamed(const char* output) const {
+  return content_.named && Has(content_.outputs, output);
+}
+
+void TextReader::CheckStream(const DecodingOptions& decoding) const {
+  if (!config_.streams) {
+    Refuse("stream true is for models that may send several responses; this one sends one: ask " +
+           Quote(StreamModel(config_.name)) + ", or leave stream out");
+  }
+  if (tensors_.texts.values.size() != 1) {
+    Refuse("a stream is of one text; " + std::string(tensor::kTextInput) + " has " +
+           std::to_string(tensors_.texts.values.size()));
+  }
+  ValidateStream(decoding);
 }
 
 // Those that were made since. The options of a request are checked with its rows, even if it has
@@ -144,13 +173,13 @@ void TextReader::CheckRows(bool last) {
 DecodedRequest TextReader::Take() {
   std::vector<TextPlan> plans = maker_->TakePlans();
   CountInputTokens(decoded_.rows, &plans);
-  if (config_.streams) {
+  if (decoded_.options.stream) {
     auto stream =
         std::make_unique<TextStream>(config_, tokenizer_, request_, std::move(plans.front()));
     decoded_.stream = stream.get();
     decoded_.encoder = std::move(stream);
   } else {
-    decoded_.encoder = std::make_unique<TextAnswer>(config_, tokenizer_, std::move(wanted_),
+    decoded_.encoder = std::make_unique<TextAnswer>(config_, tokenizer_, std::move(content_),
                                                     std::move(plans), tensors_.targets_of_each());
   }
   return std::move(decoded_);

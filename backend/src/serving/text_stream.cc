@@ -4,14 +4,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/tensor_table.h"
 #include "error.h"
-#include "serving/output_tensor.h"
+#include "serving/translation_tensors.h"
 
 namespace ct2triton {
 namespace {
-
-constexpr char kUndetermined[] = "und";  // ISO 639: of a model that names no languages
 
 size_t RowsOf(const TextPlan& plan) {
   size_t rows = 0;
@@ -103,41 +100,25 @@ void TextStream::Send(size_t target, const std::string& part) {
   ++parts_;
 }
 
-// Of no target at all, the one response has no outputs.
 void TextStream::Encode(const std::vector<RowResult>&, Response* response) const {
-  if (!targets_.empty()) Write(last_target_, last_part_, /*last=*/true, response);
+  Write(last_target_, last_part_, /*last=*/true, response);
 }
 
 void TextStream::Write(size_t target, const std::string& part, bool last,
                        Response* response) const {
-  const std::vector<int64_t> shape(config_.max_batch_size > 0 ? 2 : 1, 1);
   const Translation& done = targets_[target].text.so_far();
-  const auto text = [&](const std::string& value) { return Matrix<std::string>{shape, {value}}; };
-  const auto number = [&](size_t value) {
-    return Matrix<int64_t>{shape, {static_cast<int64_t>(value)}};
-  };
-  for (const std::string& name : wanted_) {
-    const TensorSpec* spec = config_.Output(name);
-    if (spec == nullptr) {
-      throw Error(ErrorCode::kInvalidArgument, "output " + name + " is not declared by the model");
-    }
-    if (name == tensor::kTextOutput) {
-      WriteTensor(*spec, text(part), response);
-    } else if (name == tensor::kTargetLanguage) {
-      const std::string& code = plan_.targets[target];
-      WriteTensor(*spec, text(code.empty() ? kUndetermined : code), response);
-    } else if (name == tensor::kTextFinishReason) {
-      WriteTensor(*spec, text(last ? done.finish : ""), response);
-    } else if (name == tensor::kTargetIndex) {
-      WriteTensor(*spec, number(target), response);
-    } else if (name == tensor::kNumInputTokens) {
-      WriteTensor(*spec, number(last ? done.input_tokens : 0), response);
-    } else if (name == tensor::kNumOutputTokens) {
-      WriteTensor(*spec, number(last ? done.output_tokens : 0), response);
-    } else {
-      throw Error(ErrorCode::kInternal, "output " + name + " is declared but not known");
-    }
+  Translation sent;
+  sent.target_index = target;
+  sent.target = done.target;
+  sent.text = part;
+  if (last) {
+    sent.finish = done.finish;
+    sent.input_tokens = done.input_tokens;
+    sent.output_tokens = done.output_tokens;
   }
+  const std::vector<int64_t> shape(config_.max_batch_size > 0 ? 2 : 1, 1);
+  for (const std::string& name : wanted_)
+    WriteOfEach(config_.Output(name), shape, {&sent}, response);
 }
 
 }  // namespace ct2triton

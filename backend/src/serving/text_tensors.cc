@@ -16,7 +16,7 @@ namespace {
 }
 
 struct TextInputs {
-  std::optional<Input> texts, sources, targets;
+  std::optional<Input> texts, sources, targets, stream;
 };
 
 TextInputs FindInputs(const RequestHandle& request, bool batched) {
@@ -31,6 +31,8 @@ TextInputs FindInputs(const RequestHandle& request, bool batched) {
       inputs.sources = std::move(input);
     } else if (input.name == tensor::kTargetLanguages) {
       inputs.targets = std::move(input);
+    } else if (input.name == tensor::kStream) {
+      inputs.stream = std::move(input);
     } else {
       Refuse("unknown input " + Quote(input.name));
     }
@@ -57,6 +59,10 @@ void CheckShapes(const TextInputs& inputs, bool batched, int64_t most_targets) {
   if (inputs.sources) CheckShape(tensor::kSourceLanguage, inputs.sources->shape, leading, false);
   if (!inputs.targets) return;
   CheckShape(tensor::kTargetLanguages, inputs.targets->shape, leading, true);
+  const bool no_texts = batched && leading.front() == 0;
+  if (inputs.targets->shape.back() == 0 && !no_texts) {
+    Refuse(std::string(tensor::kTargetLanguages) + " is empty; name at least one language");
+  }
   if (inputs.targets->shape.back() > most_targets) {
     Refuse(std::string(tensor::kTargetLanguages) + ": " +
            std::to_string(inputs.targets->shape.back()) +
@@ -85,6 +91,7 @@ TextTensors ReadTextTensors(const RequestHandle& request, const ModelConfig& con
   tensors.texts = ReadStrings(*inputs.texts);
   if (inputs.sources) tensors.sources = ReadStrings(*inputs.sources);
   if (inputs.targets) tensors.targets = ReadStrings(*inputs.targets);
+  if (inputs.stream) tensors.stream = ReadFlag(*inputs.stream);
   return tensors;
 }
 

@@ -18,6 +18,7 @@ struct TextTensors {
   StringTensor texts;                   // [b, 1]
   std::optional<StringTensor> sources;  // [b, 1]
   std::optional<StringTensor> targets;  // [b, n]
+  std::optional<bool> stream;           // [b, 1]
 
   size_t targets_of_each() const {
     return targets ? static_cast<size_t>(targets->shape.back()) : 1;

@@ -101,6 +101,16 @@ IdTensor ReadIds(const Input& input) {
   return tensor;
 }
 
+bool ReadFlag(const Input& input) {
+  if (input.type != TRITONSERVER_TYPE_BOOL) {
+    Refuse(input.name + " is of type " + TRITONSERVER_DataTypeString(input.type) +
+           ", it must be of type BOOL");
+  }
+  ElementCount(input, 1);
+  const auto bytes = JoinBuffers(input);
+  return bytes->find_first_not_of('\0') != std::string::npos;
+}
+
 StringTensor ReadStrings(const Input& input) {
   if (input.type != TRITONSERVER_TYPE_BYTES) {
     Refuse(input.name + " is of type " + TRITONSERVER_DataTypeString(input.type) +

@@ -40,6 +40,9 @@ struct StringTensor {
   std::shared_ptr<const std::string> bytes;  // as they came
 };
 
+// Whether any value of a tensor of BOOL is true. Throws Error(kInvalidArgument): another type.
+bool ReadFlag(const Input& input);
+
 // Takes no more memory than a small multiple of what came. Throws Error(kInvalidArgument): a type
 // that is not BYTES, lengths that lie.
 StringTensor ReadStrings(const Input& input);

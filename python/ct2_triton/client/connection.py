@@ -38,7 +38,9 @@ _READY = grpc.ChannelConnectivity.READY
 QUESTION_S = 1.0  # for an answer whether the server lives, after all other waiting
 _STATE_LAG_S = 0.25
 _RESTRICTED = "This protocol is restricted"  # how Triton begins when a secret header is missing
-_SUPERSEDED = "superseded"  # how the backend begins the only text it sends with CANCELLED
+# How the backend begins what it sends with CANCELLED.
+_SUPERSEDED = "superseded"
+_LATE = "deadline exceeded"
 # How gRPC tells that a connection broke behind a proxy, whose own connection stands.
 _BROKE_BEHIND = re.compile(r"Stream removed|RST_STREAM|http2 header with status: 502")
 _LONGEST_S = 1e9  # 30 years; more does not fit into gRPC's and Triton's microseconds
@@ -347,6 +349,8 @@ class Connection:
             return deadline.expired_error()
         if status is grpc.StatusCode.CANCELLED and (details or "").startswith(_SUPERSEDED):
             return errors.SupersededError(str(details))
+        if status is grpc.StatusCode.CANCELLED and (details or "").startswith(_LATE):
+            return errors.DeadlineExceededError(str(details))
         if (details or "").startswith(_RESTRICTED):  # Triton says UNAVAILABLE
             return errors.AccessDeniedError(f"{details}; give it as a header of every request")
         if await self._was_lost(status, details or ""):

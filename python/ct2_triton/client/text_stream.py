@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.closing import closed_error
-from ct2_triton.client.supersede import SUPERSEDE_KEY
 from ct2_triton.client.versions import UNKNOWN_MODEL, first_served
 from ct2_triton.errors import (
     ClientError,
+    DeadlineExceededError,
     ModelNotFoundError,
     RequestRejectedError,
     ServerBusyError,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ct2_triton.client.headers import Headers
     from ct2_triton.client.requests import OptionValue
 
+STREAM = "stream"  # the parameter that asks for parts
+
 _PATIENCE_S = 5.0  # with streams that end, when the client is closed
 _END_AGAIN_AFTER_S = 0.5  # where a stream goes on that was told to end; then twice as long, ...
 _END_AGAIN_AT_MOST_S = 2.0
@@ -42,6 +44,7 @@ _ERROR_OF_WORDING: tuple[tuple[re.Pattern[str], type[ClientError]], ...] = tuple
     (re.compile(rf"(\[request id: [^\]]*\] )?{wording}"), kind)
     for wording, kind in (
         ("superseded", SupersededError),
+        ("deadline exceeded", DeadlineExceededError),
         (f"{UNKNOWN_MODEL}.* (is not at ready state|has no available versions)", ServerBusyError),
         (UNKNOWN_MODEL, ModelNotFoundError),
         ("Exceeds maximum queue size", ServerBusyError),
@@ -83,6 +86,7 @@ class TextCall:
         options: Decoding options by name.
         key: A newer request with this key ends the stream.
         headers: Headers of its requests, beside the client's.
+        batched: Whether shapes start with the number of texts (`max_batch_size` above 0).
     """
 
     model: str
@@ -91,8 +95,11 @@ class TextCall:
     options: Mapping[str, OptionValue]
     key: str
     headers: Headers = ()
+    batched: bool = True
 
-    def request(self, version: str, text: str) -> service_pb2.ModelInferRequest:
+    def request(
+        self, version: str, text: str, timeout_s: float | None
+    ) -> service_pb2.ModelInferRequest:
         """Build the ModelInferRequest for a text, to a version.
 
         Raises:
@@ -100,20 +107,20 @@ class TextCall:
         """
         from tritonclient.grpc import service_pb2
 
-        from ct2_triton.client.requests import set_parameter
+        from ct2_triton.client.requests import set_parameters
         from ct2_triton.client.text_requests import add_strings
 
         request = service_pb2.ModelInferRequest(model_name=self.model, model_version=version)
-        add_strings(request, "text_input", [1], [text])
+        leading = [1] if self.batched else []
+        add_strings(request, "text_input", [*leading, 1], [text])
         if self.source is not None:
-            add_strings(request, "source_language", [1], [self.source])
+            add_strings(request, "source_language", [*leading, 1], [self.source])
         if self.targets is not None:
-            add_strings(request, "target_languages", [len(self.targets)], self.targets)
+            shape = [*leading, len(self.targets)]
+            add_strings(request, "target_languages", shape, self.targets)
         for name in ("text_output", "target_index", "target_language", "finish_reason"):
             request.outputs.add(name=name)
-        for name, value in self.options.items():
-            set_parameter(request, name, value)
-        set_parameter(request, SUPERSEDE_KEY, self.key)
+        set_parameters(request, {**self.options, STREAM: True}, timeout_s, self.key)
         return request
 
 
@@ -136,6 +143,7 @@ class TextStreams:
         self._connection = connection
         self._running: dict[_Stream, None] = {}  # in the order in which they were sent
         self._ending: dict[asyncio.Task[None], TextCall] = {}
+        self._batched: dict[tuple[str, str], bool] = {}  # by model and version
         self._closed = False
 
     async def parts(
@@ -159,10 +167,12 @@ class TextStreams:
         """
 
         async def ask(version: str) -> tuple[_Stream, TextPart | None]:
-            stream = await self._start(call, version, text, deadline)
+            batched = await self._is_batched(call.model, version, deadline)
+            stream = await self._start(replace(call, batched=batched), version, text, deadline)
             try:
                 return stream, await stream.next()
             except BaseException:
+                self._batched.pop((call.model, version), None)  # it may have been loaded anew
                 self._leave(stream)
                 raise
 
@@ -182,6 +192,15 @@ class TextStreams:
             self._leave(stream)
         if self._ending:
             await asyncio.wait(self._ending, timeout=_PATIENCE_S)
+
+    async def _is_batched(self, model: str, version: str, deadline: Deadline) -> bool:
+        """Ask the server, once, whether the model's shapes start with the number of texts."""
+        place = model, version
+        if place not in self._batched:
+            metadata = await self._connection.model_metadata(model, version, deadline)
+            shapes = [one.shape for one in metadata.inputs if one.name == "text_input"]
+            self._batched[place] = [len(shape) for shape in shapes] != [1]
+        return self._batched[place]
 
     async def _start(self, call: TextCall, version: str, text: str, deadline: Deadline) -> _Stream:
         """Send a text, behind the end of streams with its key that were left."""
@@ -224,7 +243,9 @@ class _Stream:
         self._version = version
         self._deadline = deadline
         self._arrived: asyncio.Queue[Any] = asyncio.Queue()
-        self._reader = asyncio.create_task(self._read(call.request(version, text)))
+        self._reader = asyncio.create_task(
+            self._read(call.request(version, text, deadline.remaining_s()))
+        )
 
     async def next(self) -> TextPart | None:
         """Wait for the next part; None is the end."""

@@ -40,6 +40,7 @@ INPUTS = (
     Tensor("text_input", "TYPE_STRING", (1,)),
     Tensor("source_language", "TYPE_STRING", (1,), optional=True),
     Tensor("target_languages", "TYPE_STRING", ragged=True, optional=True),
+    Tensor("stream", "TYPE_BOOL", (1,), optional=True),
 )
 OUTPUTS = (
     Tensor("text_output", "TYPE_STRING"),
@@ -54,12 +55,12 @@ OUTPUTS = (
     Tensor("alignments", "TYPE_INT32", (-1, -1, 4)),
 )
 STREAM_OUTPUTS = (
-    Tensor("text_output", "TYPE_STRING", (1,)),
-    Tensor("target_index", "TYPE_UINT32", (1,)),
-    Tensor("target_language", "TYPE_STRING", (1,)),
-    Tensor("finish_reason", "TYPE_STRING", (1,)),
-    Tensor("num_input_tokens", "TYPE_UINT32", (1,)),
-    Tensor("num_output_tokens", "TYPE_UINT32", (1,)),
+    Tensor("text_output", "TYPE_STRING"),
+    Tensor("target_index", "TYPE_UINT32"),
+    Tensor("target_language", "TYPE_STRING"),
+    Tensor("finish_reason", "TYPE_STRING"),
+    Tensor("num_input_tokens", "TYPE_UINT32"),
+    Tensor("num_output_tokens", "TYPE_UINT32"),
 )
 
 
@@ -154,7 +155,7 @@ def _text_config(config: str, name: str, suffix: str) -> str:
     does = "text in, and out as it grows" if streams else "text in and out"
     return TritonConfig(
         name=name + suffix,
-        max_batch_size=0 if streams else ids.max_batch_size,
+        max_batch_size=ids.max_batch_size,
         inputs=INPUTS,
         outputs=STREAM_OUTPUTS if streams else OUTPUTS,
         parameters=tuple(Parameter(key, value) for key, value in sorted(parameters.items())),

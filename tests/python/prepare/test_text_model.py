@@ -38,6 +38,7 @@ def test_both_are_one_set_of_files(tmp_path: Path) -> None:
         "text_input",
         "source_language",
         "target_languages",
+        "stream",
     ]
     parameters = {name: value["string_value"] for name, value in text["parameters"].items()}
     assert parameters["beam_size"] == "4"
@@ -58,7 +59,7 @@ def test_a_stream_model_is_greedy_whatever_search_the_model_has(tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["demo", "demo-stream", "demo-text"]
     stream = _as_loaded(tmp_path / "demo-stream")
     assert stream["model_transaction_policy"] == {"decoupled": True}
-    assert stream.get("max_batch_size", 0) == 0
+    assert stream["max_batch_size"] == 256
     parameters = {name: value["string_value"] for name, value in stream["parameters"].items()}
     assert parameters["beam_size"] == "1"
     assert not {"patience", "coverage_penalty"} & set(parameters)

@@ -48,7 +48,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("repository")
     settings = {"compute_type": "float32", "beam_size": "1"}
     prepare(PrepareOptions("demo", folder, settings=settings, io="stream"))
-    config = ENDLESS_CONFIG.replace("DECODING", "loop")
+    config = ENDLESS_CONFIG.replace("DECODING", "loop").replace("max_batch_size: 4", "")
     endless = write_model(folder, "endless-stream", endless_model(), config)
     write_tokenizer(tiny_checkpoint("nllb", ROOMY), endless / "tokenizer")
     return folder
