@@ -56,8 +56,8 @@ from ct2_triton.client.subtitles import is_subtitles, read_subtitles, write_subt
 from ct2_triton.client.text_stream import stream_model
 from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.errors import ClientError, UnexpectedResponseError
-from ct2_triton.terms.finding import Terms
-from ct2_triton.terms.lines import read_glossary, stream_terms
+from ct2_triton.terms.arguments import add_term_arguments, read_terms
+from ct2_triton.terms.lines import stream_terms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -143,40 +143,12 @@ def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
         help="print each translation while it grows: asks the model NAME-stream that "
         "ct2-prepare --io stream writes; one target language",
     )
-    _add_term_arguments(parser)
+    add_term_arguments(parser, loss="a line that loses a term is told")
     parser.add_argument(
         "--json-input",
         action="store_true",
         help="standard input is JSON lines: strings, or objects with a 'text' (files that are such "
         "are named *.jsonl)",
-    )
-
-
-def _add_term_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "terms",
-        "what must come back; with any of these also what stands in <dnt>...</dnt>; a line that "
-        "loses a term is told (docs/terms.md)",
-    )
-    group.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="PHRASE",
-        help="comes back as it is, wherever it stands as whole words; repeatable",
-    )
-    group.add_argument(
-        "--glossary",
-        type=Path,
-        metavar="FILE",
-        help="a phrase, a tab and what it becomes on each line; a phrase alone comes back as it is",
-    )
-    group.add_argument(
-        "--keep-patterns",
-        type=names,
-        default=[],
-        metavar="NAMES",
-        help="urls, emails, numbers, emoji: these come back as they are; comma-separated",
     )
 
 
@@ -221,7 +193,9 @@ async def _translate(args: argparse.Namespace) -> int:
     if args.stream:
         wanted = len(client.languages.targets(args.targets))
         check_choices(targets=wanted, as_json=args.json, has_output=args.output is not None)
-    terms = _terms(args)
+    terms = read_terms(args, client, args.targets)
+    if terms and args.stream:
+        raise ClientError("--stream prints parts of answers; terms are looked for in whole ones")
     stream = partial(
         partial(stream_terms, client, terms) if terms else client.stream,
         source=args.source,
@@ -245,9 +219,9 @@ async def _translate(args: argparse.Namespace) -> int:
         settings = {
             **made_of(args, await client.connect(), order),
             "json": args.json,
-            "keep": list(terms.keep),
-            "glossary": dict(terms.glossary),
-            "keep_patterns": list(terms.patterns),
+            "keep": args.keep,
+            "glossary": {str(code): dict(one.glossary) for code, one in terms.items()},
+            "keep_patterns": args.keep_patterns,
         }
         failed = 0
         for job in jobs:
@@ -274,15 +248,6 @@ def made_of(
         "targets": list(targets),
         "options": decoding_options(args),
     }
-
-
-def _terms(args: argparse.Namespace) -> Terms:
-    """Read the terms; none where nothing is said of them."""
-    glossary = {} if args.glossary is None else read_glossary(args.glossary)
-    terms = Terms(tuple(args.keep), glossary, tuple(args.keep_patterns))
-    if terms and args.stream:
-        raise ClientError("--stream prints parts of answers; terms are looked for in whole ones")
-    return terms
 
 
 async def _prepare(client: TranslationClient, args: argparse.Namespace) -> None:

@@ -40,12 +40,14 @@ from ct2_triton.live.options import MODES, LiveOptions
 from ct2_triton.live.speakers import Speakers
 from ct2_triton.live.translator import LiveTranslator
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate
+from ct2_triton.terms.arguments import add_term_arguments, read_terms
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ct2_triton.live.server import Access
+    from ct2_triton.terms.finding import Terms
 
 _OTHER_CONNECTIONS = 200  # for pages, subtitles and questions
 _SHUTDOWN_S = 5.0
@@ -122,6 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ORIGIN",
         help=_HELP["origin"],
     )
+    add_term_arguments(parser, loss="a final that loses a term is told")
     add_tokenizer_arguments(parser)
     add_connection_arguments(parser)
 
@@ -153,7 +156,9 @@ def _client(args: argparse.Namespace) -> TranslationClient:
     )
 
 
-def _translator(args: argparse.Namespace, client: TranslationClient) -> LiveTranslator:
+def _translator(
+    args: argparse.Namespace, client: TranslationClient, terms: Mapping[str | None, Terms]
+) -> LiveTranslator:
     options = LiveOptions(
         mode=args.mode,
         min_words=args.min_words,
@@ -163,7 +168,8 @@ def _translator(args: argparse.Namespace, client: TranslationClient) -> LiveTran
         max_words=args.max_words,
         outage_s=args.patience,
     )
-    return LiveTranslator(client, source=args.source, targets=args.targets, options=options)
+    languages = {"source": args.source, "targets": args.targets}
+    return LiveTranslator(client, **languages, options=options, terms=terms)
 
 
 async def _stdio(args: argparse.Namespace) -> int:
@@ -173,7 +179,8 @@ async def _stdio(args: argparse.Namespace) -> int:
         client = await stack.enter_async_context(_client(args))
         if isinstance(client.languages, NamedLanguages):
             await client.connect()
-        live = await stack.enter_async_context(_translator(args, client))
+        terms = read_terms(args, client, args.targets)
+        live = await stack.enter_async_context(_translator(args, client, terms))
 
         async def feed() -> None:
             nonlocal refused
@@ -211,7 +218,8 @@ async def _serve(args: argparse.Namespace) -> int:
         began = stack.enter_context(_archived(args, hub, is_new=args.new_event))
         client = await stack.enter_async_context(_client(args))
         await client.wait_until_ready(max(args.retry_for, 1.0))
-        make: Callable[[], LiveTranslator] = partial(_translator, args, client)
+        terms = read_terms(args, client, args.targets)
+        make: Callable[[], LiveTranslator] = partial(_translator, args, client, terms)
         make()  # says what is wrong with the arguments now
         speakers = Speakers(hub, make, args.max_speakers, args.speaker_grace)
         if began is not None:

@@ -18,26 +18,23 @@ from ct2_triton.live.finals import Finals
 from ct2_triton.live.options import LiveOptions
 from ct2_triton.live.outbox import Outbox
 from ct2_triton.live.policies import Guess
+from ct2_triton.live.requests import LiveRequests
 from ct2_triton.live.track import LiveCounts, Said, Track
 from ct2_triton.live.updates import LiveInputError, is_piece_name
+from ct2_triton.terms.finding import Terms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
     from types import TracebackType
-    from typing import Any
 
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.requests import OptionValue
     from ct2_triton.client.results import Translation
     from ct2_triton.live.cutting import Piece
-    from ct2_triton.live.policies import Draft
-    from ct2_triton.live.track import Translate
     from ct2_triton.live.updates import Caption, SegmentUpdate
 
 _REMEMBERED = 10_000  # segments whose end is known, so that nothing is translated twice
-_GRACE_S = 5.0
 _MAX_KEY_BYTES = 80
-_NOT_GREEDY = {"num_hypotheses", "sampling_topk", "prefix_bias_beta", "return_alternatives"}
 
 
 @dataclass
@@ -80,6 +77,7 @@ class LiveTranslator:
         targets: str | Sequence[str] | None = None,
         options: LiveOptions | None = None,
         key: str | None = None,
+        terms: Terms | Mapping[str | None, Terms] | None = None,
         **decoding: OptionValue,
     ) -> None:
         """Prepare the translation; nothing is sent yet.
@@ -91,6 +89,7 @@ class LiveTranslator:
             options: How the translation behaves.
             key: Start of the keys by which newer requests supersede older ones, at most 80 bytes;
                 no other translation of the model may have it. None: a random one.
+            terms: What must come back: of all languages, or of some by their codes.
             **decoding: Decoding options of the finals. Guesses have `beam_size=1`.
 
         Raises:
@@ -104,15 +103,23 @@ class LiveTranslator:
         spoken = client.languages.source(source)
         self._language = "" if spoken is None else spoken.code
         languages = client.languages.targets(targets)
-        self._check_ids()
-        self._source = source
         self.targets = [None if language is None else language.code for language in languages]
         self._key = f"live-{uuid.uuid4().hex}" if key is None else key
         if not 1 <= len(self._key.encode(errors="replace")) <= _MAX_KEY_BYTES:
             raise InvalidCallError(
                 f"key is {self._key[:90]!r}; 1 to {_MAX_KEY_BYTES} bytes are allowed"
             )
-        self._decoding = decoding
+        if terms is None or isinstance(terms, Terms):
+            terms = dict.fromkeys(self.targets, terms) if terms else {}
+        self._requests = LiveRequests(
+            client,
+            source=source,
+            key=self._key,
+            options=self.options,
+            decoding=decoding,
+            terms=terms,
+            counts=self.counts,
+        )
         self._finals = Finals(self.options.outage_s)
         self._attention = SourceAttention(client)
         self._outbox = Outbox()
@@ -120,7 +127,6 @@ class LiveTranslator:
         self._segments: dict[str, _Segment] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._room = asyncio.Semaphore(self.options.max_waiting_finals)
-        self._requests: set[asyncio.Task[list[Translation]]] = set()
         self._failure: BaseException | None = None
         self._drained = asyncio.Event()
         self._closed = False
@@ -222,9 +228,7 @@ class LiveTranslator:
             return
         self._closed = True
         await cancel_all([task for one in self._segments.values() for task in one.tasks])
-        if self._requests:
-            await asyncio.wait(self._requests, timeout=_GRACE_S)
-            await cancel_all(list(self._requests))
+        await self._requests.close()
         self._segments.clear()
         self._room.release()  # an update that waits is told
         self._drained.set()
@@ -349,12 +353,13 @@ class LiveTranslator:
 
     def _track(self, name: str, target: str | None) -> Track:
         policy = self.options.make_policy(self._decode)
+        attends = getattr(policy, "attends", False)
         return Track(
             name,
             target,
             policy=policy,
             options=self.options,
-            translate=self._translate_into(name, target, attends=getattr(policy, "attends", False)),
+            translate=self._requests.into(name, target, attends=attends),
             guess_of=self._guess_of,
             finals=self._finals,
             deliver=self._outbox.put,
@@ -364,77 +369,8 @@ class LiveTranslator:
     def _decode(self, ids: Sequence[int]) -> str:
         return self._client.tokenizer.decode(ids)
 
-    def _check_ids(self) -> None:
-        """End what needs token ids, and has a model that gives none.
-
-        Raises:
-            InvalidCallError: The mode appends, and the model takes text.
-        """
-        if self.options.mode == "append" and self._client.takes_text:
-            raise InvalidCallError(
-                f"mode 'append' needs token ids, and model {self._client.model!r} takes text; "
-                "choose 'steady' or 'final', or a model of token ids"
-            )
-
     def _guess_of(self, answer: Translation) -> Guess:
         behind = None
         if answer.alignments is not None:
             behind = self._attention.words_behind(answer)
         return Guess(answer.text, answer.ids, behind)
-
-    def _can_lean(self, options: Mapping[str, object]) -> bool:
-        takes_drafts = self.options.drafts and self._client.gives("DRAFT_TOKENS_KEPT")
-        return takes_drafts and _NOT_GREEDY.isdisjoint(options)
-
-    def _count(self, answer: Translation, is_final: bool) -> None:
-        kept, counts = answer.draft_tokens_kept or 0, self.counts
-        counts.draft_tokens_kept += kept
-        if not is_final:
-            counts.guess_tokens += len(answer.ids)
-            counts.guess_steps += len(answer.ids) - kept
-
-    def _translate_into(self, name: str, target: str | None, *, attends: bool) -> Translate:
-        key = f"{self._key}/{name}"
-        latest: tuple[int, ...] = ()
-
-        async def translate(text: str, draft: Draft, is_final: bool) -> Translation:
-            options: dict[str, Any] = {
-                **self._decoding,
-                **({} if is_final else {"beam_size": 1}),
-            }
-            if attends and not is_final and self._client.gives("ALIGNMENTS"):
-                options["return_alignments"] = True
-            nonlocal latest
-            if draft.leans and self._can_lean(options):
-                options |= {"draft_ids": draft.leans, "draft_bias": draft.bias}
-            elif self.options.drafts and (expected := _expected(latest, draft.ids, options)):
-                options["draft_ids"] = expected
-            call = self._client.translate(
-                text,
-                source=self._source,
-                targets=target,
-                supersede=key,
-                session=self._key,  # a talk stays with one version
-                prefix_ids=draft.ids,
-                **options,
-            )
-            request: asyncio.Task[list[Translation]] = asyncio.create_task(call)
-            self._requests.add(request)
-            request.add_done_callback(self._requests.discard)
-            # Whoever waits may leave; the request ends by itself, or by its key.
-            [translation] = await asyncio.shield(request)
-            self._check_ids()
-            latest = translation.ids
-            self._count(translation, is_final)
-            return translation
-
-        return translate
-
-
-def _expected(
-    latest: tuple[int, ...], forced: Sequence[int], options: Mapping[str, object]
-) -> tuple[int, ...]:
-    """Give what the last answer had behind the forced ids, for a search that takes a draft."""
-    if options.get("beam_size") != 1 or not _NOT_GREEDY.isdisjoint(options):
-        return ()
-    return latest[len(forced) :] if latest[: len(forced)] == tuple(forced) else ()

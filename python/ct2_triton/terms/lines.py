@@ -6,65 +6,30 @@ from __future__ import annotations
 import logging
 import secrets
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ct2_triton.client.calls import code_of
 from ct2_triton.client.stream import Sentence, StreamOptions, TranslationStream
-from ct2_triton.client.tasks import Shared
-from ct2_triton.errors import ClientError, InvalidCallError, RequestRejectedError
+from ct2_triton.client.tasks import Shared, map_bounded
+from ct2_triton.errors import InvalidCallError, RequestRejectedError
+from ct2_triton.terms.finding import Terms
 from ct2_triton.terms.translation import keep_terms
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
-    from pathlib import Path
+    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.results import Translation
     from ct2_triton.client.stream import StreamItem
-    from ct2_triton.terms.finding import Terms
 
 _LOG = logging.getLogger(__name__)
 
 
-def read_glossary(path: Path) -> dict[str, str]:
-    """Read a glossary: a phrase, a tab and what it becomes on each line; alone, it is kept.
-
-    Args:
-        path: The file, UTF-8. Empty lines are left out.
-
-    Returns:
-        What phrases become.
-
-    Raises:
-        ClientError: It cannot be read, or a line is something else; the text has its number.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")  # phrases may have other ends
-    except (OSError, UnicodeDecodeError) as error:
-        raise ClientError(f"cannot read the glossary {path}: {error}") from error
-    found: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        phrase, *becomes = (part.strip() for part in line.split("\t"))
-        text = becomes[0] if becomes else phrase
-        if len(becomes) > 1 or not phrase or not text:
-            raise ClientError(
-                f"{path}, line {number}: {line[:80]!r} is not a phrase, or a phrase, a tab and "
-                "what it becomes"
-            )
-        if found.setdefault(phrase, text) != text:
-            raise ClientError(
-                f"{path}, line {number}: {phrase!r} becomes {text!r}, and {found[phrase]!r} before"
-            )
-    return found
-
-
 async def stream_terms(
     client: TranslationClient,
-    terms: Terms,
+    terms: Terms | Mapping[str | None, Terms],
     sentences: AsyncIterable[str | Sentence],
     *,
     source: str | None,
@@ -76,7 +41,7 @@ async def stream_terms(
 
     Args:
         client: Of the model.
-        terms: The terms.
+        terms: The terms; those of each language, by its code, or of all.
         sentences: The lines.
         source: Their language.
         targets: Languages wanted.
@@ -90,6 +55,7 @@ async def stream_terms(
         ClientError: The languages are not the model's, or a line failed and `on_error` is "raise".
     """
     codes = [code_of(target) for target in client.languages.targets(targets)]
+    groups = _groups(terms, codes, targets)
     behaviour = StreamOptions(max_in_flight, on_error=options.pop("on_error", "raise"))
     session = secrets.token_hex()  # one version answers all lines, and each line as a whole
 
@@ -105,17 +71,23 @@ async def stream_terms(
         return [given[code_of(target)] for target in client.languages.targets(targets)]
 
     async def translate(line: Sentence) -> list[Translation]:
-        try:
-            found_terms = terms.find(line.text)
-        except InvalidCallError as error:  # the other lines may be right
-            raise RequestRejectedError(str(error)) from error
-        found = await keep_terms(client, found_terms, ask, targets)
-        for one, code in zip(found, codes, strict=True):
-            if one.failed:
-                where = f"{line}, {code}" if code else str(line)
-                _LOG.warning("%s: lost %s", where, ", ".join(map(repr, one.lost)))
-        answers = (cast("Translation", one.translation) for one in found)
-        return [replace(answer, source_text=line.text) for answer in answers]
+        found: dict[str | None, Translation] = {}
+
+        async def into(group: _Group) -> None:
+            try:
+                found_terms = group.terms.find(line.text)
+            except InvalidCallError as error:  # the other lines may be right
+                raise RequestRejectedError(str(error)) from error
+            kept = await keep_terms(client, found_terms, ask, group.targets)
+            for one, code in zip(kept, group.codes, strict=True):
+                if one.failed:
+                    where = f"{line}, {code}" if code else str(line)
+                    _LOG.warning("%s: lost %s", where, ", ".join(map(repr, one.lost)))
+                answer = cast("Translation", one.translation)
+                found[code] = replace(answer, source_text=line.text)
+
+        await map_bounded(into, groups, len(groups))
+        return [found[code] for code in codes]
 
     def start(line: Sentence) -> dict[str | None, Any]:
         shared = Shared(partial(translate, line))
@@ -124,3 +96,29 @@ async def stream_terms(
     async with aclosing(TranslationStream(start, behaviour).run(sentences)) as items:
         async for item in items:
             yield item
+
+
+@dataclass
+class _Group:
+    """Languages that have the same terms."""
+
+    terms: Terms
+    codes: list[str | None]
+    targets: list[str] | None
+
+
+def _groups(
+    terms: Terms | Mapping[str | None, Terms],
+    codes: Sequence[str | None],
+    targets: Sequence[str] | None,
+) -> list[_Group]:
+    if isinstance(terms, Terms):
+        return [_Group(terms, list(codes), None if targets is None else list(targets))]
+    groups: dict[int, _Group] = {}
+    for i, code in enumerate(codes):
+        named: list[str] | None = None if targets is None else []
+        group = groups.setdefault(id(terms[code]), _Group(terms[code], [], named))
+        group.codes.append(code)
+        if targets is not None and group.targets is not None:
+            group.targets.append(targets[i])
+    return list(groups.values())

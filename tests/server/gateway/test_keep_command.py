@@ -16,8 +16,9 @@ from ct2_triton.client import RetryPolicy, TranslationClient
 from ct2_triton.client.connection import Connection, Deadline
 from ct2_triton.errors import ServerBusyError
 from ct2_triton.serve import TritonServer
+from ct2_triton.terms.arguments import read_glossary
 from ct2_triton.terms.finding import Terms
-from ct2_triton.terms.lines import read_glossary, stream_terms
+from ct2_triton.terms.lines import stream_terms
 from server.gateway.conftest import GERMAN, SENTENCE
 
 pytestmark = pytest.mark.server
@@ -69,10 +70,25 @@ def test_a_glossary_in_several_languages(translate: Translate, tmp_path: Path) -
     assert (tmp_path / "out.txt").read_text() == "Elfmeter für Ximba!\n"
 
 
+def test_a_glossary_may_be_of_one_language(translate: Translate, tmp_path: Path) -> None:
+    (tmp_path / "de.tsv").write_text("Quixolab\tQuix AG\n")
+    (tmp_path / "all.tsv").write_text("Ximba\n")
+    given = ("--glossary", f"de={tmp_path}/de.tsv", "--glossary", f"{tmp_path}/all.tsv")
+    done = translate("Penalty for Ximba!\n", *given, to="de,fr")
+    assert done.stdout.splitlines() == ["de  Elfmeter für Ximba!", "fr  Penalty pour Ximba !"]
+    done = translate("Penalty for Quixolab!\n", *given, to="de,fr")
+    german, french = done.stdout.splitlines()
+    assert german == "de  Elfmeter für Quix AG!"
+    assert "Quix" not in french
+    done = translate("Penalty!\n", *given, to="fr")
+    assert done.returncode == 1
+    assert f"--glossary de={tmp_path}/de.tsv: de is not in --to" in done.stderr
+
+
 def test_a_line_of_a_glossary_ends_where_a_line_of_text_ends(tmp_path: Path) -> None:
     file = tmp_path / "terms.tsv"
     file.write_bytes("a\u2028b\tc\r\n\r\nd\x0be\n".encode())
-    assert read_glossary(file) == {"a\u2028b": "c", "d\x0be": "d\x0be"}
+    assert read_glossary([file]) == {"a\u2028b": "c", "d\x0be": "d\x0be"}
 
 
 def test_a_lost_term_is_told_and_the_line_is_translated(translate: Translate) -> None:

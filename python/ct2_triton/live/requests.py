@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The requests of a live translation: keys, drafts, and terms that come back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.client.tasks import cancel_all
+from ct2_triton.errors import InvalidCallError
+from ct2_triton.terms.translation import keep_terms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ct2_triton.client.client import TranslationClient
+    from ct2_triton.client.requests import OptionValue
+    from ct2_triton.client.results import Translation
+    from ct2_triton.live.options import LiveOptions
+    from ct2_triton.live.policies import Draft
+    from ct2_triton.live.track import LiveCounts, Translate
+    from ct2_triton.terms.finding import Terms
+
+_LOG = logging.getLogger(__name__)
+_GRACE_S = 5.0
+_NOT_GREEDY = {"num_hypotheses", "sampling_topk", "prefix_bias_beta", "return_alternatives"}
+
+
+class LiveRequests:
+    """Send the requests of one live translation."""
+
+    def __init__(
+        self,
+        client: TranslationClient,
+        *,
+        source: str | None,
+        key: str,
+        options: LiveOptions,
+        decoding: Mapping[str, OptionValue],
+        terms: Mapping[str | None, Terms],
+        counts: LiveCounts,
+    ) -> None:
+        """Prepare the requests.
+
+        Args:
+            client: Sends them.
+            source: Language of the text.
+            key: Start of the keys by which newer requests supersede older ones.
+            options: How the translation behaves.
+            decoding: Decoding options of the finals.
+            terms: What must come back, by code of the language.
+            counts: Where tokens are counted.
+
+        Raises:
+            InvalidCallError: The mode appends, and the model takes text.
+        """
+        self._client = client
+        self._source = source
+        self._key = key
+        self._options = options
+        self._decoding = decoding
+        self._terms = terms
+        self._counts = counts
+        self._running: set[asyncio.Task[list[Translation]]] = set()
+        self._check_ids()
+
+    async def close(self) -> None:
+        """Wait some seconds for requests under way: cancelling them could harm the server."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=_GRACE_S)
+            await cancel_all(list(self._running))
+
+    def into(self, segment: str, target: str | None, *, attends: bool) -> Translate:
+        """Make what translates one segment into one language.
+
+        Args:
+            segment: Name of the segment.
+            target: Code of the language.
+            attends: Whether guesses are asked for with alignments.
+        """
+        latest: dict[bool, tuple[int, ...]] = {}  # of a text as it is, and with placeholders
+        terms = self._terms.get(target)
+
+        async def translate(text: str, draft: Draft, is_final: bool) -> Translation:
+            found = terms.find(text) if terms else None
+            plain = text if found is None else found.text
+
+            async def ask(asked: str, **_: Any) -> Sequence[Translation]:  # noqa: ANN401
+                options = self._settings(is_final=is_final, attends=attends)
+                is_plain = asked == plain
+                known = latest.get(is_plain, ())
+                leans = draft.leans if is_plain or not draft.bias or draft.ids else known
+                if leans and self._can_lean(options):
+                    options |= {"draft_ids": leans, "draft_bias": draft.bias}
+                elif self._options.drafts and (expected := _expected(known, draft.ids, options)):
+                    options["draft_ids"] = expected
+                answers = await self._send(segment, asked, target, draft, options)
+                latest[is_plain] = answers[0].ids
+                self._count(answers[0], is_final=is_final)
+                return answers
+
+            if found is None:
+                return (await ask(text))[0]
+            [kept] = await keep_terms(self._client, found, ask, target)
+            if is_final and kept.failed:
+                _LOG.warning("%s, %s: lost %s", segment, target, ", ".join(map(repr, kept.lost)))
+            assert kept.translation is not None  # noqa: S101 - `keep_terms` has one of each
+            return kept.translation
+
+        return translate
+
+    def _settings(self, *, is_final: bool, attends: bool) -> dict[str, Any]:
+        options: dict[str, Any] = dict(self._decoding)
+        if not is_final:
+            options["beam_size"] = 1
+            if attends and self._client.gives("ALIGNMENTS"):
+                options["return_alignments"] = True
+        return options
+
+    async def _send(
+        self, segment: str, text: str, target: str | None, draft: Draft, options: dict[str, Any]
+    ) -> list[Translation]:
+        call = self._client.translate(
+            text,
+            source=self._source,
+            targets=target,
+            supersede=f"{self._key}/{segment}",
+            session=self._key,  # a talk stays with one version
+            prefix_ids=draft.ids,
+            **options,
+        )
+        request: asyncio.Task[list[Translation]] = asyncio.create_task(call)
+        self._running.add(request)
+        request.add_done_callback(self._running.discard)
+        # Whoever waits may leave; the request ends by itself, or by its key.
+        answers = await asyncio.shield(request)
+        self._check_ids()
+        return answers
+
+    def _check_ids(self) -> None:
+        """End what needs token ids, and has a model that gives none.
+
+        Raises:
+            InvalidCallError: The mode appends, and the model takes text.
+        """
+        if self._options.mode == "append" and self._client.takes_text:
+            raise InvalidCallError(
+                f"mode 'append' needs token ids, and model {self._client.model!r} takes text; "
+                "choose 'steady' or 'final', or a model of token ids"
+            )
+
+    def _can_lean(self, options: Mapping[str, object]) -> bool:
+        takes_drafts = self._options.drafts and self._client.gives("DRAFT_TOKENS_KEPT")
+        return takes_drafts and _NOT_GREEDY.isdisjoint(options)
+
+    def _count(self, answer: Translation, *, is_final: bool) -> None:
+        kept = answer.draft_tokens_kept or 0
+        self._counts.draft_tokens_kept += kept
+        if not is_final:
+            self._counts.guess_tokens += len(answer.ids)
+            self._counts.guess_steps += len(answer.ids) - kept
+
+
+def _expected(
+    latest: tuple[int, ...], forced: Sequence[int], options: Mapping[str, object]
+) -> tuple[int, ...]:
+    """Give what the last answer had behind the forced ids, for a search that takes a draft."""
+    if options.get("beam_size") != 1 or not _NOT_GREEDY.isdisjoint(options):
+        return ()
+    return latest[len(forced) :] if latest[: len(forced)] == tuple(forced) else ()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands are told of terms: `--keep`, `--glossary` and `--keep-patterns`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.client.calls import code_of
+from ct2_triton.client.connection_arguments import names
+from ct2_triton.errors import ClientError
+from ct2_triton.terms.finding import Terms
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Sequence
+
+    from ct2_triton.client.client import TranslationClient
+
+
+def add_term_arguments(parser: argparse.ArgumentParser, *, loss: str) -> None:
+    """Declare the terms of everything that a command translates.
+
+    Args:
+        parser: Receives them.
+        loss: What becomes of a text that loses a term.
+    """
+    group = parser.add_argument_group(
+        "terms",
+        f"what must come back; with any of these also what stands in <dnt>...</dnt>; {loss} "
+        "(docs/terms.md)",
+    )
+    group.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="PHRASE",
+        help="comes back as it is, wherever it stands as whole words; repeatable",
+    )
+    group.add_argument(
+        "--glossary",
+        type=_named_file,
+        action="append",
+        default=[],
+        metavar="[LANGUAGE=]FILE",
+        help="a phrase, a tab and what it becomes on each line; a phrase alone comes back as it "
+        "is; for one target language or for all; repeatable",
+    )
+    group.add_argument(
+        "--keep-patterns",
+        type=names,
+        default=[],
+        metavar="NAMES",
+        help="urls, emails, numbers, emoji: these come back as they are; comma-separated",
+    )
+
+
+def read_terms(
+    args: argparse.Namespace, client: TranslationClient, targets: Sequence[str] | None
+) -> dict[str | None, Terms]:
+    """Read the terms of each target language.
+
+    Args:
+        args: What `add_term_arguments` declares.
+        client: Of the model.
+        targets: The target languages, as they were named.
+
+    Returns:
+        The terms by code of the language; none where nothing is said of them. Languages with the
+        same glossaries share one object.
+
+    Raises:
+        ClientError: A glossary cannot be read, contradicts another one, or is of a language that
+            is not wanted.
+    """
+    codes = [code_of(language) for language in client.languages.targets(targets)]
+    files: dict[str | None, list[Path]] = {code: [] for code in codes}
+    for language, path in args.glossary:
+        code = None
+        if language is not None:
+            [code] = map(code_of, client.languages.targets([language]))
+            if code not in files:
+                raise ClientError(f"--glossary {language}={path}: {language} is not in --to")
+        for one in codes if language is None else [code]:
+            files[one].append(path)
+    made: dict[tuple[Path, ...], Terms] = {}
+    for paths in map(tuple, files.values()):
+        if paths not in made:
+            made[paths] = Terms(tuple(args.keep), read_glossary(paths), tuple(args.keep_patterns))
+    if not any(made.values()):
+        return {}
+    return {code: made[tuple(paths)] for code, paths in files.items()}
+
+
+def read_glossary(paths: Iterable[Path]) -> dict[str, str]:
+    """Read a glossary: a phrase, a tab and what it becomes on each line; alone, it is kept.
+
+    Args:
+        paths: The files, UTF-8. Empty lines are left out.
+
+    Returns:
+        What phrases become.
+
+    Raises:
+        ClientError: One cannot be read, or a line is something else; the text has its number.
+    """
+    found: dict[str, str] = {}
+    for path in paths:
+        try:
+            lines = path.read_text(encoding="utf-8-sig").split("\n")  # phrases may have other ends
+        except (OSError, UnicodeDecodeError) as error:
+            raise ClientError(f"cannot read the glossary {path}: {error}") from error
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                _add(line, found, f"{path}, line {number}")
+    return found
+
+
+def _add(line: str, found: dict[str, str], where: str) -> None:
+    phrase, *becomes = (part.strip() for part in line.split("\t"))
+    text = becomes[0] if becomes else phrase
+    if len(becomes) > 1 or not phrase or not text:
+        raise ClientError(
+            f"{where}: {line[:80]!r} is not a phrase, or a phrase, a tab and what it becomes"
+        )
+    if found.setdefault(phrase, text) != text:
+        raise ClientError(f"{where}: {phrase!r} becomes {text!r}, and {found[phrase]!r} before")
+
+
+def _named_file(text: str) -> tuple[str | None, Path]:
+    """Read FILE or NAME=FILE."""
+    name, equals, file = text.partition("=")
+    return (name, Path(file)) if equals and "/" not in name else (None, Path(text))
