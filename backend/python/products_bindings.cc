@@ -11,6 +11,7 @@
 
 #include "bindings.h"
 #include "engine/compute/cpu/kernels.h"
+#include "engine/compute/cpu/pack_weights.h"
 #include "engine/compute/cpu/packed_layers.h"
 #include "engine/compute/cpu/products/kernel_choice.h"
 #include "engine/compute/cpu/products/packed_linear.h"
@@ -158,6 +159,16 @@ class PyPackedLinear {
     return best;
   }
 
+  // "decoder/projection" of a model on disk.
+  static PyPackedLinear OfFile(const std::string& directory, const std::string& scope,
+                               const std::string& weights, size_t threads) {
+    const auto type = Named(kWeightTypes, weights);
+    const auto packed = PackWeights(
+        ModelFile(directory), scope,
+        type == WeightType::kInt8 ? ElementType::kInt8 : ElementType::kFloat32, nullptr, threads);
+    return PyPackedLinear(packed->kernel(), *packed);
+  }
+
   PyPackedLinear Select(const std::vector<int64_t>& outputs) const {
     return PyPackedLinear(kernel_, layer_.Select(outputs));
   }
@@ -179,6 +190,11 @@ class PyPackedLinear {
                       {layer_.outputs(), layer_.inputs()});
     layer_.Unpack(weights.mutable_data());
     return weights;
+  }
+  Array<float> scales() const {
+    Array<float> scales(layer_.outputs());
+    for (int64_t i = 0; i < layer_.outputs(); ++i) scales.mutable_at(i) = layer_.scale(i);
+    return scales;
   }
   size_t bytes() const { return layer_.bytes(); }
   std::string kernel() const { return kernel_.name; }
@@ -310,6 +326,10 @@ void BindProducts(py::module_& module) {
       .def("find_rounding", &PyPackedLinear::FindRounding, py::arg("expected"),
            py::arg("activation") = "none",
            "The rounding that gives these outputs of rounding_probe, or None.")
+      .def_static("of_file", &PyPackedLinear::OfFile, py::arg("directory"), py::arg("scope"),
+                  py::arg("weights"), py::arg("threads") = 1,
+                  "A layer of a model on disk, its weights converted to int8 or float32.")
+      .def_property_readonly("scales", &PyPackedLinear::scales)
       .def("unpack", &PyPackedLinear::Unpack, "The weights as they were before.")
       .def_property_readonly("bytes", &PyPackedLinear::bytes)
       .def_property_readonly("kernel", &PyPackedLinear::kernel);

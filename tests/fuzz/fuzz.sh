@@ -25,7 +25,7 @@ while [[ ${1:-} == --* ]]; do
   esac
 done
 targets=("$@")
-[[ $# -gt 0 ]] || targets=(fuzz_config fuzz_parameters fuzz_rows fuzz_tokenizer fuzz_request fuzz_text)
+[[ $# -gt 0 ]] || targets=(fuzz_config fuzz_model_file fuzz_parameters fuzz_rows fuzz_tokenizer fuzz_request fuzz_text)
 
 bin=$PWD/.venv/bin
 build=build/fuzz

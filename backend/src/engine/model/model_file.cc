@@ -47,15 +47,15 @@ float BitsAsFloat(uint32_t bits) {
   return value;
 }
 
-// IEEE's half precision.
+// IEEE's half precision. The factor moves its exponents to where those of float32 are; the largest
+// one, of infinity and what is no number, stays the largest.
 float HalfAsFloat(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1F;
-  const uint32_t fraction = half & 0x3FF;
-  if (exponent == 0x1F) return BitsAsFloat(sign | 0x7F800000 | fraction << 13);
-  if (exponent != 0) return BitsAsFloat(sign | (exponent + 112) << 23 | fraction << 13);
-  const float small = static_cast<float>(fraction) * 0x1p-24F;
-  return sign != 0 ? -small : small;
+  const uint32_t magnitude = static_cast<uint32_t>(half & 0x7FFF) << 13;
+  const float scaled = BitsAsFloat(magnitude) * 0x1p112F;
+  uint32_t bits;
+  std::memcpy(&bits, &scaled, sizeof bits);
+  if (magnitude >= 0x0F800000) bits = magnitude | 0x7F800000;
+  return BitsAsFloat(bits | static_cast<uint32_t>(half & 0x8000) << 16);
 }
 
 template <typename T>

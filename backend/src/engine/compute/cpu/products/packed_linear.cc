@@ -16,6 +16,26 @@ namespace {
 // 255 * 128 * inputs, the largest sum, must fit an int32, and so must its start.
 constexpr int64_t kMaxInputs = 65536;
 
+// Groups of all rows, side by side; what is left of the last group is zeros.
+template <size_t kBytes>
+void PackGroups(const PanelRows& rows, int64_t width, std::byte* to) {
+  constexpr auto kGroup = static_cast<int64_t>(kBytes);
+  const int64_t whole = rows.bytes / kGroup;
+  for (int64_t group = 0; group < whole; ++group) {
+    const std::byte* from = rows.data + group * kGroup;
+    for (int64_t row = 0; row < rows.count; ++row) {
+      std::memcpy(to + (group * width + row) * kGroup, from + row * rows.bytes, kBytes);
+    }
+  }
+  const int64_t left = rows.bytes - whole * kGroup;
+  if (left == 0) return;
+  for (int64_t row = 0; row < rows.count; ++row) {
+    std::byte* last = to + (whole * width + row) * kGroup;
+    std::memset(last, 0, kBytes);
+    std::memcpy(last, rows.data + row * rows.bytes + whole * kGroup, static_cast<size_t>(left));
+  }
+}
+
 // Of an output, whose groups lie `stride` bytes apart.
 template <size_t kBytes>
 void CopyGroups(const std::byte* from, int64_t stride, int64_t groups, std::byte* to) {
@@ -53,18 +73,38 @@ PackedLinear::PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs
 
 PackedLinear::PackedLinear(const LinearWeights& weights, const Kernel& kernel, SharedPages* shared)
     : PackedLinear(kernel, weights.outputs, weights.inputs, shared) {
-  for (int64_t output = 0; output < outputs_; ++output) {
-    const int64_t row_bytes = inputs_ * kernel.weight_bytes;
-    const auto* row = static_cast<const std::byte*>(weights.weight) + output * row_bytes;
-    for (int64_t group = 0; group < groups_; ++group) {
-      const int64_t from = group * group_bytes();
-      const int64_t count = std::min(group_bytes(), row_bytes - from);
-      std::memcpy(Group(output, group), row + from, static_cast<size_t>(count));
+  Fill(0, outputs_, static_cast<const std::byte*>(weights.weight), weights.scale, weights.bias);
+}
+
+void PackedLinear::Fill(int64_t first, int64_t count, const std::byte* rows, const float* scales,
+                        const float* bias) {
+  const int64_t width = kernel_->panel_outputs;
+  const int64_t row_bytes = inputs_ * kernel_->weight_bytes;
+  for (int64_t begin = 0; begin < count; begin += width) {
+    const PanelRows panel{rows + begin * row_bytes, row_bytes, std::min(width, count - begin)};
+    FillGroups(panel, first + begin);
+    for (int64_t i = begin; i < begin + panel.count; ++i) {
+      const auto at = static_cast<size_t>(first + i);
+      if (kernel_->shifted) start_[at] = -128 * Sum(rows + i * row_bytes, inputs_);
+      if (scales != nullptr) scale_[at] = scales[i];
+      bias_[at] = bias == nullptr ? -0.0f : bias[i];
     }
-    const auto at = static_cast<size_t>(output);
-    if (kernel.shifted) start_[at] = -128 * Sum(row, inputs_);
-    if (weights.scale != nullptr) scale_[at] = weights.scale[output];
-    bias_[at] = weights.bias == nullptr ? -0.0f : weights.bias[output];
+  }
+}
+
+void PackedLinear::FillGroups(const PanelRows& rows, int64_t first) {
+  std::byte* to = Group(first, 0);
+  const auto width = static_cast<int64_t>(kernel_->panel_outputs);
+  if (rows.count < width) {
+    std::memset(to, 0, static_cast<size_t>(groups_ * width * group_bytes()));
+  }
+  switch (group_bytes()) {
+    case 4:
+      return PackGroups<4>(rows, width, to);
+    case 2:
+      return PackGroups<2>(rows, width, to);
+    default:
+      return PackGroups<1>(rows, width, to);
   }
 }
 
@@ -91,6 +131,7 @@ void PackedLinear::Choose(const QuantizedRows& in, const std::vector<ChoiceRules
 
 PackedLinear PackedLinear::Select(const std::vector<int64_t>& outputs) const {
   PackedLinear selected(*kernel_, static_cast<int64_t>(outputs.size()), inputs_);
+  std::memset(selected.weights_.data(), 0, selected.weights_.bytes());  // what is no output
   for (size_t to = 0; to < outputs.size(); ++to) {
     const int64_t from = outputs[to];
     CheckOutput(from);

@@ -21,6 +21,13 @@ struct LinearWeights {
   int64_t inputs;
 };
 
+// Some rows of weights that make a panel, one after the other.
+struct PanelRows {
+  const std::byte* data;
+  int64_t bytes;  // of a row
+  int64_t count;
+};
+
 // Products with the weights packed once for one kernel, and what follows them in one pass: no sum
 // is ever written. With int8 weights, and the rounding that the loaded CTranslate2 has, outputs are
 // those of its Dense layer, bit by bit. With floats they differ in last bits, for it adds in
@@ -30,6 +37,14 @@ class PackedLinear {
   // Copies what it needs of `weights`, whose type is the kernel's; `shared`: see PageMemory. Throws
   // Error(kUnsupported) for a size that its sums cannot take.
   PackedLinear(const LinearWeights& weights, const Kernel& kernel, SharedPages* shared = nullptr);
+
+  // A layer whose outputs are all filled before it is used, each once: `count` from `first` on,
+  // which begins a panel, up to the end of one or the last output. Several threads may fill others
+  // at a time. rows: [count, inputs]; scales, bias: [count], or null, see LinearWeights.
+  PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs,
+               SharedPages* shared = nullptr);
+  void Fill(int64_t first, int64_t count, const std::byte* rows, const float* scales,
+            const float* bias);
 
   // out: [rows, outputs]. residual: the same shape, added last; null for none; may be `out`.
   // `in` must be made for this layer's kernel and inputs, here and below.
@@ -56,9 +71,7 @@ class PackedLinear {
   size_t bytes() const;
 
  private:
-  PackedLinear(const Kernel& kernel, int64_t outputs, int64_t inputs,
-               SharedPages* shared = nullptr);
-
+  void FillGroups(const PanelRows& rows, int64_t first);
   // Where the group of inputs of an output lies in its panel.
   std::byte* Group(int64_t output, int64_t group) const;
   int64_t group_bytes() const { return int64_t{kernel_->group} * kernel_->weight_bytes; }

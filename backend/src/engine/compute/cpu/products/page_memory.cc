@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include "engine/compute/cpu/products/round_up.h"
@@ -38,7 +37,6 @@ std::shared_ptr<std::byte> SharedPages::Take(size_t bytes) {
   }
   std::shared_ptr<std::byte> block(run_, run_.get() + used_);
   used_ += size;
-  std::memset(block.get(), 0, size);
   return block;
 }
 
@@ -50,7 +48,6 @@ PageMemory::PageMemory(size_t bytes, SharedPages* shared) {
     return;
   }
   memory_ = Allocate(bytes_, alignment);
-  std::memset(memory_.get(), 0, bytes_);
 }
 
 size_t GiveBackPages(void* memory, size_t bytes) {

@@ -10,7 +10,7 @@ namespace ct2triton::products {
 // what was handed out goes back to the system with the last of its layers. One thread's.
 class SharedPages {
  public:
-  // Zeroed, 64-byte aligned; at most a huge page. Throws std::bad_alloc.
+  // 64-byte aligned; at most a huge page. Throws std::bad_alloc.
   std::shared_ptr<std::byte> Take(size_t bytes);
 
  private:
@@ -18,7 +18,7 @@ class SharedPages {
   size_t used_ = 0;                 // bytes of it
 };
 
-// Zeroed memory for weights that every step reads from beginning to end. It is asked for in huge
+// Memory for weights that every step reads from beginning to end. It is asked for in huge
 // pages, from 2 MiB on or with others: with small ones, a third of a lone row's time goes into
 // address translation.
 class PageMemory {
