@@ -46,7 +46,9 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
     """
     try:
         return _run(program, module_name, argv)
-    except KeyboardInterrupt:  # also while modules are imported, which may take a second
+    except KeyboardInterrupt as error:  # also while modules are imported, which may take a second
+        _flush()
+        print(f"{program}: " + ": ".join(["interrupted", *map(str, error.args)]), file=sys.stderr)
         return EXIT_INTERRUPTED
 
 

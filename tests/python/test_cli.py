@@ -53,9 +53,12 @@ def test_a_failure_without_words_is_named_and_the_output_is_kept() -> None:
     assert (failed.stdout, failed.stderr) == ("done so far\n", "ct2-models: TimeoutError()\n")
 
 
-def test_an_interrupt_while_modules_are_imported_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_modules_are_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def interrupted(_: str) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("importlib.import_module", interrupted)
     assert main("ct2-models", "ct2_triton.models.cli", ["list"]) == EXIT_INTERRUPTED
+    assert capsys.readouterr().err == "ct2-models: interrupted\n"

@@ -37,12 +37,13 @@ def open_parts(job: Job, made_of: Mapping[str, Any]) -> None:
         if folder.exists() and not path.exists():
             shutil.rmtree(folder)  # what is left of a removal: nothing says what it was made of
         before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else made_of
-        if before != made_of and (folder / _FINISHED).exists():
+        changed = changes(before, made_of)
+        if changed and (folder / _FINISHED).exists():
             shutil.rmtree(folder)
-        elif before != made_of:
+        elif changed:
             raise ClientError(
                 f"{folder} was begun with another text or other settings "
-                f"({changes(before, made_of)}): give the same ones, or remove it"
+                f"({changed}): give the same ones, or remove it"
             )
         folder.mkdir(parents=True, exist_ok=True)
         replace_text(path, json.dumps(made_of, sort_keys=True))

@@ -50,7 +50,7 @@ from ct2_triton.client.formats import as_json, text_of, write_json
 from ct2_triton.client.inputs import Line, judged, read_inputs
 from ct2_triton.client.line_errors import concerns_one_line
 from ct2_triton.client.print_parts import check_choices, print_parts
-from ct2_triton.client.records import describe, finished, held, model_checksum
+from ct2_triton.client.records import describe, finished, held, model_checksum, tokenizer_checksum
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.subtitles import is_subtitles, read_subtitles, write_subtitles
 from ct2_triton.client.text_stream import stream_model
@@ -169,6 +169,10 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.reconfigure(encoding="utf-8")
     try:
         return asyncio.run(_translate(args))
+    except KeyboardInterrupt:
+        if args.output is None:
+            raise
+        raise KeyboardInterrupt("the same command goes on from here") from None
     except BrokenPipeError:  # the reader has had enough, as in "| head"
         return 1
 
@@ -243,6 +247,7 @@ def made_of(
         "model": args.model,
         "versions": list(versions),
         "model_checksum": model_checksum(args.model, args.model_repository),
+        "tokenizer": tokenizer_checksum(args.tokenizer),
         "model_versions": args.model_versions,
         "source": args.source,
         "targets": list(targets),

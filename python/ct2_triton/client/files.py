@@ -214,7 +214,7 @@ def partial_file(
 
 def remove_partial(output: Path, made_of: Mapping[str, Any]) -> None:
     """Remove what a run leaves that ended early, unless it had other settings or another text."""
-    if _begun_of(output) == made_of:
+    if not changes(_begun_of(output), made_of):
         for path in (_partial(output), _failed(output), _record(output)):
             path.unlink(missing_ok=True)
 
@@ -270,10 +270,10 @@ def _check_record(output: Path, made_of: Mapping[str, Any]) -> None:
         _failed(output).unlink(missing_ok=True)
         replace_text(path, json.dumps(made_of, sort_keys=True))
         return
-    if (before := _begun_of(output)) != made_of:
+    if changed := changes(_begun_of(output), made_of):
         raise ClientError(
             f"{_partial(output)} was begun with another text or other settings "
-            f"({changes(before, made_of)}): give the same ones, or remove it and {path.name}"
+            f"({changed}): give the same ones, or remove it and {path.name}"
         )
 
 

@@ -107,20 +107,25 @@ def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
 def from_json(line: Line) -> Line:
     """Take the sentence out of a line of JSON: a string, or an object with a text.
 
-    A line that is neither has a `problem`: it fails alone.
+    A blank line is an empty sentence, as it is of text. A line that is neither has a `problem`: it
+    fails alone, with the members that it has.
     """
+    if not line.text.strip():
+        return line
     try:
         value = json.loads(line.text, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError) as error:
-        return _malformed(line, f"the line cannot be read as JSON ({error})")
+        return _malformed(line, {}, f"the line cannot be read as JSON ({error})")
     fields = dict(value) if isinstance(value, dict) else {_TEXT: value}
-    text = fields.pop(_TEXT, None)
+    text = fields.get(_TEXT)
     if not isinstance(text, str):
         return _malformed(
             line,
+            fields,
             "the line has no text: it must be a JSON string or an object with a string "
             f'"{_TEXT}", as in {{"{_TEXT}": "Hi."}}',
         )
+    del fields[_TEXT]
     return replace(line, text=text, fields=fields)
 
 
@@ -131,8 +136,8 @@ def _finite(number: str) -> float:
     return value
 
 
-def _malformed(line: Line, why: str) -> Line:
-    return replace(line, text="", problem=MalformedLineError(why))
+def _malformed(line: Line, fields: dict[str, Any], why: str) -> Line:
+    return replace(line, text="", fields=fields, problem=MalformedLineError(why))
 
 
 def judged(item: StreamItem) -> StreamItem:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
+import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,9 +24,12 @@ from ct2_triton.lock import exclusive
 from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, TEXT_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _LOG = logging.getLogger(__name__)
+_MODEL_CHECKSUM = "model_checksum"  # among what an output is made of
+# A text between quotes, or comments and white space.
+_COMMENTS = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?:#[^\n]*|\s)+""")
 
 
 @dataclass(frozen=True)
@@ -65,21 +70,57 @@ def model_checksum(model: str, repository: Path | None) -> str | None:
         SHA-256; None where the model's folder is not at hand.
     """
     folder = Path(repository or default_repository())
-    found = {
-        path
-        for name in (model, model.removesuffix(TEXT_SUFFIX))
-        for pattern in (CONFIG_NAME, MANIFEST_NAME, f"*/{MANIFEST_NAME}")
-        for path in (folder / name).glob(pattern)
-    }
-    listed = json.dumps(
-        [[path.relative_to(folder).as_posix(), sha256(path)] for path in sorted(found)]
+    return _digest(
+        folder,
+        (
+            path
+            for name in (model, model.removesuffix(TEXT_SUFFIX))
+            for pattern in (CONFIG_NAME, MANIFEST_NAME, f"*/{MANIFEST_NAME}")
+            for path in (folder / name).glob(pattern)
+        ),
     )
-    return hashlib.sha256(listed.encode()).hexdigest() if found else None
+
+
+def tokenizer_checksum(folder: Path | None) -> str | None:
+    """Hash the files of a tokenizer's folder.
+
+    Args:
+        folder: The folder that was named; None for none.
+
+    Returns:
+        SHA-256; None for none.
+    """
+    if folder is None:
+        return None
+    return _digest(folder, (path for path in folder.rglob("*") if path.is_file()))
+
+
+def _digest(folder: Path, files: Iterable[Path]) -> str | None:
+    """Hash files and their names; of a config, what it says, without comments."""
+    listed = [
+        [path.relative_to(folder).as_posix(), _said(path) or sha256(path)]
+        for path in sorted(set(files))
+    ]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest() if listed else None
+
+
+def _said(path: Path) -> str:
+    """Give what a config says; "" of another file."""
+    if path.name != CONFIG_NAME:
+        return ""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return _COMMENTS.sub(lambda found: found[1] or " ", text).strip()
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Name what two outputs are made of differently."""
-    return ", ".join(sorted(k for k in {*before, *now} if before.get(k) != now.get(k)))
+    """Name what two outputs are made of differently; "" for nothing.
+
+    A model whose folder is not at hand, as in another working directory, is taken for the same.
+    """
+    differ = {name for name in {*before, *now} if before.get(name) != now.get(name)}
+    if None in (before.get(_MODEL_CHECKSUM), now.get(_MODEL_CHECKSUM)):
+        differ.discard(_MODEL_CHECKSUM)
+    return ", ".join(sorted(differ))
 
 
 def finished(output: Path, made_of: Mapping[str, Any]) -> Record | None:
@@ -103,7 +144,8 @@ def finished(output: Path, made_of: Mapping[str, Any]) -> Record | None:
             f"{output} is there, and nothing says what it was made of ({_path(output)} is not "
             "there): remove it to translate again, or name another --output"
         )
-    is_same = record.made_of == made_of
+    changed = changes(record.made_of, made_of)
+    is_same = not changed
     if is_same and not record.failed:
         return record
     if record.checksum != sha256(output):
@@ -112,7 +154,6 @@ def finished(output: Path, made_of: Mapping[str, Any]) -> Record | None:
             "another --output"
         )
     if not is_same:
-        changed = changes(record.made_of, made_of)
         _LOG.info("%s is translated again, because these have changed: %s", output, changed)
     return record if is_same else None
 
@@ -134,6 +175,7 @@ def deliver(whole: Path, output: Path, made_of: Mapping[str, Any], failed: Seque
     """
     record = json.dumps(asdict(Record(made_of, failed, sha256(whole))), sort_keys=True)
     replace_text(_pending(output), record)
+    _sync(whole)
     whole.replace(output)
     _pending(output).replace(_path(output))
 
@@ -173,7 +215,17 @@ def replace_text(path: Path, text: str) -> None:
     """Write a file that is whole or as it was."""
     aside = path.with_name(f"{path.name}.new")
     aside.write_text(text, encoding="utf-8")
+    _sync(aside)
     aside.replace(path)
+
+
+def _sync(path: Path) -> None:
+    """Have a file on the disk, so that its name does not come before its content."""
+    descriptor = os.open(path, os.O_RDWR)  # Windows syncs only what may be written
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _newest(output: Path) -> Record | None:

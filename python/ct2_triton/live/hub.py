@@ -133,6 +133,21 @@ class Hub:
         """Give the finals of a language, by the time at which their segments began."""
         return finals_of(self.entries(), language)
 
+    def untranslated(self, languages: Collection[str]) -> list[Entry]:
+        """Give what was said to its end and has no final in some of the languages."""
+        return [
+            entry
+            for (segment, language), entry in self._entries.items()
+            if language == SOURCE
+            and entry.caption.final
+            and not all(self.has_final(segment, one) for one in languages)
+        ]
+
+    def has_final(self, segment: str, language: str) -> bool:
+        """Tell whether a segment has its final in a language."""
+        found = self._entries.get((segment, language))
+        return found is not None and found.caption.final
+
     def languages(self) -> list[str]:
         """Give the languages that have finals."""
         return [language for language in self._newest_finals if language is not None]

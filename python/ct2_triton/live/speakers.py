@@ -11,17 +11,22 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ct2_triton.client.tasks import cancel_all
+from ct2_triton.client.tasks import cancel_all, run_all
 from ct2_triton.errors import ClientError
 from ct2_triton.live.hub import ONLY_LANGUAGE, SOURCE
-from ct2_triton.live.updates import Caption, LiveInputError, is_piece_name, piece_name
+from ct2_triton.live.updates import (
+    Caption,
+    LiveInputError,
+    SegmentUpdate,
+    is_piece_name,
+    piece_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from ct2_triton.live.hub import Hub
     from ct2_triton.live.translator import LiveTranslator
-    from ct2_triton.live.updates import SegmentUpdate
 
 _LOG = logging.getLogger(__name__)
 _MAX_NAME_BYTES = 40
@@ -107,11 +112,7 @@ class Speaker:
     async def _pass_on(self) -> None:
         async with aclosing(self._live.captions()) as captions:
             async for caption in captions:
-                # A model without target languages has one, which viewers call "text".
-                known = caption if caption.target else replace(caption, target=ONLY_LANGUAGE)
-                self._hub.put(known, caption.time or 0.0)
-                if caption.error is not None:
-                    _LOG.error("segment %s, %s: %s", caption.segment, caption.target, caption.error)
+                _put(self._hub, caption)
 
 
 class _Seat:
@@ -145,9 +146,10 @@ class Speakers:
         self._seats: dict[str, _Seat] = {}  # those without a connection in the order of leaving
         self._ending: dict[asyncio.Task[None], Speaker] = {}
         self._identities: OrderedDict[str, int] = OrderedDict()  # number of a name's next one
+        self._catching_up: asyncio.Task[None] | None = None
 
     def resume(self, began: float) -> None:
-        """Go on with the hub's event: its clock, and names that are not used again.
+        """Go on with the hub's event: its clock, its names, and finals without translation.
 
         Args:
             began: When the event began, in seconds since 1970.
@@ -160,6 +162,8 @@ class Speakers:
                 name, _, digits = name.rpartition("~")
                 number = int(digits)
             self._identities[name] = max(self._identities.get(name, 1), number + 1)
+        self._catching_up = asyncio.create_task(self._catch_up())
+        self._catching_up.add_done_callback(_log_failure)
 
     @asynccontextmanager
     async def joined(self, name: str) -> AsyncGenerator[Speaker, None]:
@@ -195,6 +199,8 @@ class Speakers:
         """End the event when all is translated."""
         for name in list(self._seats):
             self._dismiss(name)
+        if self._catching_up is not None:
+            await asyncio.wait([self._catching_up])
         while self._ending:  # who has no time for it leaves them to `close`
             await asyncio.wait(self._ending)
         self._hub.end()
@@ -203,10 +209,33 @@ class Speakers:
         """End at once."""
         for name in list(self._seats):
             self._dismiss(name)
+        if self._catching_up is not None:
+            await cancel_all([self._catching_up])
         left = dict(self._ending)
         await cancel_all(list(left))
         await asyncio.gather(*(speaker.close() for speaker in left.values()))
         self._hub.end()
+
+    async def _catch_up(self) -> None:
+        """Translate what was said to its end before a crash, into the languages that lack it."""
+        async with self._make() as live:
+            missing = self._hub.untranslated([target or ONLY_LANGUAGE for target in live.targets])
+
+            async def settle() -> None:
+                for one in missing:
+                    said = one.caption
+                    await live.settle(
+                        SegmentUpdate(said.segment, said.committed, final=True, time=one.end_s)
+                    )
+                await live.finish()
+
+            async def pass_on() -> None:
+                async with aclosing(live.captions()) as captions:
+                    async for one in captions:
+                        if not self._hub.has_final(one.segment, one.target or ONLY_LANGUAGE):
+                            _put(self._hub, one)
+
+            await run_all([settle(), pass_on()])
 
     async def _make_room(self, name: str) -> None:
         """Wait until there is a place; one who has left gives theirs up."""
@@ -247,8 +276,20 @@ class Speakers:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._ending[task]
-        if not task.cancelled() and (failure := task.exception()):
-            _LOG.error("a speaker ended with a failure", exc_info=failure)
+        _log_failure(task)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (failure := task.exception()):
+        _LOG.error("a translation ended with a failure", exc_info=failure)
+
+
+def _put(hub: Hub, caption: Caption) -> None:
+    """Pass a caption on; a model without target languages has one, which viewers call "text"."""
+    known = caption if caption.target else replace(caption, target=ONLY_LANGUAGE)
+    hub.put(known, caption.time or 0.0)
+    if caption.error is not None:
+        _LOG.error("segment %s, %s: %s", caption.segment, caption.target, caption.error)
 
 
 def _check(name: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ct2_triton.client.tasks import cancel_all
 from ct2_triton.errors import InvalidCallError
 from ct2_triton.live.attention import SourceAttention
-from ct2_triton.live.cutting import Cuts
+from ct2_triton.live.cutting import Cuts, Piece
 from ct2_triton.live.finals import Finals
 from ct2_triton.live.options import LiveOptions
 from ct2_triton.live.outbox import Outbox
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.requests import OptionValue
     from ct2_triton.client.results import Translation
-    from ct2_triton.live.cutting import Piece
     from ct2_triton.live.updates import Caption, SegmentUpdate
 
 _REMEMBERED = 10_000  # segments whose end is known, so that nothing is translated twice
@@ -170,6 +169,14 @@ class LiveTranslator:
         if update.final:
             del self._talks[update.segment]
         return [piece.update for piece in pieces]
+
+    async def settle(self, update: SegmentUpdate) -> None:
+        """Translate a final that was cut before, as it is, under the name that it has.
+
+        Args:
+            update: A final; no other update has its name.
+        """
+        await self._take(Piece(update, update.text))
 
     async def _take(self, piece: Piece) -> None:
         """Give a piece to its languages."""

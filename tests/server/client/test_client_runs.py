@@ -207,6 +207,8 @@ def test_another_version_of_the_model_translates_again(
     before = config.read_bytes()
     try:
         config.write_bytes(before + b"\n# edited\n")
+        assert "is complete: nothing to do" in _run(line)
+        config.write_bytes(before + b'parameters { key: "beam_size" value { string_value: "1" } }')
         assert "these have changed: model_checksum" in _run(line)
     finally:
         config.write_bytes(before)

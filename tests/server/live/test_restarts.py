@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from ct2_triton.serve import TritonServer
 from server.live.conftest import Start, finals
 from support.web_command import WebCommand
 
@@ -84,6 +87,36 @@ async def test_an_event_goes_on_after_a_crash_and_overwrites_nothing(
     assert third.stop() == 0
     assert FIRST not in (tmp_path / "source-3.vtt").read_text()
     assert (tmp_path / "source-2.vtt").read_text() == subtitles
+
+
+async def test_a_final_that_was_taken_is_translated_after_a_crash(
+    start: Start, web: aiohttp.ClientSession, demo_server: TritonServer, tmp_path: Path
+) -> None:
+    """Also a part of a longer one; what was translated before comes once."""
+    live = start("--subtitles", str(tmp_path))
+    await say(web, live, SECOND, 1)
+    os.killpg(demo_server.process.pid, signal.SIGSTOP)
+    try:
+        async with web.ws_connect(f"{live.url}/speak?speaker=ben") as speaker:
+            said = {"segment": "1", "text": f"{FIRST} {SECOND}", "final": True, "time": 3}
+            await speaker.send_json(said)
+            assert (await speaker.receive_json())["type"] == "taken"
+        kill(live)
+    finally:
+        os.killpg(demo_server.process.pid, signal.SIGCONT)
+    again = start("--subtitles", str(tmp_path))
+    found = {}
+    async with web.ws_connect(f"{again.url}/captions?to=de") as viewer:
+        for _ in range(3):
+            message = (await finals(viewer, {"deu_Latn"}))["deu_Latn"]
+            found[message["segment"]] = message["transcript"]
+    rain = "Nächste Woche in London: Regen."
+    fog = "Nächste Woche in Stockholm: Nebel."
+    assert found == {"anna/1": rain, "ben/1": fog, "ben/1~2": rain}
+    await say(web, again, FIRST, 9)
+    assert again.stop() == 0
+    subtitles = " ".join((tmp_path / "deu_Latn.srt").read_text().split())
+    assert (subtitles.count(rain), subtitles.count(fog)) == (2, 2)
 
 
 async def test_a_new_event_writes_what_a_crash_left(
