@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ct2_triton.serve import TritonServer
-from support import servers, shares, workers
+from support import processor, servers, shares, workers
 from support.repository import write_model
 from support.servers import EXPLICIT, MakeServer, ServerStack
 from support.tiers import is_long
@@ -27,6 +27,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # The backend asks for it with its first model. Here CTranslate2's own module may load one before.
 os.environ["CT2_PACKED_GEMM"] = "0"
+
+# They need the backend, which is built together with the core.
+collect_ignore = [] if processor.missing_core() is None else list(processor.FOLDERS)
 
 # A shell that runs the tests in its background makes them, and all they start, ignore interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -82,11 +85,34 @@ def server(server_repository: Path) -> Iterator[TritonServer]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option by which a build or a library runs a share of the cases."""
+    """Add options: a share of the cases, and the kernels that must be among those tested."""
     parser.addoption(
         "--share", type=int, default=1, metavar="N",
         help="of each test function run one case in N, and at least one",
     )  # fmt: skip
+    parser.addoption(
+        "--require-kernels", default="", metavar="NAMES",
+        help="comma-separated: end with an error on a processor that does not run these kernels",
+    )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a processor that does not run what was asked for."""
+    processor.require(config.getoption("--require-kernels").split(","))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the kernels that the tests covered: those that this processor runs."""
+    names = ", ".join(processor.kernels()) or "none, since the core is not built"
+    terminalreporter.write_line(f"kernels of this processor: {names}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    """Skip the files that need the compiled core where it is not built, as on arm64."""
+    report = yield
+    processor.skip_what_needs_the_core(report)
+    return report
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -96,6 +122,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("long")
     items.sort(key=lambda item: workers.order(item.nodeid))
     shares.deselect(config, items)
+    processor.skip_without_core(items)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -94,7 +94,8 @@ class TestAsTritonGivesIt:
         assert parse(max_batch_size=number, input=inputs)["max_batch_size"] == 128
 
     def test_unknown_members_are_for_triton(self) -> None:
-        parse(metric_tags={"a": "b"}, model_warmup=[{"name": "w"}], a_later_field={"x": 1})
+        others = {"metric_tags": {"a": "b"}, "a_later_field": {"x": 1}}
+        assert parse(**others, model_warmup=[{"name": "w"}]) == parse()
 
     def test_a_warmup_of_random_ids_is_refused(self) -> None:
         """Triton 2.51 can die of a warmup request that is refused."""
@@ -283,15 +284,15 @@ class TestFeatures:
             {"response_cache": {"enable": False}},
             {"model_transaction_policy": {"decoupled": False}},
             {"batch_input": [], "batch_output": []},
-            {"instance_group": []},
         ],
     )
     def test_switched_off_they_load(self, changes: dict[str, Any]) -> None:
-        parse(**changes)
+        assert parse(**changes) == parse()
 
     def test_instance_groups(self) -> None:
         groups = [{"kind": "KIND_CPU", "count": "2"}, {"kind": "KIND_GPU", "gpus": [0]}]
         assert parse(instance_group=groups)["instance_kinds"] == ["KIND_CPU", "KIND_GPU"]
+        assert parse(instance_group=[])["instance_kinds"] == []
 
 
 class TestPadId:

@@ -25,12 +25,10 @@ if TYPE_CHECKING:
     from ct2_triton.client.pieces import Pieces
 
 WITH_JSON = ("nllb", "mbart50", "mbart25", "t5", "madlad")
-READERS = [(family, JsonPieces) for family in WITH_JSON]
-READERS += [
-    (family, kind)
-    for family in (*WITH_JSON, "m2m100", "marian", "marian-pair")
-    for kind in (SentencePieces, NativePieces)
-]
+READERS: list[Any] = [(family, JsonPieces) for family in WITH_JSON]
+for family in (*WITH_JSON, "m2m100", "marian", "marian-pair"):
+    READERS.append((family, SentencePieces))
+    READERS.append(pytest.param(family, NativePieces, marks=pytest.mark.core))
 CORPUS = (*sentences(400, seed=5), *ODD_TEXTS)
 
 
@@ -119,6 +117,7 @@ def test_threads_may_share_one_reader(family: str, kind: type[Pieces], tmp_path:
     assert all(run == expected for run in runs)
 
 
+@pytest.mark.core
 def test_without_the_compiled_core_python_reads_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent() -> Any:
         raise ImportError("ct2-triton was installed without its compiled core")

@@ -52,6 +52,7 @@ def test_the_pieces_are_the_text(words: list[str], step: int, longest: int, cut:
         assert piece.update.text.startswith(piece.stable)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("step", [1, 2, 5, 100])
 def test_running_text_is_cut_as_the_segmenter_cuts_it(step: int) -> None:
     cuts = Cuts("eng_Latn", max_words=60)
@@ -59,6 +60,7 @@ def test_running_text_is_cut_as_the_segmenter_cuts_it(step: int) -> None:
     assert over(pieces) == SENTENCES
 
 
+@pytest.mark.core
 def test_an_end_waits_for_stable_words_behind_it() -> None:
     cuts = Cuts("eng_Latn", max_words=60)
     heard = ["It rains.", "It rains. Will", "It rains. Will it stop", "It rains. Will it stop now"]
@@ -85,6 +87,7 @@ def test_without_the_segmenter_and_without_ends_text_is_cut_by_length(
     ]
 
 
+@pytest.mark.core
 def test_text_that_was_revised_before_a_cut_loses_no_word_and_doubles_none() -> None:
     cuts = Cuts("eng_Latn", max_words=60)
     said = "The rain in Oslo has stopped. Now the sun is out"
@@ -125,6 +128,7 @@ async def test_no_segment_has_the_name_of_another_ones_piece(first: str) -> None
     assert [message[:40] for message in refused] == ["segment '1~2' ends with ~ and digits, as"]
 
 
+@pytest.mark.core
 def test_scripts_without_spaces_and_text_without_ends() -> None:
     words = split_words("今日は雨です。明日は晴れます。")
     assert sentence_ends(words, "jpn_Jpan") == [7]

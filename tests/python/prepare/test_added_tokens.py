@@ -73,6 +73,7 @@ def test_added_tokens_go_in_and_out(
         assert tokenizer.decode(sent.ids) == "He said covfefe to him"
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("family", ["nllb", "mbart50"])
 def test_other_special_tokens_are_still_only_text(
     checkpoint_copy: Callable[[str], Path], tmp_path: Path, family: str
@@ -118,6 +119,7 @@ def test_tokens_without_a_row_in_the_model_are_refused_by_name(
         prepare(PrepareOptions(str(checkpoint), tmp_path / "repository"))
 
 
+@pytest.mark.core
 def test_the_proof_compares_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NativePieces, "decode", lambda self, ids: "something else")
     with pytest.raises(VerificationError, match="a client would read 'something else'"):

@@ -21,6 +21,7 @@ from tritonclient.grpc import service_pb2_grpc
 
 from ct2_triton.serve import TritonServer
 from server.client.conftest import Command
+from support.commands import run
 from support.fault_server import FaultServer, serving_in_a_thread
 from support.waiting import wait_until
 from tiny_corpus import sentences
@@ -41,13 +42,6 @@ def bulk(command: Command) -> Command:
     return line
 
 
-def _run(command: list[str], code: int = 0) -> str:
-    result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    assert result.returncode == code, result.stderr
-    assert "Traceback" not in result.stderr
-    return result.stderr
-
-
 def test_lines_json_lines_and_parquet_are_what_the_plain_client_gives(
     bulk: Command, command: Command, expected: Callable[[list[str]], list[str]], tmp_path: Path
 ) -> None:
@@ -61,19 +55,19 @@ def test_lines_json_lines_and_parquet_are_what_the_plain_client_gives(
     parquet.write_table(pyarrow.table(columns), table, row_group_size=9)
 
     settings = ("--column", "body", "--block-lines", "10")
-    said = _run(
-        bulk(
+    said = run(
+        *bulk(
             *("-i", lines, "-i", objects, "-i", table, "-o", tmp_path / "out"),
             *settings,
         ),
         code=1,
-    )
+    ).stderr
     (tmp_path / "plain").mkdir()
-    _run(command("-i", lines, "-o", tmp_path / "plain" / "in.txt"), code=1)
+    run(*command("-i", lines, "-o", tmp_path / "plain" / "in.txt"), code=1)
     assert (tmp_path / "out" / "in.txt").read_bytes() == (
         tmp_path / "plain" / "in.txt"
     ).read_bytes()
-    _run(command("-i", objects, "-o", tmp_path / "plain" / "in.jsonl", "--json"))
+    run(*command("-i", objects, "-o", tmp_path / "plain" / "in.jsonl", "--json"))
     assert (tmp_path / "out" / "in.jsonl").read_bytes() == (
         tmp_path / "plain" / "in.jsonl"
     ).read_bytes()
@@ -92,14 +86,14 @@ def test_lines_json_lines_and_parquet_are_what_the_plain_client_gives(
         "in.jsonl", "in.parquet", "in.txt", "in.txt.blocks", "in.txt.failed.jsonl",
     ]  # fmt: skip
     before = (tmp_path / "out" / "in.txt").read_bytes()
-    again = _run(bulk("-i", objects, "-i", lines, "-o", tmp_path / "out", *settings), code=1)
+    again = run(*bulk("-i", objects, "-i", lines, "-o", tmp_path / "out", *settings), code=1).stderr
     assert "in.jsonl is complete: nothing to do" in again
     assert "in.txt.failed.jsonl lists 1 translations that failed" in again
     assert " 4 of 5 blocks are there: kept" in again
     assert (tmp_path / "out" / "in.txt").read_bytes() == before
     # How large blocks are decides nothing that is in an output.
     other = bulk("-i", objects, "-o", tmp_path / "out", "--column", "body", "--block-lines", "20")
-    assert "in.jsonl is complete: nothing to do" in _run(other)
+    assert "in.jsonl is complete: nothing to do" in run(*other).stderr
 
 
 class Held(FaultServer):
@@ -186,11 +180,11 @@ def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
     line = bulk("-i", source, "-o", output, "--block-lines", "20", "--timeout", "600")
     line[line.index("--url") + 1] = ",".join(url for _, url, _ in held)
 
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as job:
         wait_until(lambda: any(way.answered for way in ways))
-        family = _family(run)
-        workers = [process for process in family if process.pid in _workers(run)]
-        run.kill()
+        family = _family(job)
+        workers = [process for process in family if process.pid in _workers(job)]
+        job.kill()
     wait_until(lambda: all(map(_has_ended, workers)))
     for process in family:  # two of Ray's own would stay for a minute
         with suppress(psutil.Error):
@@ -202,21 +196,21 @@ def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
     (parts / "000000003.failed").touch()
 
     before = [way.answered for way in ways]
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as run:
-        wait_until(lambda: len(_workers(run)) == 2)
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as job:
+        wait_until(lambda: len(_workers(job)) == 2)
         wait_until(lambda: sum(way.answered for way in ways) >= sum(before) + 40)
-        family = _family(run)
-        listens_at = _listens_at({run.pid, *(process.pid for process in family)})
-        killed, other = _workers(run)
+        family = _family(job)
+        listens_at = _listens_at({job.pid, *(process.pid for process in family)})
+        killed, other = _workers(job)
         psutil.Process(killed).kill()
-        wait_until(lambda: len(_workers(run) - {killed, other}) == 1)
+        wait_until(lambda: len(_workers(job) - {killed, other}) == 1)
         # A worker that met one server first may have sent it all its lines.
         most = max((0, 1), key=lambda at: ways[at].answered - before[at])
         end = held[most][2]
         end()
         ways[1 - most].let_go()
-        _, said = run.communicate(timeout=240)
-        assert run.returncode == 0, said
+        _, said = job.communicate(timeout=240)
+        assert job.returncode == 0, said
     assert listens_at == {"127.0.0.1"}
     assert "1 of 10 blocks are there: kept" in said
     wanted = expected(texts)
@@ -240,16 +234,18 @@ def test_what_cannot_be_is_said_before_ray_starts(bulk: Command, tmp_path: Path)
         (["-i", text, "-o", output, "--from=xx"], "xx"),
         (["-i", text, "-o", tmp_path / "out.srt"], "subtitles are for ct2-translate without"),
     ):
-        assert said in _run(bulk(*arguments), code=1)
+        assert said in run(*bulk(*arguments), code=1).stderr
     parquet.write_table(pyarrow.table({"body": ["One."], "id": [1]}), table)
-    assert "has no column 'text': give one of body, id" in _run(
-        bulk("-i", table, "-o", output), code=1
+    assert (
+        "has no column 'text': give one of body, id"
+        in run(*bulk("-i", table, "-o", output), code=1).stderr
     )
-    assert "'id' of " in _run(bulk("-i", table, "-o", output, "--column", "id"), code=1)
+    assert "'id' of " in run(*bulk("-i", table, "-o", output, "--column", "id"), code=1).stderr
     parquet.write_table(pyarrow.table({"text": ["One."], "deu_Latn": ["Eins."]}), table)
-    assert "has a column 'deu_Latn' already" in _run(
-        bulk("-i", table, "-o", tmp_path / "out.parquet"), code=1
+    assert (
+        "has a column 'deu_Latn' already"
+        in run(*bulk("-i", table, "-o", tmp_path / "out.parquet"), code=1).stderr
     )
     (tmp_path / "out.txt.blocks").mkdir()
     (tmp_path / "out.txt.blocks" / "run.json").write_text("{}")
-    assert "another text or other settings" in _run(bulk("-i", text, "-o", output), code=1)
+    assert "another text or other settings" in run(*bulk("-i", text, "-o", output), code=1).stderr

@@ -12,15 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from server.client.conftest import Command
+from support.commands import run
 from support.servers import MakeServer
 from tiny_corpus import sentences
-
-
-def _run(command: list[str], code: int = 0) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert result.returncode == code, result.stderr
-    assert "Traceback" not in result.stderr
-    return result
 
 
 def test_each_line_has_one_line(
@@ -28,7 +22,7 @@ def test_each_line_has_one_line(
 ) -> None:
     lines = ["One.", "", "Two\u2028halves.", "  ", "\x0c", "The last has no end."]
     (tmp_path / "in.txt").write_text("\n".join(lines), encoding="utf-8")
-    result = _run(command("-i", tmp_path / "in.txt", "-o", tmp_path / "new" / "out.txt"))
+    result = run(*command("-i", tmp_path / "in.txt", "-o", tmp_path / "new" / "out.txt"))
     assert (result.stdout, result.stderr) == ("", "")
     output = (tmp_path / "new" / "out.txt").read_bytes().decode()
     assert output.split("\n") == [*expected(lines), ""]
@@ -64,7 +58,7 @@ def test_a_killed_run_is_gone_on_with_and_nothing_is_twice_or_lost(
     assert 500 <= done < 1500
     with part.open("ab") as file:
         file.write("ein zerrissenes W\u00f6".encode()[:-1])  # as a full disk leaves it
-    _run(whole)
+    run(*whole)
     assert output.read_text(encoding="utf-8").split("\n") == [*expected(lines), ""]
     assert not part.exists()
 
@@ -79,19 +73,19 @@ def test_several_files_go_to_a_folder_and_those_that_are_there_are_kept(
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text(f"File {name}.\n", encoding="utf-8")
     both = command("-i", tmp_path / "a.txt", "-i", tmp_path / "b.txt", "-o", tmp_path / "german")
-    _run(both)
+    run(*both)
     for name in ("a.txt", "b.txt"):
         [text] = expected([f"File {name}."])
         assert (tmp_path / "german" / name).read_text(encoding="utf-8") == f"{text}\n"
     (tmp_path / "german" / "b.txt").unlink()
-    again = _run(both)
+    again = run(*both)
     assert again.stderr == f"ct2-translate: {tmp_path}/german/a.txt is complete: nothing to do\n"
     assert (tmp_path / "german" / "b.txt").exists()
 
 
 def test_a_line_that_fails_is_empty_and_named(command: Command, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text(f"One.\n{'word ' * 3000}\nTwo.\n", encoding="utf-8")
-    result = _run(command("-i", tmp_path / "in.txt", "-o", tmp_path / "out.txt"), code=1)
+    result = run(*command("-i", tmp_path / "in.txt", "-o", tmp_path / "out.txt"), code=1)
     assert result.stderr.startswith(f"ct2-translate: {tmp_path}/in.txt:2, deu_Latn: ")
     first, second, third, end = (tmp_path / "out.txt").read_text(encoding="utf-8").split("\n")
     assert (bool(first), second, bool(third), end) == (True, "", True, "")
@@ -100,8 +94,8 @@ def test_a_line_that_fails_is_empty_and_named(command: Command, tmp_path: Path) 
 def test_several_languages_are_written_as_json(command: Command, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("One.\nTwo.\n", encoding="utf-8")
     line = command("-i", tmp_path / "in.txt", "-o", tmp_path / "out.jsonl", "--to=de,fr")
-    assert "needs --json" in _run(line, code=1).stderr
-    _run([*line, "--json"])
+    assert "needs --json" in run(*line, code=1).stderr
+    run(*line, "--json")
     rows = [json.loads(row) for row in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [(row["line"], row["text"], len(row["translations"])) for row in rows] == [
         (1, "One.", 2), (2, "Two.", 2),
@@ -112,14 +106,16 @@ def test_what_does_not_fit_together_is_refused(command: Command, tmp_path: Path)
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("One.\nTwo.\n", encoding="utf-8")
     (tmp_path / "out.txt.partial").write_text("Eins.\n", encoding="utf-8")
-    assert "another text or other settings" in _run(command("-i", source, "-o", output), 1).stderr
+    assert (
+        "another text or other settings" in run(*command("-i", source, "-o", output), code=1).stderr
+    )
     (tmp_path / "out.txt.partial").unlink()
     (tmp_path / "out.txt.partial.json").write_text("of a run that was killed at its end")
-    assert "would be written over" in _run(command("-i", source, "-o", source), 1).stderr
-    assert "would both become" in _run(command("-i", source, source, "-o", tmp_path), 1).stderr
-    assert "name them with --input" in _run(command("-o", output), 1).stderr
-    assert "no such file" in _run(command("-i", tmp_path / "none", "-o", output), 1).stderr
-    _run(command("-i", source, "-o", output))
+    assert "would be written over" in run(*command("-i", source, "-o", source), code=1).stderr
+    assert "would both become" in run(*command("-i", source, source, "-o", tmp_path), code=1).stderr
+    assert "name them with --input" in run(*command("-o", output), code=1).stderr
+    assert "no such file" in run(*command("-i", tmp_path / "none", "-o", output), code=1).stderr
+    run(*command("-i", source, "-o", output))
 
 
 def test_progress_has_percent_and_the_time_left(command: Command, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from ct2_triton.client.subtitles import read_subtitles, write_subtitles
 from server.client.conftest import Command
+from support.commands import run
 
 Expected = Callable[[list[str]], list[str]]
 
@@ -44,15 +45,6 @@ HALF = "half of \ud83d"
 TIMES = [(1000, 2500), (3_603_125, 3_604_000)]
 
 
-def _run(command: list[str], code: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, **options
-    )
-    assert result.returncode == code, result.stderr
-    assert "Traceback" not in result.stderr
-    return result
-
-
 @pytest.mark.parametrize("suffix", ["srt", "vtt"])
 @pytest.mark.parametrize("written", [SRT, VTT], ids=["from srt", "from vtt"])
 def test_subtitles_keep_their_times(
@@ -62,7 +54,7 @@ def test_subtitles_keep_their_times(
     source.write_text(f"\ufeff{written}", encoding="utf-8")
     output = tmp_path / f"film.de.{suffix}"
 
-    assert _run(command("-i", source, "-o", output)).stderr == ""
+    assert run(*command("-i", source, "-o", output)).stderr == ""
 
     assert output.read_text(encoding="utf-8").startswith("WEBVTT" if suffix == "vtt" else "1\n")
     events = pysubs2.load(str(output), format_=suffix)
@@ -82,7 +74,7 @@ def test_interrupted_subtitles_are_gone_on_with(
     source, output = tmp_path / "film.srt", tmp_path / "film.de.srt"
     cues = [f"{n + 1}\n{times[n]}\n{texts[n]}\n" for n in range(5)]
     source.write_text("\n".join(cues), encoding="utf-8")
-    _run(command("-i", source, "-o", output))
+    run(*command("-i", source, "-o", output))
     whole = output.read_bytes()
 
     # As a killed run leaves them: two lines, a half one, and what they are made of.
@@ -93,7 +85,7 @@ def test_interrupted_subtitles_are_gone_on_with(
     record.unlink()
     two = "".join(f"{line}\n" for line in expected(texts[:2]))
     (tmp_path / "film.de.srt.partial").write_text(f"{two}Num", encoding="utf-8")
-    _run(command("-i", source, "-o", output))
+    run(*command("-i", source, "-o", output))
 
     assert output.read_bytes() == whole
 
@@ -118,8 +110,8 @@ def test_json_lines_keep_what_else_they_say(
     (tmp_path / "in.jsonl").write_text(text, encoding="utf-8")
     translated = expected(["One.", "Two.", "Three."])
 
-    _run(command("--json", "-i", tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl"))
-    piped = _run(command("--json", "--json-input"), input=text).stdout
+    run(*command("--json", "-i", tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl"))
+    piped = run(*command("--json", "--json-input"), text=text).stdout
 
     for written, place in ((tmp_path / "out.jsonl").read_text(), True), (piped, False):
         answers = [json.loads(line) for line in written.splitlines()]
@@ -137,7 +129,7 @@ def test_half_of_a_surrogate_pair_fails_its_line_alone(
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
-    done = _run(command("--json", "-i", source, "-o", output), code=1)
+    done = run(*command("--json", "-i", source, "-o", output), code=1)
 
     assert f"{source}:1, deu_Latn: text that is not valid Unicode" in done.stderr
     answers = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
@@ -150,13 +142,13 @@ def test_half_of_a_surrogate_pair_fails_its_line_alone(
     ]
     assert "not valid Unicode" in found[2]["error"]
     assert (answers[0]["text"], answers[1]["note"], answers[2]["id"]) == (HALF, HALF, 2)
-    plain = _run(command("--json-input"), code=1, input=source.read_text()).stdout
+    plain = run(*command("--json-input"), code=1, text=source.read_text()).stdout
     assert plain.splitlines() == ["", *expected(["One."]), "", *expected(["Two."])]
 
 
 def test_subtitles_as_json_name_their_times(command: Command, tmp_path: Path) -> None:
     (tmp_path / "film.vtt").write_text(VTT, encoding="utf-8")
-    result = _run(command("--json", "--to=de,fr", tmp_path / "film.vtt"))
+    result = run(*command("--json", "--to=de,fr", tmp_path / "film.vtt"))
     answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(answer["start_ms"], answer["end_ms"]) for answer in answers] == TIMES
     assert [answer["text"] for answer in answers] == TEXTS
@@ -169,14 +161,14 @@ def test_what_cannot_be_read_or_written_so_is_refused(command: Command, tmp_path
     (tmp_path / "bytes.srt").write_bytes(SRT.replace("sailor", "s\xe4ilor").encode("latin-1"))
 
     def refused(*arguments: str | Path, text: str | None = None) -> str:
-        return _run(command(*arguments), code=1, input=text).stderr
+        return run(*command(*arguments), code=1, text=text).stderr
 
     assert "text.txt has no times" in refused("-i", tmp_path / "text.txt", "-o", tmp_path / "a.srt")
     one = refused("--json", "-i", tmp_path / "film.srt", "-o", tmp_path / "a.srt")
     assert "--json writes no subtitles" in one
     assert "no.srt holds no subtitles: their times are" in refused(tmp_path / "no.srt")
     assert "bytes.srt: 'utf-8' codec" in refused(tmp_path / "bytes.srt")
-    assert _run(command("--json-input"), input='"One."\n').stdout != ""
+    assert run(*command("--json-input"), text='"One."\n').stdout != ""
 
 
 def test_a_malformed_line_of_json_fails_alone(
@@ -187,7 +179,7 @@ def test_a_malformed_line_of_json_fails_alone(
     source.write_text("\n".join(rows), encoding="utf-8")
     first, last = expected(["One.", "Three."])
 
-    piped = _run(command("--json-input"), code=1, input=source.read_text())
+    piped = run(*command("--json-input"), code=1, text=source.read_text())
     assert piped.stdout.splitlines() == [first, "", "", "", "", "", last]
     assert "line 2, deu_Latn: the line cannot be read as JSON (" in piped.stderr
     assert "line 3, deu_Latn: the line cannot be read as JSON (" in piped.stderr
@@ -198,7 +190,7 @@ def test_a_malformed_line_of_json_fails_alone(
             in piped.stderr
         )
 
-    _run(command("--json", "-i", source, "-o", output), code=1)
+    run(*command("--json", "-i", source, "-o", output), code=1)
     answers = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert [answer["line"] for answer in answers] == [1, 2, 3, 4, 5, 6, 7]
     found = [answer["translations"][0] for answer in answers]
@@ -210,14 +202,14 @@ def test_a_malformed_line_of_json_fails_alone(
 
     rows[1] = '"Two."'  # the text is another one: the command works again
     source.write_text("\n".join(rows[:2]), encoding="utf-8")
-    _run(command("--json", "-i", source, "-o", output))
+    run(*command("--json", "-i", source, "-o", output))
     assert len(output.read_text(encoding="utf-8").splitlines()) == 2
 
 
 def test_a_number_that_json_lacks_fails_its_line_alone(command: Command) -> None:
     numbers = ("NaN", "[-Infinity]", "1e999", "1.5e3")
     rows = [f'{{"text": "One.", "a": {number}}}' for number in numbers]
-    done = _run(command("--json", "--json-input"), code=1, input="\n".join(rows))
+    done = run(*command("--json", "--json-input"), code=1, text="\n".join(rows))
 
     def no_constant(name: str) -> None:
         raise AssertionError(name)
@@ -232,7 +224,7 @@ def test_a_number_that_json_lacks_fails_its_line_alone(command: Command) -> None
 
 def test_fields_with_the_names_of_answers_are_nested(command: Command) -> None:
     row = {"id": 7, "text": "One.", "line": 12, "translations": ["Un."], "file": "a", "input": 1}
-    done = _run(command("--json", "--json-input"), input=f"{json.dumps(row)}\n")
+    done = run(*command("--json", "--json-input"), text=f"{json.dumps(row)}\n")
     answer = json.loads(done.stdout)
     assert (answer["id"], answer["line"], answer["text"]) == (7, 1, "One.")
     assert answer["translations"][0]["target"] == "deu_Latn"
@@ -240,7 +232,7 @@ def test_fields_with_the_names_of_answers_are_nested(command: Command) -> None:
 
 
 def test_the_version_that_answered_is_told(command: Command) -> None:
-    done = _run(command("--json"), input="One.\n")
+    done = run(*command("--json"), text="One.\n")
     assert json.loads(done.stdout)["translations"][0]["version"] == "1"
 
 
@@ -270,5 +262,5 @@ def test_an_interrupted_file_is_said_to_go_on(command: Command, tmp_path: Path) 
         assert process.stderr is not None
         said = "ct2-translate: interrupted: the same command goes on from here\n"
         assert process.stderr.read() == said
-    _run(command("-i", source, "-o", output))
+    run(*command("-i", source, "-o", output))
     assert len(output.read_text().splitlines()) == 2000

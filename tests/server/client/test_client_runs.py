@@ -15,18 +15,12 @@ import grpc
 import pytest
 
 from server.client.conftest import Command, Prepared
+from support.commands import run
 from support.fault_server import FaultServer, echo, serving_in_a_thread
 from support.waiting import wait_until
 from tiny_corpus import sentences
 
 LONG = "A long line. " * 9
-
-
-def _run(command: list[str], code: int = 0) -> str:
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert result.returncode == code, result.stderr
-    assert "Traceback" not in result.stderr
-    return result.stderr
 
 
 def _lines(path: Path) -> list[str]:
@@ -85,15 +79,15 @@ def test_lines_that_failed_are_translated_by_the_next_run(
         json_too = ["--json"] if form == "jsonl" else []
         line = command("-i", source, "-o", output, *json_too)
         for _ in range(2):  # nothing is missing: only then it ends with 0
-            said = _run(line, code=1)
+            said = run(*line, code=1).stderr
             assert f"{source}:2, deu_Latn: the line is too long today" in said
             assert f"{source}:4, deu_Latn: " in said
         server.refuses = False
         calls = server.calls
-        _run(line)
+        run(*line)
         assert server.calls - calls == (5 if form == "srt" else 2)
-        assert "is complete: nothing to do" in _run(line)
-        _run(command("-i", source, "-o", whole, *json_too))
+        assert "is complete: nothing to do" in run(*line).stderr
+        run(*command("-i", source, "-o", whole, *json_too))
     assert output.read_bytes() == whole.read_bytes()
     shown = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
     assert shown == {source.name, output.name, whole.name}
@@ -110,11 +104,11 @@ def test_a_failure_before_an_interruption_is_not_forgotten(picky: Any, tmp_path:
             wait_until(lambda: (tmp_path / "out.txt.partial").read_bytes() == b"\n")
             process.kill()
         server.waits = False
-        assert "is too long today" not in _run(line, code=1)
+        assert "is too long today" not in run(*line, code=1).stderr
         first, *_ = _lines(output)
         assert first == ""
         server.refuses = False
-        _run(line)
+        run(*line)
         assert all(_lines(output)[:3])
 
 
@@ -126,7 +120,7 @@ def test_an_output_that_is_kept_leaves_what_a_run_of_other_settings_has_begun(
     partial = tmp_path / "out.txt.partial"
     with picky() as (server, command):
         line = command("-i", source, "-o", output)
-        _run(line)
+        run(*line)
         before = output.read_bytes()
         server.waits = True
         other = command("-i", source, "-o", output, "--beam-size", "2")
@@ -135,10 +129,10 @@ def test_an_output_that_is_kept_leaves_what_a_run_of_other_settings_has_begun(
             wait_until(server.started.is_set)
             process.kill()
         server.waits = False
-        assert "is complete: nothing to do" in _run(line)
+        assert "is complete: nothing to do" in run(*line).stderr
         assert partial.exists()
         assert output.read_bytes() == before
-        assert "these have changed: options" in _run(other)
+        assert "these have changed: options" in run(*other).stderr
         shown = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
         assert shown == {source.name, output.name}
 
@@ -151,12 +145,12 @@ def test_a_second_run_on_one_output_is_refused(picky: Any, tmp_path: Path) -> No
         server.waits = True
         with subprocess.Popen(line, stderr=subprocess.DEVNULL) as first:
             wait_until(server.started.is_set)
-            said = _run(line, code=1)
+            said = run(*line, code=1).stderr
             assert f"another ct2-translate (process {first.pid}) is writing {output}" in said
             server.waits = False
             assert first.wait(60) == 0
         assert all(_lines(output)[:2])
-        assert "is complete: nothing to do" in _run(line)
+        assert "is complete: nothing to do" in run(*line).stderr
 
 
 def test_another_setting_text_or_glossary_translates_again(
@@ -167,16 +161,16 @@ def test_another_setting_text_or_glossary_translates_again(
     glossary.write_text("nothing\n", encoding="utf-8")
     texts = sentences(3, seed=9)
 
-    def run(*arguments: str | Path) -> tuple[str, list[str]]:
-        said = _run(command("-i", source, "-o", output, *arguments))
+    def again(*arguments: str | Path) -> tuple[str, list[str]]:
+        said = run(*command("-i", source, "-o", output, *arguments)).stderr
         return said, _lines(output)
 
     source.write_text("\n".join(texts), encoding="utf-8")
-    assert run() == ("", [*expected(texts), ""])
+    assert again() == ("", [*expected(texts), ""])
     source.touch()
-    said, german = run()
+    said, german = again()
     assert said == f"ct2-translate: {output} is complete: nothing to do\n"
-    said, french = run("--to=fr")
+    said, french = again("--to=fr")
     assert f"{output} is translated again, because these have changed: targets" in said
     assert french != german
     for arguments, changed in (
@@ -185,12 +179,12 @@ def test_another_setting_text_or_glossary_translates_again(
         (["--glossary", glossary], "glossary, options"),
         (["--glossary", glossary, "--keep=No"], "keep"),
     ):
-        assert f"these have changed: {changed}" in run(*arguments)[0]
+        assert f"these have changed: {changed}" in again(*arguments)[0]
     glossary.write_text("nothing\tnichts\n", encoding="utf-8")
-    assert "these have changed: glossary" in run("--glossary", glossary, "--keep=No")[0]
-    run()
+    assert "these have changed: glossary" in again("--glossary", glossary, "--keep=No")[0]
+    again()
     source.write_text("\n".join([*texts[:2], "Another."]), encoding="utf-8")
-    said, found = run()
+    said, found = again()
     assert "these have changed: input" in said
     assert found == [*expected([*texts[:2], "Another."]), ""]
 
@@ -202,18 +196,18 @@ def test_another_version_of_the_model_translates_again(
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("One.\n", encoding="utf-8")
     line = command("-i", source, "-o", output)
-    _run(line)
+    run(*line)
     config = server_repository / prepared("nllb").name / "config.pbtxt"
     before = config.read_bytes()
     try:
         config.write_bytes(before + b"\n# edited\n")
-        assert "is complete: nothing to do" in _run(line)
+        assert "is complete: nothing to do" in run(*line).stderr
         config.write_bytes(before + b'parameters { key: "beam_size" value { string_value: "1" } }')
-        assert "these have changed: model_checksum" in _run(line)
+        assert "these have changed: model_checksum" in run(*line).stderr
     finally:
         config.write_bytes(before)
-    assert "these have changed: model_checksum" in _run(line)
-    assert "is complete: nothing to do" in _run(line)
+    assert "these have changed: model_checksum" in run(*line).stderr
+    assert "is complete: nothing to do" in run(*line).stderr
 
 
 def test_what_this_command_did_not_write_is_not_written_over(
@@ -223,13 +217,13 @@ def test_what_this_command_did_not_write_is_not_written_over(
     source.write_text("One.\n", encoding="utf-8")
     output.write_text("Mine.\n", encoding="utf-8")
     line = command("-i", source, "-o", output)
-    assert f"{output} is there, and nothing says what it was made of" in _run(line, code=1)
+    assert f"{output} is there, and nothing says what it was made of" in run(*line, code=1).stderr
     assert output.read_text() == "Mine.\n"
     output.unlink()
-    _run(line)
+    run(*line)
     output.write_text("Edited.\n", encoding="utf-8")
-    assert "is complete: nothing to do" in _run(line)
-    said = _run(command("-i", source, "-o", output, "--to=fr"), code=1)
+    assert "is complete: nothing to do" in run(*line).stderr
+    said = run(*command("-i", source, "-o", output, "--to=fr"), code=1).stderr
     assert f"{output} was changed since it was translated" in said
     assert output.read_text() == "Edited.\n"
 
@@ -240,8 +234,8 @@ def test_a_run_that_was_killed_at_its_end_leaves_a_finished_output(
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("One.\n", encoding="utf-8")
     line = command("-i", source, "-o", output)
-    _run(line)
+    run(*line)
     record = tmp_path / ".out.txt.ct2-translate.json"
     record.rename(record.with_suffix(".pending"))  # the output has its name, its record has not
-    assert "is complete: nothing to do" in _run(line)
+    assert "is complete: nothing to do" in run(*line).stderr
     assert record.exists()
