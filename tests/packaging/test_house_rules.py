@@ -257,6 +257,7 @@ ROOTS = {"bin", "dev", "etc", "lib", "mnt", "opt", "proc", "sys", "usr", "var"}
 EXAMPLES = {"backends", "build", "cache", "models", "nowhere"}
 URLS = {
     "api",
+    "download_file",
     "frontend",
     "grpc.health.v1.Health",
     "resolve",

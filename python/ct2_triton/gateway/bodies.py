@@ -83,6 +83,21 @@ class Fields:
             raise Refusal(400, f"Invalid request: {name} is {digits}; it must be <= {most}")
         return int(digits)
 
+    def file(self, name: str) -> tuple[str, bytes]:
+        """Give a file that must be there: its name and what it holds.
+
+        Raises:
+            Refusal: It is not.
+        """
+        value = self._members.get(name)
+        if value is None or value == "":
+            raise _missing(name)
+        if not hasattr(value, "filename"):
+            raise Refusal(
+                400, f"Invalid request: {name} must be one file of a form (multipart/form-data)"
+            )
+        return value.filename, value.file.read()
+
     def key(self) -> str:
         """Give the key that the request carries; "" where there is none."""
         value = self._members.get("api_key")

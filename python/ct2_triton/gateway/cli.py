@@ -11,8 +11,10 @@ use this server. The models are those that ct2-prepare --io text or --io both wr
 from __future__ import annotations
 
 import os
+import tempfile
 from contextlib import AsyncExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration, origin, port_number
@@ -35,9 +37,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from ct2_triton.gateway.admission import Limits
     from ct2_triton.gateway.catalog import Catalog
     from ct2_triton.gateway.processes import Place
-    from ct2_triton.gateway.server import Limits
 
 _SHUTDOWN_S = 5.0
 _ANY_HOST = "*"
@@ -95,6 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "repeated; *: any (default: where only this machine reaches --host, localhost and names "
         "without a dot; else any)",
     )
+    add("--disable-files-translation", action="store_true", help="refuse files")
     _add_limits(parser)
     add_tokenizer_arguments(parser)
     add_connection_arguments(parser)
@@ -155,11 +158,14 @@ def run(args: argparse.Namespace) -> int:
     def ready(port: int) -> None:
         print(f"ct2-gateway: http://{args.host}:{port}/", flush=True)
 
-    serve_in(args.processes, args.host, args.port, partial(_serve, args), ready)
+    with tempfile.TemporaryDirectory(prefix="ct2-gateway-") as folder:
+        files = None if args.disable_files_translation else Path(folder)
+        serve = partial(_serve, args, files)
+        serve_in(args.processes, args.host, args.port, serve, ready)
     return 0
 
 
-async def _serve(args: argparse.Namespace, place: Place) -> None:
+async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> None:
     """Serve at a place until its end."""
     from ct2_triton.gateway.server import Gateway
     from ct2_triton.web import listen
@@ -177,7 +183,7 @@ async def _serve(args: argparse.Namespace, place: Place) -> None:
                     f"model {model!r} takes token ids; name one that takes text, as ct2-prepare "
                     f"--io both writes it: {model}{TEXT_SUFFIX}"
                 )
-        gateway = Gateway(Translator(catalog, detector, clients), _limits(args))
+        gateway = Gateway(Translator(catalog, detector, clients), _limits(args), files)
         runner = gateway.runner(_SHUTDOWN_S)
         await runner.setup()
         try:
@@ -205,7 +211,7 @@ def _client(args: argparse.Namespace, model: str) -> TranslationClient:
 
 
 def _limits(args: argparse.Namespace) -> Limits:
-    from ct2_triton.gateway.server import Limits
+    from ct2_triton.gateway.admission import Limits
 
     return Limits(
         args.api_key,

@@ -6,15 +6,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton import __version__
+from ct2_triton.gateway.files import SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ct2_triton.gateway.admission import Limits
     from ct2_triton.gateway.catalog import Catalog
-    from ct2_triton.gateway.server import Limits
 
 _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json"
+_PARTS = "multipart/form-data"
 _STRING: dict[str, Any] = {"type": "string", "minLength": 1}
 _KEY = {"description": "Key, where one is needed"}
 _ERRORS = {
@@ -29,13 +31,16 @@ _ERRORS = {
 }
 
 
-def document(catalog: Catalog, limits: Limits, formats: Iterable[str]) -> dict[str, Any]:
+def document(
+    catalog: Catalog, limits: Limits, formats: Iterable[str], *, has_files: bool
+) -> dict[str, Any]:
     """Write the document.
 
     Args:
         catalog: The languages.
         limits: The limits.
         formats: What `format` may be.
+        has_files: Whether files are translated.
 
     Returns:
         It, as JSON has it.
@@ -55,7 +60,7 @@ def document(catalog: Catalog, limits: Limits, formats: Iterable[str]) -> dict[s
             "/health": {
                 "get": _get("Whether the server behind answers", _object(status=_STRING), ("503",))
             },
-            "/translate_file": {"post": _refused("Files are not translated here")},
+            **(_files() if has_files else {}),
             "/suggest": {"post": _refused("Suggestions are not taken here")},
         },
     }
@@ -97,6 +102,32 @@ def _detect() -> dict[str, Any]:
     return _post(
         "Guess the language of a text", fields, ["q"], answer, ("400", "403", "408", "413")
     )
+
+
+def _files() -> dict[str, Any]:
+    """Give the routes of files."""
+    fields = {
+        "file": {"type": "string", "format": "binary", "description": " ".join(SUFFIXES)},
+        "source": _STRING | {"description": "Its language, or auto"},
+        "target": _STRING | {"description": "Language wanted"},
+        "api_key": _KEY,
+    }
+    body = {"type": "object", "properties": fields, "required": ["file", "source", "target"]}
+    translate = {
+        "summary": "Translate a file",
+        "requestBody": {"required": True, "content": {_PARTS: {"schema": body}}},
+        "responses": _responses(_object(translatedFileUrl=_STRING), sorted(_ERRORS)),
+    }
+    name = {"name": "name", "in": "path", "required": True, "schema": _STRING}
+    download = {
+        "summary": "Fetch a translated file, for half an hour",
+        "parameters": [name],
+        "responses": {
+            "200": {"description": "The file", "content": {"*/*": {}}},
+            "404": _error("There is no such file, or not any more"),
+        },
+    }
+    return {"/translate_file": {"post": translate}, "/download_file/{name}": {"get": download}}
 
 
 def _detection() -> dict[str, Any]:

@@ -3,19 +3,29 @@
 
 from __future__ import annotations
 
+import logging
+import time
+
 from ct2_triton import errors
 from ct2_triton.web_connections import RETRY_AFTER_S
 
-# What each failure behind the gateway is to whoever asked it.
-_STATUS = (
-    (errors.DeadlineExceededError, 504),
-    (errors.RequestRejectedError, 400),
-    (errors.InvalidCallError, 400),
-    (errors.UnknownLanguageError, 400),
-    (errors.ServerUnreachableError, 503),
-    (errors.ConnectionLostError, 503),
-    (errors.ServerBusyError, 503),
-    (errors.ModelNotFoundError, 503),
+_LOG = logging.getLogger(__name__)
+_LOG_EVERY_S = 60.0
+_GONE = "the translation server does not answer at the moment; try again later"
+_BUSY = "the translation server has too much to do at the moment; try again later"
+_FAILED = "the translation server has failed; the operator's log says why"
+# What each failure behind the gateway is to whoever asked it: a status, and a text in place of the
+# failure's own, which is for the operator.
+_ANSWERS = (
+    (errors.DeadlineExceededError, 504, None),
+    (errors.RequestRejectedError, 400, None),
+    (errors.InvalidCallError, 400, None),
+    (errors.UnknownLanguageError, 400, None),
+    (errors.ServerUnreachableError, 503, _GONE),
+    (errors.ConnectionLostError, 503, _GONE),
+    (errors.ModelNotFoundError, 503, _GONE),
+    (errors.ServerBusyError, 503, _BUSY),
+    (errors.Ct2TritonError, 500, _FAILED),
 )
 
 
@@ -38,16 +48,46 @@ class Refusal(errors.Ct2TritonError):
         return {"Retry-After": str(RETRY_AFTER_S)} if self.status in {429, 503} else {}
 
 
-def refusal_of(error: errors.Ct2TritonError) -> Refusal:
-    """Say what a failure of the client or of the server behind it is in HTTP.
+class Refusals:
+    """Says what failures are in HTTP: a sentence for whoever asked, a log line for the operator."""
 
-    Args:
-        error: What the client raised.
+    def __init__(self) -> None:
+        """Start with none."""
+        self._since = 0.0
+        self._logged = 0.0
+        self._count = 0
 
-    Returns:
-        The refusal.
-    """
-    if isinstance(error, Refusal):
-        return error
-    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-    return Refusal(status, f"Cannot translate text: {error}")
+    def of(self, error: errors.Ct2TritonError) -> Refusal:
+        """Say what a failure of the client or of the server behind it is.
+
+        Args:
+            error: What the client raised.
+
+        Returns:
+            The refusal.
+        """
+        if isinstance(error, Refusal):
+            return error
+        status, text = next((s, text) for kind, s, text in _ANSWERS if isinstance(error, kind))
+        if text is not None:
+            self._log(error)
+        return Refusal(status, f"Cannot translate text: {text or error}")
+
+    def end(self) -> None:
+        """Note that the server behind has answered."""
+        if self._count:
+            lasted_s = time.monotonic() - self._since
+            _LOG.warning(
+                "the server answers again, after %.0f s and %d requests", lasted_s, self._count
+            )
+            self._count = 0
+
+    def _log(self, error: errors.Ct2TritonError) -> None:
+        """Log the first failure since an answer, and then one in a minute."""
+        now = time.monotonic()
+        if not self._count:
+            self._since = now
+        if not self._count or now - self._logged >= _LOG_EVERY_S:
+            self._logged = now
+            _LOG.error("a request failed: %s: %s", type(error).__name__, error)
+        self._count += 1

@@ -167,11 +167,19 @@ class Translator:
     async def _answer(
         self, wanted: Wanted, text: str, road: Road | None, detected: Detection | None
     ) -> Answer:
-        if road is None or not text.strip():  # there is nothing to translate
+        if road is None or not any(map(str.isalpha, text)):  # there is nothing to translate
             return Answer(text, (), detected)
         translate = self.formats[wanted.format]
         first, *others = await translate(self.clients[road.model], text, road, wanted.alternatives)
         return Answer(first, others[: wanted.alternatives], detected)
+
+    def code_of(self, name: str) -> str:
+        """Give the code of a language by any of its names.
+
+        Raises:
+            Refusal: No model has it.
+        """
+        return self._language(name).code
 
     def _language(self, name: str) -> Spoken:
         found = self.catalog.find(name)

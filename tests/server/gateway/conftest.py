@@ -17,9 +17,10 @@ import pytest
 from aiohttp import web
 
 from ct2_triton.client import RetryPolicy, TranslationClient
+from ct2_triton.gateway.admission import Limits
 from ct2_triton.gateway.catalog import Catalog, read_catalog
 from ct2_triton.gateway.detection import Detector
-from ct2_triton.gateway.server import Gateway, Limits
+from ct2_triton.gateway.server import Gateway
 from ct2_triton.gateway.translation import FORMATS, Format, Translator
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
@@ -96,7 +97,7 @@ def detector(catalog: Catalog) -> Detector:
 
 @pytest.fixture
 async def make_site(
-    demo_server: TritonServer, catalog: Catalog, detector: Detector
+    demo_server: TritonServer, catalog: Catalog, detector: Detector, tmp_path: Path
 ) -> AsyncIterator[MakeSite]:
     """A function that starts a gateway in this process, with limits, formats or a client."""
     async with AsyncExitStack() as stack:
@@ -106,6 +107,7 @@ async def make_site(
             formats: dict[str, Format] | None = None,
             url: str = demo_server.grpc_url,
             client_timeout_s: float = 60.0,
+            files: Path | None = tmp_path,
             **limits: Any,
         ) -> Site:
             client = await stack.enter_async_context(
@@ -118,7 +120,7 @@ async def make_site(
                 )
             )
             translator = Translator(catalog, detector, {MODEL: client}, formats or FORMATS)
-            runner = Gateway(translator, Limits(**limits)).runner(0.1)
+            runner = Gateway(translator, Limits(**limits), files).runner(0.1)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             await web.TCPSite(runner, "127.0.0.1", 0).start()

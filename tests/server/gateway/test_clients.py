@@ -22,13 +22,15 @@ from support.waiting import wait_until
 pytestmark = pytest.mark.server
 
 RIGHT, WRONG = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
+FILE = "POST /translate_file"
 ROUTES = [
     "POST /translate",
     "POST /detect",
     "GET /languages",
     "GET /frontend/settings",
     "GET /health",
-    "POST /translate_file",
+    FILE,
+    "GET /download_file/{name}",
     "POST /suggest",
 ]
 
@@ -53,7 +55,9 @@ def document(gateway: str) -> schemathesis.BaseSchema:
 
 
 @pytest.mark.parametrize(
-    ("route", "mode"), [*((r, RIGHT) for r in ROUTES), *((r, WRONG) for r in ROUTES[:2])]
+    ("route", "mode"),
+    # A document cannot say how a file's name ends: most right ones are refused, too.
+    [*((r, RIGHT) for r in ROUTES if r != FILE), *((r, WRONG) for r in (*ROUTES[:2], FILE))],
 )
 def test_requests_made_of_the_document(
     document: schemathesis.BaseSchema, gateway: str, route: str, mode: schemathesis.GenerationMode
@@ -83,6 +87,16 @@ def test_processes_share_a_port_and_end_together(start_gateway: StartGateway) ->
     assert gateway.stop() == 0
     with pytest.raises(requests.ConnectionError):
         _good(gateway.url)
+
+
+def test_a_file_that_one_process_translates_another_gives_out(start_gateway: StartGateway) -> None:
+    gateway = start_gateway("--processes", "2")
+    form = {"source": "en", "target": "de"}
+    file = {"file": ("a.txt", SENTENCE)}
+    answer = requests.post(f"{gateway.url}/translate_file", form, files=file, timeout=60).json()
+    found = {requests.get(answer["translatedFileUrl"], timeout=60).text for _ in range(8)}
+    assert found == {GERMAN}
+    assert gateway.stop() == 0
 
 
 def test_a_process_that_is_killed_is_replaced(start_gateway: StartGateway) -> None:

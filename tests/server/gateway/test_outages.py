@@ -137,7 +137,7 @@ async def test_the_server_behind_may_be_killed_and_come_back(
         assert status == 503
         assert answer["error"].startswith("Cannot translate text: ")
         error = (await _until(503, lambda: site.get("/health")))["error"]
-        assert "the server behind does not answer" in error
+        assert "the translation server does not answer" in error
         assert (await site.get("/languages"))[0] == 200
         stack.start(repository, ports=server.ports)
         # Who asks while the connection is made again is told to come again.
@@ -194,9 +194,18 @@ async def test_questions_for_health_that_come_together_are_one_to_the_server(
     await good.good()
 
 
-async def test_a_server_that_is_not_there_is_503(make_site: MakeSite) -> None:
+async def test_a_server_that_is_not_there_is_a_sentence_for_visitors_and_a_log_line(
+    make_site: MakeSite, caplog: pytest.LogCaptureFixture
+) -> None:
     site = await make_site(url="localhost:1")
-    async with site.session.post(f"{site.url}/translate", json=GOOD) as response:
-        assert response.status == 503
-        assert response.headers["Retry-After"] == "1"
+    sentence = "Cannot translate text: the translation server does not answer at the moment; try"
+    for _ in range(3):
+        async with site.session.post(f"{site.url}/translate", json=GOOD) as response:
+            assert response.status == 503
+            assert response.headers["Retry-After"] == "1"
+            assert await response.json() == {"error": f"{sentence} again later"}
+    assert await site.get("/health") == (503, {"error": f"{sentence} again later"})
+    [line] = [one.message for one in caplog.records if one.name.startswith("ct2_triton.gateway")]
+    assert line.startswith("a request failed: ServerUnreachableError: ")
+    assert "localhost:1" in line
     await (await make_site()).good()

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one gateway does and for whom: requests are read, let in, counted and timed."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ct2_triton.client.tasks import in_time
+from ct2_triton.gateway.bodies import read_fields
+from ct2_triton.gateway.refusals import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator, Sequence
+
+    from aiohttp import web
+
+    from ct2_triton.gateway.bodies import Fields
+
+    Result = TypeVar("Result")
+
+_BYTES_A_CHARACTER = 12  # of JSON that is escaped: two surrogates, six letters each
+_OTHER_BYTES = 65_536
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one gateway does, and for whom.
+
+    Attributes:
+        keys: Keys, one of which requests must carry; none: nothing is asked for.
+        max_chars: Characters of all texts of a request.
+        max_texts: Texts of a request.
+        max_alternatives: What `alternatives` may be.
+        max_requests: Requests that are translated at a time.
+        max_connections: Connections at a time.
+        idle_s: Seconds until the next request's header has come, from the start of a connection or
+            its last answer.
+        timeout_s: Seconds a request may take to come, and then to be translated.
+        allow_origins: Pages of which other origins may read answers; `*` for all.
+        hosts: Names that the server is called by in `Host`, beside its addresses and names that no
+            site can take; None: every name.
+    """
+
+    keys: Sequence[str] = ()
+    max_chars: int = 100_000
+    max_texts: int = 1000
+    max_alternatives: int = 5
+    max_requests: int = 256
+    max_connections: int = 500
+    idle_s: float = 75.0
+    timeout_s: float = 60.0
+    allow_origins: Sequence[str] = ()
+    hosts: Sequence[str] | None = None
+
+    @property
+    def max_bytes(self) -> int:
+        """Bytes of a request's body."""
+        return _BYTES_A_CHARACTER * self.max_chars + _OTHER_BYTES
+
+
+class Admission:
+    """Lets requests in, within limits."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Start with no request."""
+        self.limits = limits
+        self._busy = 0
+
+    async def fields(self, request: web.Request) -> Fields:
+        """Read a request's fields, and let it in.
+
+        Raises:
+            Refusal: It cannot be read, or its key is missing or wrong.
+        """
+        fields = await read_fields(request, self.limits.timeout_s)
+        keys = self.limits.keys
+        if not keys:
+            return fields
+        header = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        given = (fields.key() or header).encode(errors="replace")
+        if not given:
+            raise Refusal(403, "Please contact the server operator to get an API key")
+        if not any([hmac.compare_digest(given, key.encode()) for key in keys]):  # noqa: C419
+            raise Refusal(403, "Invalid API key")
+        return fields
+
+    def check_size(self, texts: Sequence[str], most: int | None = None) -> None:
+        """Refuse too many texts, or too long ones.
+
+        Args:
+            texts: The texts of a request.
+            most: How many there may be; None: as many as the limits say.
+
+        Raises:
+            Refusal: They are too many or too long.
+        """
+        for size, limit in (
+            (len(texts), self.limits.max_texts if most is None else most),
+            (sum(map(len, texts)), self.limits.max_chars),
+        ):
+            if size > limit:
+                raise Refusal(
+                    400, f"Invalid request: request ({size}) exceeds text limit ({limit})"
+                )
+
+    async def in_time(self, work: Awaitable[Result]) -> Result:
+        """Wait for translations, all of them together as long as allowed.
+
+        Raises:
+            Refusal: They were not there in time.
+        """
+        limit = self.limits.timeout_s
+        try:
+            return await in_time(work, limit)
+        except asyncio.TimeoutError as error:
+            raise Refusal(504, f"Cannot translate text: it took more than {limit:g} s") from error
+
+    @contextmanager
+    def slot(self) -> Iterator[None]:
+        """Count a request while it is translated.
+
+        Raises:
+            Refusal: There are as many as allowed.
+        """
+        if self._busy >= self.limits.max_requests:
+            raise Refusal(429, f"Slowdown: {self._busy} requests are under way, which is the most")
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST /translate_file and GET /download_file: files in, addresses of translated files out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from ct2_triton.client.formats import write_json
+from ct2_triton.errors import Ct2TritonError
+from ct2_triton.gateway.files import read_file
+from ct2_triton.gateway.refusals import Refusal
+from ct2_triton.gateway.translation import AUTO, Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from ct2_triton.gateway.admission import Admission
+    from ct2_triton.gateway.files import Shelf, TextFile
+    from ct2_triton.gateway.refusals import Refusals
+    from ct2_triton.gateway.translation import Translator
+
+LINES = "application/x-ndjson"
+_PATH = "/download_file/{name}"
+_TEXTS_A_STEP = 64
+# No browser shows a file, of whatever name, as a page of the gateway.
+_PLAIN = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+
+
+class FileRoutes:
+    """Translates files, and gives them out."""
+
+    def __init__(
+        self, translator: Translator, admission: Admission, refusals: Refusals, shelf: Shelf
+    ) -> None:
+        """Remember what translates, lets requests in and refuses them, and where files wait."""
+        self._translator = translator
+        self._admission = admission
+        self._refusals = refusals
+        self._shelf = shelf
+
+    def add_to(self, app: web.Application) -> None:
+        """Add the routes to an application."""
+        app.router.add_post("/translate_file", self._translate)
+        app.router.add_get(_PATH, self._download)
+
+    async def _translate(self, request: web.Request) -> web.StreamResponse:
+        fields = await self._admission.fields(request)
+        name, content = fields.file("file")
+        wanted = Wanted([], fields.text("source"), fields.text("target"))
+        file = read_file(name, content)
+        self._admission.check_size(file.texts, self._admission.limits.max_chars)
+        wanted = replace(wanted, texts=file.texts, format=file.format)
+        last: dict[str, Any] = {}
+        with self._admission.slot():
+            steps = self._steps(request, file, self._with_source(wanted))
+            if LINES in request.headers.get("Accept", ""):
+                return await self._send_lines(request, steps)
+            async for step in steps:
+                last = step
+        self._refusals.end()
+        return web.json_response(last)
+
+    def _with_source(self, wanted: Wanted) -> Wanted:
+        """Detect the language of the whole file, where it is not named."""
+        if wanted.source != AUTO:
+            return wanted
+        found = self._translator.detector.detect("\n".join(wanted.read_texts))[0]
+        return replace(wanted, source=found.language)
+
+    async def _steps(
+        self, request: web.Request, file: TextFile, wanted: Wanted
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Translate some texts at a time; say how many are done, at last where the file is."""
+        texts: list[str] = []
+        for start in range(0, len(wanted.texts), _TEXTS_A_STEP):
+            some = replace(wanted, texts=wanted.texts[start : start + _TEXTS_A_STEP])
+            answers = await self._admission.in_time(self._translator.translate(some))
+            texts += [one.text for one in answers]
+            yield {"done": len(texts), "of": len(wanted.texts)}
+        target = self._translator.code_of(wanted.target)
+        kept = await self._shelf.put(file.name_in(target), file.compose(texts))
+        address = request.url.origin().with_path(_PATH.format(name=kept))
+        yield {"translatedFileUrl": str(address)}
+
+    async def _download(self, request: web.Request) -> web.StreamResponse:
+        found = self._shelf.find(request.match_info["name"])
+        if found is None:
+            raise Refusal(404, "There is no such file, or not any more")
+        path, name = found
+        headers = {"Content-Disposition": f'attachment; filename="{name}"', **_PLAIN}
+        return web.FileResponse(path, headers=headers)
+
+    async def _send_lines(
+        self, request: web.Request, steps: AsyncIterator[dict[str, Any]]
+    ) -> web.StreamResponse:
+        """Send each step as a line of JSON; an error is the last one."""
+        response = web.StreamResponse(headers={"Content-Type": LINES})
+        await response.prepare(request)
+        try:
+            async for step in steps:
+                await response.write(f"{write_json(step)}\n".encode())
+        except Ct2TritonError as error:
+            said = {"error": str(self._refusals.of(error))}
+            await response.write(f"{write_json(said)}\n".encode())
+        return response

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole files: their texts are translated, all else stays; the results wait to be fetched."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ct2_triton.client.subtitles import SUFFIXES as SUBTITLES
+from ct2_triton.client.subtitles import read_subtitles, write_subtitles
+from ct2_triton.errors import ClientError
+from ct2_triton.gateway.refusals import Refusal
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Sequence
+
+    Compose = Callable[[Sequence[str]], str]
+
+HTML = (".html", ".htm")
+SUFFIXES = (".txt", *HTML, *SUBTITLES)
+"""The files that are translated, by the ends of their names."""
+_KEPT_S = 1800.0
+_MOST_BYTES = 1 << 28  # of all files that wait; beyond it the oldest go
+_NAME = re.compile(r"[0-9a-f]{32}\.[^/\\]+")
+_LONGEST_STEM = 80
+_UNSAFE = re.compile(r"[^\w.-]+")
+_ENDS_OF_LINES = re.compile(r"(\r\n|\r|\n)")
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """The texts of a file, and how translations are put in their places.
+
+    Attributes:
+        name: The file's name.
+        texts: The texts.
+        format: What a text is: `text` or `html`.
+        compose: Gives the file with other texts.
+    """
+
+    name: str
+    texts: Sequence[str]
+    format: str
+    compose: Compose
+
+    def name_in(self, language: str) -> str:
+        """Give the name of its translation, as LibreTranslate does."""
+        path = Path(self.name)
+        stem = _UNSAFE.sub("_", path.stem)[:_LONGEST_STEM]
+        return f"{stem}_{language}{path.suffix.lower()}"
+
+
+def read_file(name: str, content: bytes) -> TextFile:
+    """Read the texts of a file.
+
+    Args:
+        name: Its name, whose end tells its format.
+        content: What it holds.
+
+    Returns:
+        The texts.
+
+    Raises:
+        Refusal: The format is not known, or the content is not in it.
+    """
+    name = name.replace("\\", "/").rpartition("/")[2]
+    suffix = Path(name).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise Refusal(
+            400,
+            f"Invalid request: file format not supported: {name[:80]!r}; there is "
+            + ", ".join(SUFFIXES),
+        )
+    if suffix in SUBTITLES:
+        return _read_subtitles(name, suffix, content)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Refusal(400, f"Invalid request: {name[:80]!r} is not in UTF-8: {error}") from error
+    if suffix in HTML:
+        return TextFile(name, [text], "html", "".join)
+    lines = _ENDS_OF_LINES.split(text)
+
+    def compose(texts: Sequence[str]) -> str:
+        lines[::2] = texts
+        return "".join(lines)
+
+    return TextFile(name, lines[::2], "text", compose)
+
+
+def _read_subtitles(name: str, suffix: str, content: bytes) -> TextFile:
+    def parsed(folder: str) -> tuple[Path, list[str]]:
+        path = Path(folder, f"subtitles{suffix}")
+        path.write_bytes(content)
+        try:
+            return path, [text for text, _ in read_subtitles(path)]
+        except ClientError as error:
+            said = str(error).replace(str(path), repr(name[:80]))
+            raise Refusal(400, f"Invalid request: {said}") from error
+
+    def compose(texts: Sequence[str]) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            path, _ = parsed(folder)
+            output = Path(folder, "output")
+            write_subtitles(path, texts, output, suffix)
+            return output.read_text(encoding="utf-8")
+
+    with tempfile.TemporaryDirectory() as folder:
+        return TextFile(name, parsed(folder)[1], "text", compose)
+
+
+class Shelf:
+    """A folder of translated files that wait to be fetched; processes share it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Remember the folder."""
+        self._folder = folder
+
+    async def put(self, name: str, text: str) -> str:
+        """Keep a file, and give the name by which it is fetched; old ones go."""
+        kept = f"{uuid.uuid4().hex}.{name}"
+        await asyncio.to_thread(self._put, kept, text)
+        return kept
+
+    def find(self, kept: str) -> tuple[Path, str] | None:
+        """Find a file: where it lies, and its own name."""
+        path = self._folder / kept
+        if not _NAME.fullmatch(kept) or not path.is_file():
+            return None
+        return path, kept.partition(".")[2]
+
+    def _put(self, kept: str, text: str) -> None:
+        (self._folder / kept).write_text(text, encoding="utf-8", newline="")
+        total = 0
+        for path, found in sorted(self._files(), key=lambda one: -one[1].st_mtime):
+            total += found.st_size
+            is_old = found.st_mtime < time.time() - _KEPT_S
+            if path.name != kept and (is_old or total > _MOST_BYTES):
+                path.unlink(missing_ok=True)
+
+    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
+        for path in self._folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # another process has removed it
+                yield path, path.stat()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files in, addresses of translated files out; a good request ends each error."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from server.gateway.conftest import GERMAN, SENTENCE, MakeSite, Site
+
+pytestmark = pytest.mark.server
+
+CUE = "1\n00:00:01,000 --> 00:00:02,500\n"
+FILES = {
+    "a b.txt": (f"{SENTENCE}\r\n\r\n  \n{SENTENCE}", f"{GERMAN}\r\n\r\n  \n{GERMAN}"),
+    "page.html": (f"<h1 id=a>{SENTENCE}</h1>\n", f"<h1 id=a>{GERMAN}</h1>\n"),
+    "film.srt": (f"{CUE}{SENTENCE}\n", f"{CUE}{GERMAN}\n\n"),
+    "film.vtt": (
+        f"WEBVTT\n\n00:01.000 --> 00:02.500\n{SENTENCE}\n",
+        f"WEBVTT\n\n1\n00:00:01.000 --> 00:00:02.500\n{GERMAN}\n\n",
+    ),
+}
+
+
+def form(name: str, content: bytes, **fields: str) -> aiohttp.FormData:
+    """A form with a file."""
+    made = aiohttp.FormData({"source": "en", "target": "de", **fields}, quote_fields=False)
+    made.add_field("file", content, filename=name)
+    return made
+
+
+async def fetch(site: Site, url: str) -> tuple[str, str]:
+    """Gives the name and the content of a translated file."""
+    async with site.session.get(url) as response:
+        assert response.status == 200
+        assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert response.content_disposition is not None
+        return str(response.content_disposition.filename), (await response.read()).decode()
+
+
+async def good(site: Site) -> None:
+    """A file that must be translated."""
+    status, answer = await site.post("/translate_file", None, data=form("a.txt", SENTENCE.encode()))
+    assert status == 200
+    assert await fetch(site, answer["translatedFileUrl"]) == ("a_de.txt", GERMAN)
+
+
+@pytest.mark.parametrize("source", ["en", "auto"])
+@pytest.mark.parametrize("name", FILES)
+async def test_a_file_keeps_all_but_its_texts(site: Site, name: str, source: str) -> None:
+    content, wanted = FILES[name]
+    data = form(name, b"\xef\xbb\xbf" + content.encode(), source=source)
+    status, answer = await site.post("/translate_file", None, data=data)
+    assert status == 200
+    assert list(answer) == ["translatedFileUrl"]
+    assert answer["translatedFileUrl"].startswith(f"{site.url}/download_file/")
+    stem, _, suffix = name.replace(" ", "_").partition(".")
+    assert await fetch(site, answer["translatedFileUrl"]) == (f"{stem}_de.{suffix}", wanted)
+
+
+async def test_progress_comes_line_by_line(site: Site) -> None:
+    data = form("a.txt", "\n".join([SENTENCE] * 150).encode())
+    headers = {"Accept": "application/x-ndjson"}
+    url = f"{site.url}/translate_file"
+    async with site.session.post(url, data=data, headers=headers) as response:
+        assert response.content_type == "application/x-ndjson"
+        *steps, last = [json.loads(line) async for line in response.content]
+    assert steps == [{"done": done, "of": 150} for done in (64, 128, 150)]
+    assert (await fetch(site, last["translatedFileUrl"]))[1] == "\n".join([GERMAN] * 150)
+    data = form("a.txt", b"a", target="xx")
+    async with site.session.post(url, data=data, headers=headers) as response:
+        assert [json.loads(line) async for line in response.content] == [
+            {"error": "xx is not supported"}
+        ]
+    await good(site)
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (form("a.pdf", b"a"), "file format not supported: 'a.pdf'; there is .txt, .html, .htm"),
+        (form("a", b"a"), "file format not supported: 'a'"),
+        (form("a.txt", b"\xff"), "'a.txt' is not in UTF-8"),
+        (form("a.srt", b"\xff"), "cannot read 'a.srt'"),
+        (form("folder/a.srt", b"there are no cues"), "'a.srt' holds no subtitles"),
+        (form("a.txt", b"a" * 101), "request (101) exceeds text limit (100)"),
+        (form("a.txt", b"a", target="xx"), "xx is not supported"),
+        (form("a.txt", b"a", source=""), "missing source parameter"),
+        ({"source": "en", "target": "de"}, "missing file parameter"),
+        ({"source": "en", "target": "de", "file": "a"}, "file must be one file of a form"),
+    ],
+)
+async def test_a_file_that_is_refused_says_why(
+    make_site: MakeSite, data: aiohttp.FormData | dict[str, str], error: str
+) -> None:
+    site = await make_site(max_chars=100)
+    status, answer = await site.post("/translate_file", None, data=data)
+    assert status == 400
+    assert list(answer) == ["error"]
+    assert error in answer["error"]
+    await good(site)
+
+
+async def test_only_translated_files_are_given_out(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    for name in ("secret", "..%2Fsecret", "a.txt", f"{'0' * 32}.a.txt", f"{'0' * 32}.%2Fsecret"):
+        status, answer = await site.get(f"/download_file/{name}")
+        assert (status, list(answer)) == (404, ["error"])
+    await good(site)
+
+
+async def test_old_files_are_removed(site: Site, tmp_path: Path) -> None:
+    await good(site)
+    [old] = os.listdir(tmp_path)
+    os.utime(tmp_path / old, (0, 0))
+    await good(site)
+    [new] = os.listdir(tmp_path)
+    assert new != old
+
+
+async def test_files_may_be_switched_off(make_site: MakeSite) -> None:
+    site = await make_site(files=None)
+    status, answer = await site.post("/translate_file", None, data=form("a.txt", b"a"))
+    assert status == 403
+    assert answer == {"error": "Files translation is disabled on this server."}
+    _, settings = await site.get("/frontend/settings")
+    assert (settings["filesTranslation"], settings["supportedFilesFormat"]) == (False, [])
+    assert "/translate_file" not in (await site.get("/spec"))[1]["paths"]
+    await site.good()
