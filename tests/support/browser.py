@@ -48,3 +48,11 @@ async def until(browser: Any, script: str, wanted: Any) -> None:
             return
         await asyncio.sleep(0.05)
     assert found == wanted
+
+
+def show_as(browser: Any, width: int, height: int, scheme: str) -> None:
+    """Gives the page a size, as of a phone, and a light or dark scheme."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from server.gateway.conftest import GERMAN, SENTENCE, MakeSite, Site
-from support.browser import chromium, needs_browser, run, until
+from support.browser import chromium, needs_browser, run, show_as, until
 
 pytestmark = [pytest.mark.server, needs_browser]
 
 STATUS = "document.getElementById('status').textContent"
+TAB = "\ue004"  # as WebDriver names the key
 ANSWER = "document.getElementById('answer')"
 
 
@@ -25,9 +26,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield driver
 
 
-async def open_page(browser: Any, site: Site) -> None:
-    await asyncio.to_thread(browser.get, site.url)
-    await until(browser, STATUS, "Ready")
+async def open_page(browser: Any, site: Site, query: str = "") -> None:
+    await asyncio.to_thread(browser.get, f"{site.url}/{query}")
+    await until(browser, f"{STATUS} !== 'Loading …'", True)
 
 
 async def type_into(browser: Any, name: str, text: str) -> None:
@@ -48,35 +49,107 @@ async def press(browser: Any, selector: str) -> None:
     await asyncio.to_thread(button.click)
 
 
-async def test_a_text_is_translated_and_its_language_found(browser: Any, site: Site) -> None:
+async def languages(browser: Any) -> list[str]:
+    """Gives the languages that are chosen: source and target."""
+    values = "['source', 'target'].map((id) => document.getElementById(id).value)"
+    return list(await run(browser, values))
+
+
+async def test_a_text_is_translated_while_it_is_typed(browser: Any, site: Site) -> None:
     await open_page(browser, site)
     await choose(browser, "target", "de")
     await type_into(browser, "text", SENTENCE)
-    await press(browser, "button[type=submit]")
     await until(browser, f"{ANSWER}.textContent", GERMAN)
     assert await run(browser, STATUS) == "Detected: English"
     assert await run(browser, f"{ANSWER}.lang") == "de"
     assert await run(browser, f"{ANSWER}.getAttribute('aria-live')") == "polite"
-    assert await run(browser, "document.querySelectorAll('#alternatives li').length") == 2
+    counter = await run(browser, "document.getElementById('counter').textContent")
+    assert counter == f"{len(SENTENCE)} / 100,000"
+    assert GERMAN in await run(browser, "document.getElementById('response').textContent")
+    assert SENTENCE in await run(browser, "document.getElementById('request').textContent")
     origins = "performance.getEntriesByType('resource').map((e) => new URL(e.name).origin)"
     assert set(await run(browser, origins)) == {site.url}
+    await press(browser, "#clear")
+    await until(browser, f"{ANSWER}.textContent", "")
+    assert await run(browser, "location.search") == ""
 
 
-async def test_the_languages_are_swapped(browser: Any, site: Site) -> None:
+async def test_another_translation_can_be_chosen_and_copied(browser: Any, site: Site) -> None:
+    await open_page(browser, site, f"?source=en&target=de&q={SENTENCE}")
+    await until(browser, f"{ANSWER}.textContent", GERMAN)
+    choice = await run(browser, "document.querySelector('#alternatives button').textContent")
+    await press(browser, "#alternatives button")
+    assert await run(browser, f"{ANSWER}.textContent") == choice != GERMAN
+    granted = {"origin": site.url, "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    await asyncio.to_thread(browser.execute_cdp_cmd, "Browser.grantPermissions", granted)
+    await press(browser, "#copy")
+    await until(browser, STATUS, "Translation copied")
+    assert await run(browser, "navigator.clipboard.readText()") == choice
+
+
+async def test_languages_are_swapped_also_from_a_detected_one(browser: Any, site: Site) -> None:
     await open_page(browser, site)
-    await choose(browser, "source", "de")
-    await choose(browser, "target", "en")
+    assert (await languages(browser))[0] == "auto"
+    await choose(browser, "target", "de")
+    await type_into(browser, "text", SENTENCE)
+    await until(browser, f"{ANSWER}.textContent", GERMAN)
     await press(browser, "#swap")
-    values = "['source', 'target'].map((id) => document.getElementById(id).value)"
-    assert await run(browser, values) == ["en", "de"]
+    assert await languages(browser) == ["de", "en"]
+    assert await run(browser, "document.getElementById('text').value") == GERMAN
+    await until(browser, STATUS, "Done")
+    await press(browser, "#swap")
+    assert await languages(browser) == ["en", "de"]
+
+
+@pytest.mark.parametrize(
+    ("query", "chosen"),
+    [
+        ("", ["auto", "en"]),  # the browser's language
+        ("?source=en", ["en", "de"]),  # which is not the source
+        ("?source=fr&target=it", ["fr", "it"]),
+        ("?source=xx&target=yy", ["auto", "en"]),
+    ],
+)
+async def test_the_languages_of_a_link(
+    browser: Any, site: Site, query: str, chosen: list[str]
+) -> None:
+    await open_page(browser, site, query)
+    assert await languages(browser) == chosen
+    await site.good()
+
+
+async def test_a_link_shows_a_text_and_is_made_of_one(browser: Any, site: Site) -> None:
+    await open_page(browser, site, "?source=en&target=de")
+    await type_into(browser, "text", SENTENCE)
+    await until(browser, f"{ANSWER}.textContent", GERMAN)
+    link = await run(browser, "location.href")
+    assert "source=en&target=de&q=The+ticket" in link
+    await open_page(browser, site, link.rpartition("/")[2])
+    await until(browser, f"{ANSWER}.textContent", GERMAN)
+    assert await languages(browser) == ["en", "de"]
+
+
+async def test_a_file_is_translated_and_offered(browser: Any, site: Site, tmp_path: Path) -> None:
+    await open_page(browser, site, "?source=en&target=de")
+    file = tmp_path / "film.srt"
+    content = f"1\n00:00:01,000 --> 00:00:02,500\n{SENTENCE}\n"
+    await asyncio.to_thread(file.write_text, content)
+    await type_into(browser, "file", str(file))
+    await until(browser, STATUS, "Done")
+    assert await run(browser, "document.getElementById('progress').value") == 1
+    link = "document.getElementById('download')"
+    assert await run(browser, f"{link}.textContent") == "Download film_de.srt"
+    async with site.session.get(await run(browser, f"{link}.href")) as response:
+        assert GERMAN in await response.text()
+    await asyncio.to_thread(file.write_bytes, b"\xff" * 20)
+    await type_into(browser, "file", str(file))
+    await until(browser, f"{STATUS}.includes(\"cannot read 'film.srt'\")", True)
+    await site.good()
 
 
 async def test_markup_is_text_and_every_control_has_a_name(browser: Any, site: Site) -> None:
-    await open_page(browser, site)
-    await choose(browser, "source", "en")
-    await choose(browser, "target", "de")
+    await open_page(browser, site, "?source=en&target=de")
     await type_into(browser, "text", "<img src=x onerror=alert(1)>")
-    await press(browser, "button[type=submit]")
     await until(browser, STATUS, "Done")
     assert await run(browser, f"{ANSWER}.children.length") == 0
     unnamed = (
@@ -86,17 +159,72 @@ async def test_markup_is_text_and_every_control_has_a_name(browser: Any, site: S
     assert await run(browser, unnamed) == 0
 
 
+async def test_all_can_be_done_with_the_keyboard(browser: Any, site: Site) -> None:
+    """Tab reaches every control that is shown, in the order of the page."""
+    await open_page(browser, site, f"?source=en&target=de&q={SENTENCE}")
+    await until(browser, f"{ANSWER}.textContent", GERMAN)
+    wanted = await run(
+        browser,
+        "[...document.querySelectorAll('a, select, button, textarea, summary')]"
+        ".filter((one) => one.checkVisibility() && !one.disabled).map((one) => one.outerHTML)",
+    )
+    found = []
+    for _ in range(len(wanted) + 1):  # at the end, the focus goes to the browser's own controls
+        active = await asyncio.to_thread(lambda: browser.switch_to.active_element)
+        await asyncio.to_thread(active.send_keys, TAB)
+        found.append(await run(browser, "document.activeElement.outerHTML"))
+    assert set(wanted) <= set(found)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+async def test_nothing_is_torn_at_any_width(
+    browser: Any, site: Site, width: int, height: int, scheme: str
+) -> None:
+    await asyncio.to_thread(show_as, browser, width, height, scheme)
+    try:
+        await open_page(browser, site, f"?source=en&target=de&q={SENTENCE}")
+        await until(browser, f"{ANSWER}.textContent", GERMAN)
+        assert await run(browser, "document.documentElement.scrollWidth") == width
+        torn = (
+            "[...document.querySelectorAll('.tools *, label, h1, nav')].filter((one) => "
+            "one.checkVisibility() && one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0)"
+            ".map((one) => one.outerHTML)"
+        )
+        assert await run(browser, torn) == []
+        ground = await run(browser, "getComputedStyle(document.documentElement).backgroundColor")
+        assert ground == {"light": "rgb(244, 246, 248)", "dark": "rgb(20, 24, 29)"}[scheme]
+        columns = await run(
+            browser,
+            "new Set([...document.querySelectorAll('.box')].map((b) => b.offsetLeft)).size",
+        )
+        assert columns == (2 if width > 1000 else 1)
+    finally:
+        await asyncio.to_thread(show_as, browser, 1280, 800, "light")
+
+
 async def test_a_missing_key_is_said_and_a_right_one_helps(
     browser: Any, make_site: MakeSite
 ) -> None:
     site = await make_site(keys=["secret"])
-    await open_page(browser, site)
-    await choose(browser, "target", "de")
+    await open_page(browser, site, "?source=en&target=de")
     await type_into(browser, "text", SENTENCE)
-    await press(browser, "button[type=submit]")
     await until(browser, STATUS, "Please contact the server operator to get an API key")
-    await type_into(browser, "key", "secret")
-    await press(browser, "button[type=submit]")
+    await type_into(browser, "key", "secret\n")
+    await until(browser, f"{ANSWER}.textContent", GERMAN)
+    assert "secret" not in await run(browser, "document.getElementById('request').textContent")
+
+
+async def test_an_outage_is_one_sentence(browser: Any, make_site: MakeSite, site: Site) -> None:
+    gone = await make_site(url="localhost:1")
+    await open_page(browser, gone, f"?source=en&target=de&q={SENTENCE}")
+    await until(
+        browser,
+        STATUS,
+        "Cannot translate text: the translation server does not answer at the moment; try again "
+        "later",
+    )
+    await open_page(browser, site, f"?source=en&target=de&q={SENTENCE}")
     await until(browser, f"{ANSWER}.textContent", GERMAN)
 
 

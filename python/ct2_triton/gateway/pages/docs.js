@@ -2,7 +2,6 @@
 // Shows the gateway's OpenAPI document.
 "use strict";
 
-const JSON_TYPE = "application/json";
 const $ = (id) => document.getElementById(id);
 
 function element(name, text, ...children) {
@@ -28,7 +27,7 @@ function table(titles, rows) {
 function route(path, method, operation) {
   const made = element("section", "", element("h2", `${method.toUpperCase()} ${path}`));
   made.append(element("p", operation.summary));
-  const schema = operation.requestBody?.content[JSON_TYPE].schema;
+  const schema = Object.values(operation.requestBody?.content ?? {})[0]?.schema;
   if (schema) {
     const rows = Object.entries(schema.properties).map(([name, field]) => [
       name,

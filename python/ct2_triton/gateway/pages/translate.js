@@ -2,98 +2,286 @@
 // Asks the gateway that this page came from, and nobody else.
 "use strict";
 
-const ALTERNATIVES = 2;
+const ALTERNATIVES = 3;
+const MOST_LINKED = 4000; // characters of a link; servers refuse long addresses
+const LINES = "application/x-ndjson";
+const AUTO = "auto";
 const $ = (id) => document.getElementById(id);
+const names = new Intl.DisplayNames(navigator.languages, { type: "language", fallback: "none" });
 let languages = [];
+let settings = {};
 let asked = 0; // only the answer to the last question is shown
+let detected = ""; // the language of the last text, where it was detected
+let timer = 0;
 
-const say = (text) => {
+function say(text, isBad = false) {
   $("status").textContent = text;
-};
+  $("status").classList.toggle("bad", isBad);
+}
 
-async function fetchJson(path, body) {
-  const options = body && {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  };
+/* Languages */
+
+const nameOf = (code) => names.of(code) ?? languages.find((one) => one.code === code)?.name ?? code;
+
+function fill(select, codes, chosen) {
+  const options = codes.map((code) => new Option(nameOf(code), code));
+  options.sort((one, other) => one.text.localeCompare(other.text, navigator.languages));
+  select.replaceChildren(...options);
+  if (codes.includes(chosen)) select.value = chosen;
+}
+
+const sources = () => languages.filter(({ targets }) => targets.length > 1).map(({ code }) => code);
+
+function targetsOf(source) {
+  const asked = languages.filter(({ code }) => source === AUTO || source === code);
+  return [...new Set(asked.flatMap(({ code, targets }) => targets.filter((one) => one !== code)))];
+}
+
+function showSources(chosen) {
+  fill($("source"), sources(), chosen);
+  $("source").prepend(new Option("Detect", AUTO));
+  if (!sources().includes(chosen)) $("source").value = AUTO;
+}
+
+const showTargets = (chosen) => fill($("target"), targetsOf($("source").value), chosen);
+
+// The first language of the browser that texts can be had in and that they are not in.
+function preferredTarget(source) {
+  const codes = targetsOf(source);
+  for (const tag of navigator.languages) {
+    const { language, script } = new Intl.Locale(tag).maximize();
+    const found = [tag, `${language}-${script}`, language].find((code) => codes.includes(code));
+    if (found) return found;
+  }
+  return codes.includes(settings.language.target.code) ? settings.language.target.code : codes[0];
+}
+
+function swap() {
+  const target = $("target").value;
+  const source = $("source").value === AUTO ? detected : $("source").value;
+  if (!sources().includes(target)) return say(`There are no translations from ${nameOf(target)}`, true);
+  const text = $("answer").textContent;
+  showSources(target);
+  showTargets(source || preferredTarget(target));
+  if (text) $("text").value = text;
+  changed();
+}
+
+/* Texts */
+
+async function fetchJson(path, options) {
   const response = await fetch(path, options);
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error);
   return answer;
 }
 
-function fill(select, entries, chosen) {
-  select.replaceChildren(...entries.map(({ code, name }) => new Option(name, code)));
-  if (entries.some(({ code }) => code === chosen)) select.value = chosen;
-}
-
-function targetsOf(source) {
-  const known = languages.find(({ code }) => code === source);
-  const codes = new Set(known ? known.targets : languages.flatMap(({ targets }) => targets));
-  return languages.filter(({ code }) => codes.has(code) && code !== source);
-}
-
-const showTargets = (chosen) => fill($("target"), targetsOf($("source").value), chosen);
-
-function swap() {
-  const [source, target] = [$("source").value, $("target").value];
-  if (source === "auto" || !targetsOf(target).some(({ code }) => code === source)) return;
-  $("source").value = target;
-  showTargets(source);
-  if ($("answer").textContent) $("text").value = $("answer").textContent;
+function question() {
+  const asks = {
+    q: $("text").value,
+    source: $("source").value,
+    target: $("target").value,
+    format: "text",
+    alternatives: Math.min(ALTERNATIVES, settings.alternativesLimit),
+  };
+  return $("key").value ? { ...asks, api_key: $("key").value } : asks;
 }
 
 function show(answer, target) {
+  $("answer").classList.remove("old");
   $("answer").textContent = answer.translatedText;
   $("answer").lang = $("alternatives").lang = target;
-  const lines = (answer.alternatives ?? []).map((text) => {
-    const line = document.createElement("li");
-    line.textContent = text;
-    line.dir = "auto";
-    return line;
+  const choices = (answer.alternatives ?? []).map((text) => {
+    const choice = document.createElement("button");
+    choice.type = "button";
+    choice.textContent = text;
+    choice.dir = "auto";
+    choice.addEventListener("click", () => {
+      [$("answer").textContent, choice.textContent] = [choice.textContent, $("answer").textContent];
+    });
+    return choice;
   });
-  $("alternatives").replaceChildren(...lines);
-  const detected = languages.find(({ code }) => code === answer.detectedLanguage?.language);
-  say(detected ? `Detected: ${detected.name}` : "Done");
+  $("alternatives").replaceChildren(...choices);
+  $("others").hidden = !choices.length;
+  $("link").disabled = true;
+  $("copy").disabled = !answer.translatedText;
+  detected = answer.detectedLanguage?.language ?? "";
+}
+
+function showSamples(body, answer) {
+  const shown = JSON.stringify(body.api_key ? { ...body, api_key: "…" } : body, null, 2);
+  const address = new URL("translate", location.href);
+  $("request").textContent = `POST ${address}\nContent-Type: application/json\n\n${shown}`;
+  $("response").textContent = JSON.stringify(answer, null, 2);
+}
+
+function linkTo({ source, target, q }) {
+  const link = `${location.pathname}?${new URLSearchParams({ source, target, q })}`;
+  return link.length > MOST_LINKED ? location.pathname : link;
 }
 
 async function translate() {
-  const text = $("text").value;
+  clearTimeout(timer);
   const number = ++asked;
-  if (!text.trim()) return show({ translatedText: "" }, "");
+  const body = question();
+  if (!body.q.trim()) {
+    show({ translatedText: "" }, "");
+    return say("");
+  }
+  $("answer").classList.add("old");
   say("Translating …");
-  const body = {
-    q: text,
-    source: $("source").value,
-    target: $("target").value,
-    alternatives: ALTERNATIVES,
-    api_key: $("key").value,
-  };
+  const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
   try {
-    const answer = await fetchJson("translate", body);
-    if (number === asked) show(answer, body.target);
+    const answer = await fetchJson("translate", options);
+    if (number !== asked) return;
+    show(answer, body.target);
+    showSamples(body, answer);
+    history.replaceState(null, "", linkTo(body));
+    $("link").disabled = linkTo(body) === location.pathname;
+    const found = detected === body.target ? "The text is already in" : "Detected:";
+    say(detected ? `${found} ${nameOf(detected)}` : "Done");
   } catch (error) {
-    if (number === asked) say(error.message);
+    if (number !== asked) return;
+    show({ translatedText: "" }, "");
+    say(error.message, true);
   }
 }
 
-async function start() {
-  const settings = await fetchJson("frontend/settings");
-  languages = await fetchJson("languages");
-  const { source, target } = settings.language;
-  $("key-line").hidden = !settings.keyRequired;
-  $("text").maxLength = settings.charLimit;
-  const sources = languages.filter(({ targets }) => targets.length > 1);
-  fill($("source"), [{ code: "auto", name: source.name }, ...sources], source.code);
-  showTargets(target.code);
-  $("source").addEventListener("change", () => showTargets($("target").value));
+function count() {
+  const { length } = $("text").value;
+  $("counter").textContent = `${length.toLocaleString()} / ${settings.charLimit.toLocaleString()}`;
+  $("clear").disabled = !length;
+}
+
+function changed() {
+  count();
+  translate();
+}
+
+function typed() {
+  count();
+  clearTimeout(timer);
+  timer = setTimeout(translate, settings.frontendTimeout);
+}
+
+function clear() {
+  $("text").value = "";
+  $("file-line").hidden = true;
+  history.replaceState(null, "", location.pathname);
+  changed();
+  $("text").focus();
+}
+
+async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(`${what} copied`);
+  } catch {
+    say(`The browser does not allow the page to copy: ${text}`, true);
+  }
+}
+
+/* Files */
+
+async function* linesOf(body) {
+  let rest = "";
+  for await (const piece of body.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + piece).split("\n");
+    rest = lines.pop();
+    yield* lines.map((line) => JSON.parse(line));
+  }
+}
+
+async function translateFile(file) {
+  const { source, target, api_key: key } = question();
+  const form = new FormData();
+  for (const [name, value] of Object.entries({ source, target, ...(key && { api_key: key }) })) form.append(name, value);
+  form.append("file", file);
+  $("file-line").hidden = false;
+  $("download").hidden = true;
+  $("progress").removeAttribute("value");
+  say(`Translating ${file.name} …`);
+  try {
+    const response = await fetch("translate_file", { method: "POST", headers: { Accept: LINES }, body: form });
+    if (!response.ok) throw new Error((await response.json()).error);
+    for await (const step of linesOf(response.body)) {
+      if (step.error) throw new Error(step.error);
+      if (step.of) $("progress").value = step.done / step.of;
+      if (step.translatedFileUrl) showDownload(step.translatedFileUrl);
+    }
+  } catch (error) {
+    $("file-line").hidden = true;
+    say(error.message, true);
+  }
+}
+
+function showDownload(address) {
+  const path = new URL(address).pathname;
+  const name = decodeURIComponent(path.slice(path.lastIndexOf("/") + 1)).replace(/^[^.]*\./, "");
+  $("progress").value = 1;
+  $("download").href = `download_file/${path.slice(path.lastIndexOf("/") + 1)}`;
+  $("download").textContent = `Download ${name}`;
+  $("download").hidden = false;
+  say("Done");
+}
+
+function takeFile(files) {
+  if (files.length) translateFile(files[0]);
+  $("file").value = "";
+}
+
+function acceptFiles() {
+  $("choose-file").hidden = false;
+  $("file").accept = settings.supportedFilesFormat.join();
+  $("choose-file").addEventListener("click", () => $("file").click());
+  $("file").addEventListener("change", () => takeFile($("file").files));
+  const hold = (isOver) => (event) => {
+    event.preventDefault();
+    document.body.classList.toggle("dropping", isOver);
+  };
+  document.addEventListener("dragover", hold(true));
+  document.addEventListener("dragleave", hold(false));
+  document.addEventListener("drop", (event) => {
+    hold(false)(event);
+    takeFile(event.dataTransfer.files);
+  });
+}
+
+/* Start */
+
+function listen() {
+  $("source").addEventListener("change", () => {
+    showTargets($("target").value);
+    changed();
+  });
+  $("target").addEventListener("change", changed);
   $("swap").addEventListener("click", swap);
+  $("text").addEventListener("input", typed);
+  $("key").addEventListener("change", translate);
+  $("clear").addEventListener("click", clear);
+  $("copy").addEventListener("click", () => copy($("answer").textContent, "Translation"));
+  $("link").addEventListener("click", () => copy(new URL(linkTo(question()), location.href).href, "Link"));
   $("form").addEventListener("submit", (event) => {
     event.preventDefault();
     translate();
   });
-  say("Ready");
+  if (settings.filesTranslation) acceptFiles();
 }
 
-start().catch((error) => say(error.message));
+async function start() {
+  settings = await fetchJson("frontend/settings");
+  languages = await fetchJson("languages");
+  const given = new URLSearchParams(location.search);
+  $("key-line").hidden = !settings.keyRequired;
+  $("text").maxLength = settings.charLimit;
+  showSources(given.get("source") ?? settings.language.source.code);
+  showTargets(given.get("target") ?? "");
+  if ($("target").value !== given.get("target")) $("target").value = preferredTarget($("source").value);
+  $("text").value = given.get("q") ?? "";
+  listen();
+  say("Ready");
+  count();
+  if ($("text").value) translate();
+}
+
+start().catch((error) => say(error.message, true));
