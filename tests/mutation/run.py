@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds each mutant of tests/mutation/mutants.json and runs the tests that cover its file.
+
+    python tests/mutation/run.py             all, those of an earlier run left out
+    python tests/mutation/run.py 4 17        these
+    python tests/mutation/run.py --table     what was found so far, as a table
+
+A clone in build/mutation has the last commit, a build of its own, and an environment that imports
+the package from the clone, so that neither the checkout nor its .venv is changed. Results are kept
+in build/mutation/results.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from areas import AREAS
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / "build" / "mutation"
+TREE = WORK / "tree"
+RESULTS = WORK / "results.json"
+MUTANTS = Path(__file__).with_name("mutants.json")
+SHARE = 3  # of the cases of each test
+LIMIT_S = 900  # for the tests of a mutant; one that hangs is found
+PLUGIN = TREE / "build" / "release" / "backend" / "libtriton_ctranslate2.so"
+
+
+def make_tree() -> None:
+    """Make the clone, or bring it to the last commit of the checkout."""
+    if not TREE.exists():
+        _call("git", "clone", "-q", "--shared", str(ROOT), str(TREE), folder=ROOT)
+        environment(TREE / ".venv")
+        (TREE / ".venvs").symlink_to((ROOT / ".venvs").resolve())
+        (TREE / "build").mkdir()
+        (TREE / "build" / "test-models").symlink_to(ROOT / "build" / "test-models")
+    commit = _call("git", "rev-parse", "HEAD", folder=ROOT).strip()
+    _call("git", "fetch", "-q", "origin", commit)
+    _call("git", "checkout", "-q", "--force", "--detach", commit)
+
+
+def environment(folder: Path) -> None:
+    """An environment with the packages of the checkout's one, and the package of the clone."""
+    packages = Path(sys.prefix) / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    _call(sys.executable, "-m", "venv", "--without-pip", str(folder), folder=ROOT)
+    mine = next(folder.glob("lib/python*/site-packages"))
+    # Only *.pth files of `mine` are read: the editable install of the checkout is not active.
+    paths = [TREE / "python", packages / "site-packages"]
+    (mine / "mutation.pth").write_text("".join(f"{path}\n" for path in paths))
+    for script in (Path(sys.prefix) / "bin").iterdir():
+        if script.name.startswith(("ct2-", "tritonserver")) and script.is_file():
+            text = script.read_text(errors="surrogateescape")
+            copy = folder / "bin" / script.name
+            copy.write_text(text.replace(sys.prefix, str(folder)), errors="surrogateescape")
+            copy.chmod(0o755)
+
+
+def build() -> str | None:
+    """Compile the core and the backend of the clone; what the compiler says if it fails."""
+    tools = Path(sys.prefix) / "bin"
+    if not (TREE / "build" / "release" / "build.ninja").exists():
+        _call(
+            *(str(tools / "cmake"), "--preset", "release", f"-DPython_EXECUTABLE={sys.executable}"),
+            f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}",
+        )
+    command = [tools / "ninja", "-C", "build/release", "_core", "triton_ctranslate2"]
+    done = subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else done.stdout[-2000:]
+
+
+def apply(mutant: dict[str, Any]) -> None:
+    """Put the fault in place of its line: of equal lines the one nearest to where it was drawn."""
+    path = TREE / mutant["file"]
+    lines = path.read_text(encoding="utf-8").split("\n")
+    places = [at for at, line in enumerate(lines, start=1) if line == mutant["line"]]
+    if not places:
+        raise LookupError(f"{mutant['file']} has no line {mutant['line'].strip()!r} any more")
+    lines[min(places, key=lambda at: abs(at - mutant["number"])) - 1] = mutant["fault"]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def tests_of(area: str) -> list[str]:
+    """The test files and folders that cover an area."""
+    found = []
+    for pattern in AREAS[area].tests:
+        paths = sorted((TREE / "tests").glob(pattern))
+        assert paths, f"{area}: no tests are called {pattern}"
+        found += [str(path.relative_to(TREE)) for path in paths]
+    return list(dict.fromkeys(found))
+
+
+def outcome_of(mutant: dict[str, Any]) -> tuple[str, str]:
+    """Whether the tests find a mutant, and what of them does."""
+    try:
+        apply(mutant)
+    except LookupError as error:
+        return "gone", str(error)
+    if mutant["file"].endswith(".cc") and (complaint := build()) is not None:
+        return "not built", complaint
+    (core,) = (TREE / "build" / "release" / "backend").glob("_core.*.so")
+    variables = {
+        "CT2_TRITON_CORE": str(core),
+        "CT2_TRITON_PLUGIN": str(PLUGIN),
+        "PATH": f"{TREE / '.venv' / 'bin'}:{os.environ['PATH']}",
+    }
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not long", "--share", str(SHARE)]
+    log = WORK / "tests.log"
+    with log.open("w") as output:
+        try:
+            done = subprocess.run(
+                [TREE / ".venv/bin/python", "-m", "pytest", *options, *tests_of(mutant["area"])],
+                cwd=TREE, env={**os.environ, **variables}, stdout=output,
+                stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return "found", f"the tests took more than {LIMIT_S} s"
+    if done.returncode == 0:
+        return "missed", ""
+    failed = [line for line in log.read_text().splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return "found", failed[0] if failed else f"pytest ended with status {done.returncode}"
+
+
+def run(numbers: list[int], mutants: list[dict[str, Any]]) -> None:
+    """Run mutants by their numbers, and keep what came out."""
+    for number in numbers:
+        mutant, begun = mutants[number], time.monotonic()
+        outcome, by = outcome_of(mutant)
+        _call("git", "checkout", "-q", "--force", "HEAD")
+        seconds = round(time.monotonic() - begun)
+        results = read_results() | {str(number): {"outcome": outcome, "by": by, "seconds": seconds}}
+        RESULTS.write_text(json.dumps(results, indent=1))
+        print(f"{number}: {outcome} after {seconds} s: {mutant['file']}: {by}", flush=True)
+
+
+def read_results() -> dict[str, dict[str, Any]]:
+    """Results of earlier runs, by the number of the mutant."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+
+def table(mutants: list[dict[str, Any]]) -> str:
+    """What was found, as a table in Markdown."""
+    rows = ["| number | file | operator | fault | outcome | by |", "|---|---|---|---|---|---|"]
+    for number, result in sorted(read_results().items(), key=lambda item: int(item[0])):
+        mutant = mutants[int(number)]
+        fault = mutant["fault"].strip().replace("|", "\\|")
+        place = f"{mutant['file']}:{mutant['number']}"
+        by = result["by"].split(" - ")[0].replace("|", "\\|").replace("\n", " ")
+        cells = (number, place, mutant["operator"], f"`{fault}`", result["outcome"], by)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _call(*command: str, folder: Path = TREE) -> str:
+    return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def main() -> None:
+    """Run what the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("numbers", type=int, nargs="*", help="mutants, counted from 0")
+    parser.add_argument("--table", action="store_true", help="print the results so far")
+    arguments = parser.parse_args()
+    mutants = json.loads(MUTANTS.read_text(encoding="utf-8"))
+    if arguments.table:
+        print(table(mutants))
+        return
+    WORK.mkdir(parents=True, exist_ok=True)
+    make_tree()
+    if (complaint := build()) is not None:
+        sys.exit(complaint)
+    known = read_results()
+    run(arguments.numbers or [n for n in range(len(mutants)) if str(n) not in known], mutants)
+
+
+if __name__ == "__main__":
+    main()
