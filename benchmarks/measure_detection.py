@@ -81,11 +81,12 @@ def page_strings(folder: Path) -> Texts:
     found: Texts = defaultdict(set)
     with zipfile.ZipFile(folder / DJANGO) as files:
         names = set(files.namelist())
-        for english in sorted(one for one in names if one.endswith("/en/LC_MESSAGES/django.po")):
+        of_english = "en/LC_MESSAGES/django.po"
+        for english in sorted(one for one in names if one.endswith("/" + of_english)):
             messages = _MESSAGE.findall(files.read(english).decode())
             for language in LANGUAGES:
                 tag = {"zh": "zh_Hans"}.get(language, language)
-                catalog = english.replace("/en/", f"/{tag}/").replace(".po", ".mo")
+                catalog = f"{english.removesuffix(of_english)}{tag}/LC_MESSAGES/django.mo"
                 if language == "en" or catalog in names:
                     translated = gettext.GNUTranslations(io.BytesIO(files.read(catalog))).gettext
                     for message in messages:
