@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -25,9 +26,9 @@
 #include "queue/admission.h"
 #include "queue/admission_room.h"
 #include "queue/core_shares.h"
-#include "queue/loop_work.h"
 #include "queue/row_queue.h"
-#include "queue/scheduler.h"
+#include "queue/worker_pool.h"
+#include "steady_clock.h"
 
 namespace py = pybind11;
 
@@ -91,6 +92,7 @@ class Answers : public RowListener, public CallObserver {
 
   CallObserver* observer() const noexcept override { return const_cast<Answers*>(this); }
   void CallDone(const CallReport& report) noexcept override { reported_rows_ += report.rows; }
+  void RowLeft(const RowReport& report) noexcept override { rows_in_loop_ += report.in_loop; }
   bool Cancelled() const noexcept override { return false; }
   void RowGrew(size_t row, int64_t id) noexcept override { grown_[row].push_back(id); }
   void RowDone(size_t row, RowResult result, const CallTimes&) noexcept override {
@@ -109,6 +111,7 @@ class Answers : public RowListener, public CallObserver {
     all["grown"] = grown_;
     all["times_answered"] = times_answered_;
     all["reported_rows"] = reported_rows_.load();
+    all["rows_in_loop"] = rows_in_loop_.load();
     return all;
   }
 
@@ -127,11 +130,14 @@ class Answers : public RowListener, public CallObserver {
   std::vector<size_t> times_answered_;
   size_t open_;
   std::atomic<size_t> reported_rows_{0};
+  std::atomic<size_t> rows_in_loop_{0};
 };
 
-py::dict RunFailingLoops(const std::string& directory, const std::vector<Ids>& sources,
-                         const py::dict& parameters, std::set<size_t> failing_admissions,
-                         std::set<size_t> failing_steps, bool memory) {
+// What became of the rows of each request, which comes when the one before is answered.
+py::list RunFailingLoops(const std::string& directory,
+                         const std::vector<std::vector<Ids>>& requests, const py::dict& parameters,
+                         std::set<size_t> failing_admissions, std::set<size_t> failing_steps,
+                         bool memory) {
   EngineOptions engine;
   engine.decoding = "loop";
   engine.max_search_tokens = 32768;
@@ -145,26 +151,40 @@ py::dict RunFailingLoops(const std::string& directory, const std::vector<Ids>& s
   failures->admissions = std::move(failing_admissions);
   failures->steps = std::move(failing_steps);
   failures->memory = memory;
-  const auto answers = std::make_shared<Answers>(sources.size());
-  std::unique_ptr<LoopWork> work;
-  {
+  std::optional<LoadedModel> model;
+  std::optional<WorkerPool> pool;
+  const auto without_gil = [](const auto& action) {
     const py::gil_scoped_release release;
-    const LoadedModel model(directory, Device{}, options, engine, 1);
-    std::vector<RowInput> rows;
-    std::vector<size_t> positions;
-    for (const Ids& source : sources) {
-      positions.push_back(rows.size());
-      rows.push_back({source, IdView()});
-    }
-    work = std::make_unique<LoopWork>(
-        model.weights(), std::make_shared<FailingModel>(model.weights(), failures), LoopSettings(),
-        /*loops=*/2, /*threads=*/1, Scheduler::OfMachine(), failures.get());
+    action();
+  };
+  without_gil([&] {
+    model.emplace(directory, Device{}, options, engine, 1);
+    PoolSettings settings;
+    settings.workers = 2;
+    pool.emplace(model->calls(), std::make_shared<FailingModel>(model->weights(), failures),
+                 Device{}, settings, LoopSettings());
+  });
+  py::list all;
+  for (const auto& sources : requests) {
+    const auto answers = std::make_shared<Answers>(sources.size());
     const QueueShare share(sources.size());
-    work->queue().Add(model.Check(rows, nullptr), positions, answers, share);
+    without_gil([&] {
+      std::vector<RowInput> rows;
+      std::vector<size_t> positions;
+      for (const Ids& source : sources) {
+        positions.push_back(rows.size());
+        rows.push_back({source, IdView()});
+      }
+      pool->Add(model->Check(rows, nullptr), positions, answers, share, SteadyNow_ns());
+    });
+    py::dict one = answers->Wait();
+    one["loop_failure"] = pool->loop_failure();
+    all.append(one);
   }
-  py::dict all = answers->Wait();
-  const py::gil_scoped_release release;
-  work.reset();
+  without_gil([&] {
+    pool.reset();
+    model.reset();
+  });
   return all;
 }
 
@@ -320,10 +340,12 @@ void BindLoopWork(py::module_& module) {
              py::arg("later") = std::vector<std::tuple<uint64_t, size_t, size_t>>(),
              "(start, number) of each piece that the scheduler starts. `works`: model, cores of a "
              "piece, its time, how many there are, lanes. `later`: time, work, pieces that come.");
-  module.def("run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("sources"),
-             py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
-             py::arg("failing_steps") = std::set<size_t>(), py::arg("memory") = false,
-             "Run rows in decode loops of which some admissions and steps fail, counted from 1.");
+  module.def(
+      "run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("requests"),
+      py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
+      py::arg("failing_steps") = std::set<size_t>(), py::arg("memory") = false,
+      "Run the rows of each request in decode loops of which some admissions and steps fail, "
+      "counted from 1.");
 }
 
 }  // namespace ct2triton

@@ -321,7 +321,7 @@ def test_a_seeded_row_is_not_drawn_otherwise_where_its_loop_fails(
 ) -> None:
     """Rows without a seed run again, in calls; these fail, or have the answer of their seed."""
     sources = [[20 + i, 40, 41, END] for i in range(12)]
-    result = _core.run_failing_loops(str(engine_model), sources, SEEDED, failing_steps={1})
+    [result] = _core.run_failing_loops(str(engine_model), [sources], SEEDED, failing_steps={1})
     assert set(result["times_answered"]) == {1}
     expected = [ids(answer)[0] for answer in decode(loop, [(row, [], SEEDED) for row in sources])]
     failed = [not answer for answer in result["ids"]]

@@ -32,12 +32,38 @@ def test_what_fails_in_company_is_run_alone(
 ) -> None:
     """Every row is answered once, rightly, and reports no id of its answer twice."""
     sources = ragged_rows(truth, 40, seed=21)[0]
-    result = _core.run_failing_loops(str(engine_model), sources, LIMIT, memory=memory, **failing)
+    [result] = _core.run_failing_loops(
+        str(engine_model), [sources], LIMIT, memory=memory, **failing
+    )
     expected = [truth.hypotheses(source, [], **LIMIT)[0] for source in sources]
     assert result["ids"] == expected
     assert result["grown"] == expected
     assert set(result["times_answered"]) == {1}
     assert result["reported_rows"] == len(sources)
+
+
+@pytest.mark.parametrize(
+    ("failing_steps", "memory", "given_up"),
+    [
+        ({1, 2, 3}, False, True),
+        ({1, 2, 4, 5}, False, False),  # those between went well
+        ({1, 2, 3, 4}, True, False),  # the machine's memory, not the loop
+    ],
+)
+def test_a_loop_that_keeps_failing_is_given_up_for_calls(
+    engine_model: Path, truth: EngineTruth, failing_steps: set[int], memory: bool, given_up: bool
+) -> None:
+    """Each step fails with other rows, so it is none of theirs. All are answered rightly."""
+    rows = ragged_rows(truth, 420, seed=21)[0]
+    requests = [rows[:400], rows[400:]]
+    first, second = _core.run_failing_loops(
+        str(engine_model), requests, LIMIT, failing_steps=failing_steps, memory=memory
+    )
+    expected = [truth.hypotheses(row, [], **LIMIT)[0] for row in rows]
+    assert first["ids"] + second["ids"] == first["grown"] + second["grown"] == expected
+    assert set(first["times_answered"] + second["times_answered"]) == {1}
+    assert second["loop_failure"] == ("a failure made by a test" if given_up else "")
+    assert second["rows_in_loop"] == (0 if given_up else 20)
 
 
 def _steps(translator: Any) -> int:
@@ -224,14 +250,14 @@ def test_rows_that_run_go_on_when_others_cannot_be_admitted(
 ) -> None:
     """Rows with a seed would fail if they left their loop, since calls take none."""
     sources = ragged_rows(truth, 40, seed=21)[0]
-    expected = _core.run_failing_loops(str(engine_model), sources, SEEDED)["ids"]
-    result = _core.run_failing_loops(
-        str(engine_model), sources, SEEDED, failing_admissions={3}, memory=memory
+    expected = _core.run_failing_loops(str(engine_model), [sources], SEEDED)[0]["ids"]
+    [result] = _core.run_failing_loops(
+        str(engine_model), [sources], SEEDED, failing_admissions={3}, memory=memory
     )
     assert result["ids"] == result["grown"] == expected  # those that came are admitted one by one
     assert set(result["times_answered"]) == {1}
-    result = _core.run_failing_loops(
-        str(engine_model), sources, SEEDED, failing_admissions=set(range(3, 100)), memory=memory
+    [result] = _core.run_failing_loops(
+        str(engine_model), [sources], SEEDED, failing_admissions=set(range(3, 100)), memory=memory
     )
     answered = [ids == right for ids, right in zip(result["ids"], expected, strict=True)]
     assert answered.count(True) >= 2  # of the first two admissions

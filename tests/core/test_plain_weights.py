@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain weights that packed loops do not read: given back to the system, and there for calls."""
+"""Plain weights that packed loops do not read: given back to the system."""
 
 from __future__ import annotations
 
@@ -142,26 +142,6 @@ def test_weights_of_an_encoder_that_is_given_up(compute_type: str, tmp_path: Pat
     assert not _core.LoopModel(str(directory), {"compute_type": compute_type}).own_encoder
 
 
-def test_a_call_finds_its_weights(translator: Any, sources: list[Row], expected: list[Row]) -> None:
-    """And loops go on as before."""
-    greedy = answers(translator, sources, GREEDY)
-    assert translator.weight_bytes_given_back > 0
-    assert answers(translator, sources, PENALIZED) == expected
-    assert answers(translator, sources, GREEDY) == greedy
-
-
-def test_behind_the_last_call_they_are_given_back_again(
-    translator: Any, sources: list[Row], expected: list[Row]
-) -> None:
-    """After a while, so that calls that follow each other fill them once."""
-    given_back = translator.weight_bytes_given_back
-    greedy = answers(translator, sources, GREEDY)
-    for _ in range(2):
-        assert answers(translator, sources, PENALIZED) == expected
-        wait_until(lambda: translator.weight_bytes_given_back == given_back)
-        assert answers(translator, sources, GREEDY) == greedy
-
-
 def test_they_are_given_back_behind_a_model_that_computed_with_them(
     directory: Path, sources: list[Row]
 ) -> None:
@@ -173,30 +153,6 @@ def test_they_are_given_back_behind_a_model_that_computed_with_them(
     del unpacked  # which ends it
     wait_until(lambda: packed.weight_bytes_given_back > 0.9 * sum(int8_bytes(DEMO).values()))
     assert answers(packed, sources, GREEDY) == greedy
-
-
-def test_calls_and_steps_that_meet_while_the_weights_come_back(
-    directory: Path, sources: list[Row], expected: list[Row]
-) -> None:
-    translator = _core.Translator(str(directory), {**INT8, "max_batch_rows": "1"})
-    greedy = answers(translator, sources, GREEDY)
-    assert translator.weight_bytes_given_back > 0
-    start = threading.Barrier(4)
-    found: dict[int, list[Row]] = {}
-
-    def run(thread: int) -> None:
-        start.wait()
-        if thread % 2:
-            found[thread] = answers(translator, sources, GREEDY)
-        else:
-            found[thread] = answers(translator, sources, PENALIZED)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [found[i] for i in range(4)] == [expected, greedy, expected, greedy]
 
 
 @pytest.mark.parametrize("other", [{"packed_weights": "off"}, {"decoding": "calls"}], ids=str)

@@ -134,7 +134,7 @@ def test_a_row_whose_loop_fails_keeps_its_list_in_a_call(
     sources, _ = rows_of(12, seed=8)
     named = [[(A, B)[i % 2], *source] for i, source in enumerate(sources)]
     expected = [answer[0] for answer in translate(translator(directory, **options), named)]
-    result = _core.run_failing_loops(str(directory), named, options, failing_steps={2, 5})
+    [result] = _core.run_failing_loops(str(directory), [named], options, failing_steps={2, 5})
     assert result["ids"] == expected
     whole = translate(translator(directory, **options), named, use_vmap=False)
     assert sum(row[0] != answer for row, answer in zip(whole, expected, strict=True)) > 6

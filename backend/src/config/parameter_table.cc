@@ -154,7 +154,7 @@ std::vector<Parameter> RequestParameters() {
   };
 }
 
-std::vector<Parameter> EngineParameters() {
+std::vector<Parameter> DecodingParameters() {
   return {
       {"compute_type",
        &E::compute_type,
@@ -177,10 +177,27 @@ std::vector<Parameter> EngineParameters() {
        &E::packed_weights,
        kModel,
        kNone,
-       "Pack int8 and float32 weights once for decode loops, which is faster; the plain weights' "
-       "memory is given back except while CTranslate2 makes calls; off keeps its own products.",
+       "Pack int8 and float32 weights once for decode loops, which is faster, and give the plain "
+       "weights' memory back; off keeps CTranslate2's own products.",
        "off",
        {"auto", "off"}},
+      {"calls",
+       &E::calls,
+       kModel,
+       kNone,
+       "Whether rows that decode loops cannot run may run as calls of CTranslate2; with refuse, "
+       "such a row is refused with the option that needs one, and such a model fails its load.",
+       "refuse",
+       {"allow", "refuse"}},
+      {"calls_idle_s", &E::calls_idle_s, kModel, FromTo(0, 31536000),
+       "Seconds for which the weights that CTranslate2 loads for the first call stay in memory "
+       "after the last one; a model whose rows all run as calls keeps them.",
+       "600"},
+  };
+}
+
+std::vector<Parameter> EngineParameters() {
+  return {
       {"max_cache_bytes", &E::max_cache_bytes, kModel, FromTo(0, 1e15),
        "Most bytes of keys and values that the running rows of decode loops may hold, each counted "
        "up to its length limit, beams each, a source that several translate once; one row runs "
@@ -281,7 +298,7 @@ const std::vector<Parameter>& Parameters() {
   static const std::vector<Parameter> table = [] {
     std::vector<Parameter> all;
     for (auto* part : {SearchParameters, SamplingParameters, LengthParameters, TokenParameters,
-                       RequestParameters, EngineParameters, ModelParameters}) {
+                       RequestParameters, DecodingParameters, EngineParameters, ModelParameters}) {
       for (auto& parameter : part()) all.push_back(std::move(parameter));
     }
     return all;

@@ -6,6 +6,7 @@
 #include "config/parse_value.h"
 #include "config/tensor_table.h"
 #include "config/validate.h"
+#include "engine/calls/call_model.h"
 #include "engine/calls/library_check.h"
 #include "engine/compute/row_alignment.h"
 #include "engine/loop/loop_engine.h"
@@ -61,6 +62,13 @@ std::map<const VocabularyMap*, std::shared_ptr<const Search>> AllSearches(
   return searches;
 }
 
+[[noreturn]] void RefuseCall(const std::string& reason, const std::string& where = "") {
+  throw Error(ErrorCode::kInvalidArgument,
+              where + "this search needs a call of CTranslate2, because " + reason +
+                  ", and the model's parameter calls is \"refuse\"; change what needs the call, or "
+                  "let the operator set calls to \"allow\"");
+}
+
 std::string MebibytesText(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 }  // namespace
@@ -75,6 +83,10 @@ LoadedModel::LoadedModel(const std::string& directory, const Device& device,
   RequireFittingSearch(*default_searches_.at(nullptr), *weights_, engine_);
   if (UseLoop(engine_, device)) TryLoop();
   for (const auto& [map, search] : default_searches_) RequireLoopIfNeeded(*search);
+  if (engine_.calls == "allow") {
+    calls_ = CallModel::Get(weights_, threads);
+    if (loop_ == nullptr || device.kind == Device::Kind::kGpu) calls_->Keep();
+  }
   ChooseAlignment();
 }
 
@@ -110,7 +122,10 @@ std::string LoadedModel::WhyCalls(const Search& search) const {
 void LoadedModel::RequireLoopIfNeeded(const Search& search) const {
   const DecodingOptions& options = search.options();
   std::string what, least;
-  if (search.Seeded()) {
+  if (engine_.calls == "refuse") {
+    const std::string reason = WhyCalls(search);
+    if (!reason.empty()) RefuseCall(reason);
+  } else if (search.Seeded()) {
     what = "sampling_seed " + std::to_string(options.sampling_seed);
     least = "sampling_seed out, or give -1";
   } else if (options.draft_bias > 0) {
@@ -153,14 +168,22 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
     checked.push_back(CheckRow(rows[i], i, names, search, *weights_, engine_));
     CheckedRow& row = checked.back();
     if (search->Aligns()) row.alignment = alignment_;
-    row.in_loop = loop_ != nullptr && !row.empty && loop_->CanRun(row);
-    // A call replaces unknown tokens by the model's own heads.
-    row.only_in_loop |= row.in_loop && row.alignment && search->options().replace_unknowns;
-    if (!row.in_loop) continue;
-    row.cache_bytes = loop_->CacheBytes(row);
-    row.source_cache_bytes = loop_->SourceCacheBytes(row);
+    if (!row.empty) PlanRun(&row, names.Row(i));
   }
   return checked;
+}
+
+void LoadedModel::PlanRun(CheckedRow* row, const std::string& name) const {
+  if (loop_ == nullptr) return;
+  if (const auto reason = loop_->WhyNot(*row)) {
+    if (calls_ == nullptr) RefuseCall(*reason, name + ": ");
+    return;
+  }
+  row->in_loop = true;
+  // A call replaces unknown tokens by the model's own heads.
+  row->only_in_loop |= row->alignment && row->search->options().replace_unknowns;
+  row->cache_bytes = loop_->CacheBytes(*row);
+  row->source_cache_bytes = loop_->SourceCacheBytes(*row);
 }
 
 int64_t LoadedModel::pad_id() const {
@@ -186,8 +209,12 @@ int64_t LoadedModel::unknown_id() const {
 }
 
 size_t LoadedModel::weight_bytes() const {
-  return weights_->bytes() + (loop_ ? loop_->packed_bytes() : 0);
+  return weights_->bytes() + (loop_ ? loop_->packed_bytes() : 0) + call_bytes();
 }
+
+size_t LoadedModel::call_bytes() const { return calls_ ? calls_->bytes() : 0; }
+
+uint64_t LoadedModel::call_loads() const { return calls_ ? calls_->loads() : 0; }
 
 size_t LoadedModel::weight_bytes_given_back() const { return weights_->plain().bytes_given_back(); }
 

@@ -21,6 +21,7 @@
 
 namespace ct2triton {
 
+class CallModel;
 class LoopModel;
 class Search;
 class VocabularyMap;
@@ -43,6 +44,8 @@ class LoadedModel {
 
   const std::shared_ptr<const Weights>& weights() const { return weights_; }
   const Device& device() const;
+  // CTranslate2's own model, for calls; null where these are refused.
+  const std::shared_ptr<CallModel>& calls() const { return calls_; }
   // What the loops of the model share; null where all rows run in calls.
   const std::shared_ptr<const LoopModel>& loop() const { return loop_; }
   // Why there is no loop, where one was wanted; empty otherwise.
@@ -55,7 +58,9 @@ class LoadedModel {
   bool has_vocabulary_map() const;
   int64_t unknown_source_id() const;       // what an unknown token of a source is
   int64_t unknown_id() const;              // and of an answer
-  size_t weight_bytes() const;             // packed copies of the loop included
+  size_t weight_bytes() const;             // packed copies of the loop and what calls have included
+  size_t call_bytes() const;               // of them, those of CTranslate2's model for calls
+  uint64_t call_loads() const;             // how often that was loaded
   size_t weight_bytes_given_back() const;  // of them, what is in no memory now
   int64_t vocabulary_size() const;         // the larger of source and target
   std::string Description() const;         // for the log: library, device, effective compute type
@@ -68,10 +73,12 @@ class LoadedModel {
   void ChooseAlignment();
   std::string WhyCalls(const Search& search) const;
   void RequireLoopIfNeeded(const Search& search) const;
+  void PlanRun(CheckedRow* row, const std::string& name) const;
 
   const EngineOptions engine_;
   const std::shared_ptr<const Weights> weights_;
   const DecodingOptions defaults_;
+  std::shared_ptr<CallModel> calls_;
   const Searches default_searches_;  // with each map, and with null
   std::shared_ptr<const LoopModel> loop_;
   std::string loop_refusal_;

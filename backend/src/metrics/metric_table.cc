@@ -88,6 +88,9 @@ std::vector<MetricSpec> Work() {
       {M::kPaddingTokens, "ct2_padding_tokens_total", kCounter, "tokens",
        "Source tokens computed for nothing, behind rows that are shorter than the longest of their "
        "call. A decode loop has none."},
+      {M::kCallLoads, "ct2_call_loads_total", kCounter, "loads",
+       "How often CTranslate2 loaded the weights of this model for calls, because a row needed "
+       "one."},
       {M::kLoopSteps, "ct2_loop_steps_total", kCounter, "steps", "Steps of the decode loops."},
       {M::kLoopStepRows, "ct2_loop_step_rows_total", kCounter, "rows",
        "Rows that took part, summed over the steps: divided by the steps, the rows of a step."},
@@ -130,8 +133,8 @@ std::vector<MetricSpec> States() {
       {M::kDecodesInLoop, "ct2_decodes_in_loop", kGauge, "yes or no",
        "1 where greedy rows run in decode loops, 0 where all rows run in calls."},
       {M::kLoopRefused, "ct2_loop_refused", kGauge, "yes or no",
-       "1 where decode loops were wanted and cannot run the model; the load log says why. All its "
-       "rows run in calls."},
+       "1 where decode loops were wanted and cannot run the model, or failed at several steps; the "
+       "log says why. Its rows run in calls."},
       {M::kWeightBytes, "ct2_weight_bytes", kGauge, "bytes",
        "Memory of the weights, with their packed copies, less what was given back to the system. "
        "Models on the same files share it, and each shows all of it."},

@@ -29,6 +29,7 @@ enum class Metric : size_t {
   kCalls,
   kCallSteps,
   kPaddingTokens,
+  kCallLoads,
   kLoopSteps,
   kLoopStepRows,
   kLoopStepTokens,

@@ -2,6 +2,7 @@
 #include "queue/call_work.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "error.h"
@@ -11,32 +12,77 @@ namespace ct2triton {
 
 bool PoolSettings::operator==(const PoolSettings& other) const {
   return workers == other.workers && threads_per_worker == other.threads_per_worker &&
-         bounds.max_rows == other.bounds.max_rows && bounds.max_tokens == other.bounds.max_tokens &&
+         calls_idle_ns == other.calls_idle_ns && bounds.max_rows == other.bounds.max_rows &&
+         bounds.max_tokens == other.bounds.max_tokens &&
          bounds.max_search_tokens == other.bounds.max_search_tokens;
 }
 
-CallWork::CallWork(std::shared_ptr<const Weights> weights, const PoolSettings& settings,
-                   std::shared_ptr<Scheduler> scheduler, const void* model)
-    : weights_(std::move(weights)),
+CallWork::CallWork(std::shared_ptr<CallModel> model, const PoolSettings& settings,
+                   std::shared_ptr<Scheduler> scheduler, const void* owner)
+    : model_(std::move(model)),
       settings_(settings),
       scheduler_(std::move(scheduler)),
-      queue_([this] { scheduler_->Wake(this); }),
+      queue_([this] {
+        if (queue_.size() > 0) model_->Fetch();
+        scheduler_->Wake(this);
+      }),
       lanes_(settings.workers) {
   for (size_t lane = lanes_.size(); lane-- > 0;) free_.push_back(static_cast<int>(lane));
-  if (!scheduler_->OnGpu()) {  // what fails, fails the load
-    lanes_.front().engine = std::make_unique<CallEngine>(weights_);
-  }
-  scheduler_->Add(this, model);
+  model_->Add(this);
+  scheduler_->Add(this, owner);
 }
 
 CallWork::~CallWork() {
   queue_.Close();
   scheduler_->Drain(this);
+  model_->Remove(this);
+}
+
+void CallWork::RunAlone(std::vector<Job> jobs) noexcept {
+  for (Job& job : jobs) {
+    try {
+      const std::lock_guard<std::mutex> lock(alone_mutex_);
+      alone_.push_back(std::move(job));
+      alone_jobs_ = alone_.size();
+    } catch (...) {
+      FailJob(&job, OutOfMemory());
+    }
+  }
+  model_->Fetch();
+  scheduler_->Wake(this);
+}
+
+// At most one job, which stays where there is no memory to take it.
+std::vector<Job> CallWork::TakeAlone() noexcept {
+  std::vector<Job> taken;
+  try {
+    taken.reserve(1);
+  } catch (const std::bad_alloc&) {
+    return taken;
+  }
+  const std::lock_guard<std::mutex> lock(alone_mutex_);
+  if (alone_.empty()) return taken;
+  taken.push_back(std::move(alone_.front()));
+  alone_.pop_front();
+  alone_jobs_ = alone_.size();
+  return taken;
+}
+
+void CallWork::ModelFailed(const Error& error) noexcept {
+  while (queue_.size() > 0) queue_.FailFirst(error);
+  std::deque<Job> failing;
+  {
+    const std::lock_guard<std::mutex> lock(alone_mutex_);
+    failing.swap(alone_);
+    alone_jobs_ = 0;
+  }
+  for (Job& job : failing) FailJob(&job, error);
+  scheduler_->Wake(this);
 }
 
 int CallWork::Next(size_t lanes, bool spare) const noexcept {
-  if (queue_.size() == 0 || free_.empty() || (busy() >= lanes && !spare)) return -1;
-  return free_.back();
+  if (waiting() == 0 || !model_->here() || free_.empty()) return -1;
+  return busy() >= lanes && !spare ? -1 : free_.back();
 }
 
 void CallWork::Claim(int piece, size_t lanes) noexcept {
@@ -44,18 +90,25 @@ void CallWork::Claim(int piece, size_t lanes) noexcept {
   free_.pop_back();
 }
 
+std::shared_ptr<CallEngine> CallWork::EngineOf(Lane* lane) {
+  if (!scheduler_->OnGpu()) return model_->TakeEngine(settings_.calls_idle_ns);
+  if (!lane->engine) lane->engine = model_->NewEngine();
+  return lane->engine;
+}
+
 void CallWork::Run(int piece) noexcept {
   Lane& lane = lanes_[static_cast<size_t>(piece)];
   try {
-    if (!lane.engine) lane.engine = std::make_unique<CallEngine>(weights_);
-    RunCall(lane.engine.get(), &queue_, queue_.TakeCall(settings_.bounds, lane.lanes));
+    const auto engine = EngineOf(&lane);
+    if (!engine) return model_->Fetch();  // it has just been removed
+    auto alone = TakeAlone();
+    auto jobs = alone.empty() ? queue_.TakeCall(settings_.bounds, lane.lanes) : std::move(alone);
+    RunCall(engine.get(), &queue_, std::move(jobs));
   } catch (...) {  // no memory to choose rows: the queue becomes one row shorter
     queue_.FailFirst(CurrentError());
   }
 }
 
 void CallWork::Release(int piece) noexcept { free_.push_back(piece); }
-
-bool CallWork::Active() const noexcept { return queue_.size() > 0 || busy() > 0; }
 
 }  // namespace ct2triton

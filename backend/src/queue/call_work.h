@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <vector>
 
-#include "engine/calls/call_engine.h"
+#include "engine/calls/call_model.h"
 #include "queue/call_plan.h"
 #include "queue/row_queue.h"
 #include "queue/scheduler.h"
@@ -15,40 +19,52 @@ namespace ct2triton {
 struct PoolSettings {
   size_t workers = 1;  // calls and loops side by side
   size_t threads_per_worker = 1;
+  uint64_t calls_idle_ns = 60'000'000'000;  // that CTranslate2's model stays after the last call
   CallBounds bounds;
 
   bool operator==(const PoolSettings& other) const;
 };
 
-// Rows of one model that calls of CTranslate2 decode, as work for the machine's threads.
-class CallWork : public Workload {
+// Rows of one model that calls of CTranslate2 decode, as work for the machine's threads. They wait
+// until CTranslate2's model is there.
+class CallWork : public Workload, private CallModel::Listener {
  public:
-  // `model`: whose share of the machine it has.
-  CallWork(std::shared_ptr<const Weights> weights, const PoolSettings& settings,
-           std::shared_ptr<Scheduler> scheduler, const void* model);
+  // `owner`: whose share of the machine it has.
+  CallWork(std::shared_ptr<CallModel> model, const PoolSettings& settings,
+           std::shared_ptr<Scheduler> scheduler, const void* owner);
   ~CallWork() override;  // when every row is answered
 
   RowQueue& queue() { return queue_; }
+  // Gives each of these jobs, which no queue has, a call of its own.
+  void RunAlone(std::vector<Job> jobs) noexcept;
 
   int Next(size_t lanes, bool spare) const noexcept override;
   void Claim(int piece, size_t lanes) noexcept override;
   void Run(int piece) noexcept override;
   void Release(int piece) noexcept override;
-  bool Active() const noexcept override;
+  bool Active() const noexcept override { return waiting() > 0 || busy() > 0; }
   size_t cores_per_piece() const noexcept override { return settings_.threads_per_worker; }
 
  private:
   struct Lane {
-    std::unique_ptr<CallEngine> engine;
-    size_t lanes = 1;  // among which the waiting rows are divided
+    std::shared_ptr<CallEngine> engine;  // on a GPU, where it is the thread's
+    size_t lanes = 1;                    // among which the waiting rows are divided
   };
 
+  void ModelCame() noexcept override { scheduler_->Wake(this); }
+  void ModelFailed(const Error& error) noexcept override;
+  std::shared_ptr<CallEngine> EngineOf(Lane* lane);
+  std::vector<Job> TakeAlone() noexcept;
+  size_t waiting() const { return queue_.size() + alone_jobs_; }
   size_t busy() const { return lanes_.size() - free_.size(); }
 
-  const std::shared_ptr<const Weights> weights_;
+  const std::shared_ptr<CallModel> model_;
   const PoolSettings settings_;
   const std::shared_ptr<Scheduler> scheduler_;
   RowQueue queue_;
+  std::mutex alone_mutex_;
+  std::deque<Job> alone_;  // to run before the queue's
+  std::atomic<size_t> alone_jobs_{0};
   std::vector<Lane> lanes_;
   std::vector<int> free_;  // of them; the last one is taken first. Under the scheduler's lock
 };

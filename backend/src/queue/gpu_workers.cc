@@ -9,9 +9,9 @@
 
 namespace ct2triton {
 
-GpuWorkers::GpuWorkers(std::shared_ptr<const Weights> weights, const Device& device,
+GpuWorkers::GpuWorkers(std::shared_ptr<const CallModel> model, const Device& device,
                        const PoolSettings& settings)
-    : weights_(std::move(weights)), device_(device), settings_(settings), queue_([this] {
+    : model_(std::move(model)), device_(device), settings_(settings), queue_([this] {
         { const std::lock_guard<std::mutex> lock(mutex_); }  // none is between looking and sleeping
         work_.notify_all();
       }) {
@@ -40,7 +40,7 @@ void GpuWorkers::Work(std::promise<void>* started) {
   std::unique_ptr<CallEngine> engine;
   try {
     scope = std::make_unique<ThreadScope>(device_, settings_.threads_per_worker);
-    engine = std::make_unique<CallEngine>(weights_);
+    engine = model_->NewEngine();
     started->set_value();
   } catch (...) {
     started->set_exception(std::current_exception());

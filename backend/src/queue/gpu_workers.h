@@ -19,7 +19,7 @@ namespace ct2triton {
 class GpuWorkers {
  public:
   // Throws Error when a worker cannot start.
-  GpuWorkers(std::shared_ptr<const Weights> weights, const Device& device,
+  GpuWorkers(std::shared_ptr<const CallModel> model, const Device& device,
              const PoolSettings& settings);
   ~GpuWorkers();  // answers every row that still waits, then ends the threads
 
@@ -30,7 +30,7 @@ class GpuWorkers {
   bool WaitForRows();  // false: none will come
   void StopWorkers() noexcept;
 
-  const std::shared_ptr<const Weights> weights_;
+  const std::shared_ptr<const CallModel> model_;
   const Device device_;
   const PoolSettings settings_;
   std::mutex mutex_;

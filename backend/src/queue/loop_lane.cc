@@ -31,10 +31,14 @@ void LoopLoad::Remove(const LoopLoad& other) {
 
 std::vector<Job> LoopLane::Turn(std::vector<Job> admitted) noexcept {
   DropCancelled();
+  step_failure_.reset();
   std::vector<Job> failed = Join(std::move(admitted));
   try {
     if (running() > 0) loop_->Step(this);
+  } catch (const std::bad_alloc&) {
+    TakeAll(&failed);
   } catch (...) {
+    step_failure_ = CurrentError();
     TakeAll(&failed);  // it may have been any of them: each will show alone
   }
   return failed;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/loop/loop_engine.h"
+#include "error.h"
 #include "queue/job.h"
 #include "queue/running_call.h"
 
@@ -34,6 +35,9 @@ class LoopLane : private LoopListener {
   // the library failed at: those that it could not admit, or if the step failed, all. None of them
   // is in the loop any more, each is to be run alone.
   std::vector<Job> Turn(std::vector<Job> admitted) noexcept;
+
+  // What the step of the last turn failed with; none: it did not, or memory ran out.
+  const std::optional<Error>& step_failure() const { return step_failure_; }
 
   size_t running() const { return places_.size(); }
   const LoopLoad& load() const { return load_; }
@@ -65,6 +69,7 @@ class LoopLane : private LoopListener {
   std::list<Group> groups_;
   std::unordered_map<LoopRow, Place> places_;
   LoopLoad load_;
+  std::optional<Error> step_failure_;
 };
 
 }  // namespace ct2triton

@@ -5,26 +5,32 @@
 #include <utility>
 
 #include "error.h"
-#include "queue/run_call.h"
 
 namespace ct2triton {
 namespace {
+
+// A row may be to blame for a step that fails; different rows, one after the other, are not.
+constexpr size_t kMostFailedSteps = 3;
 
 const Error only_in_loop(ErrorCode::kInternal,
                          "CTranslate2 failed in a decode loop, and a call would give another "
                          "answer, since it takes no sampling_seed, no draft_bias and no heads of "
                          "attention for replace_unknowns; send the request again");
 
+const Error calls_refused(ErrorCode::kInternal,
+                          "a decode loop failed, and the model's parameter calls is \"refuse\"; "
+                          "send the request again");
+
 }  // namespace
 
-LoopWork::LoopWork(std::shared_ptr<const Weights> weights, std::shared_ptr<const LoopModel> model,
-                   const LoopSettings& settings, size_t loops, size_t threads,
-                   std::shared_ptr<Scheduler> scheduler, const void* owner)
-    : weights_(std::move(weights)),
-      model_(std::move(model)),
+LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& settings,
+                   size_t loops, size_t threads, std::shared_ptr<Scheduler> scheduler,
+                   CallWork* calls, const void* owner)
+    : model_(std::move(model)),
       settings_(settings),
       cores_(model_->UsesThreads() ? threads : 1),
       scheduler_(std::move(scheduler)),
+      calls_(calls),
       queue_([this] {
         ++changes_;
         scheduler_->Wake(this);
@@ -51,6 +57,21 @@ std::vector<LoopCounters> LoopWork::counters() const {
     if (used.empty() || counters.steps > 0) used.push_back(counters);
   }
   return used;
+}
+
+std::string LoopWork::failure() const {
+  const std::lock_guard<std::mutex> lock(counters_mutex_);
+  return given_up_ ? failure_->what() : "";
+}
+
+// A step that fails takes its rows out of the loop, so the next one has others.
+void LoopWork::CountStepLocked(const std::optional<Error>& failure, bool stepped) noexcept {
+  if (!failure) {
+    if (stepped) failed_steps_ = 0;
+    return;
+  }
+  if (!given_up_) failure_ = failure;
+  given_up_ = given_up_ || ++failed_steps_ == kMostFailedSteps;
 }
 
 // The loop that has waited longest for a step; else another one for the waiting rows.
@@ -99,11 +120,13 @@ void LoopWork::Run(int piece) noexcept {
     running_ += lane.loop->load().step_rows - before.step_rows;
     wide_cache_bytes_ += lane.loop->load().wide_cache_bytes - before.wide_cache_bytes;
     EndPromise(&lane);
+    const bool stepped = lane.loop->counters().steps > counters_[static_cast<size_t>(piece)].steps;
     {
       const std::lock_guard<std::mutex> lock(counters_mutex_);
       counters_[static_cast<size_t>(piece)] = lane.loop->counters();
+      CountStepLocked(lane.loop->step_failure(), stepped);
     }
-    if (!failed.empty()) RunAlone(&lane, std::move(failed));
+    if (!failed.empty()) RunAlone(std::move(failed));
   } catch (...) {  // no memory to choose rows: the queue becomes one row shorter
     EndPromise(&lane);
     queue_.FailFirst(CurrentError());
@@ -145,19 +168,14 @@ void LoopWork::EndPromise(Lane* lane) noexcept {
   promised_bytes_ -= std::exchange(lane->promised_bytes, 0);
 }
 
-void LoopWork::RunAlone(Lane* lane, std::vector<Job> jobs) noexcept {
-  try {
-    if (!lane->calls) lane->calls = std::make_unique<CallEngine>(weights_);
-  } catch (...) {
-    for (Job& job : jobs) FailJob(&job, CurrentError());
-    return;
-  }
+void LoopWork::RunAlone(std::vector<Job> jobs) noexcept {
   // Without a seed a call may draw anew: streams refuse draws, so nobody has seen a token.
   const auto failing = std::stable_partition(jobs.begin(), jobs.end(),
                                              [](const Job& job) { return !job.row.only_in_loop; });
   std::for_each(failing, jobs.end(), [](Job& job) { FailJob(&job, only_in_loop); });
   jobs.erase(failing, jobs.end());
-  ct2triton::RunAlone(lane->calls.get(), &queue_, std::move(jobs));
+  if (calls_ != nullptr) return calls_->RunAlone(std::move(jobs));
+  for (Job& job : jobs) FailJob(&job, calls_refused);
 }
 
 void LoopWork::Release(int piece) noexcept {

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "engine/calls/call_engine.h"
 #include "engine/loop/loop_engine.h"
 #include "queue/admission.h"
+#include "queue/call_work.h"
 #include "queue/loop_lane.h"
 #include "queue/row_queue.h"
 #include "queue/scheduler.h"
@@ -22,14 +24,18 @@ namespace ct2triton {
 class LoopWork : public Workload {
  public:
   // `loops`: as many at most. `threads`: that the operations of CTranslate2 in a step may use.
-  // `owner`: whose share of the machine it has.
-  LoopWork(std::shared_ptr<const Weights> weights, std::shared_ptr<const LoopModel> model,
-           const LoopSettings& settings, size_t loops, size_t threads,
-           std::shared_ptr<Scheduler> scheduler, const void* owner);
+  // `calls`: run the rows that a loop failed at; null: none may. `owner`: whose share of the
+  // machine it has.
+  LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& settings, size_t loops,
+           size_t threads, std::shared_ptr<Scheduler> scheduler, CallWork* calls,
+           const void* owner);
   ~LoopWork() override;  // when every row is answered
 
   RowQueue& queue() { return queue_; }
   std::vector<LoopCounters> counters() const;  // of each loop, as of its last turn
+  // Steps failed one after the other, each with other rows: what calls can run should go to these.
+  bool given_up() const noexcept { return given_up_; }
+  std::string failure() const;  // of the last of these steps; empty where it is not given up
 
   int Next(size_t lanes, bool spare) const noexcept override;
   void Claim(int piece, size_t lanes) noexcept override;
@@ -42,7 +48,6 @@ class LoopWork : public Workload {
  private:
   struct Lane {
     std::unique_ptr<LoopLane> loop;
-    std::unique_ptr<CallEngine> calls;  // for rows that the loop failed at
     size_t running = 0;  // rows of its steps, as of the last turn; under the scheduler's lock
     size_t lanes = 1;    // loops among which the rows are divided
     bool admits = true;  // false: the rows are to be in fewer loops again
@@ -57,13 +62,14 @@ class LoopWork : public Workload {
   bool IsAmongFullest(const Lane& lane, size_t lanes) const noexcept;
   std::vector<Job> TakeRows(Lane* lane);
   void EndPromise(Lane* lane) noexcept;
-  void RunAlone(Lane* lane, std::vector<Job> jobs) noexcept;
+  void CountStepLocked(const std::optional<Error>& failure, bool stepped) noexcept;
+  void RunAlone(std::vector<Job> jobs) noexcept;
 
-  const std::shared_ptr<const Weights> weights_;
   const std::shared_ptr<const LoopModel> model_;
   const LoopSettings settings_;
   const size_t cores_;
   const std::shared_ptr<Scheduler> scheduler_;
+  CallWork* const calls_;
   RowQueue queue_;
   std::vector<Lane> lanes_;
   // Numbers of lanes, under the scheduler's lock: with rows, the one first that has waited longest
@@ -78,6 +84,9 @@ class LoopWork : public Workload {
   std::atomic<size_t> wide_cache_bytes_{0};
   mutable std::mutex counters_mutex_;
   std::vector<LoopCounters> counters_;  // of each lane
+  size_t failed_steps_ = 0;             // since the last one that did not fail
+  std::optional<Error> failure_;
+  std::atomic<bool> given_up_{false};
 };
 
 }  // namespace ct2triton

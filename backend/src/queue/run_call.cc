@@ -38,17 +38,7 @@ void FailAll(std::vector<Job>* jobs) noexcept {
   for (Job& job : *jobs) FailJob(&job, error);
 }
 
-}  // namespace
-
-void RunCall(CallEngine* engine, RowQueue* queue, std::vector<Job> jobs) noexcept {
-  try {
-    RunTogether(engine, queue, &jobs);
-    RunAlone(engine, queue, std::move(jobs));
-  } catch (...) {
-    FailAll(&jobs);
-  }
-}
-
+// Runs each job in a call of its own.
 void RunAlone(CallEngine* engine, RowQueue* queue, std::vector<Job> jobs) noexcept {
   for (Job& job : jobs) {
     std::vector<Job> alone;
@@ -63,6 +53,17 @@ void RunAlone(CallEngine* engine, RowQueue* queue, std::vector<Job> jobs) noexce
         FailJob(&job, CurrentError());
       }
     }
+  }
+}
+
+}  // namespace
+
+void RunCall(CallEngine* engine, RowQueue* queue, std::vector<Job> jobs) noexcept {
+  try {
+    RunTogether(engine, queue, &jobs);
+    RunAlone(engine, queue, std::move(jobs));
+  } catch (...) {
+    FailAll(&jobs);
   }
 }
 

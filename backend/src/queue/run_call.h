@@ -13,7 +13,4 @@ namespace ct2triton {
 // its own, and only what fails alone fails. `queue` hears which beam rows reached their limits.
 void RunCall(CallEngine* engine, RowQueue* queue, std::vector<Job> jobs) noexcept;
 
-// Runs each job in a call of its own.
-void RunAlone(CallEngine* engine, RowQueue* queue, std::vector<Job> jobs) noexcept;
-
 }  // namespace ct2triton

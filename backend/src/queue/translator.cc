@@ -27,6 +27,7 @@ PoolSettings Settings(const Device& device, const EngineOptions& engine) {
   settings.threads_per_worker = OrAutomatic(engine.intra_threads, 1);
   settings.workers = OrAutomatic(
       engine.inter_threads, cpu ? std::max<size_t>(1, cores / settings.threads_per_worker) : 1);
+  settings.calls_idle_ns = static_cast<uint64_t>(engine.calls_idle_s) * 1'000'000'000;
   settings.bounds.max_rows = OrAutomatic(engine.max_batch_rows, cpu ? 32 : 256);
   settings.bounds.max_tokens =
       static_cast<int64_t>(OrAutomatic(engine.max_batch_tokens, cpu ? 2048 : 32768));
@@ -60,6 +61,7 @@ TranslatorState& TranslatorState::operator+=(const TranslatorState& other) {
   decoding_threads = std::max(decoding_threads, other.decoding_threads);
   cache_bytes += other.cache_bytes;
   loops += other.loops;
+  call_loads += other.call_loads;
   return *this;
 }
 
@@ -67,6 +69,7 @@ TranslatorState TranslatorState::Since(const TranslatorState& before) const {
   TranslatorState since = *this;
   since.busy_ns -= before.busy_ns;
   since.loops -= before.loops;
+  since.call_loads -= before.call_loads;
   return since;
 }
 
@@ -113,6 +116,8 @@ uint64_t Translator::BusyTime_ns() const { return pool_->BusyTime_ns(); }
 
 std::vector<LoopCounters> Translator::loop_counters() const { return pool_->loop_counters(); }
 
+std::string Translator::loop_failure() const { return pool_->loop_failure(); }
+
 void Translator::Withdraw(const RowListener& listener, const Error& error) noexcept {
   pool_->Withdraw(listener, error);
 }
@@ -140,6 +145,7 @@ TranslatorState Translator::state() const {
     state.cache_bytes = loop->cache_bytes_in_use() + loop->logits_bytes();
   }
   for (const LoopCounters& loop : pool_->loop_counters()) state.loops += loop;
+  state.call_loads = model_.call_loads();
   return state;
 }
 

@@ -30,6 +30,7 @@ struct TranslatorState {
   size_t decoding_threads = 0;  // of the machine; likewise
   size_t cache_bytes = 0;       // of keys, values and logits in decode loops
   LoopCounters loops;           // their sum
+  uint64_t call_loads = 0;      // of CTranslate2's own model, for calls
 
   // Adds the state of another one on the same machine.
   TranslatorState& operator+=(const TranslatorState& other);
@@ -61,6 +62,7 @@ class Translator {
 
   uint64_t BusyTime_ns() const;  // see WorkerPool; shared with models on the same files
   std::vector<LoopCounters> loop_counters() const;  // of each decode loop
+  std::string loop_failure() const;                 // see WorkerPool
   TranslatorState state() const;
   size_t waiting() const;       // rows of this model that no worker has taken
   size_t most_waiting() const;  // max_queued_rows

@@ -18,32 +18,34 @@ std::shared_ptr<WorkerPool> WorkerPool::Get(const LoadedModel& model, const Pool
               pools.end());
   for (const auto& known : pools) {
     auto pool = known.lock();
-    if (pool && pool->weights_ == model.weights() && pool->loop_model_ == model.loop() &&
+    if (pool && pool->call_model_ == model.calls() && pool->loop_model_ == model.loop() &&
         pool->settings_ == settings && pool->loop_settings_ == loops) {
       return pool;
     }
   }
-  auto pool = std::make_shared<WorkerPool>(model, settings, loops);
+  auto pool =
+      std::make_shared<WorkerPool>(model.calls(), model.loop(), model.device(), settings, loops);
   pools.push_back(pool);
   return pool;
 }
 
-WorkerPool::WorkerPool(const LoadedModel& model, const PoolSettings& settings,
-                       const LoopSettings& loops)
-    : weights_(model.weights()),
-      loop_model_(model.loop()),
+WorkerPool::WorkerPool(std::shared_ptr<CallModel> call_model,
+                       std::shared_ptr<const LoopModel> loop_model, const Device& device,
+                       const PoolSettings& settings, const LoopSettings& loops)
+    : call_model_(std::move(call_model)),
+      loop_model_(std::move(loop_model)),
       settings_(settings),
       loop_settings_(loops) {
-  const bool on_gpu = model.device().kind == Device::Kind::kGpu;
+  const bool on_gpu = device.kind == Device::Kind::kGpu;
   if (on_gpu && !loop_model_) {
-    gpu_ = std::make_unique<GpuWorkers>(weights_, model.device(), settings);
+    gpu_ = std::make_unique<GpuWorkers>(call_model_, device, settings);
     return;
   }
-  scheduler_ = on_gpu ? std::make_shared<Scheduler>(1, model.device()) : Scheduler::OfMachine();
-  calls_ = std::make_unique<CallWork>(weights_, settings, scheduler_, this);
+  scheduler_ = on_gpu ? std::make_shared<Scheduler>(1, device) : Scheduler::OfMachine();
+  if (call_model_) calls_ = std::make_unique<CallWork>(call_model_, settings, scheduler_, this);
   if (!loop_model_) return;
-  loops_ = std::make_unique<LoopWork>(weights_, loop_model_, loops, on_gpu ? 1 : settings.workers,
-                                      settings.threads_per_worker, scheduler_, this);
+  loops_ = std::make_unique<LoopWork>(loop_model_, loops, on_gpu ? 1 : settings.workers,
+                                      settings.threads_per_worker, scheduler_, calls_.get(), this);
 }
 
 // What a thread of a GPU has made ends on such a thread, if one can be had.
@@ -69,7 +71,8 @@ void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& po
   std::vector<CheckedRow> of_calls, of_loops;
   std::vector<size_t> call_positions, loop_positions;
   for (size_t i = 0; i < rows.size(); ++i) {
-    const bool in_loop = loops_ != nullptr && rows[i].in_loop;
+    const bool in_loop =
+        rows[i].in_loop && (!loops_->given_up() || rows[i].only_in_loop || !calls_);
     if (!in_loop) rows[i].draft.clear();
     (in_loop ? loop_positions : call_positions).push_back(positions[i]);
     (in_loop ? of_loops : of_calls).push_back(std::move(rows[i]));
@@ -96,6 +99,8 @@ uint64_t WorkerPool::BusyTime_ns() const {
   if (OnGpu()) return 0;
   return scheduler_->BusyTime_ns(calls_.get()) + scheduler_->BusyTime_ns(loops_.get());
 }
+
+std::string WorkerPool::loop_failure() const { return loops_ ? loops_->failure() : ""; }
 
 std::vector<LoopCounters> WorkerPool::loop_counters() const {
   return loops_ ? loops_->counters() : std::vector<LoopCounters>();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/loaded_model.h"
@@ -22,7 +23,9 @@ class WorkerPool {
   static std::shared_ptr<WorkerPool> Get(const LoadedModel& model, const PoolSettings& settings,
                                          const LoopSettings& loops);
 
-  WorkerPool(const LoadedModel& model, const PoolSettings& settings, const LoopSettings& loops);
+  // `call_model` null: no row comes that needs a call; `loop_model` null: none that needs a loop.
+  WorkerPool(std::shared_ptr<CallModel> call_model, std::shared_ptr<const LoopModel> loop_model,
+             const Device& device, const PoolSettings& settings, const LoopSettings& loops);
   ~WorkerPool();
 
   // Accepts the rows of one request: each goes where it runs.
@@ -37,13 +40,15 @@ class WorkerPool {
 
   const PoolSettings& settings() const { return settings_; }
   std::vector<LoopCounters> loop_counters() const;  // of each loop that has run
+  std::string loop_failure()
+      const;  // why loops were given up, and calls run all rows that they can
   size_t decoding_threads() const { return OnGpu() ? 0 : scheduler_->threads(); }
   uint64_t BusyTime_ns() const;  // that the machine's threads spent on these rows; 0 on a GPU
 
  private:
   bool OnGpu() const { return gpu_ || scheduler_->OnGpu(); }
 
-  const std::shared_ptr<const Weights> weights_;
+  const std::shared_ptr<CallModel> call_model_;
   const std::shared_ptr<const LoopModel> loop_model_;
   std::shared_ptr<Scheduler> scheduler_;  // null with gpu_
   const PoolSettings settings_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "triton/guard.h"
+#include "triton/log.h"
 
 namespace ct2triton {
 namespace {
@@ -87,7 +88,7 @@ ModelMetrics::~ModelMetrics() {
 void ModelMetrics::Follow(const std::shared_ptr<const Translator>& translator) noexcept {
   const LoadedModel& model = translator->model();
   try {
-    Followed followed{translator, translator->state(), model.weight_bytes()};
+    Followed followed{translator, translator->state()};
     unknown_source_id_ = model.unknown_source_id();
     unknown_id_ = model.unknown_id();
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -161,21 +162,37 @@ void ModelMetrics::Publish() noexcept {
   if (publications_) publications_->MoveTo(cells_.Get(M::kPublications));  // after all others
 }
 
+// Logs it once.
+bool ModelMetrics::LoopGivenUp(Followed* followed) const {
+  if (followed->loop_given_up) return true;
+  const std::string failure = followed->translator->loop_failure();
+  if (failure.empty()) return false;
+  LogError(("model " + model_ + " version " + std::to_string(version_) +
+            ": its decode loop failed at several steps, the last time with: " + failure +
+            "; until it is loaded again, its rows run as calls of CTranslate2")
+               .c_str());
+  followed->loop_given_up = true;
+  return true;
+}
+
 void ModelMetrics::ReadStates() noexcept {
   TranslatorState sum;
   size_t weight_bytes = 0;
   bool in_loop = false;
   bool refused = false;
-  for (const Followed& each : followed_) {
+  for (Followed& each : followed_) {
     TranslatorState now;
+    bool given_up = false;
     try {
       now = each.translator->state();
+      given_up = LoopGivenUp(&each);
     } catch (...) {  // no memory: the next time
       return;
     }
-    weight_bytes += each.weight_bytes - each.translator->model().weight_bytes_given_back();
-    refused = refused || !each.translator->model().loop_refusal().empty();
-    in_loop = in_loop || each.translator->model().loop() != nullptr;
+    const LoadedModel& model = each.translator->model();
+    weight_bytes += model.weight_bytes() - model.weight_bytes_given_back();
+    refused = refused || !model.loop_refusal().empty() || given_up;
+    in_loop = in_loop || (model.loop() != nullptr && !given_up);
     sum += now.Since(each.before);
   }
   cells_.Set(M::kWaitingRows, sum.waiting_rows);
@@ -187,6 +204,7 @@ void ModelMetrics::ReadStates() noexcept {
   cells_.Set(M::kDecodesInLoop, in_loop ? 1 : 0);
   cells_.Set(M::kLoopRefused, refused ? 1 : 0);
   cells_.Set(M::kBusySeconds, sum.busy_ns);
+  cells_.Set(M::kCallLoads, sum.call_loads);
   const LoopCounters& loops = sum.loops;
   cells_.Set(M::kLoopSteps, loops.steps);
   cells_.Set(M::kLoopStepRows, loops.step_rows);

@@ -46,8 +46,8 @@ class ModelMetrics : public Publisher {
  private:
   struct Followed {
     std::shared_ptr<const Translator> translator;
-    TranslatorState before;   // when it was first followed: its weights may have worked for others
-    size_t weight_bytes = 0;  // those that are given back included
+    TranslatorState before;  // when it was first followed: its weights may have worked for others
+    bool loop_given_up = false;
   };
 
   struct Shown {
@@ -62,6 +62,7 @@ class ModelMetrics : public Publisher {
   void CountTimes(const RowReport& report, size_t tokens) noexcept;
   void Observe(Metric metric, uint64_t from_ns, uint64_t to_ns, uint64_t parts = 1) noexcept;
   void ReadStates() noexcept;
+  bool LoopGivenUp(Followed* followed) const;
 
   const std::string model_;
   const uint64_t version_;

@@ -5,8 +5,9 @@
 #include <map>
 #include <new>
 
+#include "engine/calls/call_options.h"
 #include "engine/calls/greedy_progress.h"
-#include "engine/model/weights.h"
+#include "engine/calls/library_model.h"
 #include "engine/search/finish.h"
 #include "engine/search/search.h"
 #include "error.h"
@@ -16,21 +17,6 @@ namespace ct2triton {
 namespace {
 
 using Rows = std::vector<const CheckedRow*>;
-using Tokens = std::vector<std::string>;
-
-Tokens ToTokens(const Ids& ids, const ctranslate2::Vocabulary& vocabulary) {
-  Tokens tokens;
-  tokens.reserve(ids.size());
-  for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
-  return tokens;
-}
-
-Ids ToIds(const Tokens& tokens, const ctranslate2::Vocabulary& vocabulary) {
-  Ids ids;
-  ids.reserve(tokens.size());
-  for (const auto& token : tokens) ids.push_back(static_cast<int64_t>(vocabulary.to_id(token)));
-  return ids;
-}
 
 int64_t LargestLimit(const Rows& rows) {
   int64_t largest = 0;
@@ -64,24 +50,22 @@ void KeepBest(size_t count, ctranslate2::TranslationResult* result) {
 
 class CallEngine::Impl {
  public:
-  explicit Impl(std::shared_ptr<const Weights> weights)
-      : weights_(std::move(weights)), replica_(weights_->NewReplica()) {}
+  explicit Impl(std::shared_ptr<const LibraryModel> model)
+      : model_(std::move(model)), replica_(model_->NewReplica()) {}
 
   std::vector<RowResult> Run(const Rows& rows, CallWatcher* watcher, CallTimes* times);
 
  private:
-  using Replica = ctranslate2::models::SequenceToSequenceReplica;
+  using Replica = LibraryModel::Replica;
   using Results = std::vector<ctranslate2::TranslationResult>;
 
   Replica& ReplicaFor(const Search& search);
-  ctranslate2::TranslationOptions OptionsFor(const Search& search, int64_t limit_tokens,
-                                             Search::Keep keep = Search::Keep::kWanted) const;
   Results Call(const Rows& rows, const ctranslate2::TranslationOptions& options);
   Results CallBeyondLimits(const Rows& rows, int64_t largest_limit,
                            std::vector<bool>* reached_limit);
   RowResult ToRowResult(const CheckedRow& row, ctranslate2::TranslationResult result) const;
 
-  const std::shared_ptr<const Weights> weights_;
+  const std::shared_ptr<const LibraryModel> model_;
   const std::unique_ptr<Replica> replica_;
   // For the vocabulary map, made at its first use. CTranslate2 4.8.5 mixes up tokens when one
   // replica is used with several sets of candidates: it keeps the numbering of the first one
@@ -89,8 +73,8 @@ class CallEngine::Impl {
   std::unique_ptr<Replica> mapped_replica_;
 };
 
-CallEngine::CallEngine(std::shared_ptr<const Weights> weights)
-    : impl_(std::make_unique<Impl>(std::move(weights))) {}
+CallEngine::CallEngine(std::shared_ptr<const LibraryModel> model)
+    : impl_(std::make_unique<Impl>(std::move(model))) {}
 
 CallEngine::~CallEngine() = default;
 
@@ -102,8 +86,8 @@ std::vector<RowResult> CallEngine::Impl::Run(const Rows& rows, CallWatcher* watc
                                              CallTimes* times) {
   const Search& search = *rows.front()->search;
   const int64_t largest_limit = LargestLimit(rows);
-  auto options = OptionsFor(search, largest_limit);
-  GreedyProgress progress(rows, *weights_, watcher);
+  auto options = CallOptions(search, largest_limit, model_->target());
+  GreedyProgress progress(rows, model_->target(), watcher);
   if (search.EndsRowsAlone()) {
     options.callback = [&](const ctranslate2::GenerationStepResult& step) {
       return progress.Step(step);
@@ -127,43 +111,19 @@ std::vector<RowResult> CallEngine::Impl::Run(const Rows& rows, CallWatcher* watc
 CallEngine::Impl::Replica& CallEngine::Impl::ReplicaFor(const Search& search) {
   if (!search.UsesLibraryMap()) return *replica_;
   if (!mapped_replica_ || !search.map()->fixed()) {
-    mapped_replica_ = weights_->NewReplica();
+    mapped_replica_ = model_->NewReplica();
   }
   return *mapped_replica_;
-}
-
-// CTranslate2 knows no list of a language: what is not on it is forbidden, token by token. That
-// gives the same answer, and takes as long as the whole vocabulary, or longer.
-ctranslate2::TranslationOptions CallEngine::Impl::OptionsFor(const Search& search,
-                                                             int64_t limit_tokens,
-                                                             Search::Keep keep) const {
-  auto options = search.ForCall(limit_tokens, keep);
-  if (search.map() == nullptr || search.UsesLibraryMap()) return options;
-  const auto& allowed = search.map()->numbered();
-  const auto& vocabulary = weights_->target();
-  auto next = allowed.begin();
-  for (size_t id = 0; id < vocabulary.size(); ++id) {
-    if (next != allowed.end() && static_cast<size_t>(*next) == id) {
-      ++next;
-      continue;
-    }
-    const std::string& token = vocabulary.to_token(id);
-    // Another id of the same name cannot be named.
-    if (vocabulary.to_id(token) == id) options.suppress_sequences.push_back({token});
-  }
-  return options;
 }
 
 CallEngine::Impl::Results CallEngine::Impl::Call(const Rows& rows,
                                                  const ctranslate2::TranslationOptions& options) {
   auto& replica = ReplicaFor(*rows.front()->search);
-  std::vector<Tokens> source;
-  std::vector<Tokens> prefix;
+  std::vector<LibraryModel::Tokens> source, prefix;
   for (const auto* row : rows) {
-    source.push_back(ToTokens(row->source, weights_->source()));
-    prefix.push_back(ToTokens(row->prefix, weights_->target()));
+    source.push_back(LibraryModel::ToTokens(row->source, model_->source()));
+    prefix.push_back(LibraryModel::ToTokens(row->prefix, model_->target()));
   }
-  const PlainWeights::Use plain(&weights_->plain());
   try {
     return replica.translate(source, prefix, options);
   } catch (const std::bad_alloc&) {  // CTranslate2's, or of what its callback reports
@@ -177,7 +137,8 @@ CallEngine::Impl::Results CallEngine::Impl::CallBeyondLimits(const Rows& rows,
                                                              int64_t largest_limit,
                                                              std::vector<bool>* reached_limit) {
   const Search& search = *rows.front()->search;
-  Results results = Call(rows, OptionsFor(search, largest_limit, Search::Keep::kAllFinished));
+  Results results =
+      Call(rows, CallOptions(search, largest_limit, model_->target(), Keep::kAllFinished));
   std::map<int64_t, std::vector<size_t>> to_repeat;  // by limit
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t limit = rows[i]->limit_tokens;
@@ -191,7 +152,7 @@ CallEngine::Impl::Results CallEngine::Impl::CallBeyondLimits(const Rows& rows,
   for (const auto& [limit, positions] : to_repeat) {
     Rows again;
     for (const size_t i : positions) again.push_back(rows[i]);
-    Results repeated = Call(again, OptionsFor(search, limit));
+    Results repeated = Call(again, CallOptions(search, limit, model_->target()));
     for (size_t k = 0; k < positions.size(); ++k) results[positions[k]] = std::move(repeated[k]);
   }
   return results;
@@ -203,7 +164,7 @@ RowResult CallEngine::Impl::ToRowResult(const CheckedRow& row,
   answer.steps = LongestHypothesis(result);
   for (size_t h = 0; h < result.hypotheses.size(); ++h) {
     Hypothesis hypothesis =
-        FinishHypothesis(row, ToIds(result.hypotheses[h], weights_->target()),
+        FinishHypothesis(row, LibraryModel::ToIds(result.hypotheses[h], model_->target()),
                          row.search->CallTakesEndsOff() ? EndToken::kTakenOff : EndToken::kThere);
     // A call has the attention of the model's own heads, and of no others.
     const bool known = !row.alignment && h < result.attention.size();

@@ -12,7 +12,7 @@
 
 namespace ct2triton {
 
-class Weights;
+class LibraryModel;
 
 // What the owner of a call's rows knows and hears while it runs; on the engine's thread.
 class CallWatcher {
@@ -31,7 +31,7 @@ class CallWatcher {
 // it and ends it; on a CPU any thread may run it.
 class CallEngine {
  public:
-  explicit CallEngine(std::shared_ptr<const Weights> weights);
+  explicit CallEngine(std::shared_ptr<const LibraryModel> model);
   ~CallEngine();
 
   // Decodes rows that may share a call. No row is empty. Fills the compute times. The results of

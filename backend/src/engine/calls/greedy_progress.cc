@@ -10,10 +10,10 @@
 
 namespace ct2triton {
 
-GreedyProgress::GreedyProgress(const std::vector<const CheckedRow*>& rows, const Weights& weights,
-                               CallWatcher* watcher)
+GreedyProgress::GreedyProgress(const std::vector<const CheckedRow*>& rows,
+                               const ctranslate2::Vocabulary& vocabulary, CallWatcher* watcher)
     : rows_(rows),
-      vocabulary_(weights.target()),
+      vocabulary_(vocabulary),
       map_(rows.front()->search->UsesLibraryMap() ? rows.front()->search->map() : nullptr),
       watcher_(watcher),
       reports_(rows.front()->search->ReportsRows()),

@@ -6,7 +6,7 @@
 
 #include "ctranslate2_api.h"
 #include "engine/calls/call_engine.h"
-#include "engine/model/weights.h"
+#include "engine/model/vocabulary_map.h"
 
 namespace ct2triton {
 
@@ -14,8 +14,8 @@ namespace ct2triton {
 // what it has generated where the search allows.
 class GreedyProgress {
  public:
-  GreedyProgress(const std::vector<const CheckedRow*>& rows, const Weights& weights,
-                 CallWatcher* watcher);
+  GreedyProgress(const std::vector<const CheckedRow*>& rows,
+                 const ctranslate2::Vocabulary& vocabulary, CallWatcher* watcher);
 
   // CTranslate2's step callback: a token of a row; true to end that row.
   bool Step(const ctranslate2::GenerationStepResult& step);

@@ -13,7 +13,7 @@ namespace {
 // other one goes on until the callback reports its last step. Both are forced to begin with the
 // token that is numbered last: its place shows how many come before it. `map`: the candidates;
 // null: the whole vocabulary.
-bool ReportsAnswers(const Weights& weights, const VocabularyMap* map) {
+bool ReportsAnswers(const LibraryModel& model, const VocabularyMap* map, int64_t end_id) {
   struct Reported {
     Ids ids;
     bool ended = false;
@@ -21,7 +21,7 @@ bool ReportsAnswers(const Weights& weights, const VocabularyMap* map) {
   std::array<Reported, 2> reported;
   bool agrees = true;
   const auto id_of = [&](const ctranslate2::GenerationStepResult& step) -> int64_t {
-    if (map == nullptr) return static_cast<int64_t>(weights.target().to_id(step.token));
+    if (map == nullptr) return static_cast<int64_t>(model.target().to_id(step.token));
     return step.token_id < map->numbered().size() ? map->Id(step.token_id) : -1;
   };
   ctranslate2::TranslationOptions options;
@@ -33,25 +33,24 @@ bool ReportsAnswers(const Weights& weights, const VocabularyMap* map) {
     const size_t row = step.batch_id;
     agrees = agrees && row < reported.size() && !reported[row].ended &&
              step.step == reported[row].ids.size() &&
-             (map != nullptr || step.token == weights.target().to_token(step.token_id));
+             (map != nullptr || step.token == model.target().to_token(step.token_id));
     if (!agrees) return true;
     reported[row].ids.push_back(id_of(step));
     const bool end = row == 0 && step.step == 1;
     reported[row].ended = end || step.is_last;
     return end;
   };
-  const std::string& last = weights.source().to_token(weights.source().size() - 1);
+  const std::string& last = model.source().to_token(model.source().size() - 1);
   const auto numbered_last =
-      map != nullptr ? static_cast<size_t>(map->numbered().back()) : weights.target().size() - 1;
-  const std::vector<std::string> prefix = {
-      weights.target().to_token(static_cast<size_t>(weights.end_id())),
-      weights.target().to_token(numbered_last)};
-  const auto results = weights.NewReplica()->translate({{last, last}, {last, last, last}},
-                                                       {prefix, prefix}, options);
+      map != nullptr ? static_cast<size_t>(map->numbered().back()) : model.target().size() - 1;
+  const std::vector<std::string> prefix = {model.target().to_token(static_cast<size_t>(end_id)),
+                                           model.target().to_token(numbered_last)};
+  const auto results =
+      model.NewReplica()->translate({{last, last}, {last, last, last}}, {prefix, prefix}, options);
   for (size_t row = 0; agrees && row < reported.size(); ++row) {
     Ids answered;
     for (const auto& token : results.at(row).hypotheses.at(0)) {
-      answered.push_back(static_cast<int64_t>(weights.target().to_id(token)));
+      answered.push_back(static_cast<int64_t>(model.target().to_id(token)));
     }
     agrees = reported[row].ended && reported[row].ids == answered;
   }
@@ -60,35 +59,34 @@ bool ReportsAnswers(const Weights& weights, const VocabularyMap* map) {
 
 }  // namespace
 
-void TryTranslation(const Weights& weights) {
+void TryTranslation(const LibraryModel& model, const VocabularyMap* map, int64_t end_id) {
   const auto refuse = [&](const std::string& what) {
-    throw Error(ErrorCode::kUnsupported, "a trial translation with " + weights.directory() +
-                                             " on " + weights.device().Name() + " failed: " + what);
+    throw Error(ErrorCode::kUnsupported, "a trial translation with " + model.directory() + " on " +
+                                             model.device().Name() + " failed: " + what);
   };
-  if (weights.target().size() < 4) refuse("a target vocabulary of fewer than 4 tokens");
-  const std::string& first = weights.source().to_token(0);
-  const std::string& last = weights.source().to_token(weights.source().size() - 1);
+  if (model.target().size() < 4) refuse("a target vocabulary of fewer than 4 tokens");
+  const std::string& first = model.source().to_token(0);
+  const std::string& last = model.source().to_token(model.source().size() - 1);
   const std::vector<std::vector<std::string>> source = {{first, last, last}, {last, last}};
   const std::vector<std::vector<std::string>> prefix(
-      2, {weights.target().to_token(weights.target().size() - 1)});
+      2, {model.target().to_token(model.target().size() - 1)});
   ctranslate2::TranslationOptions options;
   options.num_hypotheses = 2;
   options.return_scores = true;
   options.max_decoding_length = 3;
   options.min_decoding_length = 0;
   try {
-    const auto replica = weights.NewReplica();
+    const auto replica = model.NewReplica();
     for (const auto& result : replica->translate(source, prefix, options)) {
       if (result.hypotheses.size() != 2 || result.scores.size() != 2) refuse("not two hypotheses");
       for (const auto& token : result.hypotheses[0]) {
-        if (!weights.target().contains(token)) refuse("a token outside the vocabulary came back");
+        if (!model.target().contains(token)) refuse("a token outside the vocabulary came back");
       }
     }
-    if (!ReportsAnswers(weights, nullptr)) {
+    if (!ReportsAnswers(model, nullptr, end_id)) {
       refuse("the steps of a greedy search do not report its answers");
     }
-    const auto& map = weights.vocabulary_map();
-    if (map && map->fixed() && !ReportsAnswers(weights, &*map)) {
+    if (map != nullptr && map->fixed() && !ReportsAnswers(model, map, end_id)) {
       refuse("the candidates of vmap.txt are numbered in an unknown way");
     }
   } catch (const Error&) {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "engine/model/weights.h"
+#include <cstdint>
+
+#include "engine/calls/library_model.h"
+#include "engine/model/vocabulary_map.h"
 
 namespace ct2triton {
 
 // Runs a few tokens through the model: what comes back must make sense in our declarations of the
 // result structs, and a missing library (cuBLAS) shows at load instead of at the first request.
 // Throws Error(kUnsupported).
-void TryTranslation(const Weights& weights);
+// `map`: what vmap.txt has, null where there is none; `end_id`: of the target.
+void TryTranslation(const LibraryModel& model, const VocabularyMap* map, int64_t end_id);
 
 }  // namespace ct2triton

@@ -136,13 +136,14 @@ void LoopModel::RequireAlignment(const EngineOptions& engine, const Weights& wei
   }
 }
 
-bool LoopModel::CanRun(const CheckedRow& row) const {
-  return !WhyNot(*row.search) && !WhyNotLoop(row, model_->weights());
-}
-
 std::optional<std::string> LoopModel::WhyNot(const Search& search) const {
   if (auto reason = WhyNotLoop(search)) return reason;
   return model_->on_device() ? WhyNotOnDevice(search) : std::nullopt;
+}
+
+std::optional<std::string> LoopModel::WhyNot(const CheckedRow& row) const {
+  if (auto reason = WhyNot(*row.search)) return reason;
+  return WhyNotLoop(row, model_->weights());
 }
 
 size_t LoopModel::CacheBytes(const CheckedRow& row) const { return model_->CacheBytes(row); }

@@ -101,10 +101,10 @@ class LoopModel {
   std::shared_ptr<const AlignmentHeads> ChosenAlignment(const EngineOptions& engine) const;
   // The same refusal for a model without loops; none where its decoder is not known.
   static void RequireAlignment(const EngineOptions& engine, const Weights& weights);
-  // Whether loops can run this row; a call of CTranslate2 can run every row.
-  bool CanRun(const CheckedRow& row) const;
-  // Why loops cannot run rows of this search, for a message; none: they can.
+  // Why loops cannot run rows of this search, or this row, for a message; none: they can. A call of
+  // CTranslate2 can run every row.
   std::optional<std::string> WhyNot(const Search& search) const;
+  std::optional<std::string> WhyNot(const CheckedRow& row) const;
   // Whether a step runs operations of CTranslate2 that take several threads, if they may. Packed
   // products and attention take one.
   bool UsesThreads() const { return uses_threads_; }

@@ -34,7 +34,7 @@ EncoderDecoderReplica* AsEncoder(SequenceToSequenceReplica* replica) {
 SourceEncoder::SourceEncoder(const DecoderModel& model, size_t most_rows)
     : model_(model),
       most_rows_(most_rows),
-      replica_(model.weights().NewReplica()),
+      replica_(model.weights().library()->NewReplica()),
       encoder_(AsEncoder(replica_.get())),
       memory_(model.type(), model.device()) {}
 

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "engine/calls/call_options.h"
 #include "engine/compute/cpu/decoder_model.h"
 #include "engine/search/search.h"
 #include "error.h"
@@ -15,12 +16,6 @@ namespace ct2triton {
 namespace {
 
 constexpr int64_t kBeamSteps = 4;
-
-std::vector<std::string> ToTokens(const Ids& ids, const ctranslate2::Vocabulary& vocabulary) {
-  std::vector<std::string> tokens;
-  for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
-  return tokens;
-}
 
 // Tokens from all over the vocabulary, less its beginning, where special ones stand.
 class Tokens {
@@ -63,8 +58,8 @@ std::vector<TrialRow> MakeRows(const Weights& weights) {
 void FollowGreedily(const Weights& weights, std::vector<TrialRow>* rows) {
   std::vector<std::vector<std::string>> sources, prefixes;
   for (TrialRow& row : *rows) {
-    sources.push_back(ToTokens(row.row.source, weights.source()));
-    prefixes.push_back(ToTokens(row.row.prefix, weights.target()));
+    sources.push_back(LibraryModel::ToTokens(row.row.source, weights.source()));
+    prefixes.push_back(LibraryModel::ToTokens(row.row.prefix, weights.target()));
     if (!weights.NeedsPrefix()) {
       const auto start = weights.target().to_id(*weights.files().decoder_start_token);
       row.forced.push_back(static_cast<int32_t>(start));
@@ -85,7 +80,7 @@ void FollowGreedily(const Weights& weights, std::vector<TrialRow>* rows) {
     row.chosen.push_back(static_cast<int32_t>(step.token_id));
     return false;
   };
-  auto results = weights.NewReplica()->translate(sources, prefixes, options);
+  auto results = weights.library()->NewReplica()->translate(sources, prefixes, options);
   for (size_t i = 0; i < rows->size(); ++i) {
     (*rows)[i].logits = std::move(results.at(i).logits.at(0));
     if ((*rows)[i].logits.size() + 1 != (*rows)[i].forced.size() + (*rows)[i].chosen.size()) {
@@ -119,12 +114,11 @@ CheckedRow MakeBeamRow(const Weights& weights) {
 std::optional<BeamTrialRow> TryTwoBeams(const Weights& weights) {
   if (weights.target().size() < 4) return std::nullopt;  // too few candidates
   BeamTrialRow beams{MakeBeamRow(weights), {}};
-  const auto options = beams.row.search->ForCall(beams.row.limit_tokens);
-  beams.scores = weights.NewReplica()
-                     ->translate({ToTokens(beams.row.source, weights.source())},
-                                 {ToTokens(beams.row.prefix, weights.target())}, options)
-                     .at(0)
-                     .scores;
+  const auto options = CallOptions(*beams.row.search, beams.row.limit_tokens, weights.target());
+  const auto source = LibraryModel::ToTokens(beams.row.source, weights.source());
+  const auto prefix = LibraryModel::ToTokens(beams.row.prefix, weights.target());
+  beams.scores =
+      weights.library()->NewReplica()->translate({source}, {prefix}, options).at(0).scores;
   return beams;
 }
 

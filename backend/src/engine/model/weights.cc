@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/weights.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
-#include <stdexcept>
 
-#include "engine/calls/trial_translation.h"
+#include "engine/model/file_identity.h"
 #include "engine/model/model_variables.h"
 #include "engine/model/vocabulary_files.h"
 #include "error.h"
@@ -17,7 +15,6 @@ namespace ct2triton {
 namespace {
 
 namespace fs = std::filesystem;
-using ctranslate2::models::SequenceToSequenceModel;
 
 ModelFileConfig ReadModelFileConfig(const std::string& directory) {
   const fs::path path = fs::path(directory) / "config.json";
@@ -33,82 +30,30 @@ ModelFileConfig ReadModelFileConfig(const std::string& directory) {
   return ParseModelFileConfig(text.str());
 }
 
-ctranslate2::ComputeType ComputeTypeByName(const std::string& name) {
-  try {
-    return ctranslate2::str_to_compute_type(name);
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "parameter compute_type: " + std::string(error.what()));
-  }
-}
-
-// With Intel's library of products CTranslate2 replaces weights by packed ones of its own, which
-// nothing else can read. It asks once a process whether it may, as it loads its first model.
-void KeepWeightsPlain() {
-  [[maybe_unused]] static const int once = setenv("CT2_PACKED_GEMM", "0", /*overwrite=*/0);
-}
-
-std::shared_ptr<const ctranslate2::models::Model> Load(const std::string& directory,
-                                                       const Device& device,
-                                                       const std::string& compute_type) {
+std::shared_ptr<const LibraryModel> Load(const std::string& directory, const Device& device,
+                                         const std::string& compute_type) {
   RequireMapLine(directory);
-  const auto type = ComputeTypeByName(compute_type);
-  KeepWeightsPlain();
-  try {
-    return ctranslate2::models::Model::load(directory, LibraryDevice(device), device.index, type,
-                                            /*use_flash_attention=*/false,
-                                            /*tensor_parallel=*/false);
-  } catch (const std::invalid_argument& error) {
-    throw Error(ErrorCode::kInvalidArgument, "CTranslate2 cannot load " + directory +
-                                                 " with compute_type \"" + compute_type + "\" on " +
-                                                 device.Name() + ": " + error.what());
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::kUnavailable, "CTranslate2 cannot load " + directory + " on " +
-                                             device.Name() + ": " + error.what());
-  }
+  return std::make_shared<const LibraryModel>(directory, device, compute_type);
 }
 
 }  // namespace
-
-ctranslate2::Device LibraryDevice(const Device& device) {
-  return device.kind == Device::Kind::kCpu ? ctranslate2::Device::CPU : ctranslate2::Device::CUDA;
-}
 
 Weights::Weights(const std::string& directory, const Device& device,
                  const std::string& compute_type)
     : directory_(directory),
       device_(device),
+      compute_type_(compute_type),
+      identity_(FilesIdentity(directory, /*with_links=*/false)),
       files_(ReadModelFileConfig(directory)),
-      model_(Load(directory, device, compute_type)),
-      plain_(*model_) {
+      library_(Load(directory, device, compute_type)),
+      plain_(library_->model()) {
   ReadNames();
-  NewReplica();  // refuses every other kind of model, which makes the cast below right
-  const auto* model = static_cast<const SequenceToSequenceModel*>(model_.get());
-  if (model->num_source_vocabularies() != 1) {
-    throw Error(ErrorCode::kUnsupported,
-                directory + " has " + std::to_string(model->num_source_vocabularies()) +
-                    " source vocabularies (factors); only one is supported");
-  }
-  source_ = &model->get_source_vocabulary();
-  target_ = &model->get_target_vocabulary();
   source_positions_ = Rows("encoder/position_encodings/encodings");
   target_positions_ = Rows("decoder/position_encodings/encodings");
   map_ = ReadVocabularyMap(*this);
   lists_ = ReadVocabularyLists(*this);
   bytes_ = CountBytes();
   CheckEmbeddingRows();
-  TryTranslation(*this);
-}
-
-std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> Weights::NewReplica() const {
-  try {
-    return model_->as_sequence_to_sequence();
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::kUnsupported,
-                directory_ + " is no encoder-decoder model: " + error.what());
-  }
 }
 
 std::vector<const VocabularyMap*> Weights::AllMaps() const {
@@ -118,22 +63,22 @@ std::vector<const VocabularyMap*> Weights::AllMaps() const {
   return maps;
 }
 
-int64_t Weights::end_id() const { return static_cast<int64_t>(target_->to_id(files_.eos_token)); }
+int64_t Weights::end_id() const { return static_cast<int64_t>(target().to_id(files_.eos_token)); }
 
 int64_t Weights::source_end_id() const {
-  return static_cast<int64_t>(source_->to_id(files_.eos_token));
+  return static_cast<int64_t>(source().to_id(files_.eos_token));
 }
 
 std::optional<int64_t> Weights::padding_id() const {
   for (const char* token : {"<pad>", "<blank>"}) {
-    if (target_->contains(token)) return static_cast<int64_t>(target_->to_id(token));
+    if (target().contains(token)) return static_cast<int64_t>(target().to_id(token));
   }
   return std::nullopt;
 }
 
 bool Weights::IsEmptySource(const Ids& source) const {
   const auto token_is = [&](size_t position, const std::string& token) {
-    return source_->to_token(static_cast<size_t>(source[position])) == token;
+    return library_->source().to_token(static_cast<size_t>(source[position])) == token;
   };
   const size_t size = source.size();
   if (size == 0) return true;
@@ -149,24 +94,10 @@ bool Weights::IsEmptySource(const Ids& source) const {
 }
 
 std::optional<int64_t> Weights::Rows(const std::string& variable) const {
-  const auto* value = model_->get_variable_if_exists(variable);
+  const auto* value = model().get_variable_if_exists(variable);
   if (value == nullptr) return std::nullopt;
   return value->dim(0);
 }
-
-namespace {
-
-// The library does not export the rank of a tensor: beyond it, `dim` throws.
-size_t Elements(const ctranslate2::StorageView& value) {
-  size_t elements = 1;
-  try {
-    for (long i = 0;; ++i) elements *= static_cast<size_t>(value.dim(i));
-  } catch (const std::invalid_argument&) {
-    return elements;
-  }
-}
-
-}  // namespace
 
 // A format that is not known matters only to who asks for the names.
 void Weights::ReadNames() {
@@ -182,7 +113,7 @@ const std::set<std::string>& Weights::names() const {
   return names_;
 }
 
-// CTranslate2 tells of a variable only to those who know its name; two names may have one.
+// CTranslate2 tells of a variable only to those who know its name.
 size_t Weights::CountBytes() const {
   if (unread_names_) {
     std::error_code failed;
@@ -192,20 +123,13 @@ size_t Weights::CountBytes() const {
                                              ": model.bin went away while it was loaded (" +
                                              failed.message() + "); load the model again");
   }
-  std::set<const ctranslate2::StorageView*> counted;
-  size_t bytes = 0;
-  for (const std::string& name : names_) {
-    const auto* value = model_->get_variable_if_exists(name);
-    if (value == nullptr || !counted.insert(value).second) continue;
-    bytes += Elements(*value) * value->item_size();
-  }
-  return bytes;
+  return library_->Bytes(names_);
 }
 
 std::string Weights::WeightWidth() const {
   for (const char* name : {"decoder/layer_0/self_attention/linear_0/weight",
                            "decoder/layer_0/self_attention/linear_0/weight_packed"}) {
-    if (const auto* value = model_->get_variable_if_exists(name)) {
+    if (const auto* value = model().get_variable_if_exists(name)) {
       return std::to_string(8 * value->item_size()) + "-bit";
     }
   }
@@ -225,8 +149,8 @@ void Weights::CheckEmbeddingRows() const {
                     " tokens but its embedding table has " + std::to_string(*rows) +
                     " rows; the files do not belong together, convert the model again");
   };
-  check("source", source_->size(), source_rows);
-  check("target", target_->size(), target_rows);
+  check("source", source().size(), source_rows);
+  check("target", target().size(), target_rows);
 }
 
 }  // namespace ct2triton

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "config/model_files.h"
-#include "ctranslate2_api.h"
+#include "engine/calls/library_model.h"
 #include "engine/device.h"
 #include "engine/model/plain_weights.h"
 #include "engine/model/vocabulary_lists.h"
@@ -19,22 +19,21 @@
 
 namespace ct2triton {
 
-// The device as CTranslate2 names it.
-ctranslate2::Device LibraryDevice(const Device& device);
-
 // The weights and vocabularies of one CTranslate2 model on one device: immutable, shared by every
 // worker and every Triton model that names the same files.
 class Weights {
  public:
-  // A runner for the calling thread, which alone may use and destroy it.
-  std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> NewReplica() const;
-
-  const ctranslate2::Vocabulary& source() const { return *source_; }
-  const ctranslate2::Vocabulary& target() const { return *target_; }
+  const ctranslate2::Vocabulary& source() const { return library_->source(); }
+  const ctranslate2::Vocabulary& target() const { return library_->target(); }
   const Device& device() const { return device_; }
   const std::string& directory() const { return directory_; }
+  const std::string& compute_type() const { return compute_type_; }
+  // Of the files, as they were before they were loaded: FilesIdentity without links.
+  const std::string& identity() const { return identity_; }
   const ModelFileConfig& files() const { return files_; }
-  const ctranslate2::models::Model& model() const { return *model_; }
+  // As CTranslate2 loads them.
+  const std::shared_ptr<const LibraryModel>& library() const { return library_; }
+  const ctranslate2::models::Model& model() const { return library_->model(); }
   // The names of all variables and attributes of the model, read when it was loaded: its file may
   // be another one since. Throws Error(kUnsupported) where they cannot be read.
   const std::set<std::string>& names() const;
@@ -80,14 +79,14 @@ class Weights {
 
   const std::string directory_;
   const Device device_;
+  const std::string compute_type_;
+  const std::string identity_;
   ModelFileConfig files_;
-  const std::shared_ptr<const ctranslate2::models::Model> model_;
+  const std::shared_ptr<const LibraryModel> library_;
   mutable PlainWeights plain_;
   std::set<std::string> names_;
   std::optional<Error> unread_names_;  // why there are none
   size_t bytes_ = 0;
-  const ctranslate2::Vocabulary* source_ = nullptr;
-  const ctranslate2::Vocabulary* target_ = nullptr;
   std::optional<int64_t> source_positions_;
   std::optional<int64_t> target_positions_;
   std::optional<VocabularyMap> map_;

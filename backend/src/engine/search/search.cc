@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "config/parse_value.h"
 #include "error.h"
@@ -104,15 +105,14 @@ void RequireFewClasses(const DecodingOptions& options, const Weights& weights) {
 Search::Search(const DecodingOptions& options, const Weights& weights, const VocabularyMap* map)
     : options_(options), needs_prefix_(weights.NeedsPrefix()) {
   const auto& vocabulary = weights.target();
-  const Ids ends = ResolveEnds(options, weights);
-  for (const int64_t id : ends) {
-    end_ids_.push_back(static_cast<size_t>(id));
+  ends_ = ResolveEnds(options, weights);
+  for (const int64_t id : ends_) {
     known_ends_.push_back(id);
     known_ends_.push_back(
-        static_cast<int64_t>(vocabulary.to_id(vocabulary.to_token(end_ids_.back()))));
+        static_cast<int64_t>(vocabulary.to_id(vocabulary.to_token(static_cast<size_t>(id)))));
   }
   // A row could not end at a token that is no candidate.
-  if (!options.use_vmap || (map != nullptr && !map->HasAll(ends))) map = nullptr;
+  if (!options.use_vmap || (map != nullptr && !map->HasAll(ends_))) map = nullptr;
   map_ = map;
   options_.use_vmap = map != nullptr;
   candidates_vary_ = map != nullptr && !map->fixed();
@@ -123,11 +123,8 @@ Search::Search(const DecodingOptions& options, const Weights& weights, const Voc
   RequireCandidates("sampling_topk", options.sampling_topk, 1, map, weights);
   RequireFewClasses(options, weights);
   for (const auto& sequence : options.suppress_sequences) {
-    const Ids ids = Resolve(sequence, "suppress_sequences", vocabulary);
-    if (!IsNeeded(ids, map)) continue;
-    suppressed_ids_.push_back(ids);
-    auto& tokens = suppressed_.emplace_back();
-    for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
+    Ids ids = Resolve(sequence, "suppress_sequences", vocabulary);
+    if (IsNeeded(ids, map)) suppressed_.push_back(std::move(ids));
   }
   call_options_ = std::make_shared<const DecodingOptions>(CallOptions());
 }
@@ -140,13 +137,12 @@ DecodingOptions Search::CallOptions() const {
   call.max_decoding_length_multiple = defaults.max_decoding_length_multiple;
   call.max_input_length = defaults.max_input_length;
   call.truncate_input = defaults.truncate_input;
-  call.end_token.clear();
-  for (const size_t id : end_ids_) call.end_token.emplace_back(static_cast<int64_t>(id));
+  call.end_token.assign(ends_.begin(), ends_.end());
   call.suppress_sequences.clear();
-  for (const Ids& sequence : suppressed_ids_) {
+  for (const Ids& sequence : suppressed_) {
     call.suppress_sequences.emplace_back(sequence.begin(), sequence.end());
   }
-  if (!options_.replace_unknowns) call.return_end_token = defaults.return_end_token;  // see ForCall
+  if (!options_.replace_unknowns) call.return_end_token = defaults.return_end_token;  // taken off
   if (!options_.return_alternatives) {
     call.min_alternative_expansion_prob = defaults.min_alternative_expansion_prob;
   }
@@ -160,43 +156,6 @@ DecodingOptions Search::CallOptions() const {
   if (!BeamSearches()) call.patience = defaults.patience;
   if (ReportsRows()) call.length_penalty = defaults.length_penalty;  // only of its score: ours
   return call;
-}
-
-ctranslate2::TranslationOptions Search::ForCall(int64_t limit_tokens, Keep keep) const {
-  const DecodingOptions& from = options_;
-  ctranslate2::TranslationOptions to;
-  to.beam_size = static_cast<size_t>(from.beam_size);
-  to.patience = from.patience;
-  to.length_penalty = from.length_penalty;
-  to.coverage_penalty = from.coverage_penalty;
-  to.repetition_penalty = from.repetition_penalty;
-  to.no_repeat_ngram_size = static_cast<size_t>(from.no_repeat_ngram_size);
-  to.disable_unk = from.disable_unk;
-  to.suppress_sequences = suppressed_;
-  to.prefix_bias_beta = from.prefix_bias_beta;
-  to.end_token = end_ids_;
-  // It is the difference between "stop" and "length", and the engine takes it off again; but a
-  // replaced unknown token may look like one, and CTranslate2 takes end tokens off before it
-  // replaces.
-  to.return_end_token = !CallTakesEndsOff();
-  to.max_input_length = 0;  // rows were checked, or cut, one by one
-  to.max_decoding_length = static_cast<size_t>(limit_tokens);
-  to.min_decoding_length = static_cast<size_t>(from.min_decoding_length);
-  to.sampling_topk = static_cast<size_t>(from.sampling_topk);
-  to.sampling_topp = from.sampling_topp;
-  to.sampling_temperature = from.sampling_temperature;
-  to.use_vmap = UsesLibraryMap();
-  to.num_hypotheses = static_cast<size_t>(from.num_hypotheses);
-  if (keep == Keep::kAllFinished) {
-    to.num_hypotheses =
-        static_cast<size_t>(std::round(static_cast<float>(from.beam_size) * from.patience));
-  }
-  to.return_scores = from.return_scores;
-  to.return_attention = from.return_alignments;
-  to.return_alternatives = from.return_alternatives;
-  to.min_alternative_expansion_prob = from.min_alternative_expansion_prob;
-  to.replace_unknowns = from.replace_unknowns;
-  return to;
 }
 
 int64_t Search::Copies() const {

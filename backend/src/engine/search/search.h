@@ -3,11 +3,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "config/decoding_options.h"
-#include "ctranslate2_api.h"
 #include "engine/model/weights.h"
 
 namespace ct2triton {
@@ -23,10 +21,8 @@ class Search {
 
   const DecodingOptions& options() const { return options_; }
 
-  enum class Keep { kWanted, kAllFinished };
-  // Options for a call whose rows may not grow beyond `limit_tokens`. kAllFinished: every
-  // hypothesis that the beam search finished comes back, instead of num_hypotheses.
-  ctranslate2::TranslationOptions ForCall(int64_t limit_tokens, Keep keep = Keep::kWanted) const;
+  const Ids& ends() const { return ends_; }                           // the end tokens
+  const std::vector<Ids>& suppressed() const { return suppressed_; }  // sequences of tokens
 
   // The candidates, if not the whole vocabulary: they were asked for, and the end tokens are among
   // them. Lives as long as the weights.
@@ -70,7 +66,7 @@ class Search {
   bool ReadsAttention() const {
     return BeamSearches() && (options_.coverage_penalty != 0 || Aligns());
   }
-  // A call gives its answers without their end tokens; see ForCall.
+  // A call gives its answers without their end tokens; see CallOptions.
   bool CallTakesEndsOff() const { return options_.replace_unknowns && !options_.return_end_token; }
   // True where rows get each other's attention on a CPU, and so have to run alone there: at the
   // first step it is repeated for the beams, but its gather indices are not (CTranslate2 4.8.5,
@@ -98,9 +94,8 @@ class Search {
   std::shared_ptr<const DecodingOptions> call_options_;
   bool candidates_vary_ = false;
   bool needs_prefix_ = false;
-  std::vector<std::vector<std::string>> suppressed_;
-  std::vector<Ids> suppressed_ids_;  // the same
-  std::vector<size_t> end_ids_;
+  std::vector<Ids> suppressed_;
+  Ids ends_;
   Ids known_ends_;  // as looked up by name too: a name may stand twice in a vocabulary
 };
 

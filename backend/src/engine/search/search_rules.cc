@@ -6,7 +6,6 @@
 #include <limits>
 #include <string>
 #include <utility>
-#include <variant>
 
 namespace ct2triton {
 namespace {
@@ -21,17 +20,17 @@ int32_t OutputOf(const std::string& token, const Weights& weights, const SearchR
 }  // namespace
 
 SearchRules::SearchRules(const Search& search, const Weights& weights) : map_(search.map()) {
-  const auto options = search.ForCall(1);  // as CTranslate2 would get them
-  for (const size_t id : std::get<std::vector<size_t>>(options.end_token)) {
-    ends_.push_back(Output(static_cast<int64_t>(id)));
-  }
-  min_length_ = options.min_decoding_length;
+  const DecodingOptions& options = search.options();
+  const auto& vocabulary = weights.target();
+  for (const int64_t id : search.ends()) ends_.push_back(Output(id));
+  min_length_ = static_cast<size_t>(options.min_decoding_length);
   repetition_penalty_ = options.repetition_penalty;
-  no_repeat_ngram_size_ = options.no_repeat_ngram_size;
+  no_repeat_ngram_size_ = static_cast<size_t>(options.no_repeat_ngram_size);
   if (options.disable_unk) disabled_.push_back(OutputOf(weights.files().unk_token, weights, *this));
-  for (const auto& tokens : options.suppress_sequences) {
+  for (const Ids& ids : search.suppressed()) {
     Outputs sequence;
-    for (const auto& token : tokens) {
+    for (const int64_t id : ids) {  // by name, as CTranslate2 finds it
+      const std::string& token = vocabulary.to_token(static_cast<size_t>(id));
       const int32_t output = OutputOf(token, weights, *this);
       if (output >= 0) sequence.push_back(output);
     }

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/calls/call_model.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "engine/calls/library_model.h"
+#include "engine/calls/trial_translation.h"
+#include "engine/model/file_identity.h"
+#include "engine/model/weights.h"
+#include "engine/thread_scope.h"
+#include "steady_clock.h"
+
+namespace ct2triton {
+namespace {
+
+// A model that has come waits as long for the first of the rows that wanted it.
+constexpr uint64_t kFirstCall_ns = 10'000'000'000;
+
+}  // namespace
+
+std::shared_ptr<CallModel> CallModel::Get(const std::shared_ptr<const Weights>& weights,
+                                          size_t threads) {
+  static std::mutex mutex;
+  static std::map<const Weights*, std::weak_ptr<CallModel>> models;
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (auto it = models.begin(); it != models.end();) {
+    it = it->second.expired() ? models.erase(it) : std::next(it);
+  }
+  auto& known = models[weights.get()];
+  auto model = known.lock();
+  if (!model) known = model = std::make_shared<CallModel>(weights, threads);
+  return model;
+}
+
+CallModel::CallModel(std::shared_ptr<const Weights> weights, size_t threads)
+    : weights_(std::move(weights)), threads_(threads) {}
+
+CallModel::~CallModel() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void CallModel::Add(Listener* listener) {
+  const std::lock_guard<std::mutex> lock(listeners_mutex_);
+  listeners_.insert(listener);
+}
+
+void CallModel::Remove(Listener* listener) noexcept {
+  const std::lock_guard<std::mutex> lock(listeners_mutex_);
+  listeners_.erase(listener);
+}
+
+template <class Action>
+void CallModel::Tell(const Action& action) noexcept {
+  const std::lock_guard<std::mutex> lock(listeners_mutex_);
+  for (Listener* listener : listeners_) action(listener);
+}
+
+void CallModel::Keep() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (kept_) return;
+  const auto& library = weights_->library();
+  const auto& map = weights_->vocabulary_map();
+  RunInThreadScope(weights_->device(), threads_,
+                   [&] { TryTranslation(*library, map ? &*map : nullptr, weights_->end_id()); });
+  if (!model_) {
+    model_ = library;  // which the weights hold anyway
+    plain_ = std::make_shared<const PlainWeights::Use>(&weights_->plain());
+  }
+  kept_ = true;
+  here_ = true;
+}
+
+void CallModel::Fetch() noexcept {
+  if (here_) return;
+  try {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (here_ || wanted_) return;
+    if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
+    wanted_ = true;
+    changed_.notify_all();
+    return;
+  } catch (const std::exception&) {  // no thread can be had
+  }
+  Tell([](Listener* listener) { listener->ModelFailed(OutOfMemory()); });
+}
+
+// Of the very files that the weights are of.
+std::shared_ptr<const LibraryModel> CallModel::Load() const {
+  const std::string& directory = weights_->directory();
+  const auto require_same = [&] {
+    if (FilesIdentity(directory, /*with_links=*/false) == weights_->identity()) return;
+    throw Error(ErrorCode::kUnavailable,
+                "files in " + directory +
+                    " changed after the model was loaded, so CTranslate2 cannot load it for a "
+                    "call; load the model again");
+  };
+  require_same();
+  std::shared_ptr<const LibraryModel> model;
+  RunInThreadScope(weights_->device(), threads_, [&] {
+    model = std::make_shared<const LibraryModel>(directory, weights_->device(),
+                                                 weights_->compute_type());
+    const auto& map = weights_->vocabulary_map();
+    TryTranslation(*model, map ? &*map : nullptr, weights_->end_id());
+  });
+  require_same();
+  return model;
+}
+
+void CallModel::Work() noexcept {
+  Lock lock(mutex_);
+  while (!ending_) {
+    const uint64_t now_ns = SteadyNow_ns();
+    if (wanted_) {
+      LoadUnlocked(&lock);
+    } else if (!model_ || kept_ || taken_ > 0) {
+      changed_.wait(lock);
+    } else if (now_ns < stays_until_ns_) {
+      changed_.wait_for(lock, std::chrono::nanoseconds(stays_until_ns_ - now_ns));
+    } else {
+      RemoveUnlocked(&lock);
+    }
+  }
+}
+
+void CallModel::LoadUnlocked(Lock* lock) noexcept {
+  std::shared_ptr<const LibraryModel> model;
+  std::optional<Error> failure;
+  lock->unlock();
+  try {
+    model = Load();
+  } catch (...) {
+    failure = CurrentError();
+  }
+  lock->lock();
+  wanted_ = false;
+  if (!failure && !kept_) {
+    model_ = std::move(model);
+    bytes_ = weights_->bytes();
+    ++loads_;
+    stays_until_ns_ = SteadyNow_ns() + kFirstCall_ns;
+    here_ = true;
+  }
+  lock->unlock();
+  Tell([&failure](Listener* listener) {
+    failure ? listener->ModelFailed(*failure) : listener->ModelCame();
+  });
+  lock->lock();
+}
+
+void CallModel::RemoveUnlocked(Lock* lock) noexcept {
+  here_ = false;
+  bytes_ = 0;
+  auto engines = std::exchange(engines_, {});
+  auto model = std::exchange(model_, nullptr);
+  lock->unlock();
+  engines.clear();
+  model.reset();
+  malloc_trim(0);
+  lock->lock();
+}
+
+std::shared_ptr<CallEngine> CallModel::TakeEngine(uint64_t stay_ns) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!here_) return nullptr;
+  std::unique_ptr<CallEngine> engine;
+  if (engines_.empty()) {
+    engine = std::make_unique<CallEngine>(model_);
+  } else {
+    engine = std::move(engines_.back());
+    engines_.pop_back();
+  }
+  engines_.reserve(engines_.size() + taken_ + 1);  // so that giving it back needs no memory
+  ++taken_;
+  return {engine.release(), [this, stay_ns](CallEngine* taken) { GiveBack(taken, stay_ns); }};
+}
+
+void CallModel::GiveBack(CallEngine* engine, uint64_t stay_ns) noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    engines_.emplace_back(engine);
+    --taken_;
+    stays_until_ns_ = std::max(stays_until_ns_, SteadyNow_ns() + stay_ns);
+  }
+  changed_.notify_all();
+}
+
+std::unique_ptr<CallEngine> CallModel::NewEngine() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::make_unique<CallEngine>(model_);
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CTranslate2's own model of some weights, for calls. CTranslate2 itself stays behind it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "engine/calls/call_engine.h"
+#include "error.h"
+
+namespace ct2triton {
+
+class LibraryModel;
+class Weights;
+
+// In memory while calls need it: loaded by a thread of its own when the first row needs it, so that
+// no decoding thread waits, and removed some time after the last call. Threads may use it at once.
+class CallModel {
+ public:
+  // Hears of the model on that thread. It must not remove itself meanwhile.
+  class Listener {
+   public:
+    virtual void ModelCame() noexcept = 0;
+    virtual void ModelFailed(const Error& error) noexcept = 0;
+
+   protected:
+    ~Listener() = default;
+  };
+
+  // The one of these weights. `threads`: that loading it may use.
+  static std::shared_ptr<CallModel> Get(const std::shared_ptr<const Weights>& weights,
+                                        size_t threads);
+
+  CallModel(std::shared_ptr<const Weights> weights, size_t threads);
+  ~CallModel();
+  CallModel(const CallModel&) = delete;
+  CallModel& operator=(const CallModel&) = delete;
+
+  void Add(Listener* listener);
+  void Remove(Listener* listener) noexcept;  // waits while it hears something
+
+  // Loads it now, on the calling thread, for as long as this object lives. Throws Error.
+  void Keep();
+  // Has it loaded if it is not there; then all listeners hear of it.
+  void Fetch() noexcept;
+  bool here() const noexcept { return here_; }
+
+  // An engine for one call, of a model on a CPU. It goes back when it is released, and the model
+  // stays for `stay_ns` more. Null where the model is not there.
+  std::shared_ptr<CallEngine> TakeEngine(uint64_t stay_ns);
+  // An engine of a model that is kept, for the calling thread alone.
+  std::unique_ptr<CallEngine> NewEngine() const;
+
+  size_t bytes() const noexcept { return bytes_; }    // of its memory now
+  uint64_t loads() const noexcept { return loads_; }  // how often it was loaded
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  std::shared_ptr<const LibraryModel> Load() const;
+  void FetchLocked();
+  void Work() noexcept;
+  void LoadUnlocked(Lock* lock) noexcept;
+  void RemoveUnlocked(Lock* lock) noexcept;
+  void GiveBack(CallEngine* engine, uint64_t stay_ns) noexcept;
+  template <class Action>
+  void Tell(const Action& action) noexcept;
+
+  const std::shared_ptr<const Weights> weights_;
+  const size_t threads_;
+
+  std::mutex listeners_mutex_;
+  std::set<Listener*> listeners_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<const LibraryModel> model_;
+  std::shared_ptr<const void> plain_;  // keeps the weights that the model shares with loops
+  std::vector<std::unique_ptr<CallEngine>> engines_;  // that nobody uses
+  size_t taken_ = 0;
+  uint64_t stays_until_ns_ = 0;
+  bool kept_ = false;
+  bool wanted_ = false;
+  bool ending_ = false;
+  std::thread thread_;  // from the first Fetch on
+  std::atomic<bool> here_{false};
+  std::atomic<size_t> bytes_{0};
+  std::atomic<uint64_t> loads_{0};
+};
+
+}  // namespace ct2triton

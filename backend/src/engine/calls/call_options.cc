@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/calls/call_options.h"
+
+#include <cmath>
+#include <string>
+
+#include "engine/calls/library_model.h"
+
+namespace ct2triton {
+namespace {
+
+// CTranslate2 knows no list of a language: what is not on it is forbidden, token by token. That
+// gives the same answer, and takes as long as the whole vocabulary, or longer.
+void ForbidOthers(const VocabularyMap& list, const ctranslate2::Vocabulary& target,
+                  ctranslate2::TranslationOptions* options) {
+  const auto& allowed = list.numbered();
+  auto next = allowed.begin();
+  for (size_t id = 0; id < target.size(); ++id) {
+    if (next != allowed.end() && static_cast<size_t>(*next) == id) {
+      ++next;
+      continue;
+    }
+    const std::string& token = target.to_token(id);
+    // Another id of the same name cannot be named.
+    if (target.to_id(token) == id) options->suppress_sequences.push_back({token});
+  }
+}
+
+}  // namespace
+
+ctranslate2::TranslationOptions CallOptions(const Search& search, int64_t limit_tokens,
+                                            const ctranslate2::Vocabulary& target, Keep keep) {
+  const DecodingOptions& from = search.options();
+  ctranslate2::TranslationOptions to;
+  to.beam_size = static_cast<size_t>(from.beam_size);
+  to.patience = from.patience;
+  to.length_penalty = from.length_penalty;
+  to.coverage_penalty = from.coverage_penalty;
+  to.repetition_penalty = from.repetition_penalty;
+  to.no_repeat_ngram_size = static_cast<size_t>(from.no_repeat_ngram_size);
+  to.disable_unk = from.disable_unk;
+  for (const Ids& sequence : search.suppressed()) {
+    to.suppress_sequences.push_back(LibraryModel::ToTokens(sequence, target));
+  }
+  to.prefix_bias_beta = from.prefix_bias_beta;
+  to.end_token = std::vector<size_t>(search.ends().begin(), search.ends().end());
+  // It is the difference between "stop" and "length", and the engine takes it off again; but a
+  // replaced unknown token may look like one, and CTranslate2 takes end tokens off before it
+  // replaces.
+  to.return_end_token = !search.CallTakesEndsOff();
+  to.max_input_length = 0;  // rows were checked, or cut, one by one
+  to.max_decoding_length = static_cast<size_t>(limit_tokens);
+  to.min_decoding_length = static_cast<size_t>(from.min_decoding_length);
+  to.sampling_topk = static_cast<size_t>(from.sampling_topk);
+  to.sampling_topp = from.sampling_topp;
+  to.sampling_temperature = from.sampling_temperature;
+  to.use_vmap = search.UsesLibraryMap();
+  to.num_hypotheses = static_cast<size_t>(from.num_hypotheses);
+  if (keep == Keep::kAllFinished) {
+    to.num_hypotheses =
+        static_cast<size_t>(std::round(static_cast<float>(from.beam_size) * from.patience));
+  }
+  to.return_scores = from.return_scores;
+  to.return_attention = from.return_alignments;
+  to.return_alternatives = from.return_alternatives;
+  to.min_alternative_expansion_prob = from.min_alternative_expansion_prob;
+  to.replace_unknowns = from.replace_unknowns;
+  if (search.map() != nullptr && !search.UsesLibraryMap()) {
+    ForbidOthers(*search.map(), target, &to);
+  }
+  return to;
+}
+
+}  // namespace ct2triton

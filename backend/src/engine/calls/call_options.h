@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ctranslate2_api.h"
+#include "engine/search/search.h"
+
+namespace ct2triton {
+
+enum class Keep { kWanted, kAllFinished };
+
+// Options for a call whose rows may not grow beyond `limit_tokens`. kAllFinished: every hypothesis
+// that the beam search finished comes back, instead of num_hypotheses. `target`: the vocabulary of
+// the model that is called.
+ctranslate2::TranslationOptions CallOptions(const Search& search, int64_t limit_tokens,
+                                            const ctranslate2::Vocabulary& target,
+                                            Keep keep = Keep::kWanted);
+
+}  // namespace ct2triton

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/calls/library_model.h"
+
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+
+#include "error.h"
+
+namespace ct2triton {
+namespace {
+
+using ctranslate2::StorageView;
+using ctranslate2::models::SequenceToSequenceModel;
+
+ctranslate2::ComputeType ComputeTypeByName(const std::string& name) {
+  try {
+    return ctranslate2::str_to_compute_type(name);
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "parameter compute_type: " + std::string(error.what()));
+  }
+}
+
+// With Intel's library of products CTranslate2 replaces weights by packed ones of its own, which
+// nothing else can read. It asks once a process whether it may, as it loads its first model.
+void KeepWeightsPlain() {
+  [[maybe_unused]] static const int once = setenv("CT2_PACKED_GEMM", "0", /*overwrite=*/0);
+}
+
+std::shared_ptr<const ctranslate2::models::Model> Load(const std::string& directory,
+                                                       const Device& device,
+                                                       const std::string& compute_type) {
+  const auto type = ComputeTypeByName(compute_type);
+  KeepWeightsPlain();
+  try {
+    return ctranslate2::models::Model::load(directory, LibraryDevice(device), device.index, type,
+                                            /*use_flash_attention=*/false,
+                                            /*tensor_parallel=*/false);
+  } catch (const std::invalid_argument& error) {
+    throw Error(ErrorCode::kInvalidArgument, "CTranslate2 cannot load " + directory +
+                                                 " with compute_type \"" + compute_type + "\" on " +
+                                                 device.Name() + ": " + error.what());
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kUnavailable, "CTranslate2 cannot load " + directory + " on " +
+                                             device.Name() + ": " + error.what());
+  }
+}
+
+// The library does not export the rank of a tensor: beyond it, `dim` throws.
+size_t Elements(const StorageView& value) {
+  size_t elements = 1;
+  try {
+    for (long i = 0;; ++i) elements *= static_cast<size_t>(value.dim(i));
+  } catch (const std::invalid_argument&) {
+    return elements;
+  }
+}
+
+}  // namespace
+
+ctranslate2::Device LibraryDevice(const Device& device) {
+  return device.kind == Device::Kind::kCpu ? ctranslate2::Device::CPU : ctranslate2::Device::CUDA;
+}
+
+LibraryModel::LibraryModel(const std::string& directory, const Device& device,
+                           const std::string& compute_type)
+    : directory_(directory), device_(device), model_(Load(directory, device, compute_type)) {
+  NewReplica();  // refuses every other kind of model, which makes the cast below right
+  const auto* model = static_cast<const SequenceToSequenceModel*>(model_.get());
+  if (model->num_source_vocabularies() != 1) {
+    throw Error(ErrorCode::kUnsupported,
+                directory + " has " + std::to_string(model->num_source_vocabularies()) +
+                    " source vocabularies (factors); only one is supported");
+  }
+  source_ = &model->get_source_vocabulary();
+  target_ = &model->get_target_vocabulary();
+}
+
+std::unique_ptr<LibraryModel::Replica> LibraryModel::NewReplica() const {
+  try {
+    return model_->as_sequence_to_sequence();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kUnsupported,
+                directory_ + " is no encoder-decoder model: " + error.what());
+  }
+}
+
+// Two names may have one variable.
+size_t LibraryModel::Bytes(const std::set<std::string>& names) const {
+  std::set<const StorageView*> counted;
+  size_t bytes = 0;
+  for (const std::string& name : names) {
+    const auto* value = model_->get_variable_if_exists(name);
+    if (value == nullptr || !counted.insert(value).second) continue;
+    bytes += Elements(*value) * value->item_size();
+  }
+  return bytes;
+}
+
+LibraryModel::Tokens LibraryModel::ToTokens(const Ids& ids,
+                                            const ctranslate2::Vocabulary& vocabulary) {
+  Tokens tokens;
+  tokens.reserve(ids.size());
+  for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
+  return tokens;
+}
+
+Ids LibraryModel::ToIds(const Tokens& tokens, const ctranslate2::Vocabulary& vocabulary) {
+  Ids ids;
+  ids.reserve(tokens.size());
+  for (const auto& token : tokens) ids.push_back(static_cast<int64_t>(vocabulary.to_id(token)));
+  return ids;
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CTranslate2's own model for calls: loaded when a row needs it, gone after the last call."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import pytest
+
+from core.loop_matrix import Row
+from ct2_triton import _core
+from ct2_triton.prepare.shipped import FOLDER
+from support.waiting import wait_until
+
+DEMO = FOLDER / "model"
+INT8 = {"compute_type": "int8"}
+GREEDY = {"beam_size": 1, "max_decoding_length": 24}
+# A search that decode loops lack.
+PENALIZED = {"beam_size": 3, "coverage_penalty": 0.2, "max_decoding_length": 24}
+
+
+def answers(translator: Any, sources: list[Row], options: dict[str, Any]) -> list[Row]:
+    """Each row alone: at int8, the rows of a call change how CTranslate2 rounds."""
+    rows = [translator.translate([source], [source[:1]], options)[0] for source in sources]
+    return [row[0]["ids"] for row in rows]
+
+
+@pytest.fixture(scope="module")
+def sources() -> list[Row]:
+    rng = random.Random(17)
+    return [[rng.randint(10, 300) for _ in range(rng.randint(1, 20))] for _ in range(12)]
+
+
+@pytest.fixture(scope="module")
+def expected(sources: list[Row]) -> list[Row]:
+    """What CTranslate2 itself finds for each row alone."""
+    truth = ctranslate2.Translator(str(DEMO), compute_type="int8", intra_threads=1)
+    tokens = json.loads((DEMO / "shared_vocabulary.json").read_text(encoding="utf-8"))
+    rows = [[tokens[i] for i in source] for source in sources]
+    found = [truth.translate_batch([row], [row[:1]], **PENALIZED)[0] for row in rows]
+    return [[tokens.index(token) for token in row.hypotheses[0]] for row in found]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Files of its own: no model of another test shares their weights."""
+    return Path(shutil.copytree(DEMO, tmp_path / "demo"))
+
+
+def test_the_first_call_loads_ctranslate2s_model(
+    directory: Path, sources: list[Row], expected: list[Row]
+) -> None:
+    translator = _core.Translator(str(directory), INT8)
+    greedy = answers(translator, sources, GREEDY)
+    assert (translator.call_loads, translator.call_bytes) == (0, 0)
+    before = translator.weight_bytes
+    assert answers(translator, sources, PENALIZED) == expected
+    assert translator.call_loads == 1
+    assert translator.call_bytes > 0
+    assert translator.weight_bytes == before + translator.call_bytes
+    assert answers(translator, sources, GREEDY) == greedy
+
+
+def test_the_model_leaves_after_the_last_call_and_comes_again(
+    directory: Path, sources: list[Row], expected: list[Row]
+) -> None:
+    translator = _core.Translator(str(directory), {**INT8, "calls_idle_s": "0"})
+    before = translator.weight_bytes
+    for loads in (1, 2):
+        assert answers(translator, sources[:1], PENALIZED) == expected[:1]
+        wait_until(lambda: translator.call_bytes == 0)
+        assert translator.call_loads == loads
+        assert translator.weight_bytes == before
+
+
+def test_rows_that_meet_while_the_model_comes_and_goes(
+    directory: Path, sources: list[Row], expected: list[Row]
+) -> None:
+    translator = _core.Translator(
+        str(directory), {**INT8, "calls_idle_s": "0", "max_batch_rows": "1"}
+    )
+    greedy = answers(translator, sources, GREEDY)
+    start = threading.Barrier(4)
+    found: dict[int, list[Row]] = {}
+
+    def run(thread: int) -> None:
+        start.wait()
+        found[thread] = answers(translator, sources, GREEDY if thread % 2 else PENALIZED)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[i] for i in range(4)] == [expected, greedy, expected, greedy]
+
+
+def test_models_on_the_same_files_share_the_model_of_calls(
+    directory: Path, sources: list[Row], expected: list[Row]
+) -> None:
+    first = _core.Translator(str(directory), INT8)
+    second = _core.Translator(str(directory), {**INT8, "inter_threads": "1"})
+    assert answers(first, sources[:1], PENALIZED) == expected[:1]
+    assert answers(second, sources[:1], PENALIZED) == expected[:1]
+    assert (first.call_loads, second.call_loads) == (1, 1)
+
+
+def test_a_model_that_decodes_in_calls_keeps_it(
+    directory: Path, sources: list[Row], expected: list[Row]
+) -> None:
+    calls = _core.Translator(str(directory), {**INT8, "decoding": "calls", "calls_idle_s": "0"})
+    beside = _core.Translator(str(directory), INT8)  # packs, and gives plain weights back
+    greedy = answers(beside, sources, GREEDY)
+    for _ in range(2):
+        assert answers(calls, sources, PENALIZED) == expected
+    assert answers(beside, sources, PENALIZED) == expected
+    assert answers(beside, sources, GREEDY) == greedy
+    assert calls.call_loads == 0
+
+
+@pytest.mark.parametrize("change", ["replaced", "removed"])
+def test_files_that_changed_since_the_load_fail_rows_that_need_calls(
+    directory: Path, change: str, sources: list[Row]
+) -> None:
+    """And no others: another model's answers would be nonsense."""
+    translator = _core.Translator(str(directory), INT8)
+    greedy = answers(translator, sources, GREEDY)
+    if change == "replaced":
+        shutil.copy(directory / "model.bin", directory / "copy.bin")
+        (directory / "copy.bin").replace(directory / "model.bin")
+    else:
+        (directory / "model.bin").unlink()
+    reason = (
+        "changed after the model was loaded" if change == "replaced" else "model.bin is missing"
+    )
+    with pytest.raises(_core.Error, match=reason):
+        answers(translator, sources[:1], PENALIZED)
+    assert answers(translator, sources, GREEDY) == greedy
+
+
+def test_calls_may_be_refused(directory: Path, sources: list[Row], expected: list[Row]) -> None:
+    refusing = _core.Translator(str(directory), {**INT8, "calls": "refuse"})
+    greedy = answers(refusing, sources, GREEDY)
+    with pytest.raises(
+        _core.Error, match=r"coverage_penalty is not 0.*calls.*\"refuse\""
+    ) as caught:
+        refusing.translate([sources[0]], [sources[0][:1]], PENALIZED)
+    assert caught.value.code == "invalid_argument"
+    assert answers(refusing, sources, GREEDY) == greedy
+    allowing = _core.Translator(str(directory), INT8)  # shares the weights
+    assert answers(allowing, sources, PENALIZED) == expected
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({"decoding": "calls"}, 'decoding is "calls"'),
+        (PENALIZED, "coverage_penalty is not 0"),
+    ],
+)
+def test_a_model_that_needs_refused_calls_fails_its_load(
+    directory: Path, parameters: dict[str, Any], reason: str
+) -> None:
+    given = {name: str(value) for name, value in parameters.items()}
+    with pytest.raises(_core.Error, match=reason):
+        _core.Translator(str(directory), {**INT8, "calls": "refuse", **given})
