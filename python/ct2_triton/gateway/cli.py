@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from argparse import ArgumentTypeError
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,8 @@ from ct2_triton.gateway.detection import Detector
 from ct2_triton.gateway.processes import serve_in, spare_collector
 from ct2_triton.gateway.translation import Translator
 from ct2_triton.prepared_model import TEXT_SUFFIX
+from ct2_triton.terms.arguments import named_file, read_glossary
+from ct2_triton.terms.finding import Terms
 
 if TYPE_CHECKING:
     import argparse
@@ -98,10 +101,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "without a dot; else any)",
     )
     add("--disable-files-translation", action="store_true", help="refuse files")
+    _add_glossaries(parser)
     _add_limits(parser)
     add_tokenizer_arguments(parser)
     add_connection_arguments(parser)
     parser.set_defaults(patience=0.0)  # who asks over HTTP wants to know
+
+
+def _add_glossaries(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--glossary",
+        dest="glossaries",
+        type=_glossary,
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="what requests may name as glossary; a phrase, a tab and what it becomes on each "
+        "line; a phrase alone comes back as it is; may be repeated",
+    )
+
+
+def _glossary(text: str) -> tuple[str, Path]:
+    name, path = named_file(text)
+    if not name:
+        raise ArgumentTypeError(f"{text!r} is no glossary: NAME=FILE is one")
+    return name, path
+
+
+def _read_glossaries(args: argparse.Namespace) -> dict[str, Terms]:
+    """Read the glossaries; the files of one name are one."""
+    files: dict[str, list[Path]] = {}
+    for name, path in args.glossaries:
+        files.setdefault(name, []).append(path)
+    return {name: Terms(glossary=read_glossary(paths)) for name, paths in files.items()}
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
@@ -170,6 +202,7 @@ async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> 
     from ct2_triton.gateway.server import Gateway
     from ct2_triton.web import listen
 
+    glossaries = _read_glossaries(args)
     catalog = read_catalog(args.models, args.model_repository, args.tokenizer)
     detector = Detector(catalog.sources, lambda name: _code(catalog, name))
     async with AsyncExitStack() as stack:
@@ -183,7 +216,8 @@ async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> 
                     f"model {model!r} takes token ids; name one that takes text, as ct2-prepare "
                     f"--io both writes it: {model}{TEXT_SUFFIX}"
                 )
-        gateway = Gateway(Translator(catalog, detector, clients), _limits(args), files)
+        translator = Translator(catalog, detector, clients, glossaries=glossaries)
+        gateway = Gateway(translator, _limits(args), files)
         runner = gateway.runner(_SHUTDOWN_S)
         await runner.setup()
         try:

@@ -49,7 +49,8 @@ class FileRoutes:
     async def _translate(self, request: web.Request) -> web.StreamResponse:
         fields = await self._admission.fields(request)
         name, content = fields.file("file")
-        wanted = Wanted([], fields.text("source"), fields.text("target"))
+        glossary = fields.choice("glossary", "")
+        wanted = Wanted([], fields.text("source"), fields.text("target"), glossary=glossary)
         file = read_file(name, content)
         self._admission.check_size(file.texts, self._admission.limits.max_chars)
         wanted = replace(wanted, texts=file.texts, format=file.format)

@@ -18,6 +18,7 @@ _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json"
 _PARTS = "multipart/form-data"
 _STRING: dict[str, Any] = {"type": "string", "minLength": 1}
+_GLOSSARY = {"type": "string", "description": "Name of a glossary that the server has"}
 _KEY = {"description": "Key, where one is needed"}
 _ERRORS = {
     "400": "The request cannot be answered; the text says why",
@@ -83,6 +84,7 @@ def _translate(catalog: Catalog, limits: Limits, formats: Iterable[str]) -> dict
             "description": "What the text is; empty as in a form that leaves it out: the default",
         },
         "alternatives": {"type": "integer", "minimum": 0, "maximum": limits.max_alternatives},
+        "glossary": _GLOSSARY,
         "api_key": _KEY,
     }
     one_or_list: dict[str, Any] = {"type": ["string", "array"]}
@@ -110,6 +112,7 @@ def _files() -> dict[str, Any]:
         "file": {"type": "string", "format": "binary", "description": " ".join(SUFFIXES)},
         "source": _STRING | {"description": "Its language, or auto"},
         "target": _STRING | {"description": "Language wanted"},
+        "glossary": _GLOSSARY,
         "api_key": _KEY,
     }
     body = {"type": "object", "properties": fields, "required": ["file", "source", "target"]}

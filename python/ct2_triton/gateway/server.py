@@ -143,6 +143,7 @@ class Gateway:
             fields.text("target"),
             fields.choice("format", "text"),
             fields.count("alternatives", self._limits.max_alternatives),
+            fields.choice("glossary", ""),
         )
         self._admission.check_size(texts)
         with self._admission.slot():

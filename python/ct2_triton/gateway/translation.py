@@ -10,6 +10,7 @@ from ct2_triton.client.tasks import map_bounded
 from ct2_triton.gateway.refusals import Refusal
 from ct2_triton.terms import translate_html_ranks
 from ct2_triton.terms.html_parts import text_of
+from ct2_triton.terms.keeping_client import keeping_client
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.gateway.catalog import Catalog, Road, Spoken
     from ct2_triton.gateway.detection import Detection, Detector
+    from ct2_triton.terms import Terms
 
 AUTO = "auto"
 _LEAST_BEAMS = 4
@@ -33,6 +35,7 @@ class Wanted:
         target: Language that they are wanted in.
         format: `text`, `html`, or what else there is.
         alternatives: How many further translations of each text.
+        glossary: Name of the glossary to follow; "" for none.
     """
 
     texts: Sequence[str]
@@ -40,6 +43,7 @@ class Wanted:
     target: str
     format: str = "text"
     alternatives: int = 0
+    glossary: str = ""
 
     @property
     def read_texts(self) -> Sequence[str]:
@@ -128,12 +132,14 @@ class Translator:
         detector: Guesses the languages of texts.
         clients: The client of each model.
         formats: How each format is translated.
+        glossaries: What requests may name as `glossary`.
     """
 
     catalog: Catalog
     detector: Detector
     clients: Mapping[str, TranslationClient]
     formats: Mapping[str, Format] = field(default_factory=lambda: FORMATS)
+    glossaries: Mapping[str, Terms] = field(default_factory=dict)
 
     async def translate(self, wanted: Wanted) -> list[Answer]:
         """Translate all texts of a request.
@@ -151,6 +157,9 @@ class Translator:
         if wanted.format not in self.formats:
             known = ", ".join(self.formats)
             raise Refusal(400, f"{wanted.format[:80]} format is not supported; there is {known}")
+        if wanted.glossary and wanted.glossary not in self.glossaries:
+            known = ", ".join(self.glossaries) or "none"
+            raise Refusal(400, f"glossary {wanted.glossary[:80]} is not known; there is {known}")
         target = self._language(wanted.target)
         detected: Sequence[Detection | None] = [None] * len(wanted.texts)
         sources = [wanted.source] * len(wanted.texts)
@@ -170,7 +179,10 @@ class Translator:
         if road is None or not any(map(str.isalpha, text)):  # there is nothing to translate
             return Answer(text, (), detected)
         translate = self.formats[wanted.format]
-        first, *others = await translate(self.clients[road.model], text, road, wanted.alternatives)
+        client = self.clients[road.model]
+        if wanted.glossary:
+            client = keeping_client(client, self.glossaries[wanted.glossary])
+        first, *others = await translate(client, text, road, wanted.alternatives)
         return Answer(first, others[: wanted.alternatives], detected)
 
     def code_of(self, name: str) -> str:

@@ -39,7 +39,7 @@ def add_term_arguments(parser: argparse.ArgumentParser, *, loss: str) -> None:
     )
     group.add_argument(
         "--glossary",
-        type=_named_file,
+        type=named_file,
         action="append",
         default=[],
         metavar="[LANGUAGE=]FILE",
@@ -127,7 +127,7 @@ def _add(line: str, found: dict[str, str], where: str) -> None:
         raise ClientError(f"{where}: {phrase!r} becomes {text!r}, and {found[phrase]!r} before")
 
 
-def _named_file(text: str) -> tuple[str | None, Path]:
-    """Read FILE or NAME=FILE."""
+def named_file(text: str) -> tuple[str | None, Path]:
+    """Read FILE or NAME=FILE, a command's argument."""
     name, equals, file = text.partition("=")
     return (name, Path(file)) if equals and "/" not in name else (None, Path(text))

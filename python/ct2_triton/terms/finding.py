@@ -79,6 +79,12 @@ class TermText:
             at = term.end
         return "".join([*parts, self.text[at:]])
 
+    def translated(self) -> str | None:
+        """Give the translation of a text that has no words but terms; None of another one."""
+        if any(map(str.isalnum, self.replaced([""] * len(self.terms)))):
+            return None
+        return self.replaced([term.text for term in self.terms])
+
     def lost_in(self, translation: str) -> tuple[str, ...]:
         """Tell which terms a translation does not have as often as this text.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from ct2_triton.client.client import TranslationClient
-    from ct2_triton.client.results import Translation
+    from ct2_triton.client.results import Hypothesis, Translation
     from ct2_triton.terms.finding import TermText
     from ct2_triton.terms.placeholders import Marked
 
@@ -139,6 +139,9 @@ async def keep_terms(
 def _judged(found: TermText, plain: Translation, target: str | None) -> TermTranslation:
     lost = found.lost_in(plain.text)
     best, *others = plain.hypotheses
+    if lost and (text := found.translated()) is not None:  # no model is needed for that
+        plain = replace(plain, hypotheses=(_with_text(best, text),))
+        return TermTranslation(text, target, (), None, plain)
     if not lost:
         plain = replace(plain, hypotheses=(best, *(h for h in others if not found.lost_in(h.text))))
     return TermTranslation(plain.text, target, lost, None, plain)
@@ -150,8 +153,12 @@ def _restored(found: TermText, marked: Marked, answer: Translation) -> Translati
     if texts[0] is None:
         return None
     hypotheses = tuple(
-        replace(one, text=text, ids=(), alignments=None, alignment_ranges=None)
+        _with_text(one, text)
         for one, text in zip(answer.hypotheses, texts, strict=True)
         if text is not None
     )
     return replace(answer, source_text=found.text, hypotheses=hypotheses)
+
+
+def _with_text(hypothesis: Hypothesis, text: str) -> Hypothesis:
+    return replace(hypothesis, text=text, ids=(), alignments=None, alignment_ranges=None)
