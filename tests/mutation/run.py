@@ -17,6 +17,7 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,10 @@ WORK = ROOT / "build" / "mutation"
 TREE = WORK / "tree"
 RESULTS = WORK / "results.json"
 MUTANTS = Path(__file__).with_name("mutants.json")
+# The binaries of the checkout.
+INSTALLED = Path(sysconfig.get_path("purelib")) / "ct2_triton"
 SHARE = 3  # of the cases of each test
 LIMIT_S = 900  # for the tests of a mutant; one that hangs is found
-PLUGIN = TREE / "build" / "release" / "backend" / "libtriton_ctranslate2.so"
 
 
 def make_tree() -> None:
@@ -48,12 +50,14 @@ def make_tree() -> None:
 
 def environment(folder: Path) -> None:
     """An environment with the packages of the checkout's one, and the package of the clone."""
-    packages = Path(sys.prefix) / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    packages = Path(sysconfig.get_path("purelib"))
     _call(sys.executable, "-m", "venv", "--without-pip", str(folder), folder=ROOT)
     mine = next(folder.glob("lib/python*/site-packages"))
     # Only *.pth files of `mine` are read: the editable install of the checkout is not active.
-    paths = [TREE / "python", packages / "site-packages"]
+    paths = [TREE / "python", packages]
     (mine / "mutation.pth").write_text("".join(f"{path}\n" for path in paths))
+    for headers in ("nlohmann_json", "pybind11"):  # which a compiler cache sees in the same place
+        (mine / headers).symlink_to(packages / headers)
     for script in (Path(sys.prefix) / "bin").iterdir():
         if script.name.startswith(("ct2-", "tritonserver")) and script.is_file():
             text = script.read_text(errors="surrogateescape")
@@ -67,7 +71,12 @@ def build() -> str | None:
     tools = Path(sys.prefix) / "bin"
     if not (TREE / "build" / "release" / "build.ninja").exists():
         _call(
-            *(str(tools / "cmake"), "--preset", "release", f"-DPython_EXECUTABLE={sys.executable}"),
+            *(
+                str(tools / "cmake"),
+                "--preset",
+                "release",
+                f"-DPython_EXECUTABLE={TREE / '.venv/bin/python'}",
+            ),
             f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}",
         )
     command = [tools / "ninja", "-C", "build/release", "_core", "triton_ctranslate2"]
@@ -102,12 +111,14 @@ def outcome_of(mutant: dict[str, Any]) -> tuple[str, str]:
         apply(mutant)
     except LookupError as error:
         return "gone", str(error)
-    if mutant["file"].endswith(".cc") and (complaint := build()) is not None:
-        return "not built", complaint
-    (core,) = (TREE / "build" / "release" / "backend").glob("_core.*.so")
+    folder = INSTALLED  # a fault in Python needs no other binaries
+    if mutant["file"].endswith(".cc"):
+        if (complaint := build()) is not None:
+            return "not built", complaint
+        folder = TREE / "build" / "release" / "backend"
     variables = {
-        "CT2_TRITON_CORE": str(core),
-        "CT2_TRITON_PLUGIN": str(PLUGIN),
+        "CT2_TRITON_CORE": str(next(folder.glob("_core.*.so"))),
+        "CT2_TRITON_PLUGIN": str(next(folder.rglob("libtriton_ctranslate2.so"))),
         "PATH": f"{TREE / '.venv' / 'bin'}:{os.environ['PATH']}",
     }
     options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not long", "--share", str(SHARE)]
@@ -173,8 +184,6 @@ def main() -> None:
         return
     WORK.mkdir(parents=True, exist_ok=True)
     make_tree()
-    if (complaint := build()) is not None:
-        sys.exit(complaint)
     known = read_results()
     run(arguments.numbers or [n for n in range(len(mutants)) if str(n) not in known], mutants)
 
