@@ -20,6 +20,7 @@ from support.tiers import is_long
 from support.tiny import tiny_engine_model
 
 _SHOWN_LOG_LINES = 60
+_servers_of_workers: list[int] = []
 
 # Before torch or CTranslate2 load their OpenMP: threads that spin while they wait make a machine
 # that others use as well a hundred times slower.
@@ -105,6 +106,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name the kernels that the tests covered: those that this processor runs."""
     names = ", ".join(processor.kernels()) or "none, since the core is not built"
     terminalreporter.write_line(f"kernels of this processor: {names}")
+    terminalreporter.write_line(f"servers started: {sum(_servers_of_workers) + servers.started}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let a worker process of pytest-xdist report how many servers it has started."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["servers"] = servers.started
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add the servers of a worker process."""
+    _servers_of_workers.append(getattr(node, "workeroutput", {}).get("servers", 0))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -134,7 +135,7 @@ def outcome_of(mutant: dict[str, Any]) -> tuple[str, str]:
             return "found", f"the tests took more than {LIMIT_S} s"
     if done.returncode == 0:
         return "missed", ""
-    failed = [line for line in log.read_text().splitlines() if line.startswith(("FAILED", "ERROR"))]
+    failed = re.findall(r"^(?:FAILED|ERROR) tests/.*", log.read_text(), re.MULTILINE)
     return "found", failed[0] if failed else f"pytest ended with status {done.returncode}"
 
 

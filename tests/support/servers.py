@@ -24,12 +24,17 @@ _PRELOADED = {"LD_PRELOAD": _PRELOAD} if _PRELOAD else {}
 # Those whose log is shown with a test that fails.
 running: list[TritonServer] = []
 
+# How many this process has started.
+started = 0
+
 
 class ServerStack(ExitStack):
     """Starts servers and stops them all at the end."""
 
     def start(self, *repositories: Path, timeout_s: float = 120.0, **options: Any) -> TritonServer:
         """Start a server on these repositories; `options` are those of ServerOptions."""
+        global started
+        started += 1
         environment = {**_PRELOADED, **options.pop("environment", {})}
         options.setdefault("ports", free_ports())
         server = TritonServer(ServerOptions(list(repositories), environment=environment, **options))
