@@ -16,6 +16,7 @@ void BindModelFile(pybind11::module_& module);
 void BindProducts(pybind11::module_& module);
 void BindRows(pybind11::module_& module);
 void BindSegmenter(pybind11::module_& module);
+void BindGpu(pybind11::module_& module);
 void BindLoop(pybind11::module_& module);
 void BindLoopWork(pybind11::module_& module);
 void BindText(pybind11::module_& module);

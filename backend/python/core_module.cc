@@ -53,6 +53,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ core of the Triton backend, as the backend itself runs it.";
   ct2triton::BindError(module);
   ct2triton::BindConfig(module);
+  ct2triton::BindGpu(module);
   ct2triton::BindMetrics(module);
   ct2triton::BindModelFile(module);
   ct2triton::BindProducts(module);

@@ -30,8 +30,9 @@ def _tracked_and_new(*suffixes: str) -> list[Path]:
 
 if not (ROOT / ".git").exists():
     pytest.skip("a source archive: git does not say what belongs to it", allow_module_level=True)
-SOURCES = _tracked_and_new(".py", ".cc", ".h", ".sh", ".cmake")
+SOURCES = _tracked_and_new(".py", ".cc", ".cu", ".cuh", ".h", ".sh", ".cmake")
 CPP = [path for path in SOURCES if path.suffix in {".cc", ".h"}]
+CUDA = [path for path in SOURCES if path.suffix in {".cu", ".cuh"}]
 # Those of the fuzz targets need Clang's libFuzzer, which is not a build requirement.
 FUZZ = ROOT / "tests" / "fuzz"
 INCLUDE_FOLDERS = (BACKEND, BACKEND / "src", BACKEND / "abi")
@@ -66,7 +67,7 @@ def test_no_file_is_too_long() -> None:
 
 def test_no_function_is_too_long() -> None:
     functions = [f for path in SOURCES if path.suffix == ".py" for f in _python_functions(path)]
-    functions += [f for path in CPP for f in _cpp_functions(path)]
+    functions += [f for path in CPP + CUDA for f in _cpp_functions(path)]
     assert len(functions) > 200
     assert [(name, n) for name, n in functions if n > MAX_FUNCTION_LINES] == []
 
@@ -93,7 +94,8 @@ LAYERS: dict[str, set[str]] = {
     "metrics": set(),
     "rows": {"config/"},
     "engine": {
-        *("config/", "rows/", "ctranslate2_api.h", "ctranslate2_layers.h", "ctranslate2_ops.h")
+        *("config/", "rows/", "ctranslate2_api.h", "ctranslate2_layers.h", "ctranslate2_ops.h"),
+        "gpu/args.h",
     },
     "queue": {
         *("config/", "rows/"),
@@ -297,12 +299,13 @@ def _includes(path: Path) -> list[str]:
 
 def _reached(path: Path) -> set[Path]:
     """Headers of this code base that a file includes, directly or through others."""
-    folders = (BACKEND / "src", BACKEND / "abi", BACKEND / "python")
+    gpu = BACKEND / "gpu"
+    folders = (BACKEND / "src", BACKEND / "abi", BACKEND / "python", BACKEND, gpu)
     reached: set[Path] = set()
     to_read = [path]
     while to_read:
         for name in _includes(to_read.pop()):
-            header = next(folder / name for folder in folders if (folder / name).is_file())
+            header = next(f / name for f in (*folders, gpu / "emulation") if (f / name).is_file())
             if header not in reached:
                 reached.add(header)
                 to_read.append(header)

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The GPU's engine for Python: for tests and for benchmarks/gpu/.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <string>
+#include <tuple>
+
+#include "bindings.h"
+#include "engine/compute/gpu/gpu_decoder.h"
+#include "engine/compute/gpu/images.h"
+#include "error.h"
+
+namespace py = pybind11;
+
+namespace ct2triton {
+namespace {
+
+using gpu::ChosenToken;
+using gpu::GivenTokens;
+using gpu::GpuDecoder;
+using gpu::GpuLimits;
+using gpu::NewSequence;
+using gpu::TokenCandidate;
+using gpu::TokenRules;
+
+gpu::Number TypeOf(const std::string& name) {
+  if (name == "float32") return gpu::kFloat32;
+  if (name == "float16") return gpu::kFloat16;
+  if (name == "bfloat16") return gpu::kBfloat16;
+  throw Error(ErrorCode::kInvalidArgument,
+              "type " + name + " is not known; allowed are float32, float16, bfloat16");
+}
+
+// The keywords are the fields' names.
+template <class T, class Field>
+void Take(const py::dict& values, const char* name, Field T::*field, T* to) {
+  if (values.contains(name)) to->*field = values[name].cast<Field>();
+}
+
+TokenRules RulesOf(const py::dict& values) {
+  TokenRules rules;
+  Take(values, "penalty", &TokenRules::penalty, &rules);
+  Take(values, "ends", &TokenRules::ends, &rules);
+  Take(values, "forbidden", &TokenRules::forbidden, &rules);
+  Take(values, "min_length", &TokenRules::min_length, &rules);
+  Take(values, "candidates", &TokenRules::candidates, &rules);
+  Take(values, "draws", &TokenRules::draws, &rules);
+  Take(values, "key", &TokenRules::key, &rules);
+  Take(values, "top_k", &TokenRules::top_k, &rules);
+  Take(values, "top_p", &TokenRules::top_p, &rules);
+  Take(values, "temperature", &TokenRules::temperature, &rules);
+  Take(values, "list", &TokenRules::list, &rules);
+  Take(values, "leaning", &TokenRules::leaning, &rules);
+  Take(values, "bias", &TokenRules::bias, &rules);
+  Take(values, "first_source", &TokenRules::first_source, &rules);
+  Take(values, "sources", &TokenRules::sources, &rules);
+  return rules;
+}
+
+GpuLimits LimitsOf(const py::dict& values) {
+  GpuLimits limits;
+  Take(values, "sequences", &GpuLimits::sequences, &limits);
+  Take(values, "step_tokens", &GpuLimits::step_tokens, &limits);
+  Take(values, "encoded_tokens", &GpuLimits::encoded_tokens, &limits);
+  Take(values, "source_tokens", &GpuLimits::source_tokens, &limits);
+  Take(values, "target_tokens", &GpuLimits::target_tokens, &limits);
+  Take(values, "cache_bytes", &GpuLimits::cache_bytes, &limits);
+  return limits;
+}
+
+std::unique_ptr<GpuDecoder> NewDecoder(const std::string& library, const std::string& images,
+                                       const std::string& model, const std::string& type,
+                                       std::optional<float> epsilon, const py::dict& limits,
+                                       int ordinal) {
+  return std::make_unique<GpuDecoder>(library, ordinal, images, ModelFile(model), TypeOf(type),
+                                      epsilon, LimitsOf(limits));
+}
+
+int Begin(GpuDecoder* decoder, int encoding, int start, const std::vector<int>& forced,
+          size_t limit, const py::dict& rules) {
+  return decoder->Begin({encoding, start, forced, limit, RulesOf(rules), 0});
+}
+
+using Given = std::tuple<int, size_t, std::vector<int>, size_t>;
+
+std::vector<ChosenToken> Run(GpuDecoder* decoder, const std::vector<Given>& rows) {
+  std::vector<GivenTokens> given;
+  for (const auto& [sequence, position, tokens, outputs] : rows) {
+    given.push_back({sequence, position, tokens, outputs});
+  }
+  return decoder->Run(given);
+}
+
+void BindChosen(py::module_& module) {
+  py::class_<ChosenToken>(module, "GpuChosenToken")
+      .def_property_readonly("token", [](const ChosenToken& c) { return c.chosen.token; })
+      .def_property_readonly("log_probability",
+                             [](const ChosenToken& c) { return c.chosen.log_probability; })
+      .def_property_readonly("candidates",
+                             [](const ChosenToken& c) {
+                               std::vector<std::pair<int, float>> all;
+                               for (const TokenCandidate& one : c.candidates) {
+                                 all.emplace_back(one.token, one.log_probability);
+                               }
+                               return all;
+                             })
+      .def_readonly("aligned_source", &ChosenToken::aligned_source)
+      .def_readonly("alignment_weight", &ChosenToken::alignment_weight);
+}
+
+}  // namespace
+
+void BindGpu(py::module_& module) {
+  BindChosen(module);
+  module.def("gpu_image", [](const std::string& images, int capability) {
+    return py::bytes(gpu::ImageFor(images, capability));
+  });
+  py::class_<GpuDecoder>(module, "GpuDecoder")
+      .def(py::init(&NewDecoder), py::arg("library"), py::arg("images"), py::arg("model"),
+           py::arg("type"), py::arg("epsilon"), py::arg("limits"), py::arg("ordinal") = 0)
+      .def("encode", &GpuDecoder::Encode)
+      .def("forget_encoding", &GpuDecoder::ForgetEncoding)
+      .def("add_list", &GpuDecoder::AddList)
+      .def("begin", &Begin, py::arg("encoding"), py::arg("start"), py::arg("forced"),
+           py::arg("limit"), py::arg("rules"))
+      .def("fork", &GpuDecoder::Fork)
+      .def("become", &GpuDecoder::Become)
+      .def("continue_with", &GpuDecoder::Continue)
+      .def("set_rules", [](GpuDecoder* decoder, int sequence,
+                           const py::dict& rules) { decoder->SetRules(sequence, RulesOf(rules)); })
+      .def("forget", &GpuDecoder::Forget)
+      .def("advance", &GpuDecoder::Advance)
+      .def("state",
+           [](const GpuDecoder& decoder, int sequence) {
+             const auto state = decoder.State(sequence);
+             return std::make_tuple(state.tokens, state.score, state.ended);
+           })
+      .def("last", &GpuDecoder::Last)
+      .def("run", &Run)
+      .def("logits", &GpuDecoder::Logits)
+      .def_property_readonly("taken_pages", &GpuDecoder::taken_pages)
+      .def_property_readonly("cache_bytes", &GpuDecoder::cache_bytes)
+      .def_property_readonly("weight_bytes", &GpuDecoder::weight_bytes)
+      .def_property_readonly("graphs", &GpuDecoder::graphs)
+      .def_property_readonly("kernels_of_last_graph", &GpuDecoder::kernels_of_last_graph)
+      .def_property_readonly("device", &GpuDecoder::device);
+}
+
+}  // namespace ct2triton

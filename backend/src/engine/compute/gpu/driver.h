@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace ct2triton::gpu {
+
+using Address = unsigned long long;  // of a device's memory
+
+// The functions of the CUDA driver that a GPU needs, looked up in the library at run time: nothing
+// of CUDA is linked or shipped.
+struct Driver {
+  // library: "libcuda.so.1", or one with the same functions. Throws Error(kUnavailable) where it or
+  // one of them is missing.
+  explicit Driver(const std::string& library);
+
+  int (*init)(unsigned);
+  int (*driver_version)(int*);
+  int (*device_count)(int*);
+  int (*device_get)(int* device, int ordinal);
+  int (*device_name)(char* name, int bytes, int device);
+  int (*device_attribute)(int* value, int attribute, int device);
+  int (*context_retain)(void** context, int device);
+  int (*context_release)(int device);
+  int (*context_set)(void* context);
+  int (*error_text)(int code, const char** text);
+  int (*memory_info)(size_t* left, size_t* all);
+  int (*allocate)(Address* to, size_t bytes);
+  int (*free)(Address);
+  int (*copy_to)(Address to, const void* from, size_t bytes, void* stream);
+  int (*copy_from)(void* to, Address from, size_t bytes, void* stream);
+  int (*fill)(Address to, unsigned char value, size_t bytes, void* stream);
+  int (*module_load)(void** module, const void* image);
+  int (*module_unload)(void* module);
+  int (*module_function)(void** function, void* module, const char* name);
+  int (*function_set)(void* function, int attribute, int value);
+  int (*launch)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned threads,
+                unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream,
+                void** args, void** extra);
+  int (*stream_create)(void** stream, unsigned flags);
+  int (*stream_destroy)(void* stream);
+  int (*stream_wait)(void* stream);
+  int (*capture_begin)(void* stream, int mode);
+  int (*capture_end)(void* stream, void** graph);
+  int (*graph_make)(void** exec, void* graph, unsigned long long flags);
+  int (*graph_destroy)(void* graph);
+  int (*graph_exec_destroy)(void* exec);
+  int (*graph_launch)(void* exec, void* stream);
+};
+
+}  // namespace ct2triton::gpu

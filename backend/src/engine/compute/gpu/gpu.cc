@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compute/gpu/gpu.h"
+
+#include <algorithm>
+
+#include "engine/compute/gpu/images.h"
+#include "error.h"
+
+namespace ct2triton::gpu {
+namespace {
+
+constexpr int kOutOfMemory = 2;
+constexpr int kMostDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+constexpr size_t kSharedWithoutAsking = 48 << 10;
+constexpr unsigned kNonBlocking = 1;
+constexpr int kThreadLocal = 1;  // of a capture: other threads may allocate meanwhile
+
+}  // namespace
+
+void Gpu::Check(int code, const std::string& what) const {
+  if (code == 0) return;
+  const char* text = nullptr;
+  driver_.error_text(code, &text);
+  throw Error(code == kOutOfMemory ? ErrorCode::kUnavailable : ErrorCode::kInternal,
+              "GPU " + name_ + ": " + what + ": " + (text != nullptr ? text : "unknown error") +
+                  " (" + std::to_string(code) + ")");
+}
+
+Gpu::Gpu(const std::string& library, int ordinal, const std::string& image) : driver_(library) {
+  constexpr int kMajor = 75, kMinor = 76;  // of the compute capability
+  Check(driver_.init(0), "the driver does not start");
+  int count = 0;
+  Check(driver_.device_count(&count), "no devices are listed");
+  if (ordinal < 0 || ordinal >= count) {
+    throw Error(ErrorCode::kInvalidArgument, "there is no GPU " + std::to_string(ordinal) +
+                                                 "; this machine has " + std::to_string(count));
+  }
+  Check(driver_.device_get(&device_, ordinal), "the device cannot be opened");
+  std::vector<char> name(256);
+  Check(driver_.device_name(name.data(), static_cast<int>(name.size()), device_), "no name");
+  name_ = std::to_string(ordinal) + " (" + name.data() + ")";
+  int major = 0, minor = 0;
+  Check(driver_.device_attribute(&major, kMajor, device_), "no compute capability");
+  Check(driver_.device_attribute(&minor, kMinor, device_), "no compute capability");
+  capability_ = 10 * major + minor;
+  Check(driver_.context_retain(&context_, device_), "no context can be made");
+  try {
+    MakeCurrent();
+    LoadKernels(image);
+    Check(driver_.stream_create(&stream_, kNonBlocking), "no stream can be made");
+  } catch (...) {
+    driver_.context_release(device_);
+    throw;
+  }
+}
+
+Gpu::~Gpu() {
+  driver_.context_set(context_);
+  driver_.stream_destroy(stream_);
+  driver_.module_unload(module_);
+  driver_.context_release(device_);
+}
+
+void Gpu::LoadKernels(const std::string& image) {
+  const std::string fitting = ImageFor(image, capability_);
+  int version = 0;
+  Check(driver_.driver_version(&version), "no version of the driver");
+  Check(driver_.module_load(&module_, fitting.c_str()),
+        "the kernels do not load (the driver is for CUDA " + std::to_string(version / 1000) + "." +
+            std::to_string(version % 1000 / 10) + ")");
+}
+
+void Gpu::MakeCurrent() const {
+  Check(driver_.context_set(context_), "its context cannot be used");
+}
+
+Address Gpu::Allocate(size_t bytes) const {
+  Address address = 0;
+  Check(driver_.allocate(&address, std::max<size_t>(bytes, 1)),
+        "no " + std::to_string(bytes) + " bytes of memory are free");
+  return address;
+}
+
+void Gpu::Free(Address address) const noexcept {
+  if (address != 0) driver_.free(address);
+}
+
+void Gpu::CopyTo(Address to, const void* from, size_t bytes) const {
+  Check(driver_.copy_to(to, from, bytes, stream_), "copying to the device fails");
+  // The driver has read pageable memory when this returns.
+}
+
+void Gpu::CopyFrom(void* to, Address from, size_t bytes) const {
+  Check(driver_.copy_from(to, from, bytes, stream_), "copying from the device fails");
+  Wait();
+}
+
+void Gpu::Zero(Address to, size_t bytes) const {
+  if (bytes > 0) Check(driver_.fill(to, 0, bytes, stream_), "filling memory fails");
+}
+
+size_t Gpu::FreeBytes() const {
+  size_t left = 0, all = 0;
+  Check(driver_.memory_info(&left, &all), "its free memory is not known");
+  return left;
+}
+
+void Gpu::LaunchAny(const std::string& kernel, unsigned grid_x, unsigned grid_y, unsigned threads,
+                    size_t shared_bytes, void* args) {
+  void*& function = functions_[kernel];
+  if (function == nullptr) {
+    Check(driver_.module_function(&function, module_, kernel.c_str()),
+          "its image has no kernel " + kernel);
+  }
+  if (shared_bytes > kSharedWithoutAsking) {
+    Check(driver_.function_set(function, kMostDynamicShared, static_cast<int>(shared_bytes)),
+          kernel + " gets no shared memory of " + std::to_string(shared_bytes) + " bytes");
+  }
+  void* all[] = {args};
+  Check(driver_.launch(function, grid_x, grid_y, 1, threads, 1, 1,
+                       static_cast<unsigned>(shared_bytes), stream_, all, nullptr),
+        kernel + " does not start");
+  ++launched_;
+}
+
+std::unique_ptr<Graph> Gpu::Capture(const std::function<void()>& launch) {
+  Check(driver_.capture_begin(stream_, kThreadLocal), "a graph cannot be begun");
+  void* graph = nullptr;
+  try {
+    launch();
+  } catch (...) {
+    if (driver_.capture_end(stream_, &graph) == 0) driver_.graph_destroy(graph);
+    throw;
+  }
+  Check(driver_.capture_end(stream_, &graph), "a graph cannot be ended");
+  void* exec = nullptr;
+  const int code = driver_.graph_make(&exec, graph, 0);
+  driver_.graph_destroy(graph);
+  Check(code, "a graph cannot be made");
+  return std::make_unique<Graph>(*this, exec);
+}
+
+void Gpu::Wait() const { Check(driver_.stream_wait(stream_), "its work fails"); }
+
+void Graph::Run() const {
+  gpu_.Check(gpu_.driver_.graph_launch(exec_, gpu_.stream_), "a graph does not start");
+}
+
+}  // namespace ct2triton::gpu

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/compute/gpu/driver.h"
+
+namespace ct2triton::gpu {
+
+class Graph;
+
+// A GPU with our kernels in it, and one stream of work. One thread's at a time. Every failure of
+// the driver is thrown as an Error that says what failed; kUnavailable where memory ran out.
+class Gpu {
+ public:
+  // image: the file that tools/gpu_images.py writes.
+  Gpu(const std::string& library, int ordinal, const std::string& image);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  const std::string& name() const { return name_; }
+  int capability() const { return capability_; }  // 80 for 8.0
+  void MakeCurrent() const;                       // for the calling thread
+
+  Address Allocate(size_t bytes) const;
+  void Free(Address address) const noexcept;
+  void CopyTo(Address to, const void* from, size_t bytes) const;
+  void CopyFrom(void* to, Address from, size_t bytes) const;  // and waits
+  void Zero(Address to, size_t bytes) const;
+  size_t FreeBytes() const;
+
+  // args: what the kernel takes.
+  template <class Args>
+  void Launch(const std::string& kernel, unsigned grid_x, unsigned grid_y, unsigned threads,
+              size_t shared_bytes, Args args) {
+    LaunchAny(kernel, grid_x, grid_y, threads, shared_bytes, &args);
+  }
+  // What `launch` launches, to be run again and again.
+  std::unique_ptr<Graph> Capture(const std::function<void()>& launch);
+  void Wait() const;
+  size_t launched() const { return launched_; }  // kernels, those of graphs when captured
+
+ private:
+  friend class Graph;
+  void Check(int code, const std::string& what) const;
+  void LoadKernels(const std::string& image);
+  void LaunchAny(const std::string& kernel, unsigned grid_x, unsigned grid_y, unsigned threads,
+                 size_t shared_bytes, void* args);
+
+  const Driver driver_;
+  int device_ = 0;
+  int capability_ = 0;
+  std::string name_;
+  void* context_ = nullptr;
+  void* module_ = nullptr;
+  void* stream_ = nullptr;
+  std::map<std::string, void*> functions_;
+  size_t launched_ = 0;
+};
+
+class Graph {
+ public:
+  Graph(const Gpu& gpu, void* exec) : gpu_(gpu), exec_(exec) {}
+  ~Graph() { gpu_.driver_.graph_exec_destroy(exec_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void Run() const;
+
+ private:
+  const Gpu& gpu_;
+  void* exec_;
+};
+
+// Numbers of one type in the memory of a GPU.
+template <class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(const Gpu& gpu, size_t count)
+      : gpu_(&gpu), count_(count), address_(gpu.Allocate(count * sizeof(T))) {
+    gpu.Zero(address_, count * sizeof(T));
+  }
+  Buffer(const Gpu& gpu, const std::vector<T>& values) : Buffer(gpu, values.size()) {
+    Put(0, values.data(), values.size());
+  }
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(gpu_, other.gpu_);
+    std::swap(count_, other.count_);
+    std::swap(address_, other.address_);
+    return *this;
+  }
+  ~Buffer() {
+    if (gpu_ != nullptr) gpu_->Free(address_);
+  }
+
+  // Only for kernels.
+  T* get() const { return reinterpret_cast<T*>(address_); }
+  size_t count() const { return count_; }
+  size_t bytes() const { return count_ * sizeof(T); }
+  void Put(size_t place, const T* from, size_t count) {
+    gpu_->CopyTo(address_ + place * sizeof(T), from, count * sizeof(T));
+  }
+  void Put(size_t place, const T& value) { Put(place, &value, 1); }
+  std::vector<T> Get(size_t place, size_t count) const {
+    std::vector<T> values(count);
+    gpu_->CopyFrom(values.data(), address_ + place * sizeof(T), count * sizeof(T));
+    return values;
+  }
+
+ private:
+  const Gpu* gpu_ = nullptr;
+  size_t count_ = 0;
+  Address address_ = 0;
+};
+
+}  // namespace ct2triton::gpu

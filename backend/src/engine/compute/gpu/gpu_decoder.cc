@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compute/gpu/gpu_decoder.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "engine/compute/gpu/gpu_sequence.h"
+#include "error.h"
+
+namespace ct2triton::gpu {
+namespace {
+
+constexpr size_t kNobody = 16;  // rows behind those of a step, which never run
+constexpr int kOnePage = 30;    // a shift that makes one page of all slots
+constexpr size_t kMostGraphs = 64;
+
+size_t Rounded(size_t rows) { return static_cast<size_t>(Bucket(rows)); }
+
+size_t SlotBytes(const ModelWeights& weights) {
+  return weights.decoder().layers.size() * 2 * static_cast<size_t>(weights.heads_width()) *
+         weights.activation_bytes();
+}
+
+size_t MostRows(const GpuLimits& limits) {
+  return Rounded(std::max({limits.sequences, limits.step_tokens, limits.encoded_tokens}));
+}
+
+}  // namespace
+
+GpuOutputs::GpuOutputs(const Gpu& gpu, const ModelWeights& weights, size_t wanted,
+                       size_t rows_of_step, const GpuLimits& limits)
+    : capacity(Rounded(wanted) + 16 * kMostGroups),
+      stride(static_cast<size_t>(weights.projection().n)),
+      parts((stride + kChunk - 1) / kChunk),
+      rows(gpu, capacity),
+      part_output(gpu, capacity * parts * kMostCandidates),
+      chosen(gpu, capacity),
+      candidate(gpu, capacity * kMostCandidates),
+      aligned(gpu, capacity),
+      logits(gpu, capacity * stride),
+      part_value(gpu, capacity * parts * kMostCandidates),
+      part_most(gpu, capacity * parts),
+      part_total(gpu, capacity * parts),
+      part_drawn(gpu, capacity * parts),
+      log_probability(gpu, capacity),
+      candidate_score(gpu, capacity * kMostCandidates),
+      source_weights(
+          gpu, rows_of_step * static_cast<size_t>(weights.decoder().heads) * limits.source_tokens),
+      alignment_weight(gpu, capacity) {
+  std::vector<int> first(static_cast<size_t>(weights.alignment_heads()));
+  std::iota(first.begin(), first.end(), 0);
+  heads = {gpu, first};
+}
+
+GpuDecoder::GpuDecoder(const std::string& library, int ordinal, const std::string& images,
+                       const ModelFile& file, Number type, std::optional<float> epsilon,
+                       const GpuLimits& limits)
+    : gpu_(library, ordinal, images),
+      limits_(limits),
+      weights_(&gpu_, file, type, std::max(limits.source_tokens, limits.target_tokens), epsilon),
+      slots_(&gpu_, SlotBytes(weights_), limits.cache_bytes),
+      workspace_(&gpu_, weights_, MostRows(limits) + kNobody),
+      encoded_(&gpu_, Rounded(limits.encoded_tokens)),
+      running_(&gpu_, Rounded(limits.sequences) + kNobody),
+      given_(&gpu_, Rounded(limits.step_tokens) + kNobody),
+      source_first_(gpu_, limits.encoded_tokens),
+      source_tokens_(gpu_, limits.encoded_tokens),
+      beside_(gpu_, 1),
+      table_(gpu_, limits.sequences * limits.target_tokens),
+      source_table_(gpu_, limits.sequences * Slots::Pages(limits.source_tokens)),
+      count_(gpu_, limits.sequences),
+      prompt_(gpu_, limits.sequences),
+      history_(gpu_, limits.sequences * limits.target_tokens),
+      rules_(gpu_, limits.sequences),
+      scores_(gpu_, limits.sequences),
+      outputs_(std::make_unique<GpuOutputs>(gpu_, weights_,
+                                            std::max(limits.sequences, limits.step_tokens),
+                                            MostRows(limits) + kNobody, limits)),
+      sequences_(limits.sequences) {
+  unsigned char* beside = workspace_.projected.get() +
+                          static_cast<size_t>(weights_.heads_width()) * weights_.activation_bytes();
+  beside_.Put(0, beside);
+  std::vector<int> lanes(limits.sequences);  // of running sequences: row and name are one number
+  std::iota(lanes.begin(), lanes.end(), 0);
+  running_.sequence.Put(0, lanes.data(), lanes.size());
+  gpu_.Wait();
+}
+
+GpuDecoder::~GpuDecoder() = default;
+
+Graph& GpuDecoder::GraphOf(const std::vector<int>& key, const std::function<void()>& launch) {
+  if (graphs_.size() >= kMostGraphs && graphs_.count(key) == 0) graphs_.clear();
+  auto& graph = graphs_[key];
+  if (!graph) {
+    const size_t before = gpu_.launched();
+    try {
+      graph = gpu_.Capture(launch);
+    } catch (...) {
+      graphs_.erase(key);
+      throw;
+    }
+    kernels_of_graph_ = gpu_.launched() - before;
+  }
+  return *graph;
+}
+
+std::vector<int> GpuDecoder::Encode(const std::vector<std::vector<int>>& sources) {
+  gpu_.MakeCurrent();
+  const size_t most = std::min(limits_.source_tokens, limits_.encoded_tokens);
+  for (const auto& source : sources) {
+    if (source.empty() || source.size() > most) {
+      throw Error(ErrorCode::kInvalidArgument, "a source has " + std::to_string(source.size()) +
+                                                   " tokens; allowed are 1 to " +
+                                                   std::to_string(most));
+    }
+    RequireTokens(source);
+  }
+  std::vector<int> names;
+  for (size_t begin = 0, end = 0; begin < sources.size(); begin = end) {
+    size_t tokens = 0;
+    for (; end < sources.size(); ++end) {
+      if (tokens + sources[end].size() > limits_.encoded_tokens) break;
+      tokens += sources[end].size();
+    }
+    try {
+      EncodePass(sources, begin, end, &names);
+    } catch (...) {
+      for (const int name : names) ForgetEncoding(name);
+      throw;
+    }
+  }
+  return names;
+}
+
+void GpuDecoder::RequireTokens(const std::vector<int>& tokens) const {
+  const int most = std::min(weights_.encoder().embedding.n, weights_.decoder().embedding.n);
+  for (const int token : tokens) {
+    if (token >= 0 && token < most) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                "token " + std::to_string(token) + " is none of the tokens of the vocabulary");
+  }
+}
+
+void GpuDecoder::EncodePass(const std::vector<std::vector<int>>& sources, size_t begin, size_t end,
+                            std::vector<int>* names) {
+  std::vector<int> token, position, sequence, slot, first, count;
+  for (size_t i = begin; i < end; ++i) {
+    const int name = next_encoding_++;
+    names->push_back(name);
+    Encoded& encoded = encodings_[name];
+    encoded.tokens = sources[i].size();
+    encoded.pages = slots_.Take(Slots::Pages(encoded.tokens));
+    first.push_back(static_cast<int>(token.size()));
+    count.push_back(static_cast<int>(encoded.tokens));
+    for (size_t t = 0; t < encoded.tokens; ++t) {
+      token.push_back(sources[i][t]);
+      position.push_back(static_cast<int>(t));
+      sequence.push_back(static_cast<int>(i - begin));
+      slot.push_back(encoded.pages[t >> Slots::kPageShift] +
+                     static_cast<int>(t % Slots::kPageSlots));
+    }
+  }
+  const size_t rows = Rounded(token.size());
+  for (auto* values : {&position, &slot}) values->resize(rows, -1);
+  for (auto* values : {&token, &sequence}) values->resize(rows, 0);
+  encoded_.token.Put(0, token.data(), rows);
+  encoded_.position.Put(0, position.data(), rows);
+  encoded_.sequence.Put(0, sequence.data(), rows);
+  encoded_.slot.Put(0, slot.data(), rows);
+  source_first_.Put(0, first.data(), first.size());
+  source_tokens_.Put(0, count.data(), count.size());
+  const int bucket = static_cast<int>(rows);
+  GraphOf({-1, bucket}, [&] { LaunchEncoder(bucket); }).Run();
+  gpu_.Wait();
+}
+
+void GpuDecoder::LaunchEncoder(int rows) {
+  const SideWeights& side = weights_.encoder();
+  Pass pass(&gpu_, weights_, side, &workspace_, encoded_, rows);
+  pass.Embed(nullptr, 0, nullptr);
+  AttentionArgs attention = {};
+  attention.cache = {beside_.get(), 0, kOnePage, pass.projected_stride()};
+  attention.table = source_first_.get();
+  attention.table_stride = 1;
+  attention.shift = kOnePage;
+  attention.count = source_tokens_.get();
+  attention.most_tokens = static_cast<int>(limits_.source_tokens);
+  for (const LayerWeights& layer : side.layers) {
+    pass.Self(layer, attention, nullptr);
+    pass.FeedForward(layer);
+  }
+  int index = 0;
+  for (const LayerWeights& layer : weights_.decoder().layers) {
+    pass.Keys(layer.source.keys, slots_.CacheOf(index++, 2 * weights_.heads_width()));
+  }
+}
+
+void GpuDecoder::LaunchStep(const Step& step) {
+  const SideWeights& side = weights_.decoder();
+  Pass pass(&gpu_, weights_, side, &workspace_, *step.state, step.rows);
+  const int stride = static_cast<int>(limits_.target_tokens);
+  pass.Embed(table_.get(), stride, prompt_.get());
+  AttentionArgs self = {}, source = {};
+  self.table = table_.get();
+  self.table_stride = self.most_tokens = stride;
+  self.prompt = prompt_.get();
+  source.table = source_table_.get();
+  source.table_stride = static_cast<int>(Slots::Pages(limits_.source_tokens));
+  source.shift = Slots::kPageShift;
+  source.count = count_.get();
+  source.most_tokens = static_cast<int>(limits_.source_tokens);
+  for (int i = 0; i < static_cast<int>(side.layers.size()); ++i) {
+    const LayerWeights& layer = side.layers[static_cast<size_t>(i)];
+    self.cache = source.cache = slots_.CacheOf(i, 2 * weights_.heads_width());
+    const bool noted = step.aligns && i == weights_.alignment_layer();
+    source.weights = noted ? outputs_->source_weights.get() : nullptr;
+    pass.Self(layer, self, &self.cache);
+    pass.Source(layer, source);
+    pass.FeedForward(layer);
+  }
+  for (const Group& group : step.groups) LaunchChoice(step, group, &pass);
+}
+
+void GpuDecoder::LaunchChoice(const Step& step, const Group& group, Pass* pass) {
+  const GpuOutputs& out = *outputs_;
+  const auto list = static_cast<size_t>(group.list);
+  const Matrix& matrix = group.list < 0 ? weights_.projection() : lists_[list];
+  const auto first = static_cast<size_t>(group.first);
+  ChoiceArgs args = {};
+  args.rows = step.state->rows();
+  args.output_rows = out.rows.get() + first;
+  args.rules = rules_.get();
+  args.history = history_.get();
+  args.scores = scores_.get();
+  args.logits = out.logits.get() + first * out.stride;
+  const size_t part = first * out.parts;
+  args.part_value = out.part_value.get() + part * kMostCandidates;
+  args.part_output = out.part_output.get() + part * kMostCandidates;
+  args.part_most = out.part_most.get() + part;
+  args.part_total = out.part_total.get() + part;
+  args.part_drawn = out.part_drawn.get() + part;
+  args.chosen = out.chosen.get() + first;
+  args.log_probability = out.log_probability.get() + first;
+  args.candidate = out.candidate.get() + first * kMostCandidates;
+  args.candidate_score = out.candidate_score.get() + first * kMostCandidates;
+  args.stride = matrix.n;
+  args.n = group.list < 0 ? weights_.outputs() : static_cast<int>(list_tokens_[list].size());
+  args.parts = (args.n + kChunk - 1) / kChunk;
+  args.history_stride = static_cast<int>(limits_.target_tokens);
+  args.advance = step.advances ? 1 : 0;
+  const auto outputs = static_cast<unsigned>(group.bucket);
+  pass->Logits(matrix, args.output_rows, group.bucket, args.logits);
+  gpu_.Launch("scan", static_cast<unsigned>(args.parts), outputs, 128, kScanSharedBytes, args);
+  if (step.aligns) {
+    AlignArgs align = {args.rows,
+                       args.output_rows,
+                       args.rules,
+                       out.source_weights.get(),
+                       out.heads.get(),
+                       out.aligned.get() + first,
+                       out.alignment_weight.get() + first,
+                       weights_.alignment_heads(),
+                       weights_.decoder().heads,
+                       static_cast<int>(limits_.source_tokens)};
+    gpu_.Launch("align", outputs, 1, 32, 0, align);
+  }
+  gpu_.Launch("choose", outputs, 1, 32, kChooseSharedBytes, args);
+}
+
+Graph& GpuDecoder::GraphOf(const Step& step) {
+  std::vector<int> key = {step.advances ? 1 : 0, step.aligns ? 1 : 0, step.rows};
+  for (const Group& group : step.groups) {
+    key.insert(key.end(), {group.list, group.first, group.bucket});
+  }
+  return GraphOf(key, [&] { LaunchStep(step); });
+}
+
+// Puts the outputs in groups, those of one list together, and notes their places.
+GpuDecoder::Step GpuDecoder::MakeStep(const RowBuffers& state, int rows,
+                                      const std::vector<Wanted>& wanted) {
+  Step step = {&state, rows, &state == &running_, false, {}};
+  const int nobody = static_cast<int>(state.token.count() - kNobody);
+  std::map<int, std::vector<size_t>> of_list;
+  for (size_t i = 0; i < wanted.size(); ++i) of_list[wanted[i].list].push_back(i);
+  if (of_list.size() > GpuOutputs::kMostGroups) {
+    throw Error(ErrorCode::kUnsupported, "a step has rows of " + std::to_string(of_list.size()) +
+                                             " lists; allowed are " +
+                                             std::to_string(GpuOutputs::kMostGroups));
+  }
+  std::vector<int> output_rows;
+  last_.assign(wanted.size(), {});
+  for (const auto& [list, members] : of_list) {
+    const int first = static_cast<int>(output_rows.size());
+    for (const size_t i : members) {
+      last_[i] = {wanted[i].sequence, list, static_cast<int>(output_rows.size())};
+      output_rows.push_back(wanted[i].row);
+      step.aligns = step.aligns || Known(wanted[i].sequence).rules.sources > 0;
+    }
+    step.groups.push_back({list, first, Bucket(members.size())});
+    output_rows.resize(static_cast<size_t>(first + step.groups.back().bucket), nobody);
+  }
+  outputs_->rows.Put(0, output_rows.data(), output_rows.size());
+  return step;
+}
+
+void GpuDecoder::Advance(size_t steps) {
+  gpu_.MakeCurrent();
+  std::vector<Wanted> wanted;
+  size_t rows = 0;
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    if (!sequences_[i] || !sequences_[i]->running) continue;
+    GpuSequence& sequence = *sequences_[i];
+    Reserve(static_cast<int>(i), std::min(sequence.position + steps, sequence.limit));
+    wanted.push_back({static_cast<int>(i), static_cast<int>(i), sequence.rules.list.value_or(-1)});
+    rows = i + 1;
+  }
+  if (wanted.empty()) return;
+  const Step step = MakeStep(running_, Bucket(rows), wanted);
+  Graph& graph = GraphOf(step);
+  for (size_t i = 0; i < steps; ++i) graph.Run();
+  ReadStates();
+}
+
+std::vector<ChosenToken> GpuDecoder::Run(const std::vector<GivenTokens>& rows) {
+  gpu_.MakeCurrent();
+  std::vector<int> token, position, sequence;
+  std::vector<Wanted> wanted;
+  for (const GivenTokens& row : rows) {
+    GpuSequence& known = Known(row.sequence);
+    const size_t end = row.position + row.tokens.size();
+    if (row.tokens.empty() || row.outputs > row.tokens.size() || end > limits_.target_tokens) {
+      throw Error(ErrorCode::kInvalidArgument, "a step cannot run tokens " +
+                                                   std::to_string(row.position) + " to " +
+                                                   std::to_string(end) + " of a sequence");
+    }
+    RequireTokens(row.tokens);
+    Reserve(row.sequence, end);
+    known.outputs.resize(std::max(row.position, size_t{1}) - 1);
+    for (size_t i = 0; i < row.tokens.size(); ++i) {
+      if (row.position + i > 0) known.outputs.push_back(OutputOf(known, row.tokens[i]));
+      if (i + row.outputs >= row.tokens.size()) {
+        wanted.push_back(
+            {static_cast<int>(token.size()), row.sequence, known.rules.list.value_or(-1)});
+      }
+      token.push_back(row.tokens[i]);
+      position.push_back(static_cast<int>(row.position + i));
+      sequence.push_back(row.sequence);
+    }
+    PutHistory(row.sequence, std::max(row.position, size_t{1}) - 1, known.outputs.size());
+  }
+  if (token.size() > limits_.step_tokens) {
+    throw Error(ErrorCode::kInvalidArgument, "a step has " + std::to_string(token.size()) +
+                                                 " tokens; allowed are " +
+                                                 std::to_string(limits_.step_tokens));
+  }
+  const int bucket = Bucket(token.size());
+  token.resize(static_cast<size_t>(bucket));
+  sequence.resize(token.size());
+  position.resize(token.size(), -1);
+  given_.token.Put(0, token.data(), token.size());
+  given_.sequence.Put(0, sequence.data(), sequence.size());
+  given_.position.Put(0, position.data(), position.size());
+  GraphOf(MakeStep(given_, bucket, wanted)).Run();
+  return ReadChoices(last_);
+}
+
+int GpuDecoder::TokenOf(int list, int output) const {
+  return list < 0 || output < 0
+             ? output
+             : list_tokens_[static_cast<size_t>(list)][static_cast<size_t>(output)];
+}
+
+std::vector<ChosenToken> GpuDecoder::ReadChoices(const std::vector<Place>& places) const {
+  const GpuOutputs& out = *outputs_;
+  const auto chosen = out.chosen.Get(0, out.capacity);
+  const auto log_probability = out.log_probability.Get(0, out.capacity);
+  const auto candidate = out.candidate.Get(0, out.candidate.count());
+  const auto score = out.candidate_score.Get(0, out.candidate_score.count());
+  const auto aligned = out.aligned.Get(0, out.capacity);
+  const auto weight = out.alignment_weight.Get(0, out.capacity);
+  std::vector<ChosenToken> choices;
+  for (const Place& place : places) {
+    const auto output = static_cast<size_t>(place.output);
+    if (chosen[output] < 0) {
+      throw Error(ErrorCode::kInternal, "GPU " + gpu_.name() + ": no logit is a number");
+    }
+    ChosenToken choice;
+    choice.chosen = {TokenOf(place.list, chosen[output]), log_probability[output]};
+    for (size_t i = 0; i < Known(place.sequence).rules.candidates; ++i) {
+      const size_t at = output * kMostCandidates + i;
+      if (candidate[at] >= 0) {
+        choice.candidates.push_back({TokenOf(place.list, candidate[at]), score[at]});
+      }
+    }
+    choice.aligned_source = aligned[output];
+    choice.alignment_weight = weight[output];
+    choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+std::vector<std::vector<float>> GpuDecoder::Logits() const {
+  std::vector<std::vector<float>> logits;
+  std::map<int, size_t> first;  // of a list's group
+  for (const Place& place : last_) {
+    const auto output = static_cast<size_t>(place.output);
+    const auto from = first.emplace(place.list, output).first->second;
+    const auto list = static_cast<size_t>(place.list);
+    const size_t stride = place.list < 0 ? outputs_->stride : static_cast<size_t>(lists_[list].n);
+    const size_t count =
+        place.list < 0 ? static_cast<size_t>(weights_.outputs()) : list_tokens_[list].size();
+    logits.push_back(
+        outputs_->logits.Get(from * outputs_->stride + (output - from) * stride, count));
+  }
+  return logits;
+}
+
+}  // namespace ct2triton::gpu

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/compute/gpu/gpu.h"
+#include "engine/compute/gpu/pass.h"
+#include "engine/compute/gpu/slots.h"
+#include "engine/compute/gpu/weights.h"
+#include "gpu/args.h"
+
+namespace ct2triton::gpu {
+
+// How a sequence's next token is chosen, by plain values. Tokens are vocabulary ids.
+struct TokenRules {
+  float penalty = 1;  // of tokens that the sequence has already
+  std::vector<int> ends;
+  std::vector<int> forbidden;
+  size_t min_length = 0;  // tokens before an end may come
+  size_t candidates = 1;  // wanted, at most kMostCandidates
+  bool draws = false;     // by random numbers, which `key` and the position determine
+  uint64_t key = 0;
+  size_t top_k = 0;  // of a draw; 0: all, and top_p is 1 then
+  float top_p = 1;
+  float temperature = 1;
+  std::optional<int> list;     // of AddList(); none: the whole vocabulary
+  std::optional<int> leaning;  // the draft's next token, and the bias towards it
+  float bias = 0;
+  size_t first_source = 0, sources = 0;  // tokens of the source where an alignment may point
+};
+
+// A sequence that begins.
+struct NewSequence {
+  int encoding = 0;
+  int start = 0;            // the token that starts the decoder
+  std::vector<int> forced;  // the tokens behind it
+  size_t limit = 1;         // tokens, forced ones counted
+  TokenRules rules;
+  size_t prompt = 0;  // tokens: see StepRow::prompt
+};
+
+// What a sequence brings into a step: some tokens, which stand from `position` on.
+struct GivenTokens {
+  int sequence = 0;
+  size_t position = 0;
+  std::vector<int> tokens;
+  size_t outputs = 1;  // so many of the last tokens are asked what follows them
+};
+
+struct TokenCandidate {
+  int token = 0;
+  float log_probability = 0;
+};
+
+struct ChosenToken {
+  TokenCandidate chosen;
+  std::vector<TokenCandidate> candidates;  // best first
+  int aligned_source = 0;                  // of those where it may point
+  float alignment_weight = 0;
+};
+
+struct SequenceState {
+  std::vector<int> tokens;  // forced and chosen
+  float score = 0;          // sum of the log-probabilities of those that were chosen
+  bool ended = false;       // by an end token or its limit
+};
+
+struct GpuLimits {
+  size_t sequences = 64;
+  size_t step_tokens = 64;     // of a step with given tokens
+  size_t encoded_tokens = 64;  // of a pass of the encoder
+  size_t source_tokens = 64;   // of a source
+  size_t target_tokens = 64;   // of a sequence
+  size_t cache_bytes = size_t{1} << 30;
+};
+
+struct GpuSequence;  // what the host knows of one
+struct GpuOutputs;   // room for logits and choices
+
+// A translation model on a GPU: encodings, running sequences with their keys and values, and the
+// choice of their tokens. One thread's at a time; no number of the GPU's crosses this interface but
+// those that are asked for. Failures of the device are thrown as Error.
+class GpuDecoder {
+ public:
+  GpuDecoder(const std::string& library, int ordinal, const std::string& images,
+             const ModelFile& file, Number type, std::optional<float> epsilon,
+             const GpuLimits& limits);
+  ~GpuDecoder();
+
+  // Sources of any lengths, without padding. Gives the name of each encoding.
+  std::vector<int> Encode(const std::vector<std::vector<int>>& sources);
+  void ForgetEncoding(int encoding);  // when no sequence of it is left
+
+  // Ascending tokens that a sequence may be held to. Gives the list's name.
+  int AddList(const std::vector<int>& tokens);
+
+  // Gives the sequence's name. It runs from the next Advance() on.
+  int Begin(const NewSequence& sequence);
+  // Another sequence that goes on from the first `tokens` tokens of this one's cache; both share
+  // their keys and values. It runs with given tokens only, until Become() or Forget().
+  int Fork(int sequence, size_t tokens);
+  void Become(int sequence, int other, size_t tokens);
+  void SetRules(int sequence, const TokenRules& rules);
+  void Forget(int sequence);
+
+  // So many steps of all sequences that run. Each goes on with the token that was chosen last, and
+  // ends by itself; the host looks only when all steps are done.
+  void Advance(size_t steps);
+  SequenceState State(int sequence) const;
+  // What was chosen last for a sequence, in the last Advance() or Run().
+  ChosenToken Last(int sequence) const;
+  // A step with given tokens, which no other sequence takes part in. Gives what would follow.
+  std::vector<ChosenToken> Run(const std::vector<GivenTokens>& rows);
+  // The sequence goes on by itself behind its first `position` tokens with this one.
+  void Continue(int sequence, size_t position, int token);
+
+  // For tests: of the outputs of the last Run(), each [outputs of the projection or list].
+  std::vector<std::vector<float>> Logits() const;
+  size_t taken_pages() const { return slots_.taken_pages(); }
+  size_t cache_bytes() const { return slots_.bytes(); }
+  size_t weight_bytes() const { return weights_.bytes(); }
+  size_t graphs() const { return graphs_.size(); }
+  size_t kernels_of_last_graph() const { return kernels_of_graph_; }
+  const std::string& device() const { return gpu_.name(); }
+
+ private:
+  struct Encoded {
+    std::vector<int> pages;
+    size_t tokens = 0;
+    size_t sequences = 0;
+  };
+  // A row of a step whose output is wanted, and the list that it is held to (-1: none).
+  struct Wanted {
+    int row, sequence, list;
+  };
+  // GpuOutputs of a step that are projected together.
+  struct Group {
+    int list;
+    int first;   // among all outputs
+    int bucket;  // outputs, those of nobody too
+  };
+  struct Step {
+    const RowBuffers* state;
+    int rows;
+    bool advances, aligns;
+    std::vector<Group> groups;
+  };
+  struct Place {
+    int sequence, list, output;
+  };
+
+  void RequireTokens(const std::vector<int>& tokens) const;
+  void EncodePass(const std::vector<std::vector<int>>& sources, size_t begin, size_t end,
+                  std::vector<int>* names);
+  void LaunchEncoder(int rows);
+  void LaunchStep(const Step& step);
+  void LaunchChoice(const Step& step, const Group& group, Pass* pass);
+  Graph& GraphOf(const std::vector<int>& key, const std::function<void()>& launch);
+  Graph& GraphOf(const Step& step);
+  Step MakeStep(const RowBuffers& state, int rows, const std::vector<Wanted>& wanted);
+  GpuSequence& Known(int sequence) const;
+  int NewName();
+  void Reserve(int name, size_t tokens);
+  void Share(GpuSequence* sequence, const GpuSequence& other, size_t tokens);
+  void PutHistory(int name, size_t begin, size_t end);
+  void PutSource(int name, int encoding);
+  int OutputOf(const GpuSequence& sequence, int token) const;
+  int TokenOf(int list, int output) const;
+  std::vector<ChosenToken> ReadChoices(const std::vector<Place>& places) const;
+  void ReadStates();
+
+  Gpu gpu_;
+  const GpuLimits limits_;
+  ModelWeights weights_;
+  Slots slots_;
+  Workspace workspace_;
+  RowBuffers encoded_, running_, given_;
+  Buffer<int> source_first_, source_tokens_;  // of a pass of the encoder
+  Buffer<void*> beside_;                      // where its keys and values begin
+  // Of sequences:
+  Buffer<int> table_, source_table_, count_, prompt_, history_;
+  Buffer<Rule> rules_;
+  Buffer<float> scores_;
+  std::unique_ptr<GpuOutputs> outputs_;
+  std::vector<Matrix> lists_;
+  std::vector<std::vector<int>> list_tokens_;
+  std::vector<Buffer<int>> list_ids_;
+  std::map<int, Encoded> encodings_;
+  int next_encoding_ = 0;
+  std::vector<std::unique_ptr<GpuSequence>> sequences_;  // by name; null: free
+  std::map<std::vector<int>, std::unique_ptr<Graph>> graphs_;
+  size_t kernels_of_graph_ = 0;
+  std::vector<Place> last_;  // of the last step, in the order in which they were asked for
+};
+
+}  // namespace ct2triton::gpu

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The private parts of GpuDecoder.
+#pragma once
+
+#include "engine/compute/gpu/gpu_decoder.h"
+
+namespace ct2triton::gpu {
+
+struct GpuSequence {
+  int encoding = 0;
+  size_t limit = 0;
+  TokenRules rules;
+  Buffer<int> listed;        // ends and forbidden outputs, which a Rule refers to
+  std::vector<int> slots;    // of each token of the cache
+  std::vector<int> pages;    // that it holds, each once
+  int next_slot = 0;         // of its own page
+  int slots_left = 0;        // there
+  std::vector<int> outputs;  // forced and chosen
+  size_t forced = 0;
+  size_t prompt = 0;
+  size_t position = 0;  // tokens in the cache when it runs next
+  float score = 0;
+  bool running = false;
+  bool ended = false;
+};
+
+struct GpuOutputs {
+  static constexpr size_t kMostGroups = 8;
+  // wanted: most outputs of a step. logits_stride: outputs of the projection, padded.
+  GpuOutputs(const Gpu& gpu, const ModelWeights& weights, size_t wanted, size_t rows,
+             const GpuLimits& limits);
+
+  size_t capacity;  // with those of nobody
+  size_t stride;    // logits of an output
+  size_t parts;
+  Buffer<int> rows, part_output, chosen, candidate, heads, aligned;
+  Buffer<float> logits, part_value, part_most, part_total, part_drawn, log_probability,
+      candidate_score, source_weights, alignment_weight;
+};
+
+}  // namespace ct2triton::gpu

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "engine/compute/gpu/gpu.h"
+#include "engine/compute/gpu/weights.h"
+#include "gpu/args.h"
+
+namespace ct2triton::gpu {
+
+// Rows are computed in whole tiles: of 16, and of 64 beyond 64 rows.
+inline int Bucket(size_t rows) {
+  const size_t tile = rows > 64 ? 64 : 16;
+  return static_cast<int>((rows + tile - 1) / tile * tile);
+}
+
+// The state of the rows of a step in a GPU's memory. All rows are nobody's at first.
+struct RowBuffers {
+  RowBuffers(Gpu* gpu, size_t rows);
+  Rows rows() const { return {token.get(), position.get(), sequence.get(), slot.get()}; }
+
+  Buffer<int> token, position, sequence, slot;
+};
+
+// Room for what lies between the kernels of a pass.
+struct Workspace {
+  Workspace(Gpu* gpu, const ModelWeights& weights, size_t rows);
+
+  Buffer<float> x[2];
+  Buffer<Spread> spread[2];
+  Buffer<unsigned char> projected, context, hidden;
+};
+
+// Launches the kernels of an encoder or a decoder over some rows, one after the other.
+class Pass {
+ public:
+  // rows: as many as a Bucket() has.
+  Pass(Gpu* gpu, const ModelWeights& weights, const SideWeights& side, Workspace* workspace,
+       const RowBuffers& state, int rows);
+
+  // slots: null where the host sets the slots of the rows.
+  void Embed(const int* slots, int slots_stride, const int* prompt);
+  // The rest of `attention` is set here. to: where the rows' keys and values go; null: they stay
+  // beside the query, and the attention reads them there.
+  void Self(const LayerWeights& layer, AttentionArgs attention, const Cache* to);
+  void Source(const LayerWeights& layer, AttentionArgs attention);
+  void FeedForward(const LayerWeights& layer);
+  // Keys and values of a source for a decoder's layer.
+  void Keys(const Matrix& keys, const Cache& to);
+  // chosen: rows of the pass, as many as `outputs`, in whole tiles.
+  void Logits(const Matrix& projection, const int* chosen, int outputs, float* logits);
+  // Numbers of a row beside each other where Self() keeps keys and values.
+  int projected_stride() const { return 3 * weights_.heads_width(); }
+  // What the rows are; float32, [rows, width]. Normalized by the caller.
+  const Buffer<float>& x() const { return workspace_->x[now_]; }
+
+ private:
+  Stream StreamOf(int which) const;
+  Norm InputNorm(const Norm& of_layer) const { return side_.pre_norm ? of_layer : pending_; }
+  Norm OutputNorm() const { return side_.pre_norm ? side_.output_norm : pending_; }
+  ProductArgs Normed(const Matrix& matrix, const Norm& norm) const;
+  void Attend(AttentionArgs args, const AttentionWeights& attention, int query_stride);
+  void AddTo(const Matrix& matrix, const Buffer<unsigned char>& x, const Norm& norm);
+  void Launch(const ProductArgs& args, bool norm, int rows);
+
+  Gpu* const gpu_;
+  const ModelWeights& weights_;
+  const SideWeights& side_;
+  Workspace* const workspace_;
+  const RowBuffers& state_;
+  const int rows_;
+  int now_ = 0;        // which of the two streams holds the rows
+  Norm pending_ = {};  // behind a sublayer, where norms are: who reads the rows applies it
+};
+
+}  // namespace ct2triton::gpu

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/compute/gpu/gpu.h"
+#include "gpu/args.h"
+
+namespace ct2triton::gpu {
+
+// Memory of keys and values, in pages of slots of one token each. It grows in slabs when pages are
+// taken, and none of its addresses ever changes. A page may have several holders.
+class Slots {
+ public:
+  static constexpr int kPageShift = 4;
+  static constexpr int kPageSlots = 1 << kPageShift;
+  static size_t Pages(size_t tokens) { return (tokens + kPageSlots - 1) / kPageSlots; }
+
+  // slot_bytes: of all layers. most_bytes: of all slabs together.
+  Slots(Gpu* gpu, size_t slot_bytes, size_t most_bytes);
+
+  // The first slots of so many pages, or none: throws Error(kUnavailable) where memory is short.
+  std::vector<int> Take(size_t count);
+  void Hold(int page) { ++holders_[static_cast<size_t>(page) / kPageSlots]; }
+  void Release(int page);
+  size_t taken_pages() const { return taken_; }
+  size_t bytes() const { return slabs_.size() * SlabBytes(); }
+
+  // stride: numbers of a slot in a layer.
+  Cache CacheOf(int layer, int stride) const;
+
+ private:
+  static constexpr int kSlabShift = 10;
+  size_t SlabBytes() const { return slot_bytes_ << kSlabShift; }
+  void Grow();
+
+  Gpu* const gpu_;
+  const size_t slot_bytes_;
+  const size_t most_bytes_;
+  std::vector<Buffer<unsigned char>> slabs_;
+  Buffer<void*> addresses_;
+  std::vector<int> free_;
+  std::vector<int> holders_;  // of each page
+  size_t taken_ = 0;
+};
+
+}  // namespace ct2triton::gpu

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compute/gpu/weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "engine/compute/cpu/positions.h"
+#include "error.h"
+
+namespace ct2triton::gpu {
+namespace {
+
+constexpr unsigned kPackThreads = 128;
+
+[[noreturn]] void Refuse(const std::string& what) {
+  throw Error(ErrorCode::kUnsupported, "the GPU's kernels cannot run this model: " + what);
+}
+
+Number NumberOf(const std::string& name, ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return kFloat32;
+    case ElementType::kFloat16:
+      return kFloat16;
+    case ElementType::kBfloat16:
+      return kBfloat16;
+    case ElementType::kInt8:
+      return kInt8;
+    default:
+      Refuse(name + " is held in " + ElementName(type));
+  }
+}
+
+size_t BytesOf(Number number) { return number == kFloat32 ? 4 : number == kInt8 ? 1 : 2; }
+
+int Padded(int64_t n) { return static_cast<int>((n + 15) / 16 * 16); }
+
+}  // namespace
+
+ModelWeights::ModelWeights(Gpu* gpu, const ModelFile& file, Number type, size_t most_positions,
+                           std::optional<float> epsilon)
+    : gpu_(gpu), file_(file), type_(type), most_positions_(most_positions), epsilon_(epsilon) {
+  if (type == kBfloat16 && gpu->capability() < 80) {
+    Refuse("bfloat16 needs a GPU of compute capability 8.0 or later; float16 runs on this one");
+  }
+  int8_ = file.Get("decoder/layer_0/ffn/linear_0/weight").type == ElementType::kInt8;
+  if (int8_ && type != kFloat16) Refuse("int8 weights need compute_type int8_float16");
+  encoder_ = ReadSide("encoder", /*has_source=*/false);
+  decoder_ = ReadSide("decoder", /*has_source=*/true);
+  projection_ = ReadMatrix("decoder/projection");
+  outputs_ = static_cast<int>(file.Get("decoder/projection/weight").rows());
+  output_scale_ = static_cast<float>(file_.Attribute("decoder/scale_outputs", 1));
+  const double layer = file_.Attribute("decoder/alignment_layer", -1);
+  alignment_layer_ =
+      static_cast<int>(layer < 0 ? layer + static_cast<double>(decoder_.layers.size()) : layer);
+  alignment_heads_ = static_cast<int>(file_.Attribute("decoder/alignment_heads", 1));
+  if (alignment_heads_ == 0) alignment_heads_ = decoder_.heads;
+  gpu_->Wait();
+}
+
+int ModelWeights::inner_width() const {
+  int most = 0;
+  for (const SideWeights* side : {&encoder_, &decoder_}) {
+    for (const LayerWeights& layer : side->layers) most = std::max(most, layer.inner.n);
+  }
+  return most;
+}
+
+size_t ModelWeights::bytes() const {
+  size_t bytes = 0;
+  for (const auto& buffer : floats_) bytes += buffer.bytes();
+  for (const auto& buffer : tiles_) bytes += buffer.bytes();
+  return bytes;
+}
+
+std::string ModelWeights::WeightName() const { return int8_ ? "i8" : ActivationName(); }
+
+std::string ModelWeights::ActivationName() const {
+  return type_ == kFloat32 ? "f32" : type_ == kFloat16 ? "f16" : "bf16";
+}
+
+// A flag "multiply by the root of the width", or the factor itself.
+float ModelWeights::EmbeddingScale(const std::string& side) const {
+  const std::string names[] = {side + "/scale_embeddings",
+                               side + '/' + "embeddings/multiply_by_sqrt_depth"};
+  for (const std::string& name : names) {
+    const Variable* variable = file_.Find(name);
+    if (variable == nullptr) continue;
+    const double value = file_.Attribute(name, 1);
+    if (variable->type != ElementType::kInt8) return static_cast<float>(value);
+    if (value == 0) return 1;
+    break;
+  }
+  return 0;
+}
+
+const float* ModelWeights::Keep(const std::vector<float>& values) {
+  floats_.emplace_back(*gpu_, values);
+  gpu_->Wait();
+  return floats_.back().get();
+}
+
+const float* ModelWeights::Floats(const std::string& name, int64_t count) {
+  const Variable& variable = file_.Get(name);
+  if (variable.elements() != count) {
+    Refuse(name + " has " + std::to_string(variable.elements()) + " numbers, not " +
+           std::to_string(count));
+  }
+  const float*& there = uploaded_[variable.offset];
+  if (there != nullptr) return there;
+  std::vector<float> values = file_.Floats(name);
+  // Padded, since a bias is read for whole tiles.
+  values.resize(static_cast<size_t>(Padded(count)));
+  return there = Keep(values);
+}
+
+Norm ModelWeights::ReadNorm(const std::string& scope, bool required) {
+  Norm norm = {};
+  if (!required && !file_.Has(scope + "/gamma")) return norm;
+  const int64_t width = file_.Get(scope + "/gamma").elements();
+  norm.gamma = Floats(scope + "/gamma", width);
+  if (file_.Has(scope + "/beta")) norm.beta = Floats(scope + "/beta", width);
+  norm.epsilon = epsilon_.value_or(norm.beta != nullptr ? 1e-5F : 1e-6F);
+  return norm;
+}
+
+// What int8 weights are multiplied by; null for others.
+const float* ModelWeights::ReadScale(const std::string& scope, int64_t rows) {
+  if (file_.Get(scope + "/weight").type != ElementType::kInt8) return nullptr;
+  const std::string name = scope + "/weight_scale";
+  const Variable& scale = file_.Get(name);
+  if (scale.elements() != rows) Refuse(name + " has not one number for each output");
+  const float*& there = uploaded_[scale.offset];
+  if (there != nullptr) return there;
+  std::vector<float> inverse = file_.Floats(name);
+  for (float& x : inverse) x = 1 / x;
+  inverse.resize(static_cast<size_t>(Padded(rows)));
+  return there = Keep(inverse);
+}
+
+const void* ModelWeights::Packed(const std::string& name, const float* scale) {
+  const Variable& weight = file_.Get(name);
+  const void*& there = packed_[weight.offset];
+  if (there != nullptr) return there;
+  PackArgs args = {};
+  args.from_kind = NumberOf(name, weight.type);
+  args.to_kind = int8_ ? kInt8 : type_;
+  if (int8_ && args.from_kind != kInt8) Refuse(name + " is not int8 as the other weights are");
+  std::vector<unsigned char> bytes(weight.bytes);
+  file_.Read(weight, 0, weight.bytes, bytes.data());
+  const Buffer<unsigned char> plain(*gpu_, bytes);
+  args.n = static_cast<int>(weight.rows());
+  args.k = static_cast<int>(weight.columns());
+  const auto padded = static_cast<size_t>(Padded(weight.rows()));
+  const size_t of_number = BytesOf(static_cast<Number>(args.to_kind));
+  tiles_.emplace_back(*gpu_, padded * static_cast<size_t>(args.k) * of_number);
+  args.from = plain.get();
+  args.scale = args.to_kind == kInt8 ? nullptr : scale;
+  args.to = tiles_.back().get();
+  gpu_->Launch("pack", static_cast<unsigned>(padded), 1, kPackThreads, 0, args);
+  gpu_->Wait();  // `plain` goes
+  return there = args.to;
+}
+
+Matrix ModelWeights::ReadMatrix(const std::string& scope) {
+  const std::string name = scope + "/weight";
+  const Variable& weight = file_.Get(name);
+  if (weight.shape.size() != 2 || weight.columns() % 16 != 0) {
+    Refuse(name + " has not a multiple of 16 inputs");
+  }
+  Matrix matrix = {};
+  matrix.scale = ReadScale(scope, weight.rows());
+  matrix.weight = Packed(name, matrix.scale);
+  if (file_.Has(scope + "/bias")) matrix.bias = Floats(scope + "/bias", weight.rows());
+  matrix.n = Padded(weight.rows());
+  matrix.k = static_cast<int>(weight.columns());
+  return matrix;
+}
+
+AttentionWeights ModelWeights::ReadAttention(const std::string& scope, bool to_source, int heads) {
+  AttentionWeights attention;
+  attention.norm = ReadNorm(scope + "/layer_norm", /*required=*/true);
+  attention.in = ReadMatrix(scope + "/linear_0");
+  if (to_source) attention.keys = ReadMatrix(scope + "/linear_1");
+  attention.out = ReadMatrix(scope + (to_source ? "/linear_2" : "/linear_1"));
+  const int width = attention.out.k, dim = width / heads;
+  const bool fits = width % heads == 0 && dim % 8 == 0 && dim <= 256 &&
+                    attention.in.n == width * (to_source ? 1 : 3) &&
+                    (!to_source || attention.keys.n == 2 * width);
+  if (!fits) {
+    Refuse("the sizes of " + scope + " do not fit " + std::to_string(heads) +
+           " heads, each a multiple of 8 wide and at most 256");
+  }
+  // CTranslate2's default comes from the width of the output.
+  const auto share = static_cast<float>(attention.out.n / heads);
+  attention.scale =
+      static_cast<float>(file_.Attribute(scope + "/queries_scale", 1 / std::sqrt(share)));
+  return attention;
+}
+
+LayerWeights ModelWeights::ReadLayer(const std::string& scope, bool has_source,
+                                     const SideWeights& side) {
+  LayerWeights layer;
+  layer.self = ReadAttention(scope + "/self_attention", /*to_source=*/false, side.heads);
+  if (has_source) {
+    layer.source = ReadAttention(scope + "/attention", /*to_source=*/true, side.heads);
+  }
+  layer.feed_forward_norm = ReadNorm(scope + '/' + "ffn/layer_norm", /*required=*/true);
+  layer.inner = ReadMatrix(scope + "/ffn/linear_0");
+  layer.gated = file_.Has(scope + "/ffn/linear_0_noact/weight");
+  if (layer.gated) layer.gate = ReadMatrix(scope + "/ffn/linear_0_noact");
+  layer.outer = ReadMatrix(scope + "/ffn/linear_1");
+  return layer;
+}
+
+void ModelWeights::ReadPositions(const std::string& side, SideWeights* to) {
+  const std::string name = side + '/' + "position_encodings/encodings";
+  if (const Variable* stored = file_.Find(name)) {
+    if (static_cast<size_t>(stored->rows()) < most_positions_) {
+      Refuse(name + " has " + std::to_string(stored->rows()) + " positions, and " +
+             std::to_string(most_positions_) + " are wanted");
+    }
+    to->positions = Floats(name, stored->elements());
+    return;
+  }
+  const auto width = static_cast<size_t>(to->embedding.k);
+  std::vector<float> encodings(most_positions_ * width);
+  for (size_t i = 0; i < most_positions_; ++i) {
+    SinusoidalPosition(i, width, encodings.data() + i * width);
+  }
+  to->positions = Keep(encodings);
+}
+
+void ModelWeights::ReadBias(const std::string& side, SideWeights* to) {
+  const std::string scope = side + '/' + "layer_0/self_attention/relative_attention_";
+  const Variable& table = file_.Get(scope + "bias");
+  const bool encoder = side == "encoder";
+  const auto buckets = static_cast<size_t>(table.rows());
+  const auto last = static_cast<size_t>(file_.Attribute(scope + "max_distance", 0));
+  if (table.columns() != to->heads || buckets < 4 || last <= buckets / (encoder ? 4 : 2)) {
+    Refuse("the size of " + scope + "bias is not known");
+  }
+  const auto values = file_.Floats(scope + "bias");
+  to->bias =
+      Keep(BiasByDistance(values.data(), buckets, static_cast<size_t>(to->heads), last, encoder));
+  to->bias_last = static_cast<int>(last);
+}
+
+SideWeights ModelWeights::ReadSide(const std::string& side, bool has_source) {
+  SideWeights weights;
+  weights.heads = static_cast<int>(file_.Attribute(side + "/num_heads", 8));
+  const int activation = static_cast<int>(file_.Attribute(side + "/activation", 0));
+  if (activation < kRelu || activation > kSigmoid) {
+    Refuse(side + "/activation is " + std::to_string(activation));
+  }
+  weights.activation = static_cast<Activation>(activation);
+  weights.pre_norm = file_.Attribute(side + "/pre_norm", 1) != 0;
+  weights.starts_from_zero = file_.Attribute(side + "/start_from_zero_embedding", 0) != 0;
+  for (const char* name : {"/alibi", "/multi_query_attention"}) {
+    if (file_.Attribute(side + name, 0) != 0) Refuse(side + name + " is set");
+  }
+  const bool numbered = file_.Has(side + '/' + "embeddings_0/weight");
+  weights.embedding = ReadMatrix(side + (numbered ? "/embeddings_0" : "/embeddings"));
+  weights.embedding_scale = EmbeddingScale(side);
+  if (weights.embedding_scale == 0) {
+    weights.embedding_scale = std::sqrt(static_cast<float>(weights.embedding.k));
+  }
+  weights.embedding_norm = ReadNorm(side + "/layernorm_embedding", /*required=*/false);
+  weights.output_norm = ReadNorm(side + "/layer_norm", /*required=*/false);
+  if (!weights.pre_norm && weights.output_norm.gamma != nullptr) {
+    Refuse(side + "/layer_norm follows norms behind the layers");
+  }
+  const auto scope = [&](size_t layer) { return side + "/layer_" + std::to_string(layer); };
+  for (size_t i = 0; file_.Has(scope(i) + "/self_attention/linear_0/weight"); ++i) {
+    weights.layers.push_back(ReadLayer(scope(i), has_source, weights));
+  }
+  if (weights.layers.empty()) Refuse("it has no " + scope(0));
+  if (file_.Has(scope(0) + '/' + "self_attention/relative_attention_bias")) {
+    ReadBias(side, &weights);
+  } else {
+    ReadPositions(side, &weights);
+  }
+  return weights;
+}
+
+Matrix ModelWeights::Select(const std::vector<int>& outputs) {
+  const Buffer<int> chosen(*gpu_, outputs);
+  Matrix matrix = projection_;
+  matrix.n = Padded(static_cast<int64_t>(outputs.size()));
+  const auto padded = static_cast<unsigned>(matrix.n);
+  const auto kind = int8_ ? kInt8 : type_;
+  PackArgs args = {};
+  args.from = projection_.weight;
+  args.rows = chosen.get();
+  args.from_tiles = 1;
+  args.from_kind = args.to_kind = kind;
+  args.n = static_cast<int>(outputs.size());
+  args.k = matrix.k;
+  tiles_.emplace_back(*gpu_,
+                      static_cast<size_t>(padded) * static_cast<size_t>(matrix.k) * BytesOf(kind));
+  matrix.weight = args.to = tiles_.back().get();
+  gpu_->Launch("pack", padded, 1, kPackThreads, 0, args);
+  for (const float** vector : {&matrix.scale, &matrix.bias}) {
+    if (*vector == nullptr) continue;
+    floats_.emplace_back(*gpu_, padded);
+    const GatherArgs gather{*vector, chosen.get(), floats_.back().get(), args.n, matrix.n};
+    gpu_->Launch("gather", (padded + kPackThreads - 1) / kPackThreads, 1, kPackThreads, 0, gather);
+    *vector = floats_.back().get();
+  }
+  gpu_->Wait();
+  return matrix;
+}
+
+}  // namespace ct2triton::gpu

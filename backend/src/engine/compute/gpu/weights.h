@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/compute/gpu/gpu.h"
+#include "engine/model/model_file.h"
+#include "gpu/args.h"
+
+namespace ct2triton::gpu {
+
+struct AttentionWeights {
+  Norm norm;
+  Matrix in;    // query, key and value; of a source: the query
+  Matrix keys;  // of a source: key and value
+  Matrix out;
+  float scale = 0;
+};
+
+struct LayerWeights {
+  AttentionWeights self, source;  // an encoder has no source
+  Norm feed_forward_norm;
+  Matrix inner, gate, outer;
+  bool gated = false;
+};
+
+// An encoder or a decoder.
+struct SideWeights {
+  Matrix embedding;
+  float embedding_scale = 1;
+  Norm embedding_norm, output_norm;
+  const float* positions = nullptr;  // [most positions, width]
+  const float* bias = nullptr;       // [heads, 2 * bias_last + 1], see AttentionArgs
+  int bias_last = 0;
+  int heads = 0;
+  bool pre_norm = true;
+  bool starts_from_zero = false;
+  Activation activation = kRelu;
+  std::vector<LayerWeights> layers;
+};
+
+// The weights of a translation model in a GPU's memory, in the form that the kernels read. Refuses,
+// by Error(kUnsupported), what they do not compute.
+class ModelWeights {
+ public:
+  // type: of the activations and of the weights that are not int8: kFloat32, kFloat16, kBfloat16.
+  // epsilon: of the norms, as the model's config.json has it; none: CTranslate2's.
+  ModelWeights(Gpu* gpu, const ModelFile& file, Number type, size_t most_positions,
+               std::optional<float> epsilon);
+
+  const SideWeights& encoder() const { return encoder_; }
+  const SideWeights& decoder() const { return decoder_; }
+  const Matrix& projection() const { return projection_; }
+  int outputs() const { return outputs_; }  // of the projection, without those that pad it
+  float output_scale() const { return output_scale_; }
+  int width() const { return projection_.k; }
+  int heads_width() const { return decoder_.layers[0].self.out.k; }
+  int inner_width() const;  // the widest of all layers
+  int alignment_layer() const { return alignment_layer_; }
+  int alignment_heads() const { return alignment_heads_; }
+  size_t bytes() const;
+  // "f32", "f16", "bf16" or "i8": the products' kernels, and "f32", "f16" or "bf16": attention's.
+  std::string WeightName() const;
+  std::string ActivationName() const;
+  size_t activation_bytes() const { return type_ == kFloat32 ? 4 : 2; }
+  // Row tiles of a block of the products for many rows.
+  int many_tiles() const { return type_ == kFloat32 ? kManyTilesFloat32 : kManyTiles; }
+
+  // The projection to these outputs alone. The matrix is there as long as this object.
+  Matrix Select(const std::vector<int>& outputs);
+
+ private:
+  float EmbeddingScale(const std::string& side) const;
+  // A vector of `count` numbers, in float32.
+  const float* Floats(const std::string& name, int64_t count);
+  Norm ReadNorm(const std::string& scope, bool required);
+  Matrix ReadMatrix(const std::string& scope);
+  const float* ReadScale(const std::string& scope, int64_t rows);
+  const void* Packed(const std::string& name, const float* scale);
+  AttentionWeights ReadAttention(const std::string& scope, bool to_source, int heads);
+  LayerWeights ReadLayer(const std::string& scope, bool has_source, const SideWeights& side);
+  SideWeights ReadSide(const std::string& side, bool has_source);
+  void ReadPositions(const std::string& side, SideWeights* to);
+  void ReadBias(const std::string& side, SideWeights* to);
+  const float* Keep(const std::vector<float>& values);
+
+  Gpu* const gpu_;
+  const ModelFile& file_;  // only while this is made
+  const Number type_;
+  const size_t most_positions_;
+  const std::optional<float> epsilon_;
+  bool int8_ = false;
+  std::vector<Buffer<float>> floats_;
+  std::vector<Buffer<unsigned char>> tiles_;
+  // What several names share, by its place in the file.
+  std::map<uint64_t, const void*> packed_;
+  std::map<uint64_t, const float*> uploaded_;
+  SideWeights encoder_, decoder_;
+  Matrix projection_ = {};
+  int outputs_ = 0;
+  float output_scale_ = 1;
+  int alignment_layer_ = 0, alignment_heads_ = 0;
+};
+
+}  // namespace ct2triton::gpu

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The emulated GPU: kernels and the driver's functions in a library that is built here."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import struct
+import subprocess
+from pathlib import Path
+
+from support.checkout import ROOT
+
+SOURCES = ROOT / "backend" / "gpu"
+PARTS = ("driver", "fibers", "kernels")
+# backend/CMakeLists.txt has the same.
+FLAGS = ("-std=c++17", "-ffp-contract=off", "-fPIC")
+
+
+def sources(folder: Path = SOURCES) -> list[Path]:
+    """All that the library is made of."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in {".cc", ".cu", ".cuh", ".h"})
+
+
+def emulated_gpu(folder: Path = SOURCES, flags: tuple[str, ...] = ("-O2",)) -> Path:
+    """Builds the library, unless these sources were built with these flags before.
+
+    Args:
+        folder: A copy of backend/gpu.
+        flags: Further ones of the compiler.
+
+    Returns:
+        The library.
+    """
+    digest = hashlib.sha256(repr(flags).encode())
+    for path in sources(folder):
+        digest.update(path.read_bytes())
+    place = ROOT / "build" / "emulated-gpu" / digest.hexdigest()[:16]
+    library = place / "libct2triton_emulated_gpu.so"
+    if library.exists():
+        return library
+    place.mkdir(parents=True, exist_ok=True)
+    unfinished = place / f"{os.getpid()}.so"
+    parts = [str(folder / "emulation" / f"{part}.cc") for part in PARTS]
+    subprocess.run(["g++", *FLAGS, *flags, "-shared", *parts, "-o", str(unfinished)], check=True)
+    unfinished.rename(library)
+    return library
+
+
+# A library of the CUDA driver and a file of tools/gpu_images.py: the tests run on a real GPU then.
+REAL_DRIVER = os.environ.get("CT2_TRITON_TEST_CUDA")
+REAL_IMAGES = os.environ.get("CT2_TRITON_TEST_GPU_IMAGES")
+
+
+def gpu_and_images(folder: Path) -> tuple[Path, Path]:
+    """The library and the images that tests use: emulated ones, unless a GPU is named."""
+    if REAL_DRIVER:
+        return Path(REAL_DRIVER), Path(REAL_IMAGES or "")
+    return emulated_gpu(), no_images(folder / "kernels.bin")
+
+
+def run_in_order(library: Path, seed: int) -> None:
+    """Chooses the order in which threads run, of this process and this library."""
+    ctypes.CDLL(str(library)).ct2t_emulation_seed(seed)
+
+
+def limit_memory(library: Path, size: int) -> None:
+    """Sets how much memory the device has."""
+    ctypes.CDLL(str(library)).ct2t_emulation_memory(ctypes.c_size_t(size))
+
+
+def no_images(path: Path) -> Path:
+    """Writes a file of images that the emulation takes: it has its kernels in itself."""
+    image = b"emulated"
+    head = b"ct2t-gpu" + struct.pack("<IIIQQ", 1, 80, 0, 36, len(image))
+    path.write_bytes(head + image)
+    return path
