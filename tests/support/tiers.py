@@ -17,7 +17,9 @@ LONG = {
     "::test_a_step_that_fails_is_named_and_the_others_go_on": "all steps of a check of GPUs",
     "bench/test_gpu_check.py"
     "::test_the_short_check_on_a_processor_passes_and_writes_its_report": "the same",
+    "core/test_gpu_faults.py": "builds the kernels once for each fault",
     "packaging/test_empty_machine.py": "builds a Debian machine, and the image's last stage in it",
+    "packaging/test_gpu_images.py::test_no_kernel_spills_registers": "compiles a lot",
     "packaging/test_house_rules.py::test_every_header_compiles_alone": "compiles each header",
     "packaging/test_install.py": "compiles the whole backend again, for a wheel",
     "packaging/test_new_option.py": "compiles parts of the backend, to hold a rule of this code",

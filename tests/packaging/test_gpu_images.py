@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GPU's kernels, compiled for GPUs on a machine without one."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ct2_triton import _core
+from gpu_images import (
+    ARCHITECTURES,
+    KERNELS,
+    CompileError,
+    Image,
+    compile_image,
+    describe,
+    find_nvrtc,
+    pack,
+)
+from support.checkout import ROOT
+
+
+def test_the_same_sources_give_the_same_bytes() -> None:
+    first, second = (compile_image("compute_75") for _ in range(2))
+
+    assert first.content == second.content
+    assert b".target sm_75" in first.content
+
+
+def test_a_gpu_gets_the_nearest_image_of_its_generation(tmp_path: Path) -> None:
+    packed = tmp_path / "kernels.bin"
+    packed.write_bytes(pack([Image(name, name.encode(), {}, {}) for name in ARCHITECTURES]))
+
+    for capability, image in [
+        (75, "sm_75"),
+        (80, "sm_80"),
+        (87, "sm_86"),
+        (89, "sm_89"),
+        (90, "sm_90"),
+        (103, "sm_100"),
+        (110, "compute_75"),
+        (120, "sm_120"),
+        (121, "sm_120"),
+    ]:
+        assert _core.gpu_image(str(packed), capability) == image.encode(), capability
+    with pytest.raises(_core.Error, match="no kernels for a GPU of compute capability 7"):
+        _core.gpu_image(str(packed), 70)
+
+
+def test_kernels_that_do_not_compile_are_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "gpu"
+    shutil.copytree(KERNELS, folder)
+    with (folder / "rows.cuh").open("a") as stream:
+        stream.write("nonsense\n")
+
+    with pytest.raises(CompileError, match=r"compute_75: .*nonsense"):
+        compile_image("compute_75", folder=folder)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("architecture", [a for a in ARCHITECTURES if a.startswith("sm_")])
+def test_no_kernel_spills_registers(architecture: str) -> None:
+    image = compile_image(architecture)
+
+    assert {kernel: n for kernel, n in image.spilled.items() if n > 0} == {}
+    assert set(image.registers) == kernels_of(architecture)
+    assert max(image.registers.values()) <= 255
+    assert re.search(r"choose +\d+ registers, spilled 0", describe(image))
+
+
+@pytest.mark.timeout(900)
+def test_the_command_writes_what_the_engine_reads(tmp_path: Path) -> None:
+    packed = tmp_path / "kernels.bin"
+    command = [sys.executable, str(ROOT / "tools" / "gpu_images.py"), "--output", str(packed)]
+
+    run = subprocess.run(
+        [*command, "--architectures", "compute_75"], capture_output=True, text=True, check=False
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "1 images" in run.stdout
+    assert _core.gpu_image(str(packed), 90) == compile_image("compute_75").content
+    none = subprocess.run(
+        [*command, "--architectures", "sm_1", "--nvrtc", str(find_nvrtc())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert none.returncode == 1
+    assert "sm_1" in none.stderr
+
+
+def kernels_of(architecture: str) -> set[str]:
+    """The names of all kernels; bfloat16 needs sm_80."""
+    types = {"f32": 1, "f16": 1, "i8": 0} | ({} if architecture == "sm_75" else {"bf16": 1})
+    names = {"scan", "choose", "align", "pack", "gather"}
+    for name, attends in types.items():
+        names |= {f"product_{name}_{x}_{n}" for x in ("norm", "plain") for n in ("one", "many")}
+        names |= {f"embed_{name}"} | ({f"attention_{name}"} if attends else set())
+    return names
