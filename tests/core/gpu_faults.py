@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults to put into the GPU's kernels, and what they compute on an emulated GPU.
+
+python tests/core/gpu_faults.py LIBRARY IMAGES MODEL OUTPUT   # writes what is computed
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("", "tiny"))
+
+from core.gpu_truth import GpuTruth, step_logits, translate
+from support import emulated_gpu
+
+# What: the file, what stands there once, and what is put there.
+FAULTS = {
+    "no barrier before the product's slices": (
+        "product.cuh",
+        "  __syncthreads();\n  for (int chunk = begin",
+        "  for (int chunk = begin",
+    ),
+    "no barrier between staged rows and sums": (
+        "product.cuh",
+        "if constexpr (kNorm) __syncthreads();  // sums lie",
+        "// sums lie",
+    ),
+    "no barrier before the slices are added": (
+        "product.cuh",
+        "    __syncthreads();\n    const int place = threadIdx.x",
+        "    const int place = threadIdx.x",
+    ),
+    "no meeting of the warp behind staging": (
+        "product.cuh",
+        "        __syncwarp();\n      }\n      CT2T_UNROLL",
+        "      }\n      CT2T_UNROLL",
+    ),
+    "weights of the wrong step": (
+        "product.cuh",
+        "LoadEight(weight + (step + kAhead) * 256)",
+        "LoadEight(weight + (step + 1) * 256)",
+    ),
+    "the last slice is left out": ("product.cuh", "w < kWarps; ++w) y", "w < kWarps - 1; ++w) y"),
+    "the norm of another row": ("product.cuh", "s->norm + 16 * t, s->staged", "s->norm, s->staged"),
+    "spread of the parts is left out": (
+        "numbers.cuh",
+        "squares += spread[i].squares + 16",
+        "squares += 16",
+    ),
+    "no barrier before a block's maximum": (
+        "attention.cuh",
+        "SumOf<32>(x);\n  __syncthreads();\n",
+        "SumOf<32>(x);\n",
+    ),
+    "no barrier before the groups' values are added": (
+        "attention.cuh",
+        "= out[i];\n  __syncthreads();\n",
+        "= out[i];\n",
+    ),
+    "a score too many": (
+        "attention.cuh",
+        "for (int t = threadIdx.x; t < is.tokens; t += kThreads) {\n    s.scores[t] = expf",
+        "for (int t = threadIdx.x; t <= is.tokens; t += kThreads) {\n    s.scores[t] = expf",
+    ),
+    "a lane leaves before a shuffle": (
+        "choice.cuh",
+        "if (length < 0) return;\n  const int sequence = a.rows.sequence[row];\n"
+        "  const Rule& rule = a.rules[sequence];\n  const int count",
+        "if (length < 0 || threadIdx.x == 31) return;\n"
+        "  const int sequence = a.rows.sequence[row];\n"
+        "  const Rule& rule = a.rules[sequence];\n  const int count",
+    ),
+    "of equal logits the later one wins": (
+        "choice.cuh",
+        "a.value == b.value && a.output < b.output",
+        "a.value == b.value && a.output > b.output",
+    ),
+    "a penalty for each time that a token was seen": (
+        "choice.cuh",
+        "s->seen[place] = 1;",
+        "s->logits[place] /= rule.penalty;",
+    ),
+    "a row goes on behind its limit": ("choice.cuh", "length + 1 >= rule.limit", "length >= 99"),
+}
+
+
+def compute(library: Path, images: Path, model: Path) -> np.ndarray:
+    """What the tests look at: logits and tokens, in several orders of threads."""
+    truth = GpuTruth(model)
+    decoder = truth.decoder(library, images)
+    sources = truth.sources(5, 17, 1)
+    seen = []
+    for seed in (0, 1, 2, 3):
+        emulated_gpu.run_in_order(library, seed)
+        seen.append(step_logits(decoder, truth, sources, [truth.start, 20]).ravel())
+        for tokens, score, _ in translate(decoder, truth, sources, 4, penalty=1.7, candidates=2):
+            seen.append(np.array([*[*tokens, -1, -1, -1, -1][:4], score]))
+    return np.concatenate(seen)
+
+
+if __name__ == "__main__":
+    given = [Path(argument) for argument in sys.argv[1:]]
+    np.save(given[3], compute(*given[:3]))
