@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times the kernels of backend/gpu/ on a GPU: encoder passes and decoder steps of real shapes.
+
+    python benchmarks/gpu/time_steps.py kernels.bin --output times.json
+
+Models have random weights of the shape (ct2_triton.bench.shapes). For each number of rows, sources
+of 8 to 40 tokens are encoded, and the rows take some steps, several of them in one go. Prints the
+median of the rounds, and how much of a step its weights take at the bandwidth that is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from ct2_triton import _core
+from ct2_triton.bench.shapes import write_shape
+
+STEPS = 50
+
+
+def convert(shape: str, folder: Path, kind: str) -> Path:
+    """Writes a CTranslate2 model of a shape."""
+    from ctranslate2.converters import TransformersConverter
+
+    checkpoint = folder / shape
+    if not checkpoint.exists():
+        write_shape(shape, checkpoint)
+    output = folder / f"{shape}-{kind}"
+    quantization = "int8" if kind == "int8" else "float16"
+    TransformersConverter(str(checkpoint)).convert(str(output), quantization=quantization)
+    return output
+
+
+def timed(action: Any) -> float:
+    """Milliseconds that an action takes."""
+    begin = time.perf_counter()
+    action()
+    return 1000 * (time.perf_counter() - begin)
+
+
+def measure(
+    model: Path, options: argparse.Namespace, kind: str, rows: int, weights_gb: float
+) -> dict[str, Any]:
+    """Times one number of rows of a model."""
+    limits = {
+        "sequences": rows,
+        "step_tokens": 64,
+        "encoded_tokens": 4096,
+        "source_tokens": 64,
+        "target_tokens": 256,
+        "cache_bytes": 8 << 30,
+    }
+    activations = "float16" if kind == "int8" else kind
+    decoder = _core.GpuDecoder(
+        str(options.library), str(options.images), str(model), activations, None, limits
+    )
+    rng = random.Random(1)
+    sources = [[rng.randrange(10, 5000) for _ in range(rng.randint(8, 40))] for _ in range(rows)]
+    encoding = [timed(lambda: decoder.encode(sources)) for _ in range(options.rounds)]
+    for name in decoder.encode(sources):
+        decoder.begin(name, 2, [], 250, {})
+    decoder.advance(1)
+    steps = [timed(lambda: decoder.advance(options.steps)) for _ in range(options.rounds)]
+    step = statistics.median(steps) / options.steps
+    weights_ms = decoder.weight_bytes / weights_gb / 1e6
+    print(
+        f"{model.name:24} {rows:4} rows: step {step:7.3f} ms ({decoder.kernels_of_last_graph} "
+        f"kernels; all weights at {weights_gb:,.0f} GB/s: {weights_ms:.3f} ms), "
+        f"{sum(map(len, sources))} tokens encoded in {statistics.median(encoding[1:]):7.3f} ms",
+        flush=True,
+    )
+    return {
+        "model": model.name,
+        "rows": rows,
+        "device": decoder.device,
+        "weight_bytes": decoder.weight_bytes,
+        "kernels": decoder.kernels_of_last_graph,
+        "steps_of_a_round": options.steps,
+        "rounds_ms": steps,
+        "encoding_ms": encoding,
+    }
+
+
+def main() -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("images", type=Path)
+    parser.add_argument("--library", type=Path, default=Path("libcuda.so.1"))
+    parser.add_argument("--shapes", nargs="+", default=["transformer-base", "nllb-600m"])
+    parser.add_argument("--types", nargs="+", default=["float16", "int8"])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 16, 48, 128])
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--bandwidth", type=float, default=3350, help="GB/s (default: an H100's)")
+    parser.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args()
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        for shape in options.shapes:
+            for kind in options.types:
+                model = convert(shape, Path(folder), kind)
+                for rows in options.rows:
+                    results.append(measure(model, options, kind, rows, options.bandwidth))
+                    options.output.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()
