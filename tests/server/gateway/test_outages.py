@@ -125,7 +125,7 @@ async def test_a_text_that_the_server_refuses_is_the_callers(make_site: MakeSite
 
 
 async def test_the_server_behind_may_be_killed_and_come_back(
-    repository: Path, make_site: MakeSite
+    repository: Path, make_site: MakeSite, caplog: pytest.LogCaptureFixture
 ) -> None:
     with ServerStack() as stack:
         server = stack.start(repository)
@@ -144,6 +144,9 @@ async def test_the_server_behind_may_be_killed_and_come_back(
         await _until(200, lambda: site.post("/translate", GOOD))
         await _until(200, lambda: site.get("/health"))
         await site.good()
+    said = [one.message for one in caplog.records if "the server answers again" in one.message]
+    assert said
+    assert "Connection refused" not in answer["error"] + error
 
 
 async def _until(wanted: int, ask: Callable[[], Awaitable[tuple[int, Any]]]) -> Any:

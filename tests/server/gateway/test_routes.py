@@ -23,6 +23,13 @@ async def test_a_string_gives_a_string_and_a_list_a_list(site: Site) -> None:
     assert (status, answer) == (200, {"translatedText": [GERMAN, *others, GERMAN]})
 
 
+async def test_letters_stand_as_they_are(site: Site) -> None:
+    for fields, text in ((GOOD, GERMAN), ({**GOOD, "target": "ö"}, "ö is not supported")):
+        async with site.session.post(f"{site.url}/translate", json=fields) as response:
+            assert text in (await response.read()).decode()
+    await site.good()
+
+
 async def test_a_long_text_keeps_its_lines(site: Site) -> None:
     text = f"{SENTENCE}\n\n{SENTENCE} {SENTENCE}"
     _, answer = await site.post("/translate", {**GOOD, "q": text})
