@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from ct2_triton.serve.gpu import count_gpus
 from support.ports import free_ports
 from support.repository import IDENTITY_CONFIG, write_identity_model, write_model
 from support.servers import MakeServer
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -170,10 +170,7 @@ def test_it_dies_with_its_parent(repository: Path) -> None:
         pid = int(parent.stdout.readline())
         assert not _gone(pid)
         parent.kill()
-    deadline = time.monotonic() + 60
-    while not _gone(pid) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert _gone(pid)
+    wait_until(lambda: _gone(pid))
 
 
 @pytest.mark.parametrize(
