@@ -234,6 +234,17 @@ async def test_the_api_can_be_read(browser: Any, site: Site) -> None:
     titles = await run(browser, "[...document.querySelectorAll('h2')].map((e) => e.textContent)")
     assert "POST /translate" in titles
     assert "target" in await run(browser, "document.getElementById('routes').textContent")
+    await asyncio.to_thread(show_as, browser, 390, 844, "light")
+    try:
+        assert await run(browser, "document.documentElement.scrollWidth") == 390
+        names = (
+            "[...document.querySelectorAll('td:first-child')].filter((one) => {"
+            " const range = document.createRange(); range.selectNodeContents(one);"
+            " return range.getClientRects().length > 1; }).map((one) => one.textContent)"
+        )
+        assert await run(browser, names) == []  # none is torn
+    finally:
+        await asyncio.to_thread(show_as, browser, 1280, 800, "light")
 
 
 def test_every_file_of_the_pages_has_its_licence() -> None:
