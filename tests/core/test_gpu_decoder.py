@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.gpu_truth import GpuTruth, sampling_key, step_logits, translate
+from core.gpu_truth import WIDE, GpuTruth, sampling_key, step_logits, translate
 from core.loop_helpers import new_loop, run_to_end
 from ct2_triton import _core
 from support import emulated_gpu
@@ -427,3 +427,21 @@ def test_no_driver_and_no_images_have_a_sentence(
     with pytest.raises(_core.Error, match=r"no kernels for a GPU of compute capability 7\.0"):
         _core.gpu_image(str(images), 70)
     assert _core.gpu_image(str(images), 86) == b"emulated"
+
+
+def test_a_wide_model_with_heads_that_are_no_power_of_two(gpu: tuple[Path, Path]) -> None:
+    """A warp sums several tiles of weights, more than it loads ahead, and lanes of a head idle."""
+    truth = GpuTruth(tiny_engine_model("marian", WIDE))
+    sources = truth.sources(5, 2)
+    decoder = truth.decoder(*gpu)
+    result = truth.result(sources[0], max_decoding_length=2, return_logits_vocab=True)
+
+    [(tokens, score, _)] = translate(decoder, truth, sources[:1], 2)
+    [alone] = step_logits(decoder, truth, sources[:1], [truth.start])
+    wide = step_logits(decoder, truth, sources, [truth.start])
+    narrow = step_logits(truth.decoder(*gpu, "float16"), truth, sources, [truth.start])
+
+    assert truth.unique(tokens) == truth.tokens(result)
+    assert score / 2 == pytest.approx(result.scores[0], abs=1e-5)
+    assert (wide[0] == alone).all()
+    assert 0 < np.abs(narrow - wide).max() < 4e-3 * np.abs(wide).max()

@@ -58,7 +58,7 @@ def test_kernels_that_do_not_compile_are_an_error(tmp_path: Path) -> None:
     with (folder / "rows.cuh").open("a") as stream:
         stream.write("nonsense\n")
 
-    with pytest.raises(CompileError, match=r"compute_75: .*nonsense"):
+    with pytest.raises(CompileError, match=r"(?s)compute_75: .*nonsense"):
         compile_image("compute_75", folder=folder)
 
 
