@@ -13,7 +13,7 @@ import numpy as np
 
 sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("", "tiny"))
 
-from core.gpu_truth import GpuTruth, step_logits, translate
+from core.gpu_truth import GpuTruth
 from support import emulated_gpu
 
 # What: the file, what stands there once, and what is put there.
@@ -38,10 +38,10 @@ FAULTS = {
         "        __syncwarp();\n      }\n      CT2T_UNROLL",
         "      }\n      CT2T_UNROLL",
     ),
-    "weights of the wrong step": (
+    "weights of another slice": (
         "product.cuh",
-        "LoadEight(weight + (step + kAhead) * 256)",
-        "LoadEight(weight + (step + 1) * 256)",
+        "LoadEight(weight + (begin + i) * 256)",
+        "LoadEight(weight + i * 256)",
     ),
     "the last slice is left out": ("product.cuh", "w < kWarps; ++w) y", "w < kWarps - 1; ++w) y"),
     "the norm of another row": ("product.cuh", "s->norm + 16 * t, s->staged", "s->norm, s->staged"),
@@ -73,11 +73,6 @@ FAULTS = {
         "  const int sequence = a.rows.sequence[row];\n"
         "  const Rule& rule = a.rules[sequence];\n  const int count",
     ),
-    "of equal logits the later one wins": (
-        "choice.cuh",
-        "a.value == b.value && a.output < b.output",
-        "a.value == b.value && a.output > b.output",
-    ),
     "a penalty for each time that a token was seen": (
         "choice.cuh",
         "s->seen[place] = 1;",
@@ -88,17 +83,26 @@ FAULTS = {
 
 
 def compute(library: Path, images: Path, model: Path) -> np.ndarray:
-    """What the tests look at: logits and tokens, in several orders of threads."""
+    """What is computed: of many tokens in a step, and of steps of its own, in two orders."""
     truth = GpuTruth(model)
     decoder = truth.decoder(library, images)
-    sources = truth.sources(5, 17, 1)
-    seen = []
-    for seed in (0, 1, 2, 3):
+    [source] = truth.sources(17)
+    rules = truth.rules(penalty=1.7, candidates=2)
+    seen: list[float] = []
+    for seed in (0, 1):
         emulated_gpu.run_in_order(library, seed)
-        seen.append(step_logits(decoder, truth, sources, [truth.start, 20]).ravel())
-        for tokens, score, _ in translate(decoder, truth, sources, 4, penalty=1.7, candidates=2):
-            seen.append(np.array([*[*tokens, -1, -1, -1, -1][:4], score]))
-    return np.concatenate(seen)
+        [encoding] = decoder.encode([source])
+        name = decoder.begin(encoding, truth.start, [], 2, rules)
+        for choice in decoder.run([(name, 0, [truth.start, *[20] * 19], 20)]):
+            seen += [x for candidate in choice.candidates for x in candidate]
+        seen += decoder.logits()[-1]
+        decoder.forget(name)
+        name = decoder.begin(encoding, truth.start, [], 2, rules)
+        decoder.advance(3)
+        tokens, score, ended = decoder.state(name)
+        seen += [*tokens, score, ended, len(tokens)]
+        decoder.forget(name)
+    return np.array(seen)
 
 
 if __name__ == "__main__":

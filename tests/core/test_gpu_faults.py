@@ -31,6 +31,8 @@ def computed(library: Path, folder: Path) -> np.ndarray | str:
 def right(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
     answer = computed(emulated_gpu.emulated_gpu(), tmp_path_factory.mktemp("right"))
     assert not isinstance(answer, str)
+    first, second = np.split(answer, 2)
+    assert np.array_equal(first, second)  # in both orders of threads
     return answer
 
 
