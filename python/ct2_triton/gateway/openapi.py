@@ -18,7 +18,6 @@ _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json"
 _PARTS = "multipart/form-data"
 _STRING: dict[str, Any] = {"type": "string", "minLength": 1}
-_GLOSSARY = {"type": "string", "description": "Name of a glossary that the server has"}
 _KEY = {"description": "Key, where one is needed"}
 _ERRORS = {
     "400": "The request cannot be answered; the text says why",
@@ -33,7 +32,12 @@ _ERRORS = {
 
 
 def document(
-    catalog: Catalog, limits: Limits, formats: Iterable[str], *, has_files: bool
+    catalog: Catalog,
+    limits: Limits,
+    formats: Iterable[str],
+    glossaries: Iterable[str],
+    *,
+    has_files: bool,
 ) -> dict[str, Any]:
     """Write the document.
 
@@ -41,11 +45,18 @@ def document(
         catalog: The languages.
         limits: The limits.
         formats: What `format` may be.
+        glossaries: What `glossary` may be.
         has_files: Whether files are translated.
 
     Returns:
         It, as JSON has it.
     """
+    named = {
+        "type": "string",
+        "enum": [*glossaries, ""],
+        "default": "",
+        "description": "Name of a glossary that the server has; empty for none",
+    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -54,20 +65,22 @@ def document(
             "description": "LibreTranslate's API in front of ct2-triton.",
         },
         "paths": {
-            "/translate": {"post": _translate(catalog, limits, formats)},
+            "/translate": {"post": _translate(catalog, limits, formats, named)},
             "/detect": {"post": _detect()},
             "/languages": {"get": _get("The languages", _languages(), ())},
             "/frontend/settings": {"get": _get("What pages need to know", {"type": "object"}, ())},
             "/health": {
                 "get": _get("Whether the server behind answers", _object(status=_STRING), ("503",))
             },
-            **(_files() if has_files else {}),
+            **(_files(named) if has_files else {}),
             "/suggest": {"post": _refused("Suggestions are not taken here")},
         },
     }
 
 
-def _translate(catalog: Catalog, limits: Limits, formats: Iterable[str]) -> dict[str, Any]:
+def _translate(
+    catalog: Catalog, limits: Limits, formats: Iterable[str], glossary: dict[str, Any]
+) -> dict[str, Any]:
     codes = sorted(catalog.languages)
     texts = {"type": "array", "items": {"type": "string"}, "minItems": 1}
     fields = {
@@ -84,7 +97,7 @@ def _translate(catalog: Catalog, limits: Limits, formats: Iterable[str]) -> dict
             "description": "What the text is; empty as in a form that leaves it out: the default",
         },
         "alternatives": {"type": "integer", "minimum": 0, "maximum": limits.max_alternatives},
-        "glossary": _GLOSSARY,
+        "glossary": glossary,
         "api_key": _KEY,
     }
     one_or_list: dict[str, Any] = {"type": ["string", "array"]}
@@ -95,7 +108,9 @@ def _translate(catalog: Catalog, limits: Limits, formats: Iterable[str]) -> dict
     )
     answer["required"] = ["translatedText"]
     errors = sorted(_ERRORS)
-    return _post("Translate texts", fields, ["q", "source", "target"], answer, errors)
+    # In a form, a list of one empty text is an empty field.
+    in_form = {"q": {"anyOf": [_STRING, texts | {"items": _STRING, "maxItems": limits.max_texts}]}}
+    return _post("Translate texts", fields, ["q", "source", "target"], answer, errors, in_form)
 
 
 def _detect() -> dict[str, Any]:
@@ -106,13 +121,13 @@ def _detect() -> dict[str, Any]:
     )
 
 
-def _files() -> dict[str, Any]:
+def _files(glossary: dict[str, Any]) -> dict[str, Any]:
     """Give the routes of files."""
     fields = {
         "file": {"type": "string", "format": "binary", "description": " ".join(SUFFIXES)},
         "source": _STRING | {"description": "Its language, or auto"},
         "target": _STRING | {"description": "Language wanted"},
-        "glossary": _GLOSSARY,
+        "glossary": glossary,
         "api_key": _KEY,
     }
     body = {"type": "object", "properties": fields, "required": ["file", "source", "target"]}
@@ -153,13 +168,15 @@ def _post(
     required: list[str],
     answer: dict[str, Any],
     errors: Iterable[str],
+    in_form: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     body = {"type": "object", "properties": fields, "required": required}
+    form = body | {"properties": fields | (in_form or {})}
     return {
         "summary": summary,
         "requestBody": {
             "required": True,
-            "content": {_JSON: {"schema": body}, _FORM: {"schema": body}},
+            "content": {_JSON: {"schema": body}, _FORM: {"schema": form}},
         },
         "responses": _responses(answer, errors),
     }

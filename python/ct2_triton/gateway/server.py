@@ -211,7 +211,13 @@ class Gateway:
         translator = self._translator
         has_files = self._shelf is not None
         return _json(
-            document(translator.catalog, self._limits, translator.formats, has_files=has_files)
+            document(
+                translator.catalog,
+                self._limits,
+                translator.formats,
+                translator.glossaries,
+                has_files=has_files,
+            )
         )
 
 
