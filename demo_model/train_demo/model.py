@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from train_demo.languages import FLORES, SOURCE, TARGETS
+
 if TYPE_CHECKING:
     import torch
     from transformers import M2M100ForConditionalGeneration, NllbTokenizer
@@ -35,6 +37,9 @@ def new_model(size: Size, tokenizer: NllbTokenizer) -> M2M100ForConditionalGener
         max_position_embeddings=MAX_POSITIONS,
         scale_embedding=True,
         tokenizer_class="NllbTokenizer",
+        # ct2-prepare reads these: from English only.
+        source_languages=[FLORES[SOURCE]],
+        target_languages=[FLORES[language] for language in TARGETS],
         decoder_start_token_id=tokenizer.eos_token_id,
         forced_eos_token_id=None,
     )

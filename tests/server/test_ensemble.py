@@ -94,7 +94,6 @@ def test_a_model_of_one_pair_needs_no_languages(ensemble: Connection) -> None:
     [
         (SENTENCE, "en", "xx", "no target language 'xx'"),
         (SENTENCE, "xx", "de", "no source language 'xx'"),
-        (SENTENCE, "", "de", "needs a source language"),
         (b"\xff", "en", "de", "invalid start byte"),
         ("word " * 3000, "en", "de", "more than the 256"),
     ],

@@ -389,7 +389,6 @@ def test_an_answer_has_bounds_too(connection: Connection) -> None:
         (["deu_Latin"], "en", "deu_Latn"),
         (["de", "xx"], "en", '"xx"'),
         (["de"], "english", "english"),
-        (["de"], None, "source language"),
         (None, "en", "target language"),
         ([b"\xff"], "en", "target language"),
     ],

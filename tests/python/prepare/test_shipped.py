@@ -15,12 +15,13 @@ import pytest
 from ct2_triton.errors import (
     SettingError,
     SourceError,
+    UnknownLanguageError,
     UnsupportedModelError,
 )
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.manifest import checksums
 from ct2_triton.prepare.shipped import FOLDER
-from ct2_triton.prepared_model import PreparedModel
+from ct2_triton.prepared_model import PreparedModel, TokenRules
 
 CHECKPOINT = FOLDER / "checkpoint"
 MAX_BYTES = 12_000_000
@@ -86,6 +87,17 @@ def test_the_full_conversion_of_the_checkpoint_gives_the_same_files(tmp_path: Pa
     for proof in proofs:
         del proof["near_ties"]  # their gaps are rounding noise
     assert proofs[0] == proofs[1]
+
+
+def test_it_translates_from_english_into_the_others_alone() -> None:
+    rules = TokenRules.read(FOLDER)
+    assert [entry.code for entry in rules.languages if entry.source] == ["eng_Latn"]
+    assert len([entry for entry in rules.languages if entry.target]) == 6
+    with pytest.raises(UnknownLanguageError, match="no source language 'de'; nearest: eng_Latn"):
+        rules.source_language("de")
+    with pytest.raises(UnknownLanguageError, match="no target language 'en'; nearest: "):
+        rules.target_language("en")
+    assert rules.target_language("de") is not None
 
 
 def test_another_precision_is_converted_from_the_checkpoint(tmp_path: Path) -> None:

@@ -43,8 +43,13 @@ class _Prefixed(Family):
     def languages(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> list[Language]:
-        """Take the language tokens from the tokenizer; ids never follow from their order."""
+        """Take the language tokens from the tokenizer; ids never follow from their order.
+
+        A model that was trained in some directions only may name the codes of both sides in its
+        config, as `source_languages` and `target_languages`.
+        """
         rows = int(config["vocab_size"])
+        sources, targets = (config.get(f"{side}_languages") for side in ("source", "target"))
         found = []
         for token, token_id in sorted(
             tokenizer.get_added_vocab().items(), key=lambda item: item[1]
@@ -52,7 +57,14 @@ class _Prefixed(Family):
             match = self.own_tokens.fullmatch(token)
             if match and token_id < rows:
                 ids = (int(token_id),)
-                found.append(Language(match[1], source_ids=ids, target_prefix_ids=ids))
+                language = Language(
+                    match[1],
+                    source=sources is None or match[1] in sources,
+                    target=targets is None or match[1] in targets,
+                    source_ids=ids,
+                    target_prefix_ids=ids,
+                )
+                found.append(language)
         if not found:
             raise UnsupportedModelError(
                 f"the tokenizer of this {self.title} model has no language tokens; take the "
