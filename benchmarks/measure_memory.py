@@ -34,7 +34,7 @@ dynamic_batching { }
 instance_group { kind: KIND_CPU count: 1 }
 parameters { key: "compute_type" value { string_value: "int8" } }
 """
-WAYS = {"loops": {}, "loops, not packed": {"packed_weights": "off"}, "calls": {"decoding": "calls"}}
+WAYS = {"loops": {}, "calls": {"decoding": "calls"}}
 MIB = 2**20
 
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from ct2_triton.bench.shapes import SHAPES
 from shape_model import make_shape
 
-WAYS = ("off", "auto")
 FIELDS = ("loaded", "peak", "huge", "decoded", "called", "first_ms", "second_ms")
 END = 2
 GREEDY = {"beam_size": 1, "max_decoding_length": 24}
@@ -35,13 +34,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shape", action="append", choices=SHAPES)
     parser.add_argument("--model", type=Path, help="a converted model; no shape is made")
-    parser.add_argument("--child", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        print(json.dumps(measured(arguments.model, arguments.child)))
+        print(json.dumps(measured(arguments.model)))
         return 0
-    print("| model | packed_weights | " + " | ".join(FIELDS) + " |")
-    print("|---|---|" + "---:|" * len(FIELDS))
+    print("| model | " + " | ".join(FIELDS) + " |")
+    print("|---|" + "---:|" * len(FIELDS))
     if arguments.model:
         print_lines(arguments.model.name, arguments.model)
         return 0
@@ -52,22 +51,21 @@ def main() -> int:
 
 
 def print_lines(name: str, directory: Path) -> None:
-    """Measures each way in a process of its own."""
-    for way in WAYS:
-        command = [sys.executable, __file__, "--child", way, "--model", str(directory)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found = json.loads(done.stdout.splitlines()[-1])
-        figures = " | ".join(f"{found[field]:,.0f}" for field in FIELDS)
-        print(f"| {name} | {way} | {figures} |", flush=True)
+    """Measures in a process of its own."""
+    command = [sys.executable, __file__, "--child", "--model", str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    figures = " | ".join(f"{found[field]:,.0f}" for field in FIELDS)
+    print(f"| {name} | {figures} |", flush=True)
 
 
-def measured(directory: Path, way: str) -> dict[str, float]:
+def measured(directory: Path) -> dict[str, float]:
     """Loads the model and decodes; MiB after each, and milliseconds of the rows that are calls."""
     os.environ.setdefault("CT2_PACKED_GEMM", "0")  # before its module loads a model
     from ct2_triton import _core
 
     before = memory("Anonymous")
-    engine = {"compute_type": "int8", "packed_weights": way, "inter_threads": "2"}
+    engine = {"compute_type": "int8", "inter_threads": "2"}
     model = _core.Translator(str(directory), engine)
     found = {"loaded": memory("Anonymous") - before, "huge": memory("AnonHugePages")}
     found["peak"] = peak() - before

@@ -77,10 +77,6 @@ template <>
 __attribute__((weak)) const float* StorageView::data<float>() const;
 template <>
 __attribute__((weak)) const int* StorageView::data<int>() const;
-template <>
-__attribute__((weak)) const short* StorageView::data<short>() const;
-template <>
-__attribute__((weak)) const signed char* StorageView::data<signed char>() const;
 
 // Handle only.
 class Vocabulary {

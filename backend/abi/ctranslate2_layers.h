@@ -3,9 +3,9 @@
 // Our own declarations of the layers of CTranslate2 that the decode loop drives by itself. They
 // stand beside ctranslate2_api.h, and rest on less: no member is read, no virtual function called,
 // nothing derived. The library constructs a layer in a buffer of ours that is larger than the
-// layer; engine/compute/cpu/layers.cc proves that it is, and that every symbol is there, before the
-// first use. Everything is weak: a library without these symbols loads, and the loop is not used
-// with it.
+// layer; engine/compute/library_gpu/library_layers.cc proves that it is, and that every symbol is
+// there, before the first use. Everything is weak: a library without these symbols loads, and the
+// loop is not used with it.
 //
 // Measured sizes, the same in 4.6.3, 4.7.2, 4.8.1 and 4.8.5: Dense 433 bytes, LayerNorm 32,
 // Embeddings 56, SoftMax 17.
@@ -77,7 +77,6 @@ class Embeddings {
   __attribute__((weak)) Embeddings(const models::Model& model, const std::string& scope);
   Embeddings(const Embeddings&) = delete;
   __attribute__((weak)) ~Embeddings();
-  __attribute__((weak)) long output_size() const;
   __attribute__((weak)) void operator()(const StorageView& ids, StorageView& output) const;
 
  private:

@@ -12,9 +12,9 @@
 
 #include "bindings.h"
 #include "config/parameters.h"
+#include "engine/compute/cpu/host_model.h"
 #include "engine/compute/cpu/kernels.h"
-#include "engine/compute/cpu/layers.h"
-#include "engine/compute/cpu/packed_layers.h"
+#include "engine/compute/library_gpu/device_model.h"
 #include "engine/compute/library_gpu/tensors.h"
 #include "engine/loaded_model.h"
 #include "engine/loop/decode_loop.h"
@@ -63,21 +63,55 @@ class Events : public LoopListener {
   std::vector<std::pair<LoopRow, RowResult>> ended;
 };
 
-// A product whose results are wrong by a factor, or that fails once it was asked `fail_after`
-// times.
-class DamagedLinear : public LibraryLinear {
+// How a product is made wrong: by a factor, or so that it fails.
+struct Damage {
+  std::string scope;  // which product
+  float factor = 1;
+  std::shared_ptr<int64_t> uses_left;  // before it fails; below 0: never
+
+  void Use() const {
+    if (*uses_left == 0) throw std::runtime_error("a product failed");
+    if (*uses_left > 0) --*uses_left;
+  }
+};
+
+class DamagedLinear final : public Linear {
  public:
-  struct Damage {
-    std::string scope;  // which product
-    float factor = 1;
-    std::shared_ptr<int64_t> uses_left;  // before it fails; below 0: never
-  };
-  DamagedLinear(const ctranslate2::models::Model& model, const LinearSpec& spec, Damage damage)
-      : LibraryLinear(model, spec), damage_(std::move(damage)) {}
+  DamagedLinear(std::unique_ptr<Linear> linear, Damage damage)
+      : linear_(std::move(linear)), damage_(std::move(damage)) {}
+  size_t inputs() const override { return linear_->inputs(); }
+  size_t outputs() const override { return linear_->outputs(); }
+  size_t bytes() const override { return linear_->bytes(); }
+  void Apply(const float* in, size_t rows, float* out, const float* residual) const override {
+    damage_.Use();
+    linear_->Apply(in, rows, out, residual);
+    for (size_t i = 0; i < rows * outputs(); ++i) out[i] *= damage_.factor;
+  }
+  void Choose(const float* in, const std::vector<products::ChoiceRules>& rules,
+              products::Choice* choices) const override {
+    damage_.Use();
+    Floats wrong(in, in + rules.size() * inputs());
+    for (float& number : wrong) number *= damage_.factor;
+    linear_->Choose(wrong.data(), rules, choices);
+  }
+  std::unique_ptr<Linear> Select(const std::vector<int64_t>& outputs) const override {
+    return linear_->Select(outputs);
+  }
+
+ private:
+  const std::unique_ptr<Linear> linear_;
+  const Damage damage_;
+};
+
+// The same of CTranslate2's on a device.
+class DamagedLibraryLinear final : public LibraryLinear {
+ public:
+  DamagedLibraryLinear(const ctranslate2::models::Model& model, const LibraryLinearSpec& spec,
+                       ctranslate2::Device device, Damage damage)
+      : LibraryLinear(model, spec, device), damage_(std::move(damage)) {}
   void ApplyTo(const ctranslate2::StorageView& in, const ctranslate2::StorageView* residual,
                ctranslate2::StorageView* out) const override {
-    if (*damage_.uses_left == 0) throw std::runtime_error("a product failed");
-    if (*damage_.uses_left > 0) --*damage_.uses_left;
+    damage_.Use();
     LibraryLinear::ApplyTo(in, residual, out);
     auto* numbers = static_cast<float*>(out->buffer());
     const size_t count = static_cast<size_t>(out->dim(0)) * outputs();
@@ -88,19 +122,24 @@ class DamagedLinear : public LibraryLinear {
   const Damage damage_;
 };
 
-LinearMaker DamagingMaker(const DamagedLinear::Damage& damage, ctranslate2::Device device) {
-  return [damage, device](const ctranslate2::models::Model& model,
-                          const LinearSpec& spec) -> std::unique_ptr<Linear> {
-    if (spec.scope != damage.scope) return std::make_unique<LibraryLinear>(model, spec, device);
-    return std::make_unique<DamagedLinear>(model, spec, damage);
+std::shared_ptr<const DecoderModel> MakeDeviceModel(const std::shared_ptr<const Weights>& weights,
+                                                    const Damage& damage) {
+  const auto library = weights->library();
+  const auto device = LibraryDevice(weights->device());
+  const auto make = [&](const LibraryLinearSpec& spec) -> std::unique_ptr<LibraryLinear> {
+    if (spec.scope != damage.scope) {
+      return std::make_unique<LibraryLinear>(library->model(), spec, device);
+    }
+    return std::make_unique<DamagedLibraryLinear>(library->model(), spec, device, damage);
   };
+  return std::make_shared<const DeviceModel>(weights, make);
 }
 
 // A model and its options; loops of it share its layers.
 class PyModel {
  public:
   PyModel(const std::string& directory, const py::dict& parameters, const std::string& damaged,
-          float factor, bool packed, bool own_encoder, bool timed, bool gpu) {
+          float factor, bool timed, bool gpu) {
     DecodingOptions defaults;
     engine_.max_search_tokens = kAnyTokens;
     for (const auto& [name, value] : parameters) {
@@ -110,12 +149,21 @@ class PyModel {
     const Device device{gpu ? Device::Kind::kGpu : Device::Kind::kCpu, 0};
     const ThreadScope one_thread(device, 1);  // for whatever this Python thread does with loops
     loaded_ = std::make_unique<LoadedModel>(directory, device, defaults, engine_, /*threads=*/1);
-    const bool packs = packed && damaged.empty() && !DecoderModel::OnDevice(*loaded_->weights());
-    LinearMaker make =
-        packs ? packer_.Maker()
-              : DamagingMaker({damaged, factor, uses_left_}, LibraryDevice(loaded_->device()));
-    if (timed) make = clock_.Timing(std::move(make));
-    decoder_ = std::make_shared<const DecoderModel>(loaded_->weights(), make, own_encoder);
+    const Damage damage{damaged, factor, uses_left_};
+    const auto& weights = loaded_->weights();
+    if (DecoderModel::OnDevice(*weights)) {
+      decoder_ = MakeDeviceModel(weights, damage);
+    } else {
+      LayerPacker packer(weights->file(), weights->loop_type(), /*threads=*/1);
+      const auto wrap = [&](std::unique_ptr<Linear> linear, const LinearSpec& spec) {
+        if (spec.scope == damage.scope) {
+          linear = std::make_unique<DamagedLinear>(std::move(linear), damage);
+        }
+        return timed ? clock_.Timed(std::move(linear), spec) : std::move(linear);
+      };
+      decoder_ = std::make_shared<const HostModel>(weights, &packer, wrap);
+      packing_ = packer.Description();
+    }
   }
 
   CheckedRow Check(const Ids& source, const Ids& prefix, const py::dict& parameters,
@@ -140,7 +188,7 @@ class PyModel {
   void FailAfter(int64_t uses) { *uses_left_ = uses; }
 
   const std::shared_ptr<const DecoderModel>& decoder() const { return decoder_; }
-  const LayerPacker& packer() const { return packer_; }
+  const std::string& packing() const { return packing_; }
   const LayerClock& clock() const { return clock_; }
 
  private:
@@ -148,8 +196,8 @@ class PyModel {
 
   EngineOptions engine_;
   const std::shared_ptr<int64_t> uses_left_ = std::make_shared<int64_t>(-1);
-  LayerPacker packer_;
   LayerClock clock_;
+  std::string packing_;
   std::unique_ptr<const LoadedModel> loaded_;
   std::shared_ptr<const DecoderModel> decoder_;
 };
@@ -297,17 +345,13 @@ void BindTrialReport(py::module_& module) {
 void BindModel(py::module_& module) {
   py::class_<PyModel, std::shared_ptr<PyModel>>(module, "LoopModel",
                                                 "A model as decode loops share it.")
-      .def(py::init<const std::string&, const py::dict&, const std::string&, float, bool, bool,
-                    bool, bool>(),
+      .def(py::init<const std::string&, const py::dict&, const std::string&, float, bool, bool>(),
            py::arg("model_directory"), py::arg("parameters") = py::dict(),
-           py::arg("damaged") = std::string(), py::arg("factor") = 1.0F, py::arg("packed") = true,
-           py::arg("own_encoder") = true, py::arg("timed") = false, py::arg("gpu") = false,
-           "`damaged`: scope of a product whose results are multiplied by `factor`; no layer is "
-           "packed then. `own_encoder`: where the layers are packed. `timed`: see layer_times.")
-      .def_property_readonly(
-          "own_encoder", [](const PyModel& model) { return model.decoder()->encoder() != nullptr; })
-      .def_property_readonly("packing",
-                             [](const PyModel& model) { return model.packer().Description(); })
+           py::arg("damaged") = std::string(), py::arg("factor") = 1.0F, py::arg("timed") = false,
+           py::arg("gpu") = false,
+           "`damaged`: scope of a product whose results are multiplied by `factor`. `timed`: see "
+           "layer_times.")
+      .def_property_readonly("packing", &PyModel::packing)
       .def_property_readonly(
           "layer_times", [](const PyModel& model) { return DescribeTimes(model.clock()); },
           "Of a timed model: what each packed product did. `after_ns`: until another one began.")

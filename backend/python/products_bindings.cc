@@ -11,11 +11,11 @@
 
 #include "bindings.h"
 #include "engine/compute/cpu/kernels.h"
+#include "engine/compute/cpu/layer_packer.h"
 #include "engine/compute/cpu/pack_weights.h"
-#include "engine/compute/cpu/packed_layers.h"
 #include "engine/compute/cpu/products/kernel_choice.h"
 #include "engine/compute/cpu/products/packed_linear.h"
-#include "engine/compute/cpu/products/rounding_probe.h"
+#include "engine/compute/library_gpu/library_layers.h"
 #include "engine/model/shared_weights.h"
 #include "error.h"
 
@@ -173,17 +173,6 @@ class PyPackedLinear {
     return PyPackedLinear(kernel_, layer_.Select(outputs));
   }
 
-  std::optional<std::string> FindRounding(const Array<float>& expected,
-                                          const std::string& activation) const {
-    CheckShape(expected, {products::kProbeRows, layer_.outputs()}, "expected");
-    const auto found =
-        products::FindRounding(layer_, expected.data(), Named(kActivations, activation));
-    for (const auto& [name, rounding] : kRoundings) {
-      if (found == rounding) return name;
-    }
-    return std::nullopt;
-  }
-
   py::array Unpack() const {
     const bool floats = kernel_.weights == WeightType::kFloat32;
     py::array weights(floats ? py::dtype::of<float>() : py::dtype::of<int8_t>(),
@@ -214,26 +203,14 @@ class PyPackedLinear {
   PackedLinear layer_;
 };
 
-// One layer of a model on disk, made by the library or packed.
+// One layer of a model on disk, as the decode loop makes it.
 class PyModelLayer {
  public:
   PyModelLayer(const std::string& directory, const std::string& compute_type,
-               const std::string& scope, const std::string& activation, bool packed)
-      : weights_(SharedWeights(directory, {Device::Kind::kCpu, 0}, compute_type, /*threads=*/1)) {
-    RequireLayers();
-    const auto* weight = weights_->model().get_variable_if_exists(scope + "/weight");
-    if (weight == nullptr) throw Error(ErrorCode::kInvalidArgument, "no layer " + scope);
-    LinearSpec spec{scope, static_cast<size_t>(weight->dim(1)), std::nullopt, false};
-    if (activation != "none") {
-      spec.activation =
-          static_cast<decltype(spec.activation)::value_type>(Named(kActivations, activation));
-    }
-    if (packed) {
-      linear_ = packer_.Maker()(weights_->model(), spec);
-    } else {
-      linear_ = std::make_unique<LibraryLinear>(weights_->model(), spec);
-    }
-  }
+               const std::string& scope, const std::string& activation)
+      : weights_(SharedWeights(directory, {Device::Kind::kCpu, 0}, compute_type, /*threads=*/1)),
+        packer_(weights_->file(), weights_->loop_type(), /*threads=*/1),
+        linear_(packer_.Make({scope, Named(kActivations, activation)})) {}
 
   Array<float> Apply(const Array<float>& in, const std::optional<Array<float>>& residual) const {
     CheckShape(in, {in.ndim() > 0 ? in.shape(0) : 0, inputs()}, "inputs");
@@ -250,9 +227,45 @@ class PyModelLayer {
 
  private:
   const std::shared_ptr<const Weights> weights_;
-  const PlainWeights::Use plain_{&weights_->plain()};
   LayerPacker packer_;
   std::unique_ptr<Linear> linear_;
+};
+
+// The same layer of CTranslate2's.
+class PyLibraryLayer {
+ public:
+  PyLibraryLayer(const std::string& directory, const std::string& compute_type,
+                 const std::string& scope, const std::string& activation)
+      : library_(directory, {Device::Kind::kCpu, 0}, compute_type) {
+    RequireLayers();
+    const auto* weight = library_.model().get_variable_if_exists(scope + "/weight");
+    if (weight == nullptr) throw Error(ErrorCode::kInvalidArgument, "no layer " + scope);
+    LibraryLinearSpec spec{scope, static_cast<size_t>(weight->dim(1)), std::nullopt, false};
+    if (activation != "none") spec.activation = Named(kActivations, activation);
+    linear_ = std::make_unique<LibraryLinear>(library_.model(), spec, ctranslate2::Device::CPU);
+  }
+
+  Array<float> Apply(const Array<float>& in, const std::optional<Array<float>>& residual) const {
+    Tensor out(ctranslate2::DataType::FLOAT32, ctranslate2::Device::CPU);
+    const std::optional<Tensor> added = residual ? std::optional(View(*residual)) : std::nullopt;
+    linear_->ApplyTo(View(in), added ? &*added : nullptr, &out);
+    Array<float> result({in.shape(0), static_cast<py::ssize_t>(linear_->outputs())});
+    std::copy_n(out.data<float>(), result.size(), result.mutable_data());
+    return result;
+  }
+  void Select(const std::vector<int64_t>& outputs) { linear_ = linear_->Select(outputs); }
+
+ private:
+  using Tensor = ctranslate2::StorageView;
+
+  static Tensor View(const Array<float>& array) {
+    Tensor view(ctranslate2::DataType::FLOAT32, ctranslate2::Device::CPU);
+    view.view(const_cast<float*>(array.data()), {array.shape(0), array.shape(1)});
+    return view;
+  }
+
+  const LibraryModel library_;
+  std::unique_ptr<LibraryLinear> linear_;
 };
 
 // beta: none for an RMS norm.
@@ -278,12 +291,10 @@ Array<float> PyLogSoftmax(const std::string& kernels, const Array<float>& row) {
   return out;
 }
 
-Array<float> Probe(int64_t inputs) {
-  const auto probe = products::RoundingProbe(inputs);
-  Array<float> rows({products::kProbeRows, inputs});
-  std::copy(probe.begin(), probe.end(), rows.mutable_data());
-  return rows;
-}
+template <class T>
+struct Type {
+  using type = T;
+};
 
 std::vector<std::string> ProductKernels(const std::string& weights) {
   std::vector<std::string> names;
@@ -301,8 +312,6 @@ void BindProducts(py::module_& module) {
              "Log-probabilities of a row of logits.");
   module.def("kernels", &ProductKernels, py::arg("weights") = "int8",
              "Names of the kernels this processor runs, fastest first.");
-  module.def("rounding_probe", &Probe, py::arg("inputs"),
-             "Rows of inputs on which the ways to round differ.");
   py::class_<PyPackedLinear>(module, "PackedLinear", "A linear layer, packed once.")
       .def(py::init<const py::array&, const std::optional<Array<float>>&,
                     const std::optional<Array<float>>&, const std::string&>(),
@@ -323,9 +332,6 @@ void BindProducts(py::module_& module) {
            "[[(output, logit)]]: each row's best outputs, best first.")
       .def("select", &PyPackedLinear::Select, py::arg("outputs"),
            "A layer of some of its outputs, in this order.")
-      .def("find_rounding", &PyPackedLinear::FindRounding, py::arg("expected"),
-           py::arg("activation") = "none",
-           "The rounding that gives these outputs of rounding_probe, or None.")
       .def_static("of_file", &PyPackedLinear::OfFile, py::arg("directory"), py::arg("scope"),
                   py::arg("weights"), py::arg("threads") = 1,
                   "A layer of a model on disk, its weights converted to int8 or float32.")
@@ -333,18 +339,21 @@ void BindProducts(py::module_& module) {
       .def("unpack", &PyPackedLinear::Unpack, "The weights as they were before.")
       .def_property_readonly("bytes", &PyPackedLinear::bytes)
       .def_property_readonly("kernel", &PyPackedLinear::kernel);
-  py::class_<PyModelLayer>(module, "ModelLayer", "A linear layer of a model on disk.")
-      .def(py::init<const std::string&, const std::string&, const std::string&, const std::string&,
-                    bool>(),
-           py::arg("model_directory"), py::arg("compute_type"), py::arg("scope"),
-           py::arg("activation") = "none", py::arg("packed") = true,
-           "packed: as the decode loop makes it; else CTranslate2's layer.")
-      .def("apply", &PyModelLayer::Apply, py::arg("inputs"), py::arg("residual") = py::none(),
-           "The layer's outputs, [rows, outputs].")
-      .def("select", &PyModelLayer::Select, py::arg("outputs"),
-           "Keep these outputs, in this order.")
+  const auto bind_layer = [&module](auto layer, const char* name, const char* text) {
+    using Layer = typename decltype(layer)::type;
+    return py::class_<Layer>(module, name, text)
+        .def(py::init<const std::string&, const std::string&, const std::string&,
+                      const std::string&>(),
+             py::arg("model_directory"), py::arg("compute_type"), py::arg("scope"),
+             py::arg("activation") = "none")
+        .def("apply", &Layer::Apply, py::arg("inputs"), py::arg("residual") = py::none(),
+             "The layer's outputs, [rows, outputs].")
+        .def("select", &Layer::Select, py::arg("outputs"), "Keep these outputs, in this order.");
+  };
+  bind_layer(Type<PyModelLayer>(), "ModelLayer", "A linear layer of a model, as loops have it.")
       .def_property_readonly("inputs", &PyModelLayer::inputs)
       .def_property_readonly("packing", &PyModelLayer::packing);
+  bind_layer(Type<PyLibraryLayer>(), "LibraryLayer", "The same, as CTranslate2 has it.");
 }
 
 }  // namespace ct2triton

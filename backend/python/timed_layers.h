@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/compute/cpu/layers.h"
+#include "engine/compute/cpu/linear.h"
 
 namespace ct2triton {
 
@@ -16,7 +16,7 @@ struct LayerTime {
   std::string scope;
   size_t inputs = 0;
   size_t outputs = 0;
-  size_t bytes = 0;  // of its weights, packed or as the model has them
+  size_t bytes = 0;  // of its packed weights
   uint64_t uses = 0;
   uint64_t rows = 0;      // of all uses
   uint64_t ns = 0;        // of all uses
@@ -26,17 +26,14 @@ struct LayerTime {
 // The products of a model whose uses are timed. One thread at a time may use them.
 class LayerClock {
  public:
-  // Makes what `make` does, and times its uses. The clock must outlive the model.
-  LinearMaker Timing(LinearMaker make);
+  // The product, with its uses timed. The clock must outlive it.
+  std::unique_ptr<Linear> Timed(std::unique_ptr<Linear> linear, const LinearSpec& spec);
   const std::vector<LayerTime>& layers() const { return layers_; }
 
   void Begin(size_t layer);
   void End(size_t layer, size_t rows);
 
  private:
-  std::unique_ptr<Linear> Timed(std::unique_ptr<Linear> linear,
-                                const ctranslate2::models::Model& model, const LinearSpec& spec);
-
   std::vector<LayerTime> layers_;
   LayerTime* last_ = nullptr;  // the one that was used last
   uint64_t begin_ns_ = 0;

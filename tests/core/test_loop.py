@@ -165,7 +165,7 @@ def test_more_forced_tokens_than_a_step_takes(tmp_path_factory: pytest.TempPathF
 
 def test_room_for_logits_shrinks(engine_model: Path) -> None:
     """Only rows that change logits need any; a step may have many of them, and the next none."""
-    model = _core.LoopModel(str(engine_model), {"compute_type": "int8"}, packed=True)
+    model = _core.LoopModel(str(engine_model), {"compute_type": "int8"})
     loop = _core.DecodeLoop(model)
     outputs = len(json.loads((engine_model / "shared_vocabulary.json").read_text()))
     least = 300 * outputs * 4
@@ -247,8 +247,7 @@ def test_counters(engine_model: Path) -> None:
     loop.admit([([5, 6, 7], [10, 11], options), ([8, 9, 10], [], options), ([5], [], options)])
     run_to_end(loop)
     counters = loop.counters
-    # CTranslate2's encoder takes sources of one length together, our own takes all.
-    assert counters["encodes"] == (1 if model.own_encoder else 2)
+    assert counters["encodes"] == 1
     assert (counters["encoded_rows"], counters["encoded_tokens"]) == (3, 7)
     assert (counters["steps"], counters["step_rows"]) == (5, 3 + 5 + 5)
     assert counters["step_tokens"] == 5 + 5 + 5

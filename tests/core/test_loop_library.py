@@ -53,6 +53,7 @@ def refusal(directory: Path, **parameters: Any) -> str:
         "decoder/layer_1/attention/rotary_interleave",
         "decoder/sliding_window",
         "decoder/something_new",
+        "encoder/something_new",
     ],
 )
 def test_an_unknown_attribute_is_named(tmp_path: Path, flag: str) -> None:
@@ -78,7 +79,7 @@ def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
     # CTranslate2 takes an old revision's name for the same thing.
     content.specification = "TransformerBase"
     write_model_bin(content, model / "model.bin")
-    assert "it holds a TransformerBase" in refusal(model)
+    assert 'it holds a "TransformerBase"' in refusal(model)
 
 
 def test_a_model_without_start_token_takes_the_prefix_first(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from core import loop_matrix
 from core.loop_helpers import run_to_end
-from core.test_packed_layers import kernel, models, use
+from core.test_packed_layers import kernel, models
 from core.test_products import Layer, random_rows
 from ct2_triton import _core
 from model_bin import read_model_bin, write_model_bin
@@ -52,33 +51,23 @@ def test_the_best_outputs_of_a_product(kernel: str, outputs: int, wanted: int) -
         assert found == [(i, row[i]) for i in order]
 
 
-def hypotheses(model: loop_matrix.MatrixModel, rows: int, seed: int) -> list[Any]:
-    rng = random.Random(f"{model.name} {seed}")
-    cases = [model.draw(rng) for _ in range(rows)]
-    answers = loop_matrix.decode(model, cases, rng)
-    scores = [h["score"] for answer in answers for h in answer["hypotheses"]]
-    return [[[h["ids"] for h in answer["hypotheses"]] for answer in answers], scores]
-
-
-def assert_same_as_from_logits(model: loop_matrix.MatrixModel, rows: int, seed: int) -> None:
-    ids, scores = hypotheses(use(model, own_encoder=False), rows, seed)
-    expected_ids, expected_scores = hypotheses(use(model, packed=False), rows, seed)
-    assert ids == expected_ids
-    assert scores == pytest.approx(expected_scores, rel=1e-5, abs=1e-5)
-    assert any(scores)
+def assert_ctranslate2s(model: loop_matrix.MatrixModel, rows: int, seed: int) -> None:
+    tally = loop_matrix.run(model, rows, seed)
+    assert len(tally.different) <= 1
+    assert tally.tokens > rows
 
 
 @pytest.mark.parametrize("kind", [*sorted(FAMILIES), "vocabulary-map"])
-def test_beams_are_those_of_the_librarys_layers(models: dict[str, Path], kind: str) -> None:
+def test_beams_are_ctranslate2s(models: dict[str, Path], kind: str) -> None:
     """All hypotheses of all options of beams, beside greedy rows."""
     model = loop_matrix.MatrixModel(kind, models[kind], "int8", beams=0.9)
-    assert_same_as_from_logits(model, 60, seed=31)
+    assert_ctranslate2s(model, 60, seed=31)
 
 
 def test_beams_of_each_kernel(models: dict[str, Path], kernel: str) -> None:
     model = loop_matrix.MatrixModel("nllb", models["nllb"], "int8", beams=0.9)
-    assert f"layers packed for {kernel}, " in use(model).loop_model.packing
-    assert_same_as_from_logits(model, 40, seed=32)
+    assert f"layers packed for {kernel}, " in model.loop_model.packing
+    assert_ctranslate2s(model, 40, seed=32)
 
 
 def written_rows(directory: Path, options: dict[str, Any]) -> tuple[int, list[Any]]:
@@ -115,17 +104,12 @@ def test_who_needs_all_logits(models: dict[str, Path], options: dict[str, Any], 
 
 def test_beams_that_lean_towards_a_draft(models: dict[str, Path]) -> None:
     """All probabilities change while a beam follows it; behind that the best are enough."""
-    answers = []
-    for packed in (True, False):
-        how = {"packed": packed, "own_encoder": False}
-        model = _core.LoopModel(str(models["nllb"]), {"compute_type": "int8"}, **how)
-        loop = _core.DecodeLoop(model)
-        row = ([5, 6, 7, 2], [300], {**BEAMS, "draft_bias": 0.9})
-        [name] = loop.admit([row], [[40, 50, 60]])
-        answers.append([h["ids"] for h in run_to_end(loop)[name]["hypotheses"]])
-        assert not packed or 1 + 4 * 2 <= loop.counters["written_rows"] < ALL_ROWS
-    assert answers[0] == answers[1]
-    assert answers[0][0][1:4] == [40, 50, 60]
+    loop = _core.DecodeLoop(_core.LoopModel(str(models["nllb"]), {"compute_type": "int8"}))
+    row = ([5, 6, 7, 2], [300], {**BEAMS, "draft_bias": 0.9})
+    [name] = loop.admit([row], [[40, 50, 60]])
+    answer = [h["ids"] for h in run_to_end(loop)[name]["hypotheses"]]
+    assert 1 + 4 * 2 <= loop.counters["written_rows"] < ALL_ROWS
+    assert answer[0][1:4] == [40, 50, 60]
 
 
 def doubled(model: Path, folder: Path) -> Path:
@@ -148,4 +132,4 @@ def test_equal_candidates_come_in_ctranslate2s_order(
     twins = doubled(models["nllb"], tmp_path / "twins")
     assert written_rows(twins, {})[0] == ALL_ROWS
     model = loop_matrix.MatrixModel("twins", twins, "int8", beams=1)
-    assert_same_as_from_logits(model, 40, seed=33)
+    assert_ctranslate2s(model, 40, seed=33)

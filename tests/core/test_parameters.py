@@ -71,7 +71,6 @@ MORE: dict[str, list[tuple[Any, Any]]] = {
     "max_batch_tokens": [("4096", 4096)],
     "max_search_tokens": [("0", 0), (65536, 65536)],
     "decoding": [("loop", "loop"), ("calls", "calls")],
-    "packed_weights": [("off", "off"), ("auto", "auto")],
     "max_cache_bytes": [("0", 0), ("1000000000", 1000000000)],
     "max_queued_rows": [("64", 64)],
     "verify_files": [("true", True)],

@@ -20,9 +20,8 @@ import pytest
 from core.loop_matrix import Row
 from ct2_triton import _core
 from ct2_triton.prepare.shipped import FOLDER
-from model_bin import Variable, edited_copy, read_model_bin, write_model_bin
+from model_bin import Variable, read_model_bin, write_model_bin
 from support.tiny import tiny_engine_model
-from support.waiting import wait_until
 from tiny_families import FAMILIES, TinyOptions
 
 DEMO = FOLDER / "model"
@@ -85,87 +84,34 @@ def test_nearly_all_plain_weights_are_given_back(translator: Any) -> None:
     assert f" in place of {mebibytes} MiB, " in translator.description
 
 
-def without_the_own_encoder(model: Path, folder: Path) -> Path:
-    """An attribute that our encoder does not know: CTranslate2 encodes, on the shared table."""
-    return edited_copy(model, folder, flags={"encoder/unheard_of": 1})
-
-
 @pytest.mark.parametrize("compute_type", ["float32", "int8"])
-@pytest.mark.parametrize("kind", [*sorted(FAMILIES), "nllb, encoded by the library"])
-def test_loops_do_not_read_what_is_given_back(kind: str, compute_type: str, tmp_path: Path) -> None:
-    """A model that holds its weights fills them again; the answers stay the same."""
-    family, _, encoder = kind.partition(", ")
-    copy = without_the_own_encoder if encoder else shutil.copytree
-    directory = copy(tiny_engine_model(family), tmp_path / family)
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_loops_do_not_read_what_is_given_back(
+    family: str, compute_type: str, tmp_path: Path
+) -> None:
+    """A model of calls fills them again; the answers stay the same."""
+    directory = Path(shutil.copytree(tiny_engine_model(family), tmp_path / family))
     parameters = {"compute_type": compute_type}
     translator = _core.Translator(str(directory), parameters)
     assert translator.weight_bytes_given_back > 0
     sources = random_sources(30, 31)
     first = answers(translator, sources, GREEDY)
-    holder = _core.LoopModel(str(directory), parameters)
+    holder = _core.Translator(str(directory), {**parameters, "decoding": "calls"})
     assert translator.weight_bytes_given_back == 0
     assert answers(translator, sources, GREEDY) == first
-    assert holder.own_encoder == (not encoder and family not in {"t5", "madlad"})
+    assert holder.weight_bytes_given_back == 0
     assert any(len(set(row)) > 3 for row in first)
 
 
-@pytest.mark.parametrize("kind", ["t5", "madlad"])
-def test_weights_of_the_librarys_encoder_stay(kind: str, tmp_path: Path) -> None:
-    directory = Path(shutil.copytree(tiny_engine_model(kind), tmp_path / kind))
-    translator = _core.Translator(str(directory), INT8)
-    encoder = sum(n for name, n in int8_bytes(directory).items() if name.startswith("encoder/"))
-    rest = sum(int8_bytes(directory).values()) - encoder
-    assert encoder > 0
-    assert 0 < translator.weight_bytes_given_back <= rest
-
-
-@pytest.mark.parametrize("compute_type", ["float32", "int8"])
-def test_weights_of_an_encoder_that_is_given_up(compute_type: str, tmp_path: Path) -> None:
-    """Its first layer is packed, and the last cannot be: CTranslate2's encoder reads them again."""
-    directory = Path(shutil.copytree(tiny_engine_model("nllb"), tmp_path / "nllb"))
-    content = read_model_bin(directory / "model.bin")
-    name = "encoder/layer_1/self_attention/linear_1/bias"
-    bias = content.variables[content.aliases.pop(name, name)]
-    shape = (1, *bias.dimensions)  # all the same to CTranslate2
-    content.variables[name] = Variable(shape, bias.kind, bias.content)
-    write_model_bin(content, directory / "model.bin")
-    whole = Path(shutil.copytree(tiny_engine_model("nllb"), tmp_path / "whole"))
-    parameters = {"compute_type": compute_type, "decoding": "loop"}
-    sources = random_sources(4, 7)
-
-    translator = _core.Translator(str(directory), parameters)
-
-    assert translator.weight_bytes_given_back > 0
-    assert answers(translator, sources, GREEDY) == answers(
-        _core.Translator(str(whole), {**parameters, "packed_weights": "off"}), sources, GREEDY
-    )
-    assert not _core.LoopModel(str(directory), {"compute_type": compute_type}).own_encoder
-
-
-def test_they_are_given_back_behind_a_model_that_computed_with_them(
-    directory: Path, sources: list[Row]
-) -> None:
-    """Which was there first, and left later than the packed one came."""
-    unpacked = _core.Translator(str(directory), {**INT8, "packed_weights": "off"})
-    packed = _core.Translator(str(directory), INT8)
-    greedy = answers(packed, sources, GREEDY)
-    assert packed.weight_bytes_given_back == 0
-    del unpacked  # which ends it
-    wait_until(lambda: packed.weight_bytes_given_back > 0.9 * sum(int8_bytes(DEMO).values()))
-    assert answers(packed, sources, GREEDY) == greedy
-
-
-@pytest.mark.parametrize("other", [{"packed_weights": "off"}, {"decoding": "calls"}], ids=str)
 def test_a_model_beside_that_computes_with_them(
     directory: Path,
     translator: Any,
     sources: list[Row],
     expected: list[Row],
-    other: dict[str, str],
 ) -> None:
     """It shares the weights of the first one, comes later and ends earlier."""
     greedy = answers(translator, sources, GREEDY)
-    beside = _core.Translator(str(directory), {**INT8, **other})
+    beside = _core.Translator(str(directory), {**INT8, "decoding": "calls"})
     assert answers(beside, sources, PENALIZED) == expected
     assert len(answers(beside, sources, GREEDY)) == len(sources)
     del beside  # which ends it
@@ -176,11 +122,11 @@ def test_a_model_beside_that_computes_with_them(
 def test_nothing_is_given_back_while_another_model_uses_it(
     directory: Path, sources: list[Row], expected: list[Row]
 ) -> None:
-    unpacked = _core.Translator(str(directory), {**INT8, "packed_weights": "off"})
-    greedy = answers(unpacked, sources, GREEDY)
+    calls = _core.Translator(str(directory), {**INT8, "decoding": "calls"})
+    greedy = answers(calls, sources, GREEDY)
     packed = _core.Translator(str(directory), INT8)
     assert packed.weight_bytes_given_back == 0
-    assert answers(unpacked, sources, GREEDY) == greedy
+    assert answers(calls, sources, GREEDY) == greedy
     assert answers(packed, sources, PENALIZED) == expected
 
 

@@ -94,20 +94,6 @@ def test_every_count_of_rows_and_size(
         assert same_bits(answer, expected[:count]), count
 
 
-@pytest.mark.parametrize("inputs", [8, 64, 515])
-def test_a_trial_tells_the_rounding(kernel: str, inputs: int) -> None:
-    """By the outputs of another maker, here numpy."""
-    layer = Layer(64, inputs)
-    packed = layer.packed(kernel)
-    probe = _core.rounding_probe(inputs)
-    for rounding in ("once", "twice", "signed"):
-        expected = layer.expected(probe, rounding)
-        assert packed.find_rounding(expected) == rounding
-        assert packed.find_rounding(np.maximum(expected, 0), "relu") == rounding
-        expected[1, 1] = np.nextafter(expected[1, 1], np.float32(9))
-        assert packed.find_rounding(expected) is None
-
-
 @pytest.mark.parametrize("inputs", [1024, 8192, 65536])
 def test_the_largest_sums_are_exact(kernel: str, inputs: int) -> None:
     """Where 16 bits, or an order of additions, would show."""

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton import _core
 from ct2_triton.serve.errors import ServerStartError
 from server.helpers import Connection, Reference, sentences
 from support.repository import write_model
@@ -30,27 +29,18 @@ def test_ctranslate2_refuses_it_and_so_the_load_fails(
     assert "failed to load 'nllb' version 1" in str(failure.value)
 
 
-@pytest.mark.parametrize(
-    ("environment", "is_plain"), [({}, True), ({"CT2_PACKED_GEMM": "1"}, False)], ids=str
-)
-def test_weights_stay_plain_unless_the_environment_says_otherwise(
+def test_loops_do_not_read_the_weights_that_the_library_replaces(
     make_server: MakeServer,
     tmp_path: Path,
     nllb_engine_model: Path,
     reference: Reference,
     monkeypatch: pytest.MonkeyPatch,
-    environment: dict[str, str],
-    *,
-    is_plain: bool,
 ) -> None:
     """With the library of products that CTranslate2 takes on Intel."""
     monkeypatch.delenv("CT2_PACKED_GEMM")
     write_model(tmp_path, "nllb", nllb_engine_model)
-    server = make_server(tmp_path, environment={"CT2_USE_MKL": "1", **environment})
+    server = make_server(tmp_path, environment={"CT2_USE_MKL": "1", "CT2_PACKED_GEMM": "1"})
     assert " layers packed for " in server.log_text()
-    # The oldest release of the range does not replace weights.
-    is_plain = is_plain or _core.library_version() == "4.6.3"
-    assert ("has no plain int8 or float32 weights" not in server.log_text()) == is_plain
     (row, prefix), *_ = sentences(reference, 1)
     connection = Connection(server.grpc_url)
     expected = reference.translate(row, prefix, max_decoding_length=9)

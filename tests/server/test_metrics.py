@@ -190,7 +190,7 @@ def test_superseded_and_cancelled_requests(
 def test_gauges(
     load: LoadModel, connection: Connection, server: TritonServer, reference: Reference
 ) -> None:
-    options = {**ONE_WORKER, **ALLOWS_ENDLESS, "packed_weights": "off"}
+    options = {**ONE_WORKER, **ALLOWS_ENDLESS}
     config = configs.plain(**options, max_batch_rows=1, max_queued_rows=300, pad_id=1)
     model = load(config, "gauges", endless_model())
     variables = model_bin.read_model_bin(endless_model() / "model.bin").variables

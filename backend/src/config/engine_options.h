@@ -13,7 +13,6 @@ namespace ct2triton {
 struct EngineOptions {
   std::string compute_type = "default";       // CTranslate2's name of the type computed in
   std::string decoding = "auto";              // loop, calls or what is better
-  std::string packed_weights = "auto";        // auto or off
   std::string calls = "allow";                // of CTranslate2: allow or refuse
   std::int64_t calls_idle_s = 60;             // that its model stays after the last call
   std::int64_t max_cache_bytes = 0;           // of keys and values in loops; 0 = automatic

@@ -23,6 +23,10 @@ ModelFileConfig ParseModelFileConfig(std::string_view json) {
       config.decoder_start_token =
           start->is_null() ? std::nullopt : std::optional(start->get<std::string>());
     }
+    const auto epsilon = root.find("layer_norm_epsilon");
+    if (epsilon != root.end() && !epsilon->is_null()) {
+      config.layer_norm_epsilon = epsilon->get<float>();
+    }
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kInvalidArgument,
                 "config.json of the CTranslate2 model cannot be read: " + Quote(error.what(), 200));

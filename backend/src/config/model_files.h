@@ -18,6 +18,7 @@ struct ModelFileConfig {
   bool add_source_eos = false;
   // The token every target starts with; none: the first id of the target prefix takes its place.
   std::optional<std::string> decoder_start_token = "<s>";
+  std::optional<float> layer_norm_epsilon;  // of all norms; none: what each kind has by default
 };
 
 // Throws Error(kInvalidArgument) for text that is no JSON object or has a member of another type.

@@ -17,11 +17,10 @@ Scenarios: single:CLIENTS and streams:SESSIONS (closed loops; a stream's sentenc
 languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds), poisson:RATE
 (sentences a second), bursts:SENTENCES@SECONDS.
 
-Contenders: ct2-triton is this backend, and ct2-triton-calls and -unpacked are it without decode
-loops and without packed weights; -loop is it with a decode loop on a GPU. python-... are models of
-Triton's Python backend, fastapi-... is a web server. ctranslate2 and transformers run the whole
-list in this process, without a server. Names end in the type of the weights. What is measured by
-default, and figures: benchmarks/README.md.
+Contenders: ct2-triton is this backend, and ct2-triton-calls is it without decode loops; -loop is
+it with a decode loop on a GPU. python-... are models of Triton's Python backend, fastapi-... is a
+web server. ctranslate2 and transformers run the whole list in this process, without a server. Names
+end in the type of the weights. What is measured by default, and figures: benchmarks/README.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "engine/compute/cpu/decoder_model.h"
 #include "engine/compute/step_row.h"
 #include "engine/loop/source_encoder.h"
 #include "engine/search/greedy.h"
@@ -17,8 +16,6 @@ namespace ct2triton {
 // Holds room for intermediate results, so it is one thread's.
 class LoopCompute {
  public:
-  // Both must be there as long.
-  static std::unique_ptr<LoopCompute> New(const DecoderModel& model, LoopCaches* caches);
   virtual ~LoopCompute() = default;
 
   // See SourceEncoder.

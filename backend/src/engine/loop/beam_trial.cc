@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/compute/cpu/decoder_model.h"
+#include "engine/compute/decoder_model.h"
 #include "engine/loop/decode_loop.h"
 
 namespace ct2triton {

@@ -33,7 +33,7 @@ DecodeLoop::DecodeLoop(std::shared_ptr<const DecoderModel> model,
                        std::shared_ptr<LoopCaches> caches)
     : model_(std::move(model)),
       caches_(std::move(caches)),
-      compute_(LoopCompute::New(*model_, caches_.get())),
+      compute_(model_->NewCompute(caches_.get())),
       rules_(model_->weights()) {}
 
 DecodeLoop::~DecodeLoop() = default;
@@ -135,7 +135,7 @@ void DecodeLoop::ChooseAmong(const std::vector<Choosing>& rows, const Vocabulary
   const Found* next = found.data();
   std::vector<Choosing> undecided;
   for (const Choosing& row : rows) {
-    if (!row.row->Choose(next, model_->ProjectionTo(map).outputs())) undecided.push_back(row);
+    if (!row.row->Choose(next, model_->Candidates(map))) undecided.push_back(row);
     for (size_t i = 0; i < row.count; ++i) counters_.written_rows += next++->logits != nullptr;
   }
   // Seldom: candidates that are equal, or nearly.

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/compute/cpu/decoder_model.h"
+#include "engine/compute/decoder_model.h"
 #include "engine/compute/loop_compute.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/running_row.h"

@@ -4,12 +4,12 @@
 #include <iomanip>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <sstream>
-#include <tuple>
 #include <utility>
 
-#include "engine/compute/cpu/packed_layers.h"
+#include "engine/compute/cpu/host_model.h"
+#include "engine/compute/cpu/layer_packer.h"
+#include "engine/compute/library_gpu/device_model.h"
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_support.h"
 #include "engine/loop/trial.h"
@@ -70,24 +70,24 @@ LoopCounters& LoopCounters::operator-=(const LoopCounters& other) {
 }
 
 std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights,
-                                          bool packed) {
+                                          size_t threads) {
   static std::mutex mutex;  // a second model on the same weights waits for the first one's trial
-  static std::map<std::tuple<const Weights*, bool, bool>, std::weak_ptr<LoopModel>> models;
+  static std::map<std::pair<const Weights*, bool>, std::weak_ptr<LoopModel>> models;
   const std::lock_guard<std::mutex> lock(mutex);
   for (auto it = models.begin(); it != models.end();) {
     it = it->second.expired() ? models.erase(it) : std::next(it);
   }
-  auto& known = models[{weights.get(), packed, DecoderModel::OnDevice(*weights)}];
+  auto& known = models[{weights.get(), DecoderModel::OnDevice(*weights)}];
   auto model = known.lock();
-  if (!model) known = model = std::make_shared<LoopModel>(weights, packed);
+  if (!model) known = model = std::make_shared<LoopModel>(weights, threads);
   return model;
 }
 
-LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
+LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, size_t threads)
     : caches_(std::make_shared<LoopCaches>(kKeptCacheBytes)) {
   RunInThreadScope(weights->device(), /*threads=*/1, [&] {
     try {
-      Make(weights, packed);
+      Make(weights, threads);
     } catch (...) {
       PlainWeights::Use(&weights->plain()).Keep("");  // calls take over
       throw;
@@ -95,28 +95,25 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, bool packed)
   });
 }
 
-// CTranslate2's part of the trial goes first: then each of its weights may go as soon as it is
-// packed.
-void LoopModel::Make(const std::shared_ptr<const Weights>& weights, bool packed) {
-  DecoderModel::ReadShape(*weights);
+void LoopModel::Make(const std::shared_ptr<const Weights>& weights, size_t threads) {
+  ReadDecoder(weights->file());  // refuses what the loop does not know before anything is loaded
   const TrialTruth truth = AskCTranslate2(*weights);
-  std::optional<LayerPacker> packer;
-  if (packed && !DecoderModel::OnDevice(*weights)) packer.emplace();
-  const auto model =
-      std::make_shared<DecoderModel>(weights, packer ? packer->Maker() : LinearMaker(),
-                                     /*own_encoder=*/true, DecoderModel::Plain::kGoAtOnce);
-  const TrialReport trial = TryDecoder(*model, truth);
-  packed_bytes_ = model->MappedBytes();
-  if (model->on_device()) description_ = "by operations of CTranslate2, ";
-  if (packer) {
-    packed_bytes_ += packer->bytes();
-    uses_threads_ = !packer->packed_all() || model->encoder() == nullptr;
-    model->GiveBackPlain(packer->Copies());
-    description_ = packer->Description() + " in place of " +
+  if (DecoderModel::OnDevice(*weights)) {
+    model_ = std::make_shared<const DeviceModel>(weights);
+    description_ = "by operations of CTranslate2, ";
+  } else {
+    LayerPacker packer(weights->file(), weights->loop_type(), threads);
+    const auto names = weights->names();
+    const auto give_back = [&](std::unique_ptr<Linear> linear, const LinearSpec& /*spec*/) {
+      weights->plain().GiveBack({packer.Copies().back()}, names);
+      return linear;
+    };
+    model_ = std::make_shared<const HostModel>(weights, &packer, give_back);
+    weights->plain().GiveBack(packer.Copies(), names);  // tables of several names, too
+    description_ = packer.Description() + " in place of " +
                    std::to_string(weights->plain().bytes_given_back() >> 20) + " MiB, ";
   }
-  description_ += Describe(trial);
-  model_ = model;
+  description_ += Describe(TryDecoder(*model_, truth));
 }
 
 std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {
@@ -130,7 +127,7 @@ std::shared_ptr<const AlignmentHeads> LoopModel::ChosenAlignment(
 
 void LoopModel::RequireAlignment(const EngineOptions& engine, const Weights& weights) {
   try {
-    ChooseAlignment(engine, DecoderModel::ReadShape(weights));
+    ChooseAlignment(engine, ReadDecoder(weights.file()));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
   }
@@ -152,10 +149,11 @@ size_t LoopModel::SourceCacheBytes(const CheckedRow& row) const {
   return model_->SourceCacheBytes(row);
 }
 
-size_t LoopModel::MapBytes(const VocabularyMap& map) const {
-  const auto found = model_->mapped_projections().find(&map);
-  return found == model_->mapped_projections().end() ? 0 : found->second->bytes();
-}
+bool LoopModel::UsesThreads() const { return model_->on_device(); }
+
+size_t LoopModel::packed_bytes() const { return model_->packed_bytes(); }
+
+size_t LoopModel::MapBytes(const VocabularyMap& map) const { return model_->MapBytes(map); }
 
 bool LoopModel::HasEncoding(const CheckedRow& row) const {
   return caches_->encodings.Has(row.source);

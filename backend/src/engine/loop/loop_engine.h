@@ -88,11 +88,12 @@ class LoopEngine {
 class LoopModel {
  public:
   // The one of these weights, made at the first call, when a trial holds the loop against calls of
-  // CTranslate2. `packed`: weights are packed once, see LayerPacker.
+  // CTranslate2. `threads`: that packing may use.
   // Throws Error(kUnsupported), with the reason, where the loop cannot run the model.
-  static std::shared_ptr<LoopModel> Get(const std::shared_ptr<const Weights>& weights, bool packed);
+  static std::shared_ptr<LoopModel> Get(const std::shared_ptr<const Weights>& weights,
+                                        size_t threads);
 
-  LoopModel(const std::shared_ptr<const Weights>& weights, bool packed);
+  LoopModel(const std::shared_ptr<const Weights>& weights, size_t threads);
 
   virtual ~LoopModel() = default;
   virtual std::unique_ptr<LoopEngine> NewLoop() const;
@@ -105,9 +106,9 @@ class LoopModel {
   // CTranslate2 can run every row.
   std::optional<std::string> WhyNot(const Search& search) const;
   std::optional<std::string> WhyNot(const CheckedRow& row) const;
-  // Whether a step runs operations of CTranslate2 that take several threads, if they may. Packed
-  // products and attention take one.
-  bool UsesThreads() const { return uses_threads_; }
+  // Whether a step runs operations of CTranslate2 that take several threads, if they may. Our own
+  // take one.
+  bool UsesThreads() const;
   // Memory for keys and values that the row holds while it runs: of its own tokens, and of its
   // source, which rows of the same source share.
   size_t CacheBytes(const CheckedRow& row) const;
@@ -116,18 +117,16 @@ class LoopModel {
   bool HasEncoding(const CheckedRow& row) const;
   size_t cache_bytes_in_use() const;
   size_t logits_bytes() const;  // of the memory that all loops hold for logits
-  size_t packed_bytes() const { return packed_bytes_; }  // of copies of the weights, made for loops
+  size_t packed_bytes() const;  // of copies of the weights, made for loops
   // Of them, those of the candidates of one vocabulary map of the weights.
   size_t MapBytes(const VocabularyMap& map) const;
   // For the log: what was packed, what the trial found and how long it took.
   const std::string& description() const { return description_; }
 
  private:
-  void Make(const std::shared_ptr<const Weights>& weights, bool packed);
+  void Make(const std::shared_ptr<const Weights>& weights, size_t threads);
 
   std::string description_;
-  size_t packed_bytes_ = 0;
-  bool uses_threads_ = true;
   std::shared_ptr<const DecoderModel> model_;
   const std::shared_ptr<LoopCaches> caches_;
 };

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/compute/cpu/decoder_model.h"
+#include "engine/compute/decoder_model.h"
 #include "engine/compute/row_alignment.h"
 #include "engine/compute/step_row.h"
 #include "engine/loop/cache_pool.h"

@@ -1,55 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/source_encoder.h"
 
-#include <algorithm>
-#include <map>
-#include <new>
-#include <string>
-#include <typeinfo>
-
-#include "error.h"
+#include <utility>
 
 namespace ct2triton {
-namespace {
-
-using ctranslate2::DataType;
-using ctranslate2::StorageView;
-using ctranslate2::models::EncoderDecoderReplica;
-using ctranslate2::models::SequenceToSequenceReplica;
-
-// Only this kind of replica has the function that is called here. It is asked by the name of its
-// type, since the type information must be the library's, and none of ours.
-EncoderDecoderReplica* AsEncoder(SequenceToSequenceReplica* replica) {
-  const std::string name = typeid(*replica).name();
-  if (name != "N11ctranslate26models21EncoderDecoderReplicaE" ||
-      dynamic_cast<void*>(replica) != static_cast<void*>(replica)) {
-    throw Error(ErrorCode::kUnsupported,
-                "the decode loop cannot encode: CTranslate2 runs this model with a " + name);
-  }
-  return static_cast<EncoderDecoderReplica*>(replica);
-}
-
-}  // namespace
-
-SourceEncoder::SourceEncoder(const DecoderModel& model, size_t most_rows)
-    : model_(model),
-      most_rows_(most_rows),
-      replica_(model.weights().library()->NewReplica()),
-      encoder_(AsEncoder(replica_.get())),
-      memory_(model.type(), model.device()) {}
 
 std::vector<SourceEncoder::Group> SourceEncoder::GroupsOf(std::vector<Task> tasks) const {
-  std::map<size_t, std::vector<Group>> by_kind;
+  std::vector<Group> groups;
   for (Task& task : tasks) {
-    auto& groups = by_kind[KindOf(*task.row)];
     if (groups.empty() || groups.back().size() == most_rows_) groups.emplace_back();
     groups.back().push_back(std::move(task));
   }
-  std::vector<Group> all;
-  for (auto& [kind, groups] : by_kind) {
-    for (auto& group : groups) all.push_back(std::move(group));
-  }
-  return all;
+  return groups;
 }
 
 SourceEncoder::Encodings SourceEncoder::Encode(const std::vector<const CheckedRow*>& rows,
@@ -98,16 +60,6 @@ void SourceEncoder::EncodeGroup(Group group, LoopCaches* caches, Encodings* enco
     caches->encodings.Publish(made[k]);
     (*encodings)[group[k].position] = std::move(made[k]);
   }
-}
-
-const StorageView& SourceEncoder::EncodeByLibrary(const SourceIds& ids) {
-  StorageView lengths(DataType::INT32, model_.device());
-  encoder_->encode({ids}, memory_, lengths);
-  if (memory_.dim(0) != static_cast<long>(ids.size()) ||
-      memory_.dim(2) != static_cast<long>(model_.layers()[0].source.keys->inputs())) {
-    throw Error(ErrorCode::kInternal, "CTranslate2's encoder gave an unexpected size");
-  }
-  return memory_;
 }
 
 // As CTranslate2 makes them from tokens: of a token that stands twice, the first id.

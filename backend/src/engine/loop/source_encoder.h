@@ -6,19 +6,19 @@
 #include <memory>
 #include <vector>
 
-#include "engine/compute/cpu/decoder_model.h"
+#include "engine/compute/decoder_model.h"
 #include "engine/loop/shared_encodings.h"
 #include "rows/checked_row.h"
 
 namespace ct2triton {
 
-// Finds or makes the encodings of sources; for one thread at a time, as its replica is. Which form
-// they have, and what makes them, the attention decides that takes them.
+// Finds or makes the encodings of sources; for one thread at a time. Which form they have, the
+// attention decides that takes them.
 class SourceEncoder {
  public:
-  // The model must be there as long. `most_rows`: encoded together. Throws Error(kUnsupported) if
-  // the encoder cannot be called.
-  SourceEncoder(const DecoderModel& model, size_t most_rows);
+  // The model must be there as long. `most_rows`: encoded together.
+  SourceEncoder(const DecoderModel& model, size_t most_rows)
+      : model_(model), most_rows_(most_rows) {}
   virtual ~SourceEncoder() = default;
   SourceEncoder(const SourceEncoder&) = delete;
   SourceEncoder& operator=(const SourceEncoder&) = delete;
@@ -46,12 +46,6 @@ class SourceEncoder {
   virtual std::vector<std::shared_ptr<Encoding>> Make(const SourceIds& ids,
                                                       std::vector<Making> makings,
                                                       CachePool* pool) = 0;
-  // Only sources of equal kinds are made together.
-  virtual size_t KindOf(const CheckedRow& row) const = 0;
-  // By CTranslate2's encoder: [sources, at least the longest, width], until the next call.
-  const ctranslate2::StorageView& EncodeByLibrary(const SourceIds& ids);
-
-  const DecoderModel& model() const { return model_; }
 
  private:
   // A source to encode, and its place among the encodings.
@@ -68,9 +62,6 @@ class SourceEncoder {
 
   const DecoderModel& model_;
   const size_t most_rows_;
-  const std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> replica_;
-  ctranslate2::models::EncoderDecoderReplica* const encoder_;  // the same replica
-  ctranslate2::StorageView memory_;                            // what the library encoded last
 };
 
 }  // namespace ct2triton

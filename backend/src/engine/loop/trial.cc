@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/compute/cpu/decoder_model.h"
+#include "engine/compute/decoder_model.h"
 #include "engine/compute/library_gpu/tensors.h"
 #include "engine/compute/loop_compute.h"
 #include "engine/loop/beam_trial.h"
@@ -35,7 +35,7 @@ class Trial {
       : model_(model),
         truth_(truth),
         caches_(/*keep_bytes=*/0),
-        compute_(LoopCompute::New(model, &caches_)) {
+        compute_(model.NewCompute(&caches_)) {
     for (const TrialRow& row : truth.rows) rows_.push_back({row});
   }
 
@@ -114,7 +114,7 @@ void Trial::Step(size_t step) {
     fed[i]->fed += feed[i].count;
     if (feed[i].outputs == 0) continue;
     Compare(*fed[i], next);
-    next += model_.vocabulary();
+    next += model_.shape().vocabulary;
   }
 }
 
@@ -133,7 +133,7 @@ double RelativeError(const float* found, const float* expected, size_t count) {
 }
 
 void Trial::Compare(const FollowedRow& row, const float* logits) {
-  const size_t outputs = model_.vocabulary();
+  const size_t outputs = model_.shape().vocabulary;
   const auto& given = row.truth.logits[row.fed - 1];
   std::vector<float> copied;
   if (model_.on_device()) copied = Tensors::Floats(given, outputs);
@@ -151,7 +151,8 @@ void Trial::Compare(const FollowedRow& row, const float* logits) {
 
 // The same products, less those of other tokens. `logits`: of the first row.
 void Trial::CompareMapped(const float* logits) {
-  for (const auto& [map, unused] : model_.mapped_projections()) {
+  for (const VocabularyMap* map : model_.weights().AllMaps()) {
+    if (!map->fixed()) continue;
     const auto& known = map->numbered();
     const std::vector<float> mapped = compute_->Logits(map);
     std::vector<float> expected;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/calls/call_options.h"
-#include "engine/compute/cpu/decoder_model.h"
+#include "engine/compute/decoder_model.h"
 #include "engine/search/search.h"
 #include "error.h"
 #include "steady_clock.h"

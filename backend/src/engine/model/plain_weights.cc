@@ -34,7 +34,9 @@ void PlainWeights::GiveBack(const std::vector<WeightCopy>& copies,
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const WeightCopy& copy : copies) {
     const auto* variable = model_.get_variable_if_exists(copy.variable);
-    if (others.count(variable) > 0) continue;
+    if (variable == nullptr || others.count(variable) > 0) continue;
+    const auto elements = static_cast<size_t>(variable->dim(0) * variable->dim(1));
+    if (elements * variable->item_size() != copy.packed->plain_bytes()) continue;
     // The memory is the library's, and no constant.
     void* weights = const_cast<ctranslate2::StorageView*>(variable)->buffer();
     // First: what is not known here is never filled.

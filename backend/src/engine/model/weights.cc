@@ -6,8 +6,8 @@
 #include <set>
 #include <sstream>
 
+#include "engine/model/compute_type.h"
 #include "engine/model/file_identity.h"
-#include "engine/model/model_variables.h"
 #include "engine/model/vocabulary_files.h"
 #include "error.h"
 
@@ -47,7 +47,7 @@ Weights::Weights(const std::string& directory, const Device& device,
       files_(ReadModelFileConfig(directory)),
       library_(Load(directory, device, compute_type)),
       plain_(library_->model()) {
-  ReadNames();
+  ReadFile();
   source_positions_ = Rows("encoder/position_encodings/encodings");
   target_positions_ = Rows("decoder/position_encodings/encodings");
   map_ = ReadVocabularyMap(*this);
@@ -99,23 +99,34 @@ std::optional<int64_t> Weights::Rows(const std::string& variable) const {
   return value->dim(0);
 }
 
-// A format that is not known matters only to who asks for the names.
-void Weights::ReadNames() {
+// A format that is not known matters only to who asks for the file.
+void Weights::ReadFile() {
   try {
-    names_ = ReadVariableNames(directory_);
+    file_ = std::make_unique<const ModelFile>(directory_);
   } catch (const Error& error) {
-    unread_names_ = error;
+    unread_file_ = error;
   }
 }
 
-const std::set<std::string>& Weights::names() const {
-  if (unread_names_) throw Error(*unread_names_);
-  return names_;
+const ModelFile& Weights::file() const {
+  if (unread_file_) throw Error(*unread_file_);
+  return *file_;
+}
+
+std::set<std::string> Weights::names() const {
+  std::set<std::string> names;
+  for (const auto& [name, variable] : file().variables()) names.insert(name);
+  return names;
+}
+
+ElementType Weights::loop_type() const {
+  const auto& stored = file().Get("decoder/layer_0/self_attention/linear_0/weight");
+  return ResolveComputeType(compute_type_, stored.type);
 }
 
 // CTranslate2 tells of a variable only to those who know its name.
 size_t Weights::CountBytes() const {
-  if (unread_names_) {
+  if (unread_file_) {
     std::error_code failed;
     const auto size = fs::file_size(fs::path(directory_) / "model.bin", failed);
     if (!failed) return size;
@@ -123,7 +134,7 @@ size_t Weights::CountBytes() const {
                                              ": model.bin went away while it was loaded (" +
                                              failed.message() + "); load the model again");
   }
-  return library_->Bytes(names_);
+  return library_->Bytes(names());
 }
 
 std::string Weights::WeightWidth() const {

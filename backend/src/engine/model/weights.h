@@ -11,6 +11,7 @@
 #include "config/model_files.h"
 #include "engine/calls/library_model.h"
 #include "engine/device.h"
+#include "engine/model/model_file.h"
 #include "engine/model/plain_weights.h"
 #include "engine/model/vocabulary_lists.h"
 #include "engine/model/vocabulary_map.h"
@@ -34,9 +35,11 @@ class Weights {
   // As CTranslate2 loads them.
   const std::shared_ptr<const LibraryModel>& library() const { return library_; }
   const ctranslate2::models::Model& model() const { return library_->model(); }
-  // The names of all variables and attributes of the model, read when it was loaded: its file may
-  // be another one since. Throws Error(kUnsupported) where they cannot be read.
-  const std::set<std::string>& names() const;
+  // The model's file. Throws Error where it cannot be read, or is of a format that we do not read.
+  const ModelFile& file() const;
+  std::set<std::string> names() const;  // of its variables
+  // What decode loops hold weights in on a CPU.
+  ElementType loop_type() const;
   // To be in use wherever CTranslate2 computes with the model.
   PlainWeights& plain() const { return plain_; }
 
@@ -74,7 +77,7 @@ class Weights {
  private:
   std::optional<int64_t> Rows(const std::string& variable) const;
   void CheckEmbeddingRows() const;
-  void ReadNames();
+  void ReadFile();
   size_t CountBytes() const;
 
   const std::string directory_;
@@ -84,8 +87,8 @@ class Weights {
   ModelFileConfig files_;
   const std::shared_ptr<const LibraryModel> library_;
   mutable PlainWeights plain_;
-  std::set<std::string> names_;
-  std::optional<Error> unread_names_;  // why there are none
+  std::unique_ptr<const ModelFile> file_;
+  std::optional<Error> unread_file_;  // why there is none
   size_t bytes_ = 0;
   std::optional<int64_t> source_positions_;
   std::optional<int64_t> target_positions_;

@@ -9,7 +9,6 @@ from ct2_triton.bench.contenders.backend import (
     BackendContender,
     CallsContender,
     LoopContender,
-    UnpackedContender,
 )
 from ct2_triton.bench.contenders.base import Contender, ListContender, ServerCounts
 from ct2_triton.bench.contenders.fastapi import FastApiContender, TunedFastApiContender
@@ -43,7 +42,6 @@ KINDS: dict[str, type[Contender]] = {
         BackendContender,
         CallsContender,
         LoopContender,
-        UnpackedContender,
         EngineContender,
         PythonEngineContender,
         PooledPythonEngineContender,

@@ -105,12 +105,3 @@ class LoopContender(BackendContender):
     kind = "ct2-triton-loop"
     precisions = ()  # there, ct2-triton is this
     parameters: ClassVar[Mapping[str, str]] = {"decoding": "loop"}
-
-
-class UnpackedContender(BackendContender):
-    """Our backend's decode loops on CTranslate2's own products."""
-
-    kind = "ct2-triton-unpacked"
-    gpu_precisions = ()
-    parameters: ClassVar[Mapping[str, str]] = {"packed_weights": "off"}
-    variables = _LIBRARY_PRODUCTS

@@ -12,25 +12,6 @@ constexpr size_t kKeptFloats = size_t{1} << 18;  // that a loop may keep while r
 
 }  // namespace
 
-std::vector<Found> Chooser::Choose(const std::vector<Seeker>& seekers, const float* hidden,
-                                   const Linear& projection) {
-  if (const auto* choosing = dynamic_cast<const ChoosingLinear*>(&projection)) {
-    return ChooseInProduct(seekers, hidden, *choosing);
-  }
-  const size_t outputs = projection.outputs();
-  float* logits = LogitsRoom(seekers.size() * outputs);
-  projection.Apply(hidden, seekers.size(), logits, nullptr);
-  std::vector<Found> found(seekers.size());
-  for (size_t row = 0; row < seekers.size(); ++row, logits += outputs) {
-    if (const auto* search = seekers[row].greedy) {
-      found[row].choice = GreedyChoice(*search, logits, outputs);
-    } else {
-      found[row].logits = logits;
-    }
-  }
-  return found;
-}
-
 // 64 rows that write 256,000 logits take 66 MB, and the next ones may write none.
 float* Chooser::LogitsRoom(size_t count) {
   largest_ = std::max(largest_, count);
@@ -91,8 +72,8 @@ std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<Seeker>& s
   return rules;
 }
 
-std::vector<Found> Chooser::ChooseInProduct(const std::vector<Seeker>& seekers, const float* hidden,
-                                            const ChoosingLinear& projection) {
+std::vector<Found> Chooser::Choose(const std::vector<Seeker>& seekers, const float* hidden,
+                                   const Linear& projection) {
   const auto rules = RulesOf(seekers, projection.outputs());
   std::vector<products::Choice> chosen(seekers.size());
   projection.Choose(hidden, rules, chosen.data());
@@ -104,17 +85,13 @@ std::vector<Found> Chooser::ChooseInProduct(const std::vector<Seeker>& seekers, 
       found[row].logits = rules[row].logits;
       found[row].best = {rules[row].top, static_cast<size_t>(choice.found), choice.log_total};
     } else if (rules[row].logits != nullptr) {
-      found[row].choice = GreedyChoice(*greedy, rules[row].logits, projection.outputs());
+      found[row].choice = greedy->Choose(rules[row].logits, projection.outputs(), kernels_);
     } else {
       found[row].choice.output = static_cast<int32_t>(choice.output);
       if (rules[row].log_total) found[row].choice.log_probability = choice.logit - choice.log_total;
     }
   }
   return found;
-}
-
-Choice Chooser::GreedyChoice(const GreedySearch& search, float* logits, size_t outputs) const {
-  return search.Choose(logits, outputs, model_.kernels());
 }
 
 }  // namespace ct2triton

@@ -5,22 +5,22 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/compute/cpu/decoder_model.h"
 #include "engine/compute/cpu/float_buffer.h"
-#include "engine/compute/cpu/packed_layers.h"
+#include "engine/compute/cpu/kernels.h"
+#include "engine/compute/cpu/linear.h"
 #include "engine/search/greedy.h"
 #include "engine/search/wide_search.h"
 
 namespace ct2triton {
 
-// The product of a step with the vocabulary, and what each row chooses of it. Where the product can
-// choose by itself, logits are written only for the rows that change them; of a beam that does not,
-// the best outputs are kept. One thread's.
+// The product of a step with the vocabulary, and what each row chooses of it. Logits are written
+// only for the rows that change them; of a beam that does not, the best outputs are kept. One
+// thread's.
 class Chooser {
  public:
   // `logits_bytes`: where the memory of all loops' logits is counted; must be there as long.
-  Chooser(const DecoderModel& model, std::atomic<size_t>* logits_bytes)
-      : model_(model), logits_bytes_(logits_bytes) {}
+  Chooser(const Kernels& kernels, std::atomic<size_t>* logits_bytes)
+      : kernels_(kernels), logits_bytes_(logits_bytes) {}
   ~Chooser() { *logits_bytes_ -= counted_; }
   Chooser(const Chooser&) = delete;
   Chooser& operator=(const Chooser&) = delete;
@@ -38,15 +38,12 @@ class Chooser {
     size_t top = 0;
   };
 
-  std::vector<Found> ChooseInProduct(const std::vector<Seeker>& seekers, const float* hidden,
-                                     const ChoosingLinear& projection);
   float* LogitsRoom(size_t count);
   void Count() noexcept;
   static Wants WantsOf(const Seeker& seeker);
   std::vector<products::ChoiceRules> RulesOf(const std::vector<Seeker>& seekers, size_t outputs);
-  Choice GreedyChoice(const GreedySearch& search, float* logits, size_t outputs) const;
 
-  const DecoderModel& model_;
+  const Kernels& kernels_;
   std::atomic<size_t>* const logits_bytes_;
   FloatBuffer logits_;
   size_t counted_ = 0;   // bytes of it

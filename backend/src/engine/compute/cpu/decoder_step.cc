@@ -8,103 +8,41 @@
 namespace ct2triton {
 
 const float* DecoderStep::Run(const std::vector<StepRow>& rows) {
-  tokens_ = 0;
+  rows_ = &rows;
   size_t most_keys = 0;
   for (const StepRow& row : rows) {
-    tokens_ += row.count;
     most_keys = std::max({most_keys, row.position + row.count, row.encoding->tokens()});
   }
-  scores_.Room(most_keys * model_.shape().heads);
-  context_.Room(tokens_ * model_.inner_width());
-  for (FloatBuffer* buffer : {&hidden_, &between_, &normalized_}) {
-    buffer->Room(tokens_ * model_.width());
-  }
-  Embed(rows);
-  for (size_t layer = 0; layer < model_.layers().size(); ++layer) RunLayer(layer, rows);
-  return Output(rows);
+  scores_.Room(most_keys * shape().heads);
+  return Output(RunLayers(TokensOf(rows)));
 }
 
-void DecoderStep::Embed(const std::vector<StepRow>& rows) {
-  std::vector<int32_t> ids;
-  ids.reserve(tokens_);
-  for (const StepRow& row : rows) ids.insert(ids.end(), row.tokens, row.tokens + row.count);
-  model_.embeddings().Apply(ids, hidden_.data());
-  const size_t width = model_.width();
-  const float scale = model_.embedding_scale();
-  float* embedding = hidden_.data();
+std::vector<LayerStack::Token> DecoderStep::TokensOf(const std::vector<StepRow>& rows) const {
+  std::vector<LayerStack::Token> tokens;
   for (const StepRow& row : rows) {
-    for (size_t i = 0; i < row.count; ++i, embedding += width) {
-      const bool is_first = row.position + i < std::max<size_t>(row.prompt, 1);
-      if (model_.shape().start_from_zero_embedding && is_first) {
-        std::fill(embedding, embedding + width, 0.0F);
-      } else if (scale != 1) {
-        for (size_t k = 0; k < width; ++k) embedding[k] *= scale;
-      }
-      model_.AddPosition(row.position + i, embedding);
+    const size_t zeros = decoder_.start_from_zero_embedding ? std::max<size_t>(row.prompt, 1) : 0;
+    for (size_t i = 0; i < row.count; ++i) {
+      const size_t position = row.position + i;
+      tokens.push_back({row.tokens[i], position, position < zeros});
     }
   }
-  if (model_.embedding_norm() != nullptr) {
-    model_.embedding_norm()->Apply(hidden_.data(), tokens_, hidden_.data());
-  }
-}
-
-const float* DecoderStep::Normalized(const Norm& norm, const float* in) {
-  if (!model_.shape().pre_norm) return in;
-  norm.Apply(in, tokens_, normalized_.data());
-  return normalized_.data();
-}
-
-void DecoderStep::FinishAttention(const AttentionLayers& layers, const float* residual,
-                                  float* out) {
-  layers.out->Apply(context_.data(), tokens_, out, residual);
-  if (!model_.shape().pre_norm) layers.norm->Apply(out, tokens_, out);
-}
-
-void DecoderStep::RunLayer(size_t index, const std::vector<StepRow>& rows) {
-  const DecoderLayer& layer = model_.layers()[index];
-  float* hidden = hidden_.data();
-  float* between = between_.data();
-
-  const float* in = Normalized(*layer.self.norm, hidden);
-  layer.self.in->Apply(in, tokens_, projected_.Room(tokens_ * layer.self.in->outputs()), nullptr);
-  AttendToSelf(index, rows);
-  FinishAttention(layer.self, hidden, between);
-
-  in = Normalized(*layer.source.norm, between);
-  layer.source.in->Apply(in, tokens_, projected_.data(), nullptr);
-  AttendToSource(index, rows);
-  FinishAttention(layer.source, between, hidden);
-
-  in = Normalized(*layer.feed_forward_norm, hidden);
-  const size_t inner_size = tokens_ * layer.inner->outputs();
-  float* inner = inner_.Room(inner_size);
-  layer.inner->Apply(in, tokens_, inner, nullptr);
-  if (layer.gate) {
-    float* gate = gate_.Room(inner_size);
-    layer.gate->Apply(in, tokens_, gate, nullptr);
-    for (size_t i = 0; i < inner_size; ++i) inner[i] *= gate[i];
-  }
-  layer.outer->Apply(inner, tokens_, between, hidden);
-  if (!model_.shape().pre_norm) layer.feed_forward_norm->Apply(between, tokens_, between);
-  std::swap(hidden_, between_);
+  return tokens;
 }
 
 // Each token sees those of its row up to itself: of several forced tokens of a step, the later ones
 // are not in the cache yet when an earlier one looks.
-void DecoderStep::AttendToSelf(size_t index, const std::vector<StepRow>& rows) {
-  const size_t width = model_.inner_width();
-  const DecoderShape& shape = model_.shape();
+void DecoderStep::AttendToSelf(size_t layer, const float* projected, float* out) {
+  const size_t width = shape().heads_width;
   AttentionCall call{};
   call.stride = width;
-  call.heads = shape.heads;
-  call.head_dim = model_.head_dim();
-  call.scale = model_.layers()[index].self.scale;
-  call.bias = {model_.bias(), shape.bias_max_distance};
+  call.heads = shape().heads;
+  call.head_dim = shape().head_dim();
+  call.scale = stack().layers()[layer].self.scale;
+  call.bias = stack().bias();
   call.scores = scores_.data();
-  call.out = context_.data();
-  const float* projected = projected_.data();  // query, key, value
-  for (const StepRow& row : rows) {
-    float* keys = row.cache + index * row.capacity * 2 * width;
+  call.out = out;
+  for (const StepRow& row : *rows_) {
+    float* keys = row.cache + layer * row.capacity * 2 * width;
     float* values = keys + row.capacity * width;
     for (size_t i = 0; i < row.count; ++i) {
       const size_t position = row.position + i;
@@ -117,31 +55,31 @@ void DecoderStep::AttendToSelf(size_t index, const std::vector<StepRow>& rows) {
       call.values = values;
       call.tokens = position + 1;
       call.position = position + (position < row.prompt ? row.prompt - 1 : 0);
-      model_.kernels().attend(call);
+      stack().kernels().attend(call);
       projected += 3 * width;
       call.out += width;
     }
   }
 }
 
-void DecoderStep::AttendToSource(size_t index, const std::vector<StepRow>& rows) {
-  const size_t width = model_.inner_width();
+void DecoderStep::AttendToSource(size_t layer, const float* queries, float* out) {
+  const size_t width = shape().heads_width;
   AttentionCall call{};
   call.stride = width;
-  call.heads = model_.shape().heads;
-  call.head_dim = model_.head_dim();
-  call.scale = model_.layers()[index].source.scale;
+  call.heads = shape().heads;
+  call.head_dim = shape().head_dim();
+  call.scale = stack().layers()[layer].source->scale;
   call.scores = scores_.data();
-  call.query = projected_.data();
-  call.out = context_.data();
-  for (const StepRow& row : rows) {
+  call.query = queries;
+  call.out = out;
+  for (const StepRow& row : *rows_) {
     const auto& encoding = static_cast<const HostEncoding&>(*row.encoding);  // HostCompute's own
-    call.keys = encoding.keys(index);
-    call.values = encoding.values(index);
+    call.keys = encoding.keys(layer);
+    call.values = encoding.values(layer);
     call.tokens = encoding.tokens();
-    const bool noted = row.alignment != nullptr && row.alignment->layer() == index;
+    const bool noted = row.alignment != nullptr && row.alignment->layer() == layer;
     for (size_t i = 0; i < row.count; ++i) {
-      model_.kernels().attend(call);
+      stack().kernels().attend(call);
       if (noted) row.alignment->Note(row.Slot(i), call.scores, call.tokens);
       call.query += width;
       call.out += width;
@@ -150,19 +88,18 @@ void DecoderStep::AttendToSource(size_t index, const std::vector<StepRow>& rows)
 }
 
 // Only a row's last tokens decide about what is next: one, and those of a draft.
-const float* DecoderStep::Output(const std::vector<StepRow>& rows) {
-  const size_t width = model_.width();
-  const float* last = hidden_.data();
-  float* out = between_.data();
+const float* DecoderStep::Output(const float* hidden) {
+  const size_t width = shape().width;
+  float* out = Spare();
   size_t wanted = 0;
-  for (const StepRow& row : rows) {
-    last += row.count * width;
-    std::copy(last - row.outputs * width, last, out + wanted * width);
+  for (const StepRow& row : *rows_) {
+    hidden += row.count * width;
+    std::copy(hidden - row.outputs * width, hidden, out + wanted * width);
     wanted += row.outputs;
   }
   if (wanted == 0) return out;
-  if (model_.output_norm() != nullptr) model_.output_norm()->Apply(out, wanted, out);
-  if (const float scale = model_.shape().output_scale; scale != 1) {
+  if (const auto& norm = stack().output_norm()) norm->Apply(out, wanted, out);
+  if (const float scale = decoder_.output_scale; scale != 1) {
     for (size_t i = 0; i < wanted * width; ++i) out[i] *= scale;
   }
   return out;

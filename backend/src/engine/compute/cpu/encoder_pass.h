@@ -4,33 +4,24 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/compute/cpu/encoder_model.h"
-#include "engine/compute/cpu/float_buffer.h"
-#include "engine/compute/cpu/kernels.h"
+#include "engine/compute/cpu/layer_pass.h"
 
 namespace ct2triton {
 
-// Runs sources through an encoder: the products take the tokens of all rows together, one behind
-// the other, and attention goes row by row. There is no padding, so that a row's encoding never
-// depends on the other rows. Holds room for intermediate results, so it is one thread's.
-class EncoderPass {
+// Runs sources through an encoder. A row's encoding never depends on the other rows.
+class EncoderPass final : private LayerPass {
  public:
-  EncoderPass(const EncoderModel& model, const Kernels& kernels)
-      : model_(model), kernels_(kernels) {}
+  explicit EncoderPass(const LayerStack& stack) : LayerPass(stack) {}
 
   // ids: of each row, at least one. Returns [tokens of all rows, width], valid until the next call.
   const float* Run(const std::vector<std::vector<size_t>>& ids);
 
  private:
-  void Embed(const std::vector<std::vector<size_t>>& ids);
-  void RunLayer(const EncoderLayer& layer, const std::vector<std::vector<size_t>>& ids);
-  void Attend(const EncoderLayer& layer, const std::vector<std::vector<size_t>>& ids);
-  const float* Normalized(const Norm& norm, const float* in);
+  void AttendToSelf(size_t layer, const float* projected, float* out) override;
+  void AttendToSource(size_t /*layer*/, const float* /*queries*/, float* /*out*/) override {}
 
-  const EncoderModel& model_;
-  const Kernels& kernels_;
-  size_t tokens_ = 0;  // of this run
-  FloatBuffer hidden_, between_, normalized_, projected_, context_, inner_, gate_, scratch_;
+  std::vector<size_t> lengths_;  // of the rows of this run
+  FloatBuffer scratch_;
 };
 
 }  // namespace ct2triton

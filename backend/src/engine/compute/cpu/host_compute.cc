@@ -25,7 +25,7 @@ std::vector<Found> HostCompute::Choose(const std::vector<size_t>& outputs,
 
 // Side by side, until the next call.
 const float* HostCompute::Gather(const std::vector<size_t>& outputs) {
-  const size_t width = model_.width();
+  const size_t width = model_.shape().width;
   float* const gathered = gathered_.Room(outputs.size() * width);
   float* to = gathered;
   for (const size_t output : outputs) to = std::copy_n(hidden_ + output * width, width, to);

@@ -8,15 +8,19 @@
 #include "engine/compute/cpu/decoder_step.h"
 #include "engine/compute/cpu/float_buffer.h"
 #include "engine/compute/cpu/host_encoder.h"
+#include "engine/compute/cpu/host_model.h"
 #include "engine/compute/loop_compute.h"
 
 namespace ct2triton {
 
-// On a CPU: products of ours or of CTranslate2, attention by kernels of ours.
+// On a CPU.
 class HostCompute final : public LoopCompute {
  public:
-  HostCompute(const DecoderModel& model, LoopCaches* caches)
-      : model_(model), encoder_(model), step_(model), chooser_(model, &caches->logits_bytes) {}
+  HostCompute(const HostModel& model, LoopCaches* caches)
+      : model_(model),
+        encoder_(model),
+        step_(model.decoder(), model.shape()),
+        chooser_(model.kernels(), &caches->logits_bytes) {}
 
   SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
                                   SourceEncoder::Counts* counts) override;
@@ -29,7 +33,7 @@ class HostCompute final : public LoopCompute {
  private:
   const float* Gather(const std::vector<size_t>& outputs);
 
-  const DecoderModel& model_;
+  const HostModel& model_;
   HostEncoder encoder_;
   DecoderStep step_;
   Chooser chooser_;

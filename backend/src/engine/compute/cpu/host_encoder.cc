@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "error.h"
-
 namespace ct2triton {
 namespace {
 
@@ -14,35 +12,21 @@ constexpr size_t kMostRows = 8;
 
 }  // namespace
 
-HostEncoder::HostEncoder(const DecoderModel& model) : SourceEncoder(model, kMostRows) {
-  if (model.encoder() != nullptr) pass_.emplace(*model.encoder(), model.kernels());
-}
-
-size_t HostEncoder::KindOf(const CheckedRow& row) const {
-  return pass_ ? 0 : model().EncodedTokens(row);
-}
+HostEncoder::HostEncoder(const HostModel& model)
+    : SourceEncoder(model, kMostRows), model_(model), pass_(model.encoder()) {}
 
 std::vector<std::shared_ptr<Encoding>> HostEncoder::Make(const SourceIds& ids,
                                                          std::vector<Making> makings,
                                                          CachePool* pool) {
   std::vector<std::shared_ptr<HostEncoding>> made;
   for (Making& making : makings) {
-    const size_t layer_floats = making.tokens * 2 * model().inner_width();
-    CacheBlock block = pool->Take(model().SourceCacheFloats(making.tokens));
+    const size_t layer_floats = making.tokens * 2 * model_.shape().heads_width;
+    CacheBlock block = pool->Take(model_.SourceCacheFloats(making.tokens));
     made.push_back(std::make_shared<HostEncoding>(std::move(making.place), std::move(block),
                                                   making.tokens, layer_floats));
   }
-  Project(pass_ ? pass_->Run(ids) : EncodeEqual(ids), made);
+  Project(pass_.Run(ids), made);
   return {made.begin(), made.end()};
-}
-
-// ids: rows of one length.
-const float* HostEncoder::EncodeEqual(const SourceIds& ids) {
-  const ctranslate2::StorageView& encoded = EncodeByLibrary(ids);
-  if (encoded.dim(1) != static_cast<long>(ids.front().size())) {
-    throw Error(ErrorCode::kInternal, "CTranslate2's encoder gave an unexpected size");
-  }
-  return encoded.data<float>();
 }
 
 // memory: of all tokens of all rows, one behind the other.
@@ -50,9 +34,9 @@ void HostEncoder::Project(const float* memory,
                           const std::vector<std::shared_ptr<HostEncoding>>& encodings) {
   size_t tokens = 0;
   for (const auto& encoding : encodings) tokens += encoding->tokens();
-  const size_t width = model().inner_width();
-  for (size_t layer = 0; layer < model().layers().size(); ++layer) {
-    const Linear& project = *model().layers()[layer].source.keys;
+  const size_t width = model_.shape().heads_width;
+  for (size_t layer = 0; layer < model_.shape().layers; ++layer) {
+    const Linear& project = *model_.decoder().layers()[layer].source->keys;
     const float* projected = projected_.Room(tokens * 2 * width);
     project.Apply(memory, tokens, projected_.data(), nullptr);
     for (const auto& encoding : encodings) {

@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "engine/compute/cpu/encoder_pass.h"
 #include "engine/compute/cpu/float_buffer.h"
+#include "engine/compute/cpu/host_model.h"
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/source_encoder.h"
 
@@ -29,23 +29,20 @@ class HostEncoding : public Encoding {
   const size_t layer_floats_;
 };
 
-// Encodes sources with the model's own encoder (encoder_pass.h), or else with CTranslate2's.
-//
-// CTranslate2's encodes only sources of one length together: with int8 weights, padding would
-// change the last bits of an encoding and so, now and then, a token of the answer. Our own has no
-// padding: an encoding never depends on what is encoded with it.
+// Encodes sources without padding: with int8 weights, that would change the last bits of an
+// encoding and so, now and then, a token of the answer. An encoding never depends on what is
+// encoded with it.
 class HostEncoder final : public SourceEncoder {
  public:
-  explicit HostEncoder(const DecoderModel& model);
+  explicit HostEncoder(const HostModel& model);
 
  private:
   std::vector<std::shared_ptr<Encoding>> Make(const SourceIds& ids, std::vector<Making> makings,
                                               CachePool* pool) override;
-  size_t KindOf(const CheckedRow& row) const override;
-  const float* EncodeEqual(const SourceIds& ids);
   void Project(const float* memory, const std::vector<std::shared_ptr<HostEncoding>>& encodings);
 
-  std::optional<EncoderPass> pass_;
+  const HostModel& model_;
+  EncoderPass pass_;
   FloatBuffer projected_;
 };
 

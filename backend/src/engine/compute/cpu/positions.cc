@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace ct2triton {
 namespace {
@@ -30,32 +31,30 @@ void SinusoidalPosition(size_t position, size_t width, float* out) {
   }
 }
 
-PositionEncodings::PositionEncodings(const float* stored, size_t width)
-    : stored_(stored), width_(width) {
-  if (stored_ != nullptr) return;
+PositionEncodings::PositionEncodings(std::vector<float> stored, size_t width)
+    : width_(width), has_all_(!stored.empty()), encodings_(std::move(stored)) {
+  if (has_all_) return;
   constexpr size_t kPositions = 512;  // the later ones are computed when they are asked for
-  computed_.resize(kPositions * width_);
+  encodings_.resize(kPositions * width_);
   for (size_t position = 0; position < kPositions; ++position) {
-    SinusoidalPosition(position, width_, computed_.data() + position * width_);
+    SinusoidalPosition(position, width_, encodings_.data() + position * width_);
   }
 }
 
 void PositionEncodings::Add(size_t position, float* embedding) const {
   std::vector<float> computed;
-  const float* encoding = stored_ + position * width_;
-  if (stored_ == nullptr) {
-    encoding = computed_.data() + position * width_;
-    if ((position + 1) * width_ > computed_.size()) {
-      computed.resize(width_);
-      SinusoidalPosition(position, width_, computed.data());
-      encoding = computed.data();
-    }
+  const float* encoding = encodings_.data() + position * width_;
+  if (!has_all_ && (position + 1) * width_ > encodings_.size()) {
+    computed.resize(width_);
+    SinusoidalPosition(position, width_, computed.data());
+    encoding = computed.data();
   }
   for (size_t i = 0; i < width_; ++i) embedding[i] += encoding[i];
 }
 
-std::vector<float> BiasByDistance(const float* table, size_t buckets, size_t heads,
+std::vector<float> BiasByDistance(const std::vector<float>& table, size_t heads,
                                   size_t max_distance, bool encoder) {
+  const size_t buckets = table.size() / heads;
   const size_t of_one_side = encoder ? buckets / 2 : buckets;
   const size_t row = 2 * max_distance + 1;
   std::vector<float> bias(heads * row);

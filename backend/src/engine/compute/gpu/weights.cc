@@ -242,8 +242,7 @@ void ModelWeights::ReadBias(const std::string& side, SideWeights* to) {
     Refuse("the size of " + scope + "bias is not known");
   }
   const auto values = file_.Floats(scope + "bias");
-  to->bias =
-      Keep(BiasByDistance(values.data(), buckets, static_cast<size_t>(to->heads), last, encoder));
+  to->bias = Keep(BiasByDistance(values, static_cast<size_t>(to->heads), last, encoder));
   to->bias_last = static_cast<int>(last);
 }
 

@@ -23,11 +23,11 @@ const DeviceEncoding& EncodingOf(const StepRow& row) {
 
 }  // namespace
 
-DeviceAttention::DeviceAttention(const DecoderModel& model, const Tensors& tensors)
+DeviceAttention::DeviceAttention(const DeviceModel& model, const Tensors& tensors)
     : model_(model),
       tensors_(tensors),
       heads_(static_cast<long>(model.shape().heads)),
-      head_dim_(static_cast<long>(model.head_dim())),
+      head_dim_(static_cast<long>(model.shape().head_dim())),
       width_(heads_ * head_dim_),
       lengths_(tensors.Empty()),
       source_lengths_(tensors.Empty()),
@@ -182,7 +182,7 @@ Tensor DeviceAttention::AddedMemory(const std::vector<StepRow>& rows, size_t fir
 DeviceAttention::Cache DeviceAttention::Project(size_t layer, const Tensor& memory, long rows,
                                                 long time) const {
   Tensor projected = tensors_.Empty();
-  LibraryLinear::Of(*model_.layers()[layer].source.keys).ApplyTo(memory, nullptr, &projected);
+  model_.layers()[layer].source.keys->ApplyTo(memory, nullptr, &projected);
   std::vector<Tensor> parts = tensors_.Split(projected, 1, {width_, width_});
   for (Tensor& part : parts) {
     part.reshape({rows, time, heads_, head_dim_});
@@ -203,7 +203,7 @@ Tensor DeviceAttention::Fit(Tensor x, size_t rows, long from, long to) const {
 
 void DeviceAttention::PrepareStep() {
   lengths_ = Lengths(places_, &Place::tokens, 1);
-  if (model_.bias() != nullptr) bias_ = Bias();
+  if (model_.bias().table != nullptr) bias_ = Bias();
 }
 
 Tensor DeviceAttention::Lengths(const std::vector<Place>& places, size_t Place::*tokens,
@@ -222,7 +222,7 @@ Tensor DeviceAttention::Bias() const {
   const auto last = static_cast<long>(model_.shape().bias_max_distance);
   std::vector<float> of_row;
   for (long head = 0; head < heads_; ++head) {
-    const float* nearest = model_.bias() + head * (2 * last + 1) + last;
+    const float* nearest = model_.bias().table + head * (2 * last + 1) + last;
     for (long t = 0; t < time; ++t) of_row.push_back(*(nearest - std::min(t, last)));
   }
   Tensor bias = tensors_.Pick(tensors_.Of(of_row, {1, heads_ * time}),
@@ -239,7 +239,7 @@ Tensor DeviceAttention::ToSelf(size_t layer, const Tensor& projected) {
   Cache& cache = self_[layer];
   Append(std::move(parts[1]), &cache.keys);
   Append(std::move(parts[2]), &cache.values);
-  const Tensor* bias = model_.bias() == nullptr ? nullptr : &bias_;
+  const Tensor* bias = model_.bias().table == nullptr ? nullptr : &bias_;
   return Attend(parts[0], cache, model_.layers()[layer].self.scale, lengths_, bias);
 }
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/compute/cpu/decoder_model.h"
+#include "engine/compute/library_gpu/device_model.h"
 #include "engine/compute/library_gpu/tensors.h"
 #include "engine/compute/step_row.h"
 
@@ -20,7 +20,7 @@ namespace ct2triton {
 class DeviceAttention {
  public:
   // Both must be there as long.
-  DeviceAttention(const DecoderModel& model, const Tensors& tensors);
+  DeviceAttention(const DeviceModel& model, const Tensors& tensors);
 
   // These rows take part in the next step, with one token each: those that go on, in the order of
   // the last step, then those that begin. The others are forgotten, and so is a step that failed:
@@ -60,7 +60,7 @@ class DeviceAttention {
   Tensor Attend(const Tensor& queries, const Cache& cache, float scale, const Tensor& lengths,
                 const Tensor* bias) const;
 
-  const DecoderModel& model_;
+  const DeviceModel& model_;
   const Tensors& tensors_;
   const long heads_;
   const long head_dim_;

@@ -11,7 +11,7 @@ bool NeedsLogits(const GreedySearch& search) {
 
 }  // namespace
 
-DeviceCompute::DeviceCompute(const DecoderModel& model)
+DeviceCompute::DeviceCompute(const DeviceModel& model)
     : model_(model),
       tensors_(model.device(), model.type()),
       encoder_(model, tensors_),
@@ -31,7 +31,7 @@ void DeviceCompute::Run(const std::vector<StepRow>& rows) {
 
 Tensor DeviceCompute::Project(const Tensor& hidden, const VocabularyMap* map) const {
   Tensor logits = tensors_.Empty();
-  LibraryLinear::Of(model_.ProjectionTo(map)).ApplyTo(hidden, nullptr, &logits);
+  model_.ProjectionTo(map).ApplyTo(hidden, nullptr, &logits);
   return logits;
 }
 

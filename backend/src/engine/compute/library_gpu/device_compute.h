@@ -15,7 +15,7 @@ namespace ct2triton {
 // all running rows take part in each.
 class DeviceCompute final : public LoopCompute {
  public:
-  explicit DeviceCompute(const DecoderModel& model);
+  explicit DeviceCompute(const DeviceModel& model);
 
   SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
                                   SourceEncoder::Counts* counts) override;
@@ -29,7 +29,7 @@ class DeviceCompute final : public LoopCompute {
  private:
   Tensor Project(const Tensor& hidden, const VocabularyMap* map) const;
 
-  const DecoderModel& model_;
+  const DeviceModel& model_;
   const Tensors tensors_;
   DeviceEncoder encoder_;
   DeviceStep step_;

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "ctranslate2_layers.h"
+#include "engine/compute/library_gpu/device_model.h"
 #include "engine/compute/library_gpu/tensors.h"
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/source_encoder.h"
@@ -28,14 +30,20 @@ class DeviceEncoding : public Encoding {
 // little more.
 class DeviceEncoder final : public SourceEncoder {
  public:
-  DeviceEncoder(const DecoderModel& model, const Tensors& tensors);
+  // Throws Error(kUnsupported) if the encoder cannot be called.
+  DeviceEncoder(const DeviceModel& model, const Tensors& tensors);
 
  private:
   std::vector<std::shared_ptr<Encoding>> Make(const SourceIds& ids, std::vector<Making> makings,
                                               CachePool* pool) override;
-  size_t KindOf(const CheckedRow& row) const override;
+  // [sources, at least the longest, width], until the next call.
+  const Tensor& Run(const SourceIds& ids);
 
+  const DeviceModel& model_;
   const Tensors& tensors_;
+  const std::unique_ptr<ctranslate2::models::SequenceToSequenceReplica> replica_;
+  ctranslate2::models::EncoderDecoderReplica* const encoder_;  // the same replica
+  Tensor memory_;                                              // what was encoded last
 };
 
 }  // namespace ct2triton

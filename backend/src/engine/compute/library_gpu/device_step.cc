@@ -4,14 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/compute/cpu/layers.h"
-
 namespace ct2triton {
 
-DeviceStep::DeviceStep(const DecoderModel& model, const Tensors& tensors)
+DeviceStep::DeviceStep(const DeviceModel& model, const Tensors& tensors)
     : model_(model),
       tensors_(tensors),
-      embedding_scale_(tensors.Scalar(model.embedding_scale())),
+      embedding_scale_(tensors.Scalar(model.shape().embedding_scale)),
       output_scale_(tensors.Scalar(model.shape().output_scale)),
       attention_(model, tensors) {}
 
@@ -26,10 +24,10 @@ Tensor DeviceStep::Embed(const std::vector<StepRow>& rows) const {
   std::vector<int32_t> ids;
   for (const StepRow& row : rows) ids.push_back(*row.tokens);
   Tensor embeddings = tensors_.Empty();
-  LibraryEmbeddings::Of(model_.embeddings()).ApplyTo(tensors_.Numbers(ids), &embeddings);
+  model_.embeddings().ApplyTo(tensors_.Numbers(ids), &embeddings);
   ScaleEmbeddings(rows, &embeddings);
   AddPositions(rows, &embeddings);
-  const Norm* norm = model_.embedding_norm();
+  const LibraryNorm* norm = model_.embedding_norm();
   if (norm != nullptr) norm->ApplyTo(embeddings, &embeddings);
   return embeddings;
 }
@@ -39,20 +37,21 @@ void DeviceStep::ScaleEmbeddings(const std::vector<StepRow>& rows, Tensor* embed
   const auto is_first = [](const StepRow& row) { return row.position == 0; };
   if (!model_.shape().start_from_zero_embedding ||
       std::none_of(rows.begin(), rows.end(), is_first)) {
-    if (model_.embedding_scale() != 1) Tensors::Scale(embeddings, embedding_scale_);
+    if (model_.shape().embedding_scale != 1) Tensors::Scale(embeddings, embedding_scale_);
     return;
   }
   std::vector<float> factors;
   for (const StepRow& row : rows) {
-    factors.insert(factors.end(), model_.width(), is_first(row) ? 0 : model_.embedding_scale());
+    factors.insert(factors.end(), model_.shape().width,
+                   is_first(row) ? 0 : model_.shape().embedding_scale);
   }
-  const auto width = static_cast<long>(model_.width());
+  const auto width = static_cast<long>(model_.shape().width);
   Tensors::Scale(embeddings, tensors_.Of(factors, {static_cast<long>(rows.size()), width}));
 }
 
 void DeviceStep::AddPositions(const std::vector<StepRow>& rows, Tensor* embeddings) const {
-  if (model_.bias() != nullptr) return;  // the attention tells them
-  const size_t width = model_.width();
+  if (model_.bias().table != nullptr) return;  // the attention tells them
+  const size_t width = model_.shape().width;
   std::vector<float> positions(rows.size() * width);
   for (size_t i = 0; i < rows.size(); ++i) {
     model_.AddPosition(rows[i].position, positions.data() + i * width);
@@ -62,9 +61,9 @@ void DeviceStep::AddPositions(const std::vector<StepRow>& rows, Tensor* embeddin
 }
 
 Tensor DeviceStep::RunLayer(size_t index, const Tensor& hidden) {
-  const DecoderLayer& layer = model_.layers()[index];
-  const AttentionLayers& self = layer.self;
-  const AttentionLayers& source = layer.source;
+  const DeviceLayer& layer = model_.layers()[index];
+  const DeviceAttentionLayers& self = layer.self;
+  const DeviceAttentionLayers& source = layer.source;
 
   const Tensor projected = Enter(*self.norm, *self.in, hidden);
   const Tensor after_self =
@@ -74,28 +73,29 @@ Tensor DeviceStep::RunLayer(size_t index, const Tensor& hidden) {
   const Tensor after_source =
       Leave(*source.norm, *source.out, attention_.ToSource(index, std::move(queries)), after_self);
 
-  const Norm& norm = *layer.feed_forward_norm;
+  const LibraryNorm& norm = *layer.feed_forward_norm;
   Tensor inner = Enter(norm, *layer.inner, after_source);
   if (layer.gate) Tensors::Scale(&inner, Enter(norm, *layer.gate, after_source));
   return Leave(norm, *layer.outer, inner, after_source);
 }
 
-Tensor DeviceStep::Enter(const Norm& norm, const Linear& product, const Tensor& x) const {
+Tensor DeviceStep::Enter(const LibraryNorm& norm, const LibraryLinear& product,
+                         const Tensor& x) const {
   Tensor out = tensors_.Empty();
   if (!model_.shape().pre_norm) {
-    LibraryLinear::Of(product).ApplyTo(x, nullptr, &out);
+    product.ApplyTo(x, nullptr, &out);
     return out;
   }
   Tensor normalized = tensors_.Empty();
   norm.ApplyTo(x, &normalized);
-  LibraryLinear::Of(product).ApplyTo(normalized, nullptr, &out);
+  product.ApplyTo(normalized, nullptr, &out);
   return out;
 }
 
-Tensor DeviceStep::Leave(const Norm& norm, const Linear& product, const Tensor& x,
+Tensor DeviceStep::Leave(const LibraryNorm& norm, const LibraryLinear& product, const Tensor& x,
                          const Tensor& residual) const {
   Tensor out = tensors_.Empty();
-  LibraryLinear::Of(product).ApplyTo(x, &residual, &out);
+  product.ApplyTo(x, &residual, &out);
   if (!model_.shape().pre_norm) norm.ApplyTo(out, &out);
   return out;
 }

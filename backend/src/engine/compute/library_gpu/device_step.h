@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/compute/cpu/decoder_model.h"
 #include "engine/compute/library_gpu/device_attention.h"
+#include "engine/compute/library_gpu/device_model.h"
 #include "engine/compute/library_gpu/tensors.h"
 #include "engine/compute/step_row.h"
 
@@ -16,7 +16,7 @@ namespace ct2triton {
 class DeviceStep {
  public:
   // Both must be there as long.
-  DeviceStep(const DecoderModel& model, const Tensors& tensors);
+  DeviceStep(const DeviceModel& model, const Tensors& tensors);
 
   // Returns what the projection takes, [outputs of all rows, width]. Throws what the layers throw.
   Tensor Run(const std::vector<StepRow>& rows);
@@ -27,12 +27,12 @@ class DeviceStep {
   void AddPositions(const std::vector<StepRow>& rows, Tensor* embeddings) const;
   Tensor RunLayer(size_t index, const Tensor& hidden);
   // Into a sublayer, and out of it again: with a norm before the one, or behind the other.
-  Tensor Enter(const Norm& norm, const Linear& product, const Tensor& x) const;
-  Tensor Leave(const Norm& norm, const Linear& product, const Tensor& x,
+  Tensor Enter(const LibraryNorm& norm, const LibraryLinear& product, const Tensor& x) const;
+  Tensor Leave(const LibraryNorm& norm, const LibraryLinear& product, const Tensor& x,
                const Tensor& residual) const;
   Tensor Output(const std::vector<StepRow>& rows, Tensor hidden) const;
 
-  const DecoderModel& model_;
+  const DeviceModel& model_;
   const Tensors& tensors_;
   const Tensor embedding_scale_;
   const Tensor output_scale_;

@@ -7,7 +7,7 @@
 #include "ctranslate2_layers.h"
 #include "ctranslate2_ops.h"
 #include "engine/calls/library_check.h"
-#include "engine/compute/cpu/guarded.h"
+#include "engine/compute/library_gpu/guarded.h"
 #include "error.h"
 
 namespace ct2triton {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compute/cpu/host_model.h"
+
+#include <utility>
+
+#include "engine/compute/cpu/host_compute.h"
+#include "error.h"
+
+namespace ct2triton {
+
+HostModel::HostModel(std::shared_ptr<const Weights> weights, LayerPacker* packer,
+                     const Wrapper& wrap)
+    : DecoderModel(std::move(weights)) {
+  const LinearMaker make = [packer, &wrap](const LinearSpec& spec) {
+    auto linear = packer->Make(spec);
+    return wrap ? wrap(std::move(linear), spec) : std::move(linear);
+  };
+  const LayerStack::Parts parts = {this->weights().file(), make,
+                                   this->weights().files().layer_norm_epsilon, kernels()};
+  const StackShape encoder = ReadEncoder(parts.file);
+  projection_ = make({"decoder/projection"});
+  encoder_ = std::make_unique<const LayerStack>(encoder, parts, packer->Table(encoder.embeddings));
+  decoder_ = std::make_unique<const LayerStack>(shape(), parts, packer->Table(shape().embeddings));
+  if (decoder_->layers()[0].source->keys->inputs() != encoder.width) {
+    throw Error(ErrorCode::kUnsupported,
+                "the decode loop cannot run this model: its decoder does not take its encoder's "
+                "output");
+  }
+  packed_bytes_ = packer->bytes();
+  for (const VocabularyMap* map : this->weights().AllMaps()) {
+    if (!map->fixed()) continue;
+    auto& mapped = mapped_projections_[map];
+    mapped = projection_->Select(map->numbered());
+    packed_bytes_ += mapped->bytes();
+  }
+}
+
+std::unique_ptr<LoopCompute> HostModel::NewCompute(LoopCaches* caches) const {
+  return std::make_unique<HostCompute>(*this, caches);
+}
+
+size_t HostModel::MapBytes(const VocabularyMap& map) const {
+  const auto found = mapped_projections_.find(&map);
+  return found == mapped_projections_.end() ? 0 : found->second->bytes();
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/compute/cpu/embeddings.h"
+#include "engine/compute/cpu/linear.h"
+#include "engine/compute/cpu/products/packed_linear.h"
+#include "engine/model/model_file.h"
+#include "engine/model/plain_weights.h"
+
+namespace ct2triton {
+
+// Makes the products of a model, packed straight from its file. Names of one variable share one
+// packed copy.
+class LayerPacker {
+ public:
+  // type: of the weights, kInt8 or kFloat32, see ResolveComputeType. threads: that packing may use.
+  // Throws Error(kUnsupported) for another type, and what products::DefaultKernel does. The file
+  // must be there as long.
+  LayerPacker(const ModelFile& file, ElementType type, size_t threads);
+  LayerPacker(const LayerPacker&) = delete;
+  LayerPacker& operator=(const LayerPacker&) = delete;
+
+  // Throws Error(kUnsupported) for a layer of another form.
+  std::unique_ptr<Linear> Make(const LinearSpec& spec);
+  // The embeddings of this scope. Those that a projection has, too, take no memory of their own, if
+  // the projection is made first.
+  Embeddings Table(const std::string& scope);
+
+  size_t bytes() const { return bytes_; }
+  const std::vector<WeightCopy>& Copies() const { return copies_; }
+  // "97 layers packed for avx512vnni, 61 MiB"
+  std::string Description() const;
+
+ private:
+  using Packed = std::shared_ptr<const products::PackedLinear>;
+
+  Packed Pack(const std::string& scope);
+
+  const ModelFile& file_;
+  const ElementType type_;
+  const size_t threads_;
+  const products::Kernel& kernel_;
+  products::SharedPages pages_;
+  std::map<const Variable*, Packed> tables_;  // by weight; with whatever bias
+  std::vector<WeightCopy> copies_;
+  size_t layers_ = 0;
+  size_t bytes_ = 0;
+};
+
+}  // namespace ct2triton
