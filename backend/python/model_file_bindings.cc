@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of model.bin for Python, for tests.
+// The reader of a model's files for Python, for tests.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -10,6 +10,7 @@
 
 #include "bindings.h"
 #include "engine/model/model_file.h"
+#include "engine/model/vocabulary.h"
 
 namespace py = pybind11;
 
@@ -38,9 +39,27 @@ py::array_t<float> Floats(const ModelFile& file, const std::string& name) {
   return py::array_t<float>(static_cast<py::ssize_t>(floats.size()), floats.data());
 }
 
+// ([token of each id], [id of each of these tokens, and of one that is not there]).
+py::tuple Describe(const Vocabulary& vocabulary) {
+  py::list tokens, ids;
+  for (size_t id = 0; id < vocabulary.size(); ++id) {
+    tokens.append(py::bytes(vocabulary.to_token(id)));
+    ids.append(vocabulary.to_id(vocabulary.to_token(id)));
+  }
+  ids.append(vocabulary.to_id("\x01"));
+  return py::make_tuple(tokens, ids);
+}
+
+// Of the source and of the target; and whether they are one.
+py::tuple ReadBoth(const std::string& directory, const std::string& unknown) {
+  const auto read = ReadVocabularies(directory, unknown);
+  return py::make_tuple(Describe(*read.source), Describe(*read.target), read.source == read.target);
+}
+
 }  // namespace
 
 void BindModelFile(py::module_& module) {
+  module.def("vocabularies", &ReadBoth, py::arg("directory"), py::arg("unknown") = "<unk>");
   py::class_<ModelFile>(module, "ModelFile")
       .def(py::init<const std::string&>(), py::arg("directory"))
       .def_property_readonly("variables", &Variables)

@@ -34,6 +34,15 @@ ModelFileConfig ParseModelFileConfig(std::string_view json) {
   return config;
 }
 
+std::vector<std::string> ParseVocabulary(std::string_view json, const std::string& file) {
+  try {
+    return nlohmann::json::parse(json).get<std::vector<std::string>>();
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kInvalidArgument,
+                file + " is no JSON array of strings: " + Quote(error.what(), 200));
+  }
+}
+
 std::map<std::string, std::string> ParseManifestFiles(std::string_view json) {
   std::map<std::string, std::string> files;
   try {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ct2triton {
 
@@ -23,6 +24,10 @@ struct ModelFileConfig {
 
 // Throws Error(kInvalidArgument) for text that is no JSON object or has a member of another type.
 ModelFileConfig ParseModelFileConfig(std::string_view json);
+
+// The tokens of a vocabulary file of such a directory. Throws Error(kInvalidArgument), with the
+// name of the file, for text that is no JSON array of strings.
+std::vector<std::string> ParseVocabulary(std::string_view json, const std::string& file);
 
 // The files that the manifest of a prepared model (ct2_model.json) lists: SHA-256 in hexadecimal by
 // path, relative to the model's folder. Throws Error(kInvalidArgument) if it lists none.
