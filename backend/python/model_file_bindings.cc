@@ -66,6 +66,7 @@ void BindModelFile(py::module_& module) {
       .def("read", &Read)
       .def("floats", &Floats)
       .def("attribute", &ModelFile::Attribute)
+      .def("require_current_format", &ModelFile::RequireCurrentFormat)
       .def("require_unchanged", &ModelFile::RequireUnchanged);
 }
 

@@ -24,7 +24,7 @@ std::string NameOf(Part part, const RowNames& names, size_t row) {
 }
 
 void CheckIds(const IdView& ids, Part part, const RowNames& names, size_t row,
-              const ctranslate2::Vocabulary& vocabulary) {
+              const Vocabulary& vocabulary) {
   const auto size = static_cast<int64_t>(vocabulary.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && ids[i] < size) continue;

@@ -13,7 +13,7 @@ namespace ct2triton {
 namespace {
 
 // Ids as CTranslate2 makes them from tokens: of a token that stands twice, the first.
-int64_t ByName(int64_t id, const ctranslate2::Vocabulary& vocabulary) {
+int64_t ByName(int64_t id, const Vocabulary& vocabulary) {
   return static_cast<int64_t>(vocabulary.to_id(vocabulary.to_token(static_cast<size_t>(id))));
 }
 

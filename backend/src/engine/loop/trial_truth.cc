@@ -56,10 +56,11 @@ std::vector<TrialRow> MakeRows(const Weights& weights) {
 }
 
 void FollowGreedily(const Weights& weights, std::vector<TrialRow>* rows) {
+  const LibraryModel& library = *weights.library();
   std::vector<std::vector<std::string>> sources, prefixes;
   for (TrialRow& row : *rows) {
-    sources.push_back(LibraryModel::ToTokens(row.row.source, weights.source()));
-    prefixes.push_back(LibraryModel::ToTokens(row.row.prefix, weights.target()));
+    sources.push_back(LibraryModel::ToTokens(row.row.source, library.source()));
+    prefixes.push_back(LibraryModel::ToTokens(row.row.prefix, library.target()));
     if (!weights.NeedsPrefix()) {
       const auto start = weights.target().to_id(*weights.files().decoder_start_token);
       row.forced.push_back(static_cast<int32_t>(start));
@@ -80,7 +81,7 @@ void FollowGreedily(const Weights& weights, std::vector<TrialRow>* rows) {
     row.chosen.push_back(static_cast<int32_t>(step.token_id));
     return false;
   };
-  auto results = weights.library()->NewReplica()->translate(sources, prefixes, options);
+  auto results = library.NewReplica()->translate(sources, prefixes, options);
   for (size_t i = 0; i < rows->size(); ++i) {
     (*rows)[i].logits = std::move(results.at(i).logits.at(0));
     if ((*rows)[i].logits.size() + 1 != (*rows)[i].forced.size() + (*rows)[i].chosen.size()) {
@@ -114,11 +115,11 @@ CheckedRow MakeBeamRow(const Weights& weights) {
 std::optional<BeamTrialRow> TryTwoBeams(const Weights& weights) {
   if (weights.target().size() < 4) return std::nullopt;  // too few candidates
   BeamTrialRow beams{MakeBeamRow(weights), {}};
-  const auto options = CallOptions(*beams.row.search, beams.row.limit_tokens, weights.target());
-  const auto source = LibraryModel::ToTokens(beams.row.source, weights.source());
-  const auto prefix = LibraryModel::ToTokens(beams.row.prefix, weights.target());
-  beams.scores =
-      weights.library()->NewReplica()->translate({source}, {prefix}, options).at(0).scores;
+  const LibraryModel& library = *weights.library();
+  const auto options = CallOptions(*beams.row.search, beams.row.limit_tokens, library.target());
+  const auto source = LibraryModel::ToTokens(beams.row.source, library.source());
+  const auto prefix = LibraryModel::ToTokens(beams.row.prefix, library.target());
+  beams.scores = library.NewReplica()->translate({source}, {prefix}, options).at(0).scores;
   return beams;
 }
 

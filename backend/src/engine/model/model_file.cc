@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <set>
 #include <system_error>
 #include <tuple>
 
@@ -19,11 +20,13 @@
 namespace ct2triton {
 namespace {
 
-constexpr uint32_t kBinaryVersion = 6;
+constexpr uint32_t kOldestVersion = 4;  // the first that says of which type a variable is
+constexpr uint32_t kCurrentVersion = 6;
 // CTranslate2 takes the variables of these revisions as they are; of older ones it renames some.
 constexpr uint32_t kOldestRevision = 5;
 constexpr uint32_t kNewestRevision = 7;
 constexpr const char* kSpec = "TransformerSpec";
+const std::set<std::string> kOldSpecs = {"", "TransformerBase", "TransformerBig"};
 constexpr size_t kMostDimensions = 8;
 
 struct TypeInfo {
@@ -188,18 +191,16 @@ class ModelFile::Cursor {
 ModelFile::ModelFile(const std::string& directory)
     : path_(directory + "/model.bin"), file_(path_), opened_(file_.Now()) {
   Cursor cursor(*this);
-  const auto version = cursor.Number<uint32_t>();
-  if (version != kBinaryVersion) {
-    Unsupported("its binary version is " + std::to_string(version) + ", known is " +
-                std::to_string(kBinaryVersion));
+  version_ = cursor.Number<uint32_t>();
+  if (version_ < kOldestVersion || version_ > kCurrentVersion) {
+    Foreign("its binary version is " + std::to_string(version_) + ", known are " +
+            std::to_string(kOldestVersion) + " to " + std::to_string(kCurrentVersion));
   }
-  const std::string spec = cursor.Text();
-  if (spec != kSpec) Unsupported("it holds a " + Quote(spec) + ", not a " + Quote(kSpec));
-  const auto revision = cursor.Number<uint32_t>();
-  if (revision < kOldestRevision || revision > kNewestRevision) {
-    Unsupported("its " + spec + " has revision " + std::to_string(revision) + ", known are " +
-                std::to_string(kOldestRevision) + " to " + std::to_string(kNewestRevision));
+  spec_ = cursor.Text();
+  if (spec_ != kSpec && kOldSpecs.count(spec_) == 0) {
+    Foreign("it holds a " + Quote(spec_) + ", not a " + kSpec);
   }
+  revision_ = cursor.Number<uint32_t>();
   for (auto left = cursor.Number<uint32_t>(); left > 0; --left) ReadVariable(&cursor);
   for (auto left = cursor.Number<uint32_t>(); left > 0; --left) ReadAlias(&cursor);
 }
@@ -215,8 +216,8 @@ void ModelFile::ReadVariable(Cursor* cursor) {
   for (size_t i = 0; i < rank; ++i) variable.shape.push_back(cursor->Number<uint32_t>());
   const auto type = cursor->Number<uint8_t>();
   if (type >= kTypes.size()) {
-    Unsupported("its variable " + Quote(name) + " has elements of type " + std::to_string(type) +
-                ", known are 0 to " + std::to_string(kTypes.size() - 1));
+    Foreign("its variable " + Quote(name) + " has elements of type " + std::to_string(type) +
+            ", known are 0 to " + std::to_string(kTypes.size() - 1));
   }
   variable.type = static_cast<ElementType>(type);
   variable.bytes = cursor->Number<uint32_t>();
@@ -248,6 +249,23 @@ void ModelFile::ReadAlias(Cursor* cursor) {
   }
   const auto scale = variables_.find(name + "_scale");
   if (scale != variables_.end()) variables_.emplace(alias + "_scale", scale->second);
+}
+
+void ModelFile::RequireCurrentFormat() const {
+  if (version_ != kCurrentVersion) {
+    Unsupported("its binary version is " + std::to_string(version_) + ", known is " +
+                std::to_string(kCurrentVersion));
+  }
+  if (spec_ != kSpec) Unsupported("it holds a " + Quote(spec_) + ", not a " + kSpec);
+  if (revision_ < kOldestRevision || revision_ > kNewestRevision) {
+    Unsupported("its specification has revision " + std::to_string(revision_) + ", known are " +
+                std::to_string(kOldestRevision) + " to " + std::to_string(kNewestRevision));
+  }
+}
+
+void ModelFile::Foreign(const std::string& what) const {
+  throw Error(ErrorCode::kUnsupported, path_ + " is no encoder-decoder model that can be read: " +
+                                           what + "; convert the model again");
 }
 
 void ModelFile::Damaged(const std::string& what) const {

@@ -30,10 +30,10 @@ struct Variable {
   int64_t rows() const { return columns() == 0 ? 0 : elements() / columns(); }
 };
 
-// The model.bin of a directory in CTranslate2's binary format, version 6, that holds a Transformer
-// of encoder and decoder. The list of variables is read and checked by the constructor; data is
-// read on demand, into memory of the caller, by any threads at once. It is not mapped: a page of a
-// mapped file that somebody truncates ends the process.
+// The model.bin of a directory in CTranslate2's binary format, version 4 or later, that holds a
+// Transformer of encoder and decoder. The list of variables is read and checked by the constructor;
+// data is read on demand, into memory of the caller, by any threads at once. It is not mapped: a
+// page of a mapped file that somebody truncates ends the process.
 class ModelFile {
  public:
   // Throws Error: kUnavailable for a file that cannot be read, kInvalidArgument for one that is
@@ -41,6 +41,10 @@ class ModelFile {
   explicit ModelFile(const std::string& directory);
   ModelFile(const ModelFile&) = delete;
   ModelFile& operator=(const ModelFile&) = delete;
+
+  // Throws Error(kUnsupported) where CTranslate2 knows more of the format than its variables tell:
+  // binary version 6 and specifications from revision 5 on are what decode loops read.
+  void RequireCurrentFormat() const;
 
   // By name; other names of a variable lead to the same one.
   using Variables = std::map<std::string, std::shared_ptr<const Variable>>;
@@ -87,11 +91,15 @@ class ModelFile {
   void ReadAt(uint64_t offset, uint64_t bytes, void* to) const;
   void ReadVariable(Cursor* cursor);
   void ReadAlias(Cursor* cursor);
+  [[noreturn]] void Foreign(const std::string& what) const;
   [[noreturn]] void Damaged(const std::string& what) const;
 
   const std::string path_;
   const Descriptor file_;
   const Descriptor::Stamp opened_;
+  uint32_t version_ = 0;
+  std::string spec_;       // of what the file holds
+  uint32_t revision_ = 0;  // of that
   Variables variables_;
 };
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <optional>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "config/model_files.h"
@@ -31,10 +32,12 @@ std::vector<std::string> TokensOfLines(const std::string& text) {
 
 // None where there is no such file.
 std::optional<std::string> Content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file.bad() && fs::is_regular_file(path)) return content;
+  std::error_code unknown;
+  const auto status = fs::status(path, unknown);
+  if (status.type() == fs::file_type::not_found) return std::nullopt;
+  std::ifstream file;
+  if (fs::is_regular_file(status)) file.open(path, std::ios::binary);
+  if (file.is_open()) return std::string{std::istreambuf_iterator<char>(file), {}};
   throw Error(ErrorCode::kUnavailable, path.string() + " cannot be read");
 }
 

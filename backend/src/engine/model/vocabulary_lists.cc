@@ -11,7 +11,7 @@ namespace ct2triton {
 namespace {
 
 void RequireKnown(const LanguageList& list, const char* member, int64_t id, const char* side,
-                  const ctranslate2::Vocabulary& vocabulary) {
+                  const Vocabulary& vocabulary) {
   const auto size = static_cast<int64_t>(vocabulary.size());
   if (id >= 0 && id < size) return;
   throw Error(ErrorCode::kInvalidArgument,
@@ -23,9 +23,8 @@ void RequireKnown(const LanguageList& list, const char* member, int64_t id, cons
 
 }  // namespace
 
-VocabularyLists::VocabularyLists(const std::vector<LanguageList>& lists,
-                                 const ctranslate2::Vocabulary& source,
-                                 const ctranslate2::Vocabulary& target, int64_t end_id,
+VocabularyLists::VocabularyLists(const std::vector<LanguageList>& lists, const Vocabulary& source,
+                                 const Vocabulary& target, int64_t end_id,
                                  const std::vector<int64_t>& own) {
   for (const LanguageList& list : lists) {
     for (const int64_t id : list.tokens) RequireKnown(list, "tokens", id, "target", target);

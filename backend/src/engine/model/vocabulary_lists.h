@@ -20,9 +20,8 @@ class VocabularyLists {
   VocabularyLists& operator=(VocabularyLists&&) = default;
   // `end_id`, `own`: as for VocabularyMap. Throws Error(kInvalidArgument), with the language, for
   // ids that the vocabularies do not have.
-  VocabularyLists(const std::vector<LanguageList>& lists, const ctranslate2::Vocabulary& source,
-                  const ctranslate2::Vocabulary& target, int64_t end_id,
-                  const std::vector<int64_t>& own);
+  VocabularyLists(const std::vector<LanguageList>& lists, const Vocabulary& source,
+                  const Vocabulary& target, int64_t end_id, const std::vector<int64_t>& own);
 
   const std::deque<VocabularyMap>& all() const { return lists_; }
   // The list of the language that a row names: by the first id of its prefix that names one, else

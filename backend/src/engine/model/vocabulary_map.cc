@@ -9,8 +9,8 @@
 
 namespace ct2triton {
 
-VocabularyMap::VocabularyMap(std::istream& file, const ctranslate2::Vocabulary& vocabulary,
-                             int64_t end_id, const std::vector<int64_t>& own)
+VocabularyMap::VocabularyMap(std::istream& file, const Vocabulary& vocabulary, int64_t end_id,
+                             const std::vector<int64_t>& own)
     : always_(vocabulary.size()) {
   const auto refuse = [](size_t number, const char* what) {
     throw Error(
@@ -40,9 +40,8 @@ VocabularyMap::VocabularyMap(std::istream& file, const ctranslate2::Vocabulary& 
   Number(end_id, own);
 }
 
-VocabularyMap::VocabularyMap(const LanguageList& list, size_t number,
-                             const ctranslate2::Vocabulary& vocabulary, int64_t end_id,
-                             const std::vector<int64_t>& own)
+VocabularyMap::VocabularyMap(const LanguageList& list, size_t number, const Vocabulary& vocabulary,
+                             int64_t end_id, const std::vector<int64_t>& own)
     : language_(list.language), list_number_(number), always_(vocabulary.size()) {
   const auto add = [&](int64_t id) {  // by name, as a line of vmap.txt would
     always_[vocabulary.to_id(vocabulary.to_token(static_cast<size_t>(id)))] = true;

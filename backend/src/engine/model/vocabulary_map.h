@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "config/shortlist_file.h"
-#include "ctranslate2_api.h"
+#include "engine/model/vocabulary.h"
 
 namespace ct2triton {
 
@@ -21,10 +21,10 @@ class VocabularyMap {
  public:
   // `own`: what CTranslate2 itself makes candidates: unknown, begin, end and start token.
   // Throws Error(kInvalidArgument), with the line, for what CTranslate2 would misread.
-  VocabularyMap(std::istream& file, const ctranslate2::Vocabulary& vocabulary, int64_t end_id,
+  VocabularyMap(std::istream& file, const Vocabulary& vocabulary, int64_t end_id,
                 const std::vector<int64_t>& own);
   // The ids of the list are those of the vocabulary. `number`: of the list, from 1.
-  VocabularyMap(const LanguageList& list, size_t number, const ctranslate2::Vocabulary& vocabulary,
+  VocabularyMap(const LanguageList& list, size_t number, const Vocabulary& vocabulary,
                 int64_t end_id, const std::vector<int64_t>& own);
 
   // Empty: it is vmap.txt.

@@ -16,6 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// All others are of its type.
+constexpr const char* kFirstWeight = "decoder/layer_0/self_attention/linear_0/weight";
+
 ModelFileConfig ReadModelFileConfig(const std::string& directory) {
   const fs::path path = fs::path(directory) / "config.json";
   std::ifstream file(path);
@@ -45,14 +48,15 @@ Weights::Weights(const std::string& directory, const Device& device,
       compute_type_(compute_type),
       identity_(FilesIdentity(directory, /*with_links=*/false)),
       files_(ReadModelFileConfig(directory)),
+      file_(directory),
+      vocabularies_(ReadVocabularies(directory, files_.unk_token)),
       library_(Load(directory, device, compute_type)),
       plain_(library_->model()) {
-  ReadFile();
   source_positions_ = Rows("encoder/position_encodings/encodings");
   target_positions_ = Rows("decoder/position_encodings/encodings");
   map_ = ReadVocabularyMap(*this);
   lists_ = ReadVocabularyLists(*this);
-  bytes_ = CountBytes();
+  bytes_ = library_->Bytes(names());
   CheckEmbeddingRows();
 }
 
@@ -78,7 +82,7 @@ std::optional<int64_t> Weights::padding_id() const {
 
 bool Weights::IsEmptySource(const Ids& source) const {
   const auto token_is = [&](size_t position, const std::string& token) {
-    return library_->source().to_token(static_cast<size_t>(source[position])) == token;
+    return this->source().to_token(static_cast<size_t>(source[position])) == token;
   };
   const size_t size = source.size();
   if (size == 0) return true;
@@ -94,57 +98,34 @@ bool Weights::IsEmptySource(const Ids& source) const {
 }
 
 std::optional<int64_t> Weights::Rows(const std::string& variable) const {
-  const auto* value = model().get_variable_if_exists(variable);
-  if (value == nullptr) return std::nullopt;
-  return value->dim(0);
-}
-
-// A format that is not known matters only to who asks for the file.
-void Weights::ReadFile() {
-  try {
-    file_ = std::make_unique<const ModelFile>(directory_);
-  } catch (const Error& error) {
-    unread_file_ = error;
-  }
+  const Variable* value = file_.Find(variable);
+  if (value == nullptr || value->shape.empty()) return std::nullopt;
+  return value->shape.front();
 }
 
 const ModelFile& Weights::file() const {
-  if (unread_file_) throw Error(*unread_file_);
-  return *file_;
+  file_.RequireCurrentFormat();
+  return file_;
 }
 
 std::set<std::string> Weights::names() const {
   std::set<std::string> names;
-  for (const auto& [name, variable] : file().variables()) names.insert(name);
+  for (const auto& [name, variable] : file_.variables()) names.insert(name);
   return names;
 }
 
 ElementType Weights::loop_type() const {
-  const auto& stored = file().Get("decoder/layer_0/self_attention/linear_0/weight");
-  return ResolveComputeType(compute_type_, stored.type);
-}
-
-// CTranslate2 tells of a variable only to those who know its name.
-size_t Weights::CountBytes() const {
-  if (unread_file_) {
-    std::error_code failed;
-    const auto size = fs::file_size(fs::path(directory_) / "model.bin", failed);
-    if (!failed) return size;
-    throw Error(ErrorCode::kUnavailable, directory_ +
-                                             ": model.bin went away while it was loaded (" +
-                                             failed.message() + "); load the model again");
-  }
-  return library_->Bytes(names());
+  return ResolveComputeType(compute_type_, file_.Get(kFirstWeight).type);
 }
 
 std::string Weights::WeightWidth() const {
-  for (const char* name : {"decoder/layer_0/self_attention/linear_0/weight",
-                           "decoder/layer_0/self_attention/linear_0/weight_packed"}) {
-    if (const auto* value = model().get_variable_if_exists(name)) {
-      return std::to_string(8 * value->item_size()) + "-bit";
-    }
+  size_t bytes = 0;
+  if (device_.kind == Device::Kind::kCpu) {
+    bytes = ElementBytes(loop_type());
+  } else if (const auto* value = model().get_variable_if_exists(kFirstWeight)) {
+    bytes = value->item_size();
   }
-  return "unknown";
+  return bytes == 0 ? "unknown" : std::to_string(8 * bytes) + "-bit";
 }
 
 // CTranslate2 looks rows up unchecked: a longer vocabulary would read outside the table, and a

@@ -13,9 +13,9 @@
 #include "engine/device.h"
 #include "engine/model/model_file.h"
 #include "engine/model/plain_weights.h"
+#include "engine/model/vocabulary.h"
 #include "engine/model/vocabulary_lists.h"
 #include "engine/model/vocabulary_map.h"
-#include "error.h"
 #include "rows/row.h"
 
 namespace ct2triton {
@@ -24,8 +24,8 @@ namespace ct2triton {
 // worker and every Triton model that names the same files.
 class Weights {
  public:
-  const ctranslate2::Vocabulary& source() const { return library_->source(); }
-  const ctranslate2::Vocabulary& target() const { return library_->target(); }
+  const Vocabulary& source() const { return *vocabularies_.source; }
+  const Vocabulary& target() const { return *vocabularies_.target; }
   const Device& device() const { return device_; }
   const std::string& directory() const { return directory_; }
   const std::string& compute_type() const { return compute_type_; }
@@ -35,7 +35,7 @@ class Weights {
   // As CTranslate2 loads them.
   const std::shared_ptr<const LibraryModel>& library() const { return library_; }
   const ctranslate2::models::Model& model() const { return library_->model(); }
-  // The model's file. Throws Error where it cannot be read, or is of a format that we do not read.
+  // The model's file. Throws Error(kUnsupported) where it has a format that only calls know.
   const ModelFile& file() const;
   std::set<std::string> names() const;  // of its variables
   // What decode loops hold weights in on a CPU.
@@ -77,18 +77,16 @@ class Weights {
  private:
   std::optional<int64_t> Rows(const std::string& variable) const;
   void CheckEmbeddingRows() const;
-  void ReadFile();
-  size_t CountBytes() const;
 
   const std::string directory_;
   const Device device_;
   const std::string compute_type_;
   const std::string identity_;
   ModelFileConfig files_;
+  const ModelFile file_;
+  const Vocabularies vocabularies_;
   const std::shared_ptr<const LibraryModel> library_;
   mutable PlainWeights plain_;
-  std::unique_ptr<const ModelFile> file_;
-  std::optional<Error> unread_file_;  // why there is none
   size_t bytes_ = 0;
   std::optional<int64_t> source_positions_;
   std::optional<int64_t> target_positions_;

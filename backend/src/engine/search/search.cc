@@ -16,7 +16,7 @@ namespace {
 }
 
 int64_t Resolve(const Token& token, const std::string& parameter,
-                const ctranslate2::Vocabulary& vocabulary) {
+                const Vocabulary& vocabulary) {
   if (const auto* id = std::get_if<int64_t>(&token)) {
     const auto size = static_cast<int64_t>(vocabulary.size());
     if (*id < 0 || *id >= size) {
@@ -34,7 +34,7 @@ int64_t Resolve(const Token& token, const std::string& parameter,
 }
 
 Ids Resolve(const TokenSequence& tokens, const std::string& parameter,
-            const ctranslate2::Vocabulary& vocabulary) {
+            const Vocabulary& vocabulary) {
   Ids ids;
   for (const Token& token : tokens) ids.push_back(Resolve(token, parameter, vocabulary));
   return ids;
