@@ -192,7 +192,6 @@ class PyTranslator : public CallObserver {
   size_t weight_bytes() const { return translator_->model().weight_bytes(); }
   size_t call_bytes() const { return translator_->model().call_bytes(); }
   uint64_t call_loads() const { return translator_->model().call_loads(); }
-  size_t bytes_given_back() const { return translator_->model().weight_bytes_given_back(); }
 
  private:
   DecodingOptions ToOptions(const py::dict& parameters) const {
@@ -347,9 +346,7 @@ void BindTranslation(py::module_& module) {
       .def_property_readonly("call_bytes", &PyTranslator::call_bytes,
                              "Of them, those of CTranslate2's model for calls, while it is there.")
       .def_property_readonly("call_loads", &PyTranslator::call_loads,
-                             "How often that model was loaded because a row needed it.")
-      .def_property_readonly("weight_bytes_given_back", &PyTranslator::bytes_given_back,
-                             "Of plain weights that nobody reads, in no memory now.");
+                             "How often that model was loaded because a row needed it.");
 }
 
 }  // namespace ct2triton

@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import shutil
+import struct
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,7 +20,10 @@ import pytest
 from core.loop_matrix import Row
 from ct2_triton import _core
 from ct2_triton.prepare.shipped import FOLDER
+from model_bin import Variable, read_model_bin, write_model_bin
+from support.tiny import tiny_engine_model
 from support.waiting import wait_until
+from tiny_families import TinyOptions
 
 DEMO = FOLDER / "model"
 INT8 = {"compute_type": "int8"}
@@ -137,7 +144,9 @@ def test_files_that_changed_since_the_load_fail_rows_that_need_calls(
     else:
         (directory / "model.bin").unlink()
     reason = (
-        "changed after the model was loaded" if change == "replaced" else "model.bin is missing"
+        "changed while they were loaded, or after that"
+        if change == "replaced"
+        else "model.bin is missing"
     )
     with pytest.raises(_core.Error, match=reason):
         answers(translator, sources[:1], PENALIZED)
@@ -170,3 +179,49 @@ def test_a_model_that_needs_refused_calls_fails_its_load(
     given = {name: str(value) for name, value in parameters.items()}
     with pytest.raises(_core.Error, match=reason):
         _core.Translator(str(directory), {**INT8, "calls": "refuse", **given})
+
+
+# Prints how far the memory of this process was above what it is now, in bytes.
+PEAK_OF_A_LOAD = """
+import re, sys
+from pathlib import Path
+from ct2_triton import _core
+
+def status(field):
+    text = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(re.search(rf"^{field}:\\s*([0-9]+) kB$", text, re.MULTILINE)[1]) * 1024
+
+model = _core.Translator(sys.argv[1], {"compute_type": "int8"})
+assert (model.call_bytes, model.call_loads) == (0, 0)
+print(status("VmHWM") - status("VmRSS"))
+"""
+
+
+def test_a_model_that_loads_never_has_all_weights_twice() -> None:
+    """CTranslate2's model of the trial has left before the loop's weights come."""
+    directory = tiny_engine_model("nllb", TinyOptions(d_model=512, layers=2), "int8")
+    variables = read_model_bin(directory / "model.bin").variables
+    weights = sum(math.prod(v.dimensions) for n, v in variables.items() if n.endswith("weight"))
+    command = [sys.executable, "-c", PEAK_OF_A_LOAD, str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert weights > 8 * 2**20
+    assert int(done.stdout) < 0.5 * weights
+
+
+def test_a_trial_that_fails_leaves_the_model_to_calls(tmp_path: Path, sources: list[Row]) -> None:
+    """No number at a position that the trial's longest source has, and shorter ones have not."""
+    directory = Path(shutil.copytree(tiny_engine_model("nllb"), tmp_path / "nllb"))
+    content = read_model_bin(directory / "model.bin")
+    name = "encoder/position_encodings/encodings"
+    positions = content.variables[content.aliases.pop(name, name)]
+    values = bytearray(positions.content)
+    struct.pack_into("<f", values, 6 * positions.dimensions[1] * 4, math.nan)
+    content.variables[name] = Variable(positions.dimensions, positions.kind, bytes(values))
+    write_model_bin(content, directory / "model.bin")
+    short = [source[:2] for source in sources[:4]]
+
+    translator = _core.Translator(str(directory), INT8)
+
+    assert ", calls, " in translator.description
+    whole = _core.Translator(str(tiny_engine_model("nllb")), {**INT8, "decoding": "calls"})
+    assert answers(translator, short, GREEDY) == answers(whole, short, GREEDY)

@@ -209,14 +209,12 @@ int64_t LoadedModel::unknown_id() const {
 }
 
 size_t LoadedModel::weight_bytes() const {
-  return weights_->bytes() + (loop_ ? loop_->packed_bytes() : 0) + call_bytes();
+  return (loop_ ? loop_->packed_bytes() : 0) + call_bytes();
 }
 
 size_t LoadedModel::call_bytes() const { return calls_ ? calls_->bytes() : 0; }
 
 uint64_t LoadedModel::call_loads() const { return calls_ ? calls_->loads() : 0; }
-
-size_t LoadedModel::weight_bytes_given_back() const { return weights_->plain().bytes_given_back(); }
 
 int64_t LoadedModel::vocabulary_size() const {
   return static_cast<int64_t>(std::max(weights_->source().size(), weights_->target().size()));

@@ -56,15 +56,14 @@ class LoadedModel {
   std::optional<int64_t> padding_to_strip() const;  // the same, but not the end token
   int64_t longest_source() const;                   // ids of a row
   bool has_vocabulary_map() const;
-  int64_t unknown_source_id() const;       // what an unknown token of a source is
-  int64_t unknown_id() const;              // and of an answer
-  size_t weight_bytes() const;             // packed copies of the loop and what calls have included
-  size_t call_bytes() const;               // of them, those of CTranslate2's model for calls
-  uint64_t call_loads() const;             // how often that was loaded
-  size_t weight_bytes_given_back() const;  // of them, what is in no memory now
-  int64_t vocabulary_size() const;         // the larger of source and target
-  std::string Description() const;         // for the log: library, device, effective compute type
-  std::string MapDescription() const;      // ", vocabulary map of ..."; empty without one
+  int64_t unknown_source_id() const;   // what an unknown token of a source is
+  int64_t unknown_id() const;          // and of an answer
+  size_t weight_bytes() const;         // packed copies of the loop and what calls have included
+  size_t call_bytes() const;           // of them, those of CTranslate2's model for calls
+  uint64_t call_loads() const;         // how often that was loaded
+  int64_t vocabulary_size() const;     // the larger of source and target
+  std::string Description() const;     // for the log: library, device, effective compute type
+  std::string MapDescription() const;  // ", vocabulary map of ..."; empty without one
 
  private:
   using Searches = std::map<const VocabularyMap*, std::shared_ptr<const Search>>;

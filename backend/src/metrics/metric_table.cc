@@ -136,8 +136,8 @@ std::vector<MetricSpec> States() {
        "1 where decode loops were wanted and cannot run the model, or failed at several steps; the "
        "log says why. Its rows run in calls."},
       {M::kWeightBytes, "ct2_weight_bytes", kGauge, "bytes",
-       "Memory of the weights, with their packed copies, less what was given back to the system. "
-       "Models on the same files share it, and each shows all of it."},
+       "Memory of the weights: packed for decode loops, and of CTranslate2 while calls have its "
+       "model. Models on the same files share it, and each shows all of it."},
       {M::kCacheBytes, "ct2_cache_bytes", kGauge, "bytes",
        "Memory of keys, values and logits of the rows in decode loops; shared likewise."},
       {M::kPublications, "ct2_publications_total", kCounter, "publications",

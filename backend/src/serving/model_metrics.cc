@@ -190,7 +190,7 @@ void ModelMetrics::ReadStates() noexcept {
       return;
     }
     const LoadedModel& model = each.translator->model();
-    weight_bytes += model.weight_bytes() - model.weight_bytes_given_back();
+    weight_bytes += model.weight_bytes();
     refused = refused || !model.loop_refusal().empty() || given_up;
     in_loop = in_loop || (model.loop() != nullptr && !given_up);
     sum += now.Since(each.before);

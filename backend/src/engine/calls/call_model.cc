@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/calls/call_model.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -10,7 +8,6 @@
 
 #include "engine/calls/library_model.h"
 #include "engine/calls/trial_translation.h"
-#include "engine/model/file_identity.h"
 #include "engine/model/weights.h"
 #include "engine/thread_scope.h"
 #include "steady_clock.h"
@@ -68,13 +65,9 @@ void CallModel::Tell(const Action& action) noexcept {
 void CallModel::Keep() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (kept_) return;
-  const auto& library = weights_->library();
-  const auto& map = weights_->vocabulary_map();
-  RunInThreadScope(weights_->device(), threads_,
-                   [&] { TryTranslation(*library, map ? &*map : nullptr, weights_->end_id()); });
   if (!model_) {
-    model_ = library;  // which the weights hold anyway
-    plain_ = std::make_shared<const PlainWeights::Use>(&weights_->plain());
+    model_ = Load();
+    bytes_ = model_->Bytes(weights_->names());
   }
   kept_ = true;
   here_ = true;
@@ -94,25 +87,13 @@ void CallModel::Fetch() noexcept {
   Tell([](Listener* listener) { listener->ModelFailed(OutOfMemory()); });
 }
 
-// Of the very files that the weights are of.
 std::shared_ptr<const LibraryModel> CallModel::Load() const {
-  const std::string& directory = weights_->directory();
-  const auto require_same = [&] {
-    if (FilesIdentity(directory, /*with_links=*/false) == weights_->identity()) return;
-    throw Error(ErrorCode::kUnavailable,
-                "files in " + directory +
-                    " changed after the model was loaded, so CTranslate2 cannot load it for a "
-                    "call; load the model again");
-  };
-  require_same();
   std::shared_ptr<const LibraryModel> model;
   RunInThreadScope(weights_->device(), threads_, [&] {
-    model = std::make_shared<const LibraryModel>(directory, weights_->device(),
-                                                 weights_->compute_type());
+    model = weights_->library();
     const auto& map = weights_->vocabulary_map();
     TryTranslation(*model, map ? &*map : nullptr, weights_->end_id());
   });
-  require_same();
   return model;
 }
 
@@ -135,9 +116,11 @@ void CallModel::Work() noexcept {
 void CallModel::LoadUnlocked(Lock* lock) noexcept {
   std::shared_ptr<const LibraryModel> model;
   std::optional<Error> failure;
+  size_t bytes = 0;
   lock->unlock();
   try {
     model = Load();
+    bytes = model->Bytes(weights_->names());
   } catch (...) {
     failure = CurrentError();
   }
@@ -145,7 +128,7 @@ void CallModel::LoadUnlocked(Lock* lock) noexcept {
   wanted_ = false;
   if (!failure && !kept_) {
     model_ = std::move(model);
-    bytes_ = weights_->bytes();
+    bytes_ = bytes;
     ++loads_;
     stays_until_ns_ = SteadyNow_ns() + kFirstCall_ns;
     here_ = true;
@@ -165,7 +148,6 @@ void CallModel::RemoveUnlocked(Lock* lock) noexcept {
   lock->unlock();
   engines.clear();
   model.reset();
-  malloc_trim(0);
   lock->lock();
 }
 

@@ -85,7 +85,6 @@ class CallModel {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<const LibraryModel> model_;
-  std::shared_ptr<const void> plain_;  // keeps the weights that the model shares with loops
   std::vector<std::unique_ptr<CallEngine>> engines_;  // that nobody uses
   size_t taken_ = 0;
   uint64_t stays_until_ns_ = 0;

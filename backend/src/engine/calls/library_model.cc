@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/calls/library_model.h"
 
-#include <cstdlib>
 #include <new>
 #include <stdexcept>
 
@@ -22,17 +21,10 @@ ctranslate2::ComputeType ComputeTypeByName(const std::string& name) {
   }
 }
 
-// With Intel's library of products CTranslate2 replaces weights by packed ones of its own, which
-// nothing else can read. It asks once a process whether it may, as it loads its first model.
-void KeepWeightsPlain() {
-  [[maybe_unused]] static const int once = setenv("CT2_PACKED_GEMM", "0", /*overwrite=*/0);
-}
-
 std::shared_ptr<const ctranslate2::models::Model> Load(const std::string& directory,
                                                        const Device& device,
                                                        const std::string& compute_type) {
   const auto type = ComputeTypeByName(compute_type);
-  KeepWeightsPlain();
   try {
     return ctranslate2::models::Model::load(directory, LibraryDevice(device), device.index, type,
                                             /*use_flash_attention=*/false,

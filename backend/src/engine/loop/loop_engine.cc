@@ -85,14 +85,7 @@ std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& 
 
 LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, size_t threads)
     : caches_(std::make_shared<LoopCaches>(kKeptCacheBytes)) {
-  RunInThreadScope(weights->device(), /*threads=*/1, [&] {
-    try {
-      Make(weights, threads);
-    } catch (...) {
-      PlainWeights::Use(&weights->plain()).Keep("");  // calls take over
-      throw;
-    }
-  });
+  RunInThreadScope(weights->device(), /*threads=*/1, [&] { Make(weights, threads); });
 }
 
 void LoopModel::Make(const std::shared_ptr<const Weights>& weights, size_t threads) {
@@ -103,15 +96,8 @@ void LoopModel::Make(const std::shared_ptr<const Weights>& weights, size_t threa
     description_ = "by operations of CTranslate2, ";
   } else {
     LayerPacker packer(weights->file(), weights->loop_type(), threads);
-    const auto names = weights->names();
-    const auto give_back = [&](std::unique_ptr<Linear> linear, const LinearSpec& /*spec*/) {
-      weights->plain().GiveBack({packer.Copies().back()}, names);
-      return linear;
-    };
-    model_ = std::make_shared<const HostModel>(weights, &packer, give_back);
-    weights->plain().GiveBack(packer.Copies(), names);  // tables of several names, too
-    description_ = packer.Description() + " in place of " +
-                   std::to_string(weights->plain().bytes_given_back() >> 20) + " MiB, ";
+    model_ = std::make_shared<const HostModel>(weights, &packer);
+    description_ = packer.Description() + ", ";
   }
   description_ += Describe(TryDecoder(*model_, truth));
 }

@@ -55,8 +55,8 @@ std::vector<TrialRow> MakeRows(const Weights& weights) {
   return rows;
 }
 
-void FollowGreedily(const Weights& weights, std::vector<TrialRow>* rows) {
-  const LibraryModel& library = *weights.library();
+void FollowGreedily(const Weights& weights, const LibraryModel& library,
+                    std::vector<TrialRow>* rows) {
   std::vector<std::vector<std::string>> sources, prefixes;
   for (TrialRow& row : *rows) {
     sources.push_back(LibraryModel::ToTokens(row.row.source, library.source()));
@@ -112,10 +112,9 @@ CheckedRow MakeBeamRow(const Weights& weights) {
   return row;
 }
 
-std::optional<BeamTrialRow> TryTwoBeams(const Weights& weights) {
+std::optional<BeamTrialRow> TryTwoBeams(const Weights& weights, const LibraryModel& library) {
   if (weights.target().size() < 4) return std::nullopt;  // too few candidates
   BeamTrialRow beams{MakeBeamRow(weights), {}};
-  const LibraryModel& library = *weights.library();
   const auto options = CallOptions(*beams.row.search, beams.row.limit_tokens, library.target());
   const auto source = LibraryModel::ToTokens(beams.row.source, library.source());
   const auto prefix = LibraryModel::ToTokens(beams.row.prefix, library.target());
@@ -126,13 +125,13 @@ std::optional<BeamTrialRow> TryTwoBeams(const Weights& weights) {
 }  // namespace
 
 TrialTruth AskCTranslate2(const Weights& weights) {
-  const PlainWeights::Use plain(&weights.plain());
   const uint64_t start_ns = SteadyNow_ns();
   TrialTruth truth;
   try {
     truth.rows = MakeRows(weights);
-    FollowGreedily(weights, &truth.rows);
-    if (!DecoderModel::OnDevice(weights)) truth.beams = TryTwoBeams(weights);
+    const auto library = weights.library();
+    FollowGreedily(weights, *library, &truth.rows);
+    if (!DecoderModel::OnDevice(weights)) truth.beams = TryTwoBeams(weights, *library);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const Error& error) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/weights.h"
 
+#include <malloc.h>
+
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -33,12 +35,6 @@ ModelFileConfig ReadModelFileConfig(const std::string& directory) {
   return ParseModelFileConfig(text.str());
 }
 
-std::shared_ptr<const LibraryModel> Load(const std::string& directory, const Device& device,
-                                         const std::string& compute_type) {
-  RequireMapLine(directory);
-  return std::make_shared<const LibraryModel>(directory, device, compute_type);
-}
-
 }  // namespace
 
 Weights::Weights(const std::string& directory, const Device& device,
@@ -49,15 +45,33 @@ Weights::Weights(const std::string& directory, const Device& device,
       identity_(FilesIdentity(directory, /*with_links=*/false)),
       files_(ReadModelFileConfig(directory)),
       file_(directory),
-      vocabularies_(ReadVocabularies(directory, files_.unk_token)),
-      library_(Load(directory, device, compute_type)),
-      plain_(library_->model()) {
+      vocabularies_(ReadVocabularies(directory, files_.unk_token)) {
   source_positions_ = Rows("encoder/position_encodings/encodings");
   target_positions_ = Rows("decoder/position_encodings/encodings");
+  RequireMapLine(directory);
   map_ = ReadVocabularyMap(*this);
   lists_ = ReadVocabularyLists(*this);
-  bytes_ = library_->Bytes(names());
   CheckEmbeddingRows();
+}
+
+std::shared_ptr<const LibraryModel> Weights::library() const {
+  const std::lock_guard<std::mutex> lock(library_mutex_);
+  if (auto library = library_.lock()) return library;
+  const auto require_same = [this] {
+    if (FilesIdentity(directory_, /*with_links=*/false) == identity_) return;
+    throw Error(ErrorCode::kUnavailable, "files in " + directory_ +
+                                             " changed while they were loaded, or after that, so "
+                                             "CTranslate2 cannot load them; load the model again");
+  };
+  require_same();
+  const std::shared_ptr<const LibraryModel> library(
+      new LibraryModel(directory_, device_, compute_type_), [](const LibraryModel* unused) {
+        delete unused;
+        malloc_trim(0);
+      });
+  require_same();
+  library_ = library;
+  return library;
 }
 
 std::vector<const VocabularyMap*> Weights::AllMaps() const {
@@ -122,7 +136,7 @@ std::string Weights::WeightWidth() const {
   size_t bytes = 0;
   if (device_.kind == Device::Kind::kCpu) {
     bytes = ElementBytes(loop_type());
-  } else if (const auto* value = model().get_variable_if_exists(kFirstWeight)) {
+  } else if (const auto* value = library()->model().get_variable_if_exists(kFirstWeight)) {
     bytes = value->item_size();
   }
   return bytes == 0 ? "unknown" : std::to_string(8 * bytes) + "-bit";

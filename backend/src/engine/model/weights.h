@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,7 +13,6 @@
 #include "engine/calls/library_model.h"
 #include "engine/device.h"
 #include "engine/model/model_file.h"
-#include "engine/model/plain_weights.h"
 #include "engine/model/vocabulary.h"
 #include "engine/model/vocabulary_lists.h"
 #include "engine/model/vocabulary_map.h"
@@ -32,16 +32,14 @@ class Weights {
   // Of the files, as they were before they were loaded: FilesIdentity without links.
   const std::string& identity() const { return identity_; }
   const ModelFileConfig& files() const { return files_; }
-  // As CTranslate2 loads them.
-  const std::shared_ptr<const LibraryModel>& library() const { return library_; }
-  const ctranslate2::models::Model& model() const { return library_->model(); }
+  // CTranslate2's own model of these very files, loaded unless somebody has it. Throws Error where
+  // CTranslate2 cannot load it, or files changed since they were read.
+  std::shared_ptr<const LibraryModel> library() const;
   // The model's file. Throws Error(kUnsupported) where it has a format that only calls know.
   const ModelFile& file() const;
   std::set<std::string> names() const;  // of its variables
   // What decode loops hold weights in on a CPU.
   ElementType loop_type() const;
-  // To be in use wherever CTranslate2 computes with the model.
-  PlainWeights& plain() const { return plain_; }
 
   // True where a row must bring a prefix whose first id starts the decoder (mBART-25).
   bool NeedsPrefix() const { return !files_.decoder_start_token; }
@@ -65,8 +63,6 @@ class Weights {
   // behind the end token. The rule by which CTranslate2 echoes the prefix.
   bool IsEmptySource(const Ids& source) const;
 
-  size_t bytes() const { return bytes_; }  // of the memory that the variables take
-
   // "8-bit", "16-bit" or "32-bit": what the layers are held in, compute_type "auto" resolved.
   std::string WeightWidth() const;
 
@@ -85,9 +81,8 @@ class Weights {
   ModelFileConfig files_;
   const ModelFile file_;
   const Vocabularies vocabularies_;
-  const std::shared_ptr<const LibraryModel> library_;
-  mutable PlainWeights plain_;
-  size_t bytes_ = 0;
+  mutable std::mutex library_mutex_;
+  mutable std::weak_ptr<const LibraryModel> library_;
   std::optional<int64_t> source_positions_;
   std::optional<int64_t> target_positions_;
   std::optional<VocabularyMap> map_;

@@ -15,8 +15,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, "parameter " + parameter + ": " + what);
 }
 
-int64_t Resolve(const Token& token, const std::string& parameter,
-                const Vocabulary& vocabulary) {
+int64_t Resolve(const Token& token, const std::string& parameter, const Vocabulary& vocabulary) {
   if (const auto* id = std::get_if<int64_t>(&token)) {
     const auto size = static_cast<int64_t>(vocabulary.size());
     if (*id < 0 || *id >= size) {

@@ -78,13 +78,11 @@ std::unique_ptr<Linear> LayerPacker::Make(const LinearSpec& spec) {
 Embeddings LayerPacker::Table(const std::string& scope) {
   const auto found = tables_.find(file_.Find(scope + "/weight"));
   if (found == tables_.end()) return Embeddings(Pack(scope));
-  copies_.push_back({scope + "/weight", found->second});
   return Embeddings(found->second);
 }
 
 LayerPacker::Packed LayerPacker::Pack(const std::string& scope) {
   auto packed = PackWeights(file_, scope, type_, &pages_, threads_);
-  copies_.push_back({scope + "/weight", packed});
   ++layers_;
   bytes_ += packed->bytes();
   tables_[file_.Find(scope + "/weight")] = packed;

@@ -11,7 +11,6 @@
 #include "engine/compute/cpu/linear.h"
 #include "engine/compute/cpu/products/packed_linear.h"
 #include "engine/model/model_file.h"
-#include "engine/model/plain_weights.h"
 
 namespace ct2triton {
 
@@ -33,7 +32,6 @@ class LayerPacker {
   Embeddings Table(const std::string& scope);
 
   size_t bytes() const { return bytes_; }
-  const std::vector<WeightCopy>& Copies() const { return copies_; }
   // "97 layers packed for avx512vnni, 61 MiB"
   std::string Description() const;
 
@@ -48,7 +46,6 @@ class LayerPacker {
   const products::Kernel& kernel_;
   products::SharedPages pages_;
   std::map<const Variable*, Packed> tables_;  // by weight; with whatever bias
-  std::vector<WeightCopy> copies_;
   size_t layers_ = 0;
   size_t bytes_ = 0;
 };
