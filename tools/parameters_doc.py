@@ -35,9 +35,20 @@ client.infer(model, inputs, parameters={"beam_size": 4, "end_token": '["</s>"]'}
 
 A value must have the type and be in the range, and the name must be known. Otherwise the model
 does not load, or that request alone is answered with INVALID_ARGUMENT and a message that says what
-is allowed. Names that begin with `triton_` are Triton's own and are ignored. Names of other tools
-(forwarded headers, parameters for another member of an ensemble) are ignored if
-`allowed_parameters` lists them. Defaults that are not listed are those of CTranslate2.
+is allowed. Names that begin with `triton_` are Triton's own and are ignored, and so are headers
+that the server forwards: names with a hyphen, and those of one word that browsers and proxies send.
+Parameters for another member of an ensemble are ignored if `allowed_parameters` lists them.
+Defaults that are not listed are those of CTranslate2.
+
+## Names of other servers
+
+| name | parameter |
+|---|---|
+ALIASES
+
+A parameter may be given under one name only. `max_tokens` counts the target prefix, and a
+`temperature` has an effect only with a `top_k` other than 1. `stop` is not known: `end_token` takes
+tokens, not texts.
 
 ## Which rows CTranslate2 decodes
 
@@ -94,7 +105,8 @@ def page(rows: list[dict[str, Any]]) -> str:
         Markdown text.
     """
     sections = {"decoding": "## Decoding", "request": "## Request", "engine": "## Engine"}
-    parts = [_HEAD]
+    names = [f"| `{alias}` | `{row['name']}` |" for row in rows for alias in row["aliases"]]
+    parts = [_HEAD.replace("ALIASES", "\n".join(names))]
     for kind, title in sections.items():
         parts += [title, ""]
         parts += [_entry(row) for row in rows if row["kind"] == kind]

@@ -66,6 +66,11 @@ py::dict DescribeParameter(const Parameter& parameter) {
   row["allowed"] = Allowed(parameter);
   row["example"] = parameter.example;
   row["choices"] = parameter.choices;
+  py::list aliases;
+  for (const Alias& alias : Aliases()) {
+    if (alias.parameter == parameter.name) aliases.append(alias.name);
+  }
+  row["aliases"] = aliases;
   row["min"] = py::none();
   row["max"] = py::none();
   std::visit(

@@ -47,7 +47,7 @@ class Collector : public RowListener, public Supersedable {
     if (gate_) gate_->Pass(asked);
     return cancelled;
   }
-  bool Superseded() const noexcept override { return superseded_; }
+  bool Ended() const noexcept override { return superseded_; }
   bool Supersede() noexcept override {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -169,7 +169,7 @@ class PyTranslator : public CallObserver {
     } else {
       translator_->Submit(std::move(checked), listener);
     }
-    if (listener->Superseded()) translator_->Withdraw(*listener, SupersededError());
+    if (listener->Ended()) translator_->Withdraw(*listener, SupersededError());
     listener->Wait();
     if (!supersede_key.empty()) keys_.Leave(supersede_key, *listener);
     return listener->Take();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Triton calls. Each is one statement, inside a guard that lets no exception out.
+// What Triton calls: each runs inside a guard that lets no exception out.
 #include "serving/instance_state.h"
 #include "serving/model_state.h"
 #include "triton/guard.h"
@@ -12,8 +12,11 @@ using ct2triton::ModelState;
 
 extern "C" {
 
-TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Backend*) {
-  return Guard([] { ct2triton::RequireBackendApi(); });
+TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Backend* backend) {
+  return Guard([&] {
+    ct2triton::RequireBackendApi();
+    ct2triton::RequireNoSettings(backend);
+  });
 }
 
 TRITONSERVER_Error* TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend*,

@@ -32,6 +32,9 @@ CONFIG_NAME = "config.pbtxt"
 TOKENIZER_NAME = "tokenizer"
 LANGUAGES_NAME = "languages.json"
 
+_FEW_LANGUAGES = 24  # all of which a message names
+_SHOWN_LANGUAGES = 5
+
 TEXT_SUFFIX = "-text"
 """What the name of a text model has behind the name of the model of ids on whose files it is."""
 
@@ -298,19 +301,19 @@ class TokenRules:
                 return only[0]
             if required:
                 raise UnknownLanguageError(
-                    f"this model needs a {side} language, for example {self._some(side)}"
+                    f"this model needs a {side} language; {self._known(side)}"
                 )
             return None
         language = self._by_name.get(_fold(name))
         if language is None and (script := self._script_by_name.get(_fold(name))):
             raise UnknownLanguageError(
                 f"{name!r} is written in the script {script}, which the model does not have; "
-                f"nearest: {self._nearest(name, side)}"
+                f"{self._nearest(name, side)}"
             )
         language = language or self._by_name.get(_without_region(name))
         if language is None or not getattr(language, side):
             raise UnknownLanguageError(
-                f"the model has no {side} language {name!r}; nearest: {self._nearest(name, side)}"
+                f"the model has no {side} language {name!r}; {self._nearest(name, side)}"
             )
         return language
 
@@ -325,15 +328,18 @@ class TokenRules:
 
     def _nearest(self, name: str, side: str) -> str:
         known = {key: entry for key, entry in self._by_name.items() if getattr(entry, side)}
-        keys = difflib.get_close_matches(_fold(name), known, n=5, cutoff=0.3)
+        keys = difflib.get_close_matches(_fold(name), known, n=5, cutoff=0.6)
         if (language := _fold(name).split("-")[0]) in known:
             keys.insert(0, language)
         codes = list(dict.fromkeys(known[key].code for key in keys))
-        return ", ".join(codes[:3]) or self._some(side)
+        return f"nearest: {', '.join(codes[:3])}" if codes else self._known(side)
 
-    def _some(self, side: str) -> str:
+    def _known(self, side: str) -> str:
+        """Name all languages where they are few, else some."""
         codes = [entry.code for entry in self.languages if getattr(entry, side)]
-        return ", ".join(codes[:5]) or "(none)"
+        if len(codes) <= _FEW_LANGUAGES:
+            return f"it has {', '.join(codes) or 'none'}"
+        return f"it has {len(codes)}, such as {', '.join(codes[:_SHOWN_LANGUAGES])}"
 
 
 @dataclass(frozen=True)

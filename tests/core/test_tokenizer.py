@@ -143,7 +143,7 @@ def _code(client: Tokenizer, name: str, of_targets: bool) -> str | None:
         ("deu_Lat", "deu_Latn"),
         ("de-XXXX", "deu_Latn"),
         ("arb_Latn", "arb_Arab"),
-        ("", "this model needs a target language, for example"),
+        ("", "this model needs a target language in target_languages; it has [0-9]+, such as"),
         ("q" * 10000, "the model has no target language"),
     ],
 )

@@ -196,6 +196,23 @@ TRITONSERVER_Error* TRITONBACKEND_ModelRepository(TRITONBACKEND_Model* model,
   return nullptr;
 }
 
+// Not called: there are no statistics of responses here.
+TRITONSERVER_Error* TRITONBACKEND_ResponseFactoryNew(TRITONBACKEND_ResponseFactory**,
+                                                     TRITONBACKEND_Request*) {
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_ResponseFactoryDelete(TRITONBACKEND_ResponseFactory*) {
+  return nullptr;
+}
+
+TRITONSERVER_Error* TRITONBACKEND_BackendConfig(TRITONBACKEND_Backend*,
+                                                TRITONSERVER_Message** config) {
+  static TRITONSERVER_Message none;
+  *config = &none;
+  return nullptr;
+}
+
 TRITONSERVER_Error* TRITONBACKEND_ModelConfig(TRITONBACKEND_Model* model, const uint32_t,
                                               TRITONSERVER_Message** config) {
   return TRITONSERVER_MessageNewFromSerializedJson(config, model->config.data(),

@@ -114,6 +114,7 @@ class Connection:
     ) -> Pending:
         """Sends a request with these inputs."""
         pending = Pending()
+        timeout = parameters.pop("timeout", None)  # microseconds; tritonclient wants it apart
         pending.call = self.raw.async_infer(
             model,
             inputs,
@@ -122,6 +123,7 @@ class Connection:
             request_id=request_id,
             outputs=outputs and [grpc_client.InferRequestedOutput(name) for name in outputs],
             parameters=parameters or None,
+            timeout=timeout,
         )
         return pending
 

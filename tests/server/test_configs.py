@@ -175,6 +175,7 @@ REFUSED = [
     (configs.plain(end_token=["no such token"]), ["end_token", "no such token"]),
     (configs.plain(model_path="../../outside"), ["model_path", "outside"]),
     (configs.plain(model_path="/etc"), ["model_path", "/etc"]),
+    (configs.plain(model_path="../gone/1/model"), ["gone/1/model", "s3://", "--io text"]),
     (configs.plain('default_model_filename: "../2/model"'), ["default_model_filename"]),
 ]
 

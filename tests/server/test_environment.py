@@ -58,3 +58,14 @@ def test_openmp_ignores_it(
     expected = reference.translate(row, prefix, max_decoding_length=9)
     assert connection.translate("nllb", row, prefix, max_decoding_length=9) == expected
     connection.close()
+
+
+def test_settings_of_the_backend_that_it_does_not_know_are_refused(
+    make_server: MakeServer, tmp_path: Path, nllb_engine_model: Path
+) -> None:
+    write_model(tmp_path, "nllb", nllb_engine_model)
+    with pytest.raises(ServerStartError) as failure:
+        make_server(tmp_path, server_arguments=["--backend-config=ctranslate2,beam_size=4"])
+    assert '--backend-config=ctranslate2,beam_size="4" is not known' in str(failure.value)
+    known = ["--backend-config=ctranslate2,default-max-batch-size=8"]
+    assert make_server(tmp_path, server_arguments=known).is_alive()

@@ -310,6 +310,22 @@ def test_a_call_that_is_no_stream_is_refused_by_triton(
     assert joined(streams.parts(GOOD, ["de"]), 1) == [GOOD_GERMAN]
 
 
+def _responses(connection: Connection) -> tuple[int, int]:
+    """Responses of the stream model that were sent, and those of them that were errors."""
+    known = connection.statistics("demo-stream").response_stats.values()
+    return sum(one.success.count for one in known), sum(one.fail.count for one in known)
+
+
+def test_each_part_is_one_response_in_the_statistics(
+    connection: Connection, streams: Streams
+) -> None:
+    before = _responses(connection)
+    parts = streams.parts(GOOD, ["de", "fr"])
+    assert _responses(connection) == (before[0] + len(parts), before[1])
+    streams.refusal(GOOD, ["klingon"])  # is one response, and no stream yet
+    assert len(streams.parts(GOOD, ["de"])) > 6
+
+
 def test_each_stream_is_one_request_in_the_statistics(
     connection: Connection, streams: Streams
 ) -> None:

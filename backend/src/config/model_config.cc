@@ -150,7 +150,11 @@ void ReadParameters(const Json& config, ModelConfig* model) {
   if (const auto allowed = parameters.find("allowed_parameters"); allowed != parameters.end()) {
     set(allowed.key(), allowed.value());
   }
-  for (const auto& [name, value] : parameters.items()) set(name, value);
+  NamedOnce once;
+  for (const auto& [name, value] : parameters.items()) {
+    once.Add(name);
+    set(name, value);
+  }
   ValidateEngine(model->engine);
   ValidateCombination(model->decoding, model->engine);
   if (model->streams) ValidateStream(model->decoding);

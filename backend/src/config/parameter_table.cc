@@ -20,6 +20,7 @@ constexpr double kMaxTokens = 65536;  // of one row
 constexpr double kMaxThreads = 1024;
 constexpr double kMaxId = 2147483647;  // CTranslate2 computes with 32-bit ids
 constexpr double kMaxSeed = 4294967295;
+constexpr double kMaxMicroseconds = 1e15;
 
 constexpr Range FromTo(double min, double max) { return {min, max, false, false}; }
 constexpr Range AboveTo(double min, double max) { return {min, max, true, false}; }
@@ -32,8 +33,14 @@ constexpr Range kThreads = FromTo(0, kMaxThreads);
 
 std::vector<Parameter> SearchParameters() {
   return {
-      {"beam_size", &D::beam_size, kRequest, FromTo(1, kMaxHypotheses),
-       "Hypotheses kept per row at each step; 1 is greedy search.", "4"},
+      {"beam_size",
+       &D::beam_size,
+       kRequest,
+       FromTo(1, kMaxHypotheses),
+       "Hypotheses kept per row at each step; 1 is greedy search.",
+       "4",
+       {},
+       &E::max_beam_size},
       {"patience", &D::patience, kRequest, AboveTo(0, 100),
        "Beam search ends when beam_size times this many hypotheses are finished.", "2"},
       {"length_penalty", &D::length_penalty, kRequest, FromTo(-5, 5),
@@ -54,8 +61,14 @@ std::vector<Parameter> SearchParameters() {
        "to "
        "1; 0 lets the draft change no answer; needs DRAFT_IDS and a decode loop.",
        "0.3"},
-      {"num_hypotheses", &D::num_hypotheses, kRequest, FromTo(1, kMaxHypotheses),
-       "Hypotheses returned per row.", "2"},
+      {"num_hypotheses",
+       &D::num_hypotheses,
+       kRequest,
+       FromTo(1, kMaxHypotheses),
+       "Hypotheses returned per row.",
+       "2",
+       {},
+       &E::max_num_hypotheses},
       {"return_alternatives", &D::return_alternatives, kRequest, kNone,
        "Return num_hypotheses hypotheses that differ in the first token after the prefix; in "
        "Marian "
@@ -99,8 +112,14 @@ std::vector<Parameter> LengthParameters() {
        "512"},
       {"truncate_input", &D::truncate_input, kRequest, kNone,
        "Cut a source row that is too long instead of refusing it.", "true"},
-      {"max_decoding_length", &D::max_decoding_length, kRequest, FromTo(1, kMaxTokens),
-       "Longest output row in tokens, the target prefix counted.", "512"},
+      {"max_decoding_length",
+       &D::max_decoding_length,
+       kRequest,
+       FromTo(1, kMaxTokens),
+       "Longest output row in tokens, the target prefix counted.",
+       "512",
+       {},
+       &E::decoding_length_limit},
       {"max_decoding_length_multiple", &D::max_decoding_length_multiple, kRequest, FromTo(0, 1000),
        "Longest output row as a multiple of the row's own source length, in place of "
        "max_decoding_length; 0 switches it off.",
@@ -145,6 +164,11 @@ std::vector<Parameter> RequestParameters() {
        "lines, of lines alone, or nowhere.",
        "lines",
        {"sentences", "lines", "none"}},
+      {"timeout", &R::timeout, kRequestOnly, FromTo(0, kMaxMicroseconds),
+       "Microseconds in which the request must be answered, from when the backend has it: then it "
+       "is "
+       "ended, and answered CANCELLED with \"deadline exceeded\"; 0 is no limit.",
+       "2000000"},
       {"stream", &R::stream, kRequestOnly, kNone,
        "Send the translations of a text in parts while they are generated, which needs a model "
        "with "
@@ -285,6 +309,19 @@ std::vector<Parameter> ModelParameters() {
 }
 
 }  // namespace
+
+const std::vector<Alias>& Aliases() {
+  static const std::vector<Alias> table = {
+      {"beam_width", "beam_size"},
+      {"max_tokens", "max_decoding_length"},
+      {"n", "num_hypotheses"},
+      {"seed", "sampling_seed"},
+      {"temperature", "sampling_temperature"},
+      {"top_k", "sampling_topk"},
+      {"top_p", "sampling_topp"},
+  };
+  return table;
+}
 
 const std::vector<Parameter>& Parameters() {
   static const std::vector<Parameter> table = [] {

@@ -3,14 +3,20 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <tuple>
 #include <type_traits>
 
 #include "config/nearest_name.h"
+#include "config/tensor_table.h"
 #include "error.h"
 
 namespace ct2triton {
 namespace {
+
+// A list of texts in other servers; here, of tokens.
+constexpr std::string_view kStop = "stop";
+constexpr std::optional<std::string_view> kEndToken = "end_token";
 
 bool EqualsNoCase(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
@@ -26,8 +32,9 @@ bool Matches(std::string_view pattern, std::string_view name) {
 }
 
 const Parameter* Find(std::string_view name) {
+  const std::string_view canonical = CanonicalName(name);
   for (const Parameter& parameter : Parameters()) {
-    if (parameter.name == name) return &parameter;
+    if (parameter.name == canonical) return &parameter;
   }
   return nullptr;
 }
@@ -60,13 +67,16 @@ bool Takes(Scope from, const Parameter& parameter) {
   for (const Parameter& parameter : Parameters()) {
     if (Takes(scope, parameter)) known.push_back(parameter.name);
   }
-  std::string text = "unknown parameter " + Quote(name) + "; ";
-  if (const auto nearest = NearestName(name, known)) {
-    text += "did you mean " + Quote(*nearest) + "?";
-  } else {
-    text += "known are " + Joined(known);
+  std::vector<std::string_view> all = known;
+  for (const Alias& alias : Aliases()) all.push_back(alias.name);
+  // A member of /generate that names no input comes here.
+  for (const bool of_text : {true, false}) {
+    for (const TensorRule& input : InputRules(of_text)) all.push_back(input.name);
   }
-  throw Error(ErrorCode::kInvalidArgument, text);
+  const auto nearest = name == kStop ? kEndToken : NearestName(name, all);
+  throw Error(ErrorCode::kInvalidArgument, "unknown parameter " + Quote(name) + "; " +
+                                               (nearest ? "did you mean " + Quote(*nearest) + "?"
+                                                        : "known are " + Joined(known)));
 }
 
 bool IsAllowedChoice(const Parameter& parameter, const ParameterValue& value) {
@@ -84,21 +94,78 @@ Value& Field(const Owners& owners, Value Owner::*member) {
   return std::get<Owner*>(owners)->*member;
 }
 
-void Assign(const Parameter& parameter, const ParameterValue& value, const Owners& owners) {
+// `engine`: of the model that bounds a request's value.
+Range RangeOf(const Parameter& parameter, const EngineOptions* engine) {
+  Range range = parameter.range;
+  if (engine != nullptr && parameter.limit != nullptr) {
+    range.max = std::min(range.max, static_cast<double>(engine->*parameter.limit));
+  }
+  return range;
+}
+
+std::string BoundedBy(const Parameter& parameter, const EngineOptions* engine) {
+  if (RangeOf(parameter, engine).max == parameter.range.max) return "";
+  for (const Parameter& other : Parameters()) {
+    const auto* member = std::get_if<std::int64_t EngineOptions::*>(&other.member);
+    if (member != nullptr && *member == parameter.limit) {
+      return ", the model's " + std::string(other.name);
+    }
+  }
+  return "";
+}
+
+void Assign(const Parameter& parameter, const ParameterValue& value, const Owners& owners,
+            const EngineOptions* engine = nullptr) {
+  const Range range = RangeOf(parameter, engine);
   const bool good =
       IsAllowedChoice(parameter, value) &&
-      std::visit(
-          [&](auto member) { return ParseValue(value, parameter.range, &Field(owners, member)); },
-          parameter.member);
+      std::visit([&](auto member) { return ParseValue(value, range, &Field(owners, member)); },
+                 parameter.member);
   if (good) return;
   throw Error(ErrorCode::kInvalidArgument, "parameter " + Quote(parameter.name) + ": the value " +
                                                Show(value) + " is not allowed; give " +
-                                               Allowed(parameter));
+                                               Allowed(parameter, engine));
+}
+
+// Headers of one word that clients and proxies send; Triton forwards headers as parameters.
+constexpr std::string_view kHeadersOfOneWord[] = {
+    "accept",  "authorization", "b3",          "baggage",    "connection", "cookie",
+    "date",    "dnt",           "expect",      "forwarded",  "from",       "host",
+    "origin",  "pragma",        "priority",    "range",      "referer",    "te",
+    "trailer", "upgrade",       "traceparent", "tracestate", "via",        "warning",
+};
+
+// Other headers have a hyphen, which no parameter has; one in place of _ is a mistake.
+bool IsHeader(std::string_view name) {
+  std::string folded(name);
+  std::replace(folded.begin(), folded.end(), '-', '_');
+  if (folded != name) {
+    const auto& table = Parameters();
+    return std::none_of(table.begin(), table.end(), [&folded](const Parameter& parameter) {
+      return EqualsNoCase(parameter.name, folded);
+    });
+  }
+  return std::any_of(std::begin(kHeadersOfOneWord), std::end(kHeadersOfOneWord),
+                     [name](std::string_view header) { return EqualsNoCase(header, name); });
 }
 
 }  // namespace
 
-std::string Allowed(const Parameter& parameter) {
+void NamedOnce::Add(std::string_view name) {
+  const auto [known, is_new] = names_.emplace(CanonicalName(name), name);
+  if (is_new) return;
+  throw Error(ErrorCode::kInvalidArgument, "parameters " + Quote(known->second) + " and " +
+                                               Quote(name) + " are the same; give one of them");
+}
+
+std::string_view CanonicalName(std::string_view name) {
+  for (const Alias& alias : Aliases()) {
+    if (alias.name == name) return alias.parameter;
+  }
+  return name;
+}
+
+std::string Allowed(const Parameter& parameter, const EngineOptions* engine) {
   return std::visit(
       [&](auto member) -> std::string {
         using Value = std::decay_t<decltype(Field(Owners(), member))>;
@@ -117,7 +184,8 @@ std::string Allowed(const Parameter& parameter) {
         } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
           return R"(a JSON list of names, like ["x-request-id", "x-b3-*"])";
         } else {
-          return AllowedNumber("an integer", parameter.range);
+          return AllowedNumber("an integer", RangeOf(parameter, engine)) +
+                 BoundedBy(parameter, engine);
         }
       },
       parameter.member);
@@ -144,8 +212,8 @@ void SetRequestParameter(std::string_view name, const ParameterValue& value,
                          RequestOptions* request) {
   const Parameter* parameter = Find(name);
   if (parameter != nullptr && Takes(Scope::kRequest, *parameter)) {
-    Assign(*parameter, value, {decoding, nullptr, request});
-  } else if (IsIgnoredParameter(name, engine)) {
+    Assign(*parameter, value, {decoding, nullptr, request}, &engine);
+  } else if (IsIgnoredParameter(name, engine) || (parameter == nullptr && IsHeader(name))) {
     return;
   } else if (parameter != nullptr) {
     throw Error(ErrorCode::kInvalidArgument,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,7 +32,7 @@ using ParameterMember =
                  std::optional<std::int64_t> EngineOptions::*,
                  std::vector<std::int64_t> EngineOptions::*,
                  std::vector<std::string> EngineOptions::*, std::string RequestOptions::*,
-                 bool RequestOptions::*>;
+                 bool RequestOptions::*, std::int64_t RequestOptions::*>;
 
 // One row of the table.
 struct Parameter {
@@ -41,13 +43,36 @@ struct Parameter {
   std::string_view help;  // one sentence
   std::string_view example;                    // a value as config.pbtxt writes it
   std::vector<std::string_view> choices = {};  // strings only; empty = any
+  // Of integers: the model's parameter that bounds them, beside the range.
+  std::int64_t EngineOptions::*limit = nullptr;
+};
+
+// Another name that a parameter has in other servers, as requests and config.pbtxt may give it.
+struct Alias {
+  std::string_view name;
+  std::string_view parameter;
+};
+const std::vector<Alias>& Aliases();
+
+// The parameter's name for any name that it has; the name itself where nobody knows it.
+std::string_view CanonicalName(std::string_view name);
+
+// Refuses a parameter that is given under two of its names: nothing says which one counts.
+class NamedOnce {
+ public:
+  // Throws Error(kInvalidArgument).
+  void Add(std::string_view name);
+
+ private:
+  std::map<std::string, std::string, std::less<>> names_;  // as given, by the parameter's name
 };
 
 // All parameters, decoding first, in the order of the documentation.
 const std::vector<Parameter>& Parameters();
 
 // What a parameter may be, as messages and documentation say it: "an integer from 1 to 1024".
-std::string Allowed(const Parameter& parameter);
+// `engine`: of a model, which may bound it more tightly; null: of any model.
+std::string Allowed(const Parameter& parameter, const EngineOptions* engine = nullptr);
 
 // Sets one parameter of config.pbtxt.
 // Throws Error(kInvalidArgument): unknown name (with the nearest known one), value of wrong type or
@@ -55,14 +80,15 @@ std::string Allowed(const Parameter& parameter);
 void SetModelParameter(std::string_view name, const ParameterValue& value,
                        DecodingOptions* decoding, EngineOptions* engine);
 
-// Sets one parameter of a request, likewise; a parameter of model scope is refused.
-// `engine` is the model's: its allowed_parameters are ignored.
+// Sets one parameter of a request, likewise; a parameter of model scope is refused, and a name that
+// is near to an input's is told so. `engine` is the model's: its allowed_parameters are ignored.
 void SetRequestParameter(std::string_view name, const ParameterValue& value,
                          const EngineOptions& engine, DecodingOptions* decoding,
                          RequestOptions* request);
 
 // Whether a parameter that is not ours passes without a word: it is one of allowed_parameters
-// (no case, a trailing * stands for any ending) or carries Triton's own prefix "triton_".
+// (no case, a trailing * stands for any ending) or carries Triton's own prefix "triton_". In a
+// request, headers that the server forwards pass as well.
 bool IsIgnoredParameter(std::string_view name, const EngineOptions& engine);
 
 }  // namespace ct2triton

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace ct2triton {
@@ -9,6 +10,7 @@ namespace ct2triton {
 // the table in parameter_table.cc.
 struct RequestOptions {
   std::string supersede_key;  // a newer request with the same key ends this one; empty = none does
+  std::int64_t timeout = 0;   // microseconds until it must be answered; 0 = no limit
   bool stream = false;        // send the translations of a text in parts
   std::string split = "sentences";  // where a text is cut: sentences, lines or none
 };

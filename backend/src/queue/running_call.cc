@@ -85,14 +85,14 @@ void RunningCall::CountShares() noexcept {
 }
 
 bool RunningCall::Cancelled(size_t position) {
-  FailSuperseded(&jobs_[position]);
+  FailEnded(&jobs_[position]);
   return IsCancelled(jobs_[position]);
 }
 
-void RunningCall::FailSuperseded(Job* job) noexcept {
+void RunningCall::FailEnded(Job* job) noexcept {
   for (auto it = job->waiters.begin(); it != job->waiters.end();) {
     const auto waiting = it++;
-    if (!waiting->listener->Superseded()) continue;
+    if (!waiting->listener->Ended()) continue;
     job->waiters.splice(job->waiters.end(), job->waiters, waiting);
     times_.compute_end_ns = times_.end_ns = SteadyNow_ns();
     if (job->waiters.size() == 1) job->running = Counted();

@@ -43,7 +43,7 @@ class RunningCall : public CallWatcher {
 
   void CountShares() noexcept;
   void Deliver(Job* job, RowResult result) noexcept;
-  void FailSuperseded(Job* job) noexcept;
+  void FailEnded(Job* job) noexcept;
   // Takes one who waits for the job's row, with its part in the report. `result` null: it failed.
   Waiter TakeCounted(Job* job, const RowResult* result) noexcept;
   CallTimes TimesOf(const Waiter& waiter) const noexcept;

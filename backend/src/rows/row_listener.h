@@ -31,9 +31,9 @@ class RowListener {
   virtual CallObserver* observer() const noexcept = 0;
   // True once the client has gone; rows that wait are then failed with kCancelled.
   virtual bool Cancelled() const noexcept = 0;
-  // True once a newer request has taken this one's place. Its rows are then failed between two
-  // steps, while their call goes on.
-  virtual bool Superseded() const noexcept;
+  // True once a newer request has taken this one's place, or its time is over. Its rows are then
+  // failed between two steps, while their call goes on.
+  virtual bool Ended() const noexcept;
   // The answer of this row has grown by one id, which will not change. Reported of greedy rows;
   // the ids so reported are the answer, or what was reported when the row failed.
   virtual void RowGrew(size_t row, int64_t id) noexcept;
@@ -42,7 +42,7 @@ class RowListener {
 };
 
 inline void CallObserver::RowLeft(const RowReport&) noexcept {}
-inline bool RowListener::Superseded() const noexcept { return false; }
+inline bool RowListener::Ended() const noexcept { return false; }
 inline void RowListener::RowGrew(size_t, int64_t) noexcept {}
 
 }  // namespace ct2triton

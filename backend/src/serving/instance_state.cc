@@ -56,6 +56,8 @@ InstanceState::InstanceState(TRITONBACKEND_ModelInstance* instance)
                front_.get(),
                translator_.get(),
                model_.supersede_keys(),
+               deadlines_.get(),
+               model_.waits(),
                model_.metrics(),
                &feeder_,
                &reading_,
@@ -87,7 +89,10 @@ InstanceState::Batch InstanceState::TakeOver(TRITONBACKEND_Request** requests,
   return batch;
 }
 
-void InstanceState::RowLeft(const RowReport& report) noexcept { model_.metrics()->Count(report); }
+void InstanceState::RowLeft(const RowReport& report) noexcept {
+  model_.metrics()->Count(report);
+  if (report.queued_ns != 0) model_.waits()->Count(translator_->waiting());
+}
 
 void InstanceState::CallDone(const CallReport& report) noexcept {
   ReportCall(instance_, report);

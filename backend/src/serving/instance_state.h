@@ -48,6 +48,7 @@ class InstanceState : public CallObserver {
   const std::shared_ptr<Translator> translator_;
   const std::unique_ptr<const Front> front_;
   // In this order: each one uses those before it.
+  const std::shared_ptr<DeadlineClock> deadlines_ = DeadlineClock::OfProcess();
   TaskThread answering_;
   RowFeeder feeder_;
   TaskThread reading_;

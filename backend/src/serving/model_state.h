@@ -12,6 +12,7 @@
 #include "queue/supersede_keys.h"
 #include "queue/translator.h"
 #include "serving/model_metrics.h"
+#include "serving/wait_estimate.h"
 #include "text/tokenizer.h"
 #include "triton_c_api.h"
 
@@ -44,6 +45,7 @@ class ModelState {
   SupersedeKeys* supersede_keys() { return &supersede_keys_; }
 
   ModelMetrics* metrics() { return &metrics_; }
+  WaitEstimate* waits() { return &waits_; }
 
  private:
   const std::string name_;
@@ -54,6 +56,7 @@ class ModelState {
   const std::shared_ptr<const Tokenizer> tokenizer_;
   SupersedeKeys supersede_keys_;
   ModelMetrics metrics_;
+  WaitEstimate waits_;
 
   std::mutex mutex_;
   std::vector<std::pair<Device, std::shared_ptr<Translator>>> translators_;

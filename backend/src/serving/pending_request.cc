@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <variant>
 
+#include "config/parameters.h"
 #include "steady_clock.h"
 #include "triton/log.h"
 #include "triton/response.h"
@@ -56,7 +56,10 @@ void PendingRequest::Read() noexcept {
   try {
     if (Cancelled()) throw client_cancelled;
     const bool begins = reader_ == nullptr;
-    if (begins) reader_ = context_.front->Start(request_);
+    if (begins) {
+      SetTimeout(request_.Timeout_us());
+      reader_ = context_.front->Start(request_);
+    }
     if (!reader_->Read()) {
       half_read_ = Counted(context_.half_read_bytes, reader_->bytes());
       if (begins) Announce();
@@ -79,7 +82,12 @@ void PendingRequest::FinishReading() {
   LogVerboseLazily([&] {
     return "request '" + request_.Id() + "': " + std::to_string(results_.size()) + " rows";
   });
-  if (decoded_.stream != nullptr) decoded_.stream->Begin();
+  SetTimeout(static_cast<uint64_t>(decoded_.options.timeout));
+  RequireTime();
+  if (decoded_.stream != nullptr) {
+    request_.CountResponses(context_.instance, came_ns_);
+    decoded_.stream->Begin();
+  }
   key_ = decoded_.options.supersede_key;
   if (!key_.empty()) context_.supersede_keys->Enter(key_, shared_from_this());
 }
@@ -101,10 +109,14 @@ void PendingRequest::Submit() noexcept {
 // Requests that come while this one is read can supersede it, and it none of them: also those of
 // its own batch.
 void PendingRequest::Announce() {
-  for (auto& [name, value] : request_.Parameters()) {
-    const auto* key = std::get_if<std::string>(&value);
-    if (name == "supersede_key" && key != nullptr) key_ = *key;
+  DecodingOptions decoding;
+  RequestOptions options;
+  for (const auto& [name, value] : request_.Parameters()) {
+    if (name != "supersede_key" && name != "timeout") continue;
+    SetRequestParameter(name, value, EngineOptions(), &decoding, &options);
   }
+  SetTimeout(static_cast<uint64_t>(options.timeout));
+  key_ = options.supersede_key;
   if (!key_.empty()) context_.supersede_keys->Announce(key_, shared_from_this());
 }
 
@@ -169,7 +181,7 @@ RowSource::Handed PendingRequest::HandOver(size_t most) noexcept {
     Fail(CurrentError());
   }
   // Meanwhile, perhaps, before the rows were there to be withdrawn.
-  if (superseded_) context_.translator->Withdraw(*this, SupersededError());
+  if (ended_) context_.translator->Withdraw(*this, SupersededError());
   const std::lock_guard<std::mutex> lock(mutex_);
   const bool whole = failure_ || end == all;
   in_feeder_ = !whole && rows_out_ < kMostRowsOut;
@@ -185,15 +197,56 @@ void PendingRequest::Fail(const Error& error) noexcept {
   if (!failure_) failure_ = error;
 }
 
-bool PendingRequest::Supersede() noexcept {
+bool PendingRequest::Supersede() noexcept { return End(SupersededError(), /*superseded=*/true); }
+
+// The earliest of several counts.
+void PendingRequest::SetTimeout(uint64_t timeout_us) {
+  constexpr uint64_t kLongest_us = 1'000'000'000'000'000;
+  if (timeout_us == 0 || timeout_us > kLongest_us) return;
+  const uint64_t at_ns = came_ns_ + timeout_us * 1000;
+  if (deadline_ && deadline_->first <= at_ns) return;
+  if (deadline_) context_.deadlines->Forget(*deadline_);
+  deadline_.reset();
+  const Error late(ErrorCode::kCancelled,
+                   "deadline exceeded: there was no answer within timeout, " +
+                       std::to_string(timeout_us) + " microseconds");
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    late_ = late;
+  }
+  deadline_ = context_.deadlines->Watch(at_ns, weak_from_this());
+}
+
+// Rows that would only wait until it is too late are refused at once.
+void PendingRequest::RequireTime() const {
+  if (!deadline_ || decoded_.rows.empty()) return;
+  const size_t waiting = context_.translator->waiting();
+  const uint64_t wait_ns = context_.waits->Of_ns(waiting);
+  if (SteadyNow_ns() + wait_ns <= deadline_->first) return;
+  throw Error(ErrorCode::kCancelled,
+              "deadline exceeded: " + std::to_string(waiting) + " rows wait, which takes about " +
+                  std::to_string(wait_ns / 1'000'000) + " ms, longer than timeout leaves");
+}
+
+void PendingRequest::Expire() noexcept {
+  std::optional<Error> late;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    late = late_;
+  }
+  End(*late, /*superseded=*/false);
+}
+
+bool PendingRequest::End(const Error& error, bool superseded) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (finished_ || failure_) return false;
-    failure_ = SupersededError();
-    superseded_ = true;
+    failure_ = error;
+    ended_ = true;
+    superseded_ = superseded;
     ++holds_;
   }
-  context_.translator->Withdraw(*this, SupersededError());
+  context_.translator->Withdraw(*this, error);
   context_.feeder->Drop(*this);
   LetGo();
   return true;
@@ -288,6 +341,7 @@ void PendingRequest::AnswerLater(Task task) {
 // Nothing of the instance may be used once the request is released: its model may be gone.
 void PendingRequest::Finish() noexcept {
   if (!key_.empty()) context_.supersede_keys->Leave(key_, *this);
+  if (deadline_) context_.deadlines->Forget(*deadline_);
   entering_ = Counted();
   bytes_ = Counted();
   // Its rows may have ended half-way: such an answer must not pass for a whole one.

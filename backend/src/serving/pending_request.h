@@ -15,10 +15,12 @@
 #include "queue/supersede_keys.h"
 #include "queue/translator.h"
 #include "rows/row_listener.h"
+#include "serving/deadline_clock.h"
 #include "serving/front.h"
 #include "serving/model_metrics.h"
 #include "serving/row_feeder.h"
 #include "serving/task_thread.h"
+#include "serving/wait_estimate.h"
 #include "triton/in_flight.h"
 #include "triton/request.h"
 #include "triton/request_trace.h"
@@ -34,6 +36,8 @@ struct RequestContext {
   const Front* front = nullptr;
   Translator* translator = nullptr;
   SupersedeKeys* supersede_keys = nullptr;
+  DeadlineClock* deadlines = nullptr;
+  const WaitEstimate* waits = nullptr;
   ModelMetrics* metrics = nullptr;
   RowFeeder* feeder = nullptr;
   TaskThread* reading = nullptr;    // of requests that take more than a slice of work
@@ -50,6 +54,7 @@ struct RequestContext {
 class PendingRequest : public RowListener,
                        public RowSource,
                        public Supersedable,
+                       public Expiring,
                        public std::enable_shared_from_this<PendingRequest> {
  public:
   explicit PendingRequest(const RequestContext& context) : context_(context) {}
@@ -66,8 +71,9 @@ class PendingRequest : public RowListener,
   CallObserver* observer() const noexcept override { return context_.observer; }
   // Also once a row has failed: the other rows would be computed for nothing.
   bool Cancelled() const noexcept override;
-  bool Superseded() const noexcept override { return superseded_; }
+  bool Ended() const noexcept override { return ended_; }
   bool Supersede() noexcept override;
+  void Expire() noexcept override;
   void RowGrew(size_t row, int64_t id) noexcept override;
   void RowDone(size_t row, RowResult result, const CallTimes& times) noexcept override;
   void RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept override;
@@ -84,6 +90,10 @@ class PendingRequest : public RowListener,
   template <class Event>
   void StreamNow(const Event& event) noexcept;
   void Fail(const Error& error) noexcept;
+  // Ends what has no answer yet. False where all of it has one.
+  bool End(const Error& error, bool superseded) noexcept;
+  void SetTimeout(uint64_t timeout_us);
+  void RequireTime() const;
   void FinishReading();
   void ReadOn() noexcept;
   void Announce();
@@ -105,6 +115,7 @@ class PendingRequest : public RowListener,
   DecodedRequest decoded_;  // its rows until they are handed over
   bool large_ = false;      // set before its rows are handed over
   std::string key_;         // under which it may be superseded
+  std::optional<DeadlineClock::Ticket> deadline_;
   uint64_t came_ns_ = 0;
 
   mutable std::mutex mutex_;  // of all below, until the request is finished
@@ -119,9 +130,11 @@ class PendingRequest : public RowListener,
   Counted bytes_;
   std::vector<RowResult> results_;
   std::optional<Error> failure_;  // the first one
+  std::optional<Error> late_;     // the next one, behind the deadline
   RequestTimes times_;
   RequestTrace trace_;
   std::atomic<bool> superseded_{false};
+  std::atomic<bool> ended_{false};
 };
 
 }  // namespace ct2triton

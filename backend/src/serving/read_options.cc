@@ -14,7 +14,9 @@ std::optional<DecodingOptions> ReadOptions(const RequestHandle& request,
                        (wanted.alignments && !defaults.return_alignments);
   if (parameters.empty() && !turn_on) return std::nullopt;
   DecodingOptions options = defaults;
+  NamedOnce once;
   for (const auto& [name, value] : parameters) {
+    once.Add(name);
     SetRequestParameter(name, value, config.engine, &options, of_request);
   }
   if (wanted.scores) options.return_scores = true;

@@ -15,6 +15,7 @@ namespace ct2triton {
 namespace {
 
 constexpr int kFormat = 1;
+constexpr size_t kFewLanguages = 24;  // all of which a message names
 constexpr size_t kShownLanguages = 5;
 
 bool IsLetter(char c) { return c >= 'a' && c <= 'z'; }
@@ -45,14 +46,23 @@ bool Has(const Language& language, Side side) {
 
 const char* Name(Side side) { return side == Side::kSource ? "source" : "target"; }
 
-std::string SomeLanguages(const std::vector<Language>& languages, Side side) {
-  std::string some;
-  size_t shown = 0;
+// All where they are few, else some.
+std::string KnownLanguages(const std::vector<Language>& languages, Side side) {
+  std::vector<std::string_view> codes;
   for (const Language& language : languages) {
-    if (!Has(language, side) || shown == kShownLanguages) continue;
-    some += (shown++ == 0 ? "" : ", ") + language.code;
+    if (Has(language, side)) codes.push_back(language.code);
   }
-  return some.empty() ? "(none)" : some;
+  const bool few = codes.size() <= kFewLanguages;
+  std::string known = few ? "it has " : "it has " + std::to_string(codes.size()) + ", such as ";
+  for (size_t i = 0; i < (few ? codes.size() : kShownLanguages); ++i) {
+    known += (i == 0 ? "" : ", ") + std::string(codes[i]);
+  }
+  return codes.empty() ? "it has none" : known;
+}
+
+// Of the tensor that names it.
+const char* InputOf(Side side) {
+  return side == Side::kSource ? "source_language" : "target_languages";
 }
 
 [[noreturn]] void Refuse(const std::string& what) {
@@ -147,12 +157,12 @@ const Language* TokenRules::Find(std::string_view name, Side side) const {
   const auto script = script_by_name_.find(folded);
   if (found == nullptr && script != script_by_name_.end()) {
     Refuse(Quote(name) + " is written in the script " + script->second +
-           ", which the model does not have; nearest: " + Nearest(folded, side));
+           ", which the model does not have; " + Nearest(folded, side));
   }
   if (found == nullptr) found = ByName(WithoutRegion(folded));
   if (found == nullptr || !Has(*found, side)) {
-    Refuse(std::string("the model has no ") + Name(side) + " language " + Quote(name) +
-           "; nearest: " + Nearest(folded, side));
+    Refuse(std::string("the model has no ") + Name(side) + " language " + Quote(name) + "; " +
+           Nearest(folded, side));
   }
   return found;
 }
@@ -162,8 +172,8 @@ const Language* TokenRules::Default(Side side) const {
   const auto first = std::find_if(languages.begin(), languages.end(), has_side);
   if (std::count_if(languages.begin(), languages.end(), has_side) == 1) return &*first;
   if (!(side == Side::kSource ? source_required : target_required)) return nullptr;
-  Refuse(std::string("this model needs a ") + Name(side) + " language, for example " +
-         SomeLanguages(languages, side));
+  Refuse(std::string("this model needs a ") + Name(side) + " language in " + InputOf(side) + "; " +
+         KnownLanguages(languages, side));
 }
 
 const Language* TokenRules::ByName(std::string_view folded) const {
@@ -181,7 +191,7 @@ std::string TokenRules::Nearest(std::string_view folded, Side side) const {
     const auto name = NearestName(folded, known);
     nearest = name ? ByName(*name) : nullptr;
   }
-  return nearest == nullptr ? SomeLanguages(languages, side) : nearest->code;
+  return nearest == nullptr ? KnownLanguages(languages, side) : "nearest: " + nearest->code;
 }
 
 }  // namespace ct2triton

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "config/backend_config.h"
 #include "triton/guard.h"
 
 namespace ct2triton {
@@ -17,6 +18,13 @@ struct MessageDeleter {
 };
 using OwnedMessage = std::unique_ptr<TRITONSERVER_Message, MessageDeleter>;
 
+std::string Json(TRITONSERVER_Message* message, const char* doing) {
+  const char* json = nullptr;
+  size_t byte_size = 0;
+  ThrowIfError(TRITONSERVER_MessageSerializeToJson(message, &json, &byte_size), doing);
+  return std::string(json, byte_size);
+}
+
 void PreferInstances(TRITONBACKEND_BackendAttribute* attributes,
                      TRITONSERVER_InstanceGroupKind kind) {
   ThrowIfError(
@@ -25,6 +33,12 @@ void PreferInstances(TRITONBACKEND_BackendAttribute* attributes,
 }
 
 }  // namespace
+
+void RequireNoSettings(TRITONBACKEND_Backend* backend) {
+  TRITONSERVER_Message* message = nullptr;
+  ThrowIfError(TRITONBACKEND_BackendConfig(backend, &message), "reading --backend-config");
+  CheckBackendConfig(Json(message, "reading --backend-config"));
+}
 
 std::string ModelName(TRITONBACKEND_Model* model) {
   const char* name = nullptr;
@@ -53,11 +67,7 @@ std::string ModelConfigJson(TRITONBACKEND_Model* model) {
   ThrowIfError(TRITONBACKEND_ModelConfig(model, kConfigVersion, &raw),
                "reading a model's configuration");
   const OwnedMessage message(raw);
-  const char* json = nullptr;
-  size_t byte_size = 0;
-  ThrowIfError(TRITONSERVER_MessageSerializeToJson(message.get(), &json, &byte_size),
-               "reading a model's configuration");
-  return std::string(json, byte_size);
+  return Json(message.get(), "reading a model's configuration");
 }
 
 bool AutoCompleteWanted(TRITONBACKEND_Model* model) {

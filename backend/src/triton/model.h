@@ -11,6 +11,9 @@
 
 namespace ct2triton {
 
+// Throws Error(kInvalidArgument) where --backend-config has set something for this backend.
+void RequireNoSettings(TRITONBACKEND_Backend* backend);
+
 std::string ModelName(TRITONBACKEND_Model* model);
 uint64_t ModelVersion(TRITONBACKEND_Model* model);
 std::string ModelFolder(TRITONBACKEND_Model* model);  // the one that holds config.pbtxt

@@ -61,7 +61,14 @@ std::string FindModelDirectory(const std::string& model_folder, uint64_t version
     if (HoldsModel(folder)) return folder.string();
     looked_in += (looked_in.empty() ? "'" : ", '") + folder.string() + "'";
   }
-  throw Error(ErrorCode::kNotFound, "no CTranslate2 model: there is no model.bin in " + looked_in);
+  std::string text = "no CTranslate2 model: there is no model.bin in " + looked_in;
+  if (config.engine.model_path.rfind("..", 0) == 0) {
+    text +=
+        "; from a repository in object storage (s3://, gs://, as://) Triton copies each model's "
+        "folder alone, without those beside it: prepare such a model with ct2-prepare --io text, "
+        "which has all files in its own folder";
+  }
+  throw Error(ErrorCode::kNotFound, text);
 }
 
 }  // namespace ct2triton

@@ -31,6 +31,7 @@ ParameterValue ReadParameterValue(TRITONSERVER_ParameterType type, const void* v
 void RequestHandle::Release() noexcept {
   TRITONBACKEND_Request* handle = std::exchange(handle_, nullptr);
   if (handle == nullptr) return;
+  statistics_.reset();
   LogIfError("releasing a request", [&] {
     return TRITONBACKEND_RequestRelease(handle, TRITONSERVER_REQUEST_RELEASE_ALL);
   });
@@ -48,6 +49,15 @@ bool RequestHandle::IsCancelled() const noexcept {
   LogIfError("asking for cancellation",
              [&] { return TRITONBACKEND_RequestIsCancelled(handle_, &cancelled); });
   return cancelled;
+}
+
+uint64_t RequestHandle::Timeout_us() const {
+  uint64_t timeout = 0;
+  if (&TRITONBACKEND_InferenceRequestTimeoutMicroseconds != nullptr) {
+    ThrowIfError(TRITONBACKEND_InferenceRequestTimeoutMicroseconds(handle_, &timeout),
+                 "reading a request's timeout");
+  }
+  return timeout;
 }
 
 std::vector<std::pair<std::string, ParameterValue>> RequestHandle::Parameters() const {

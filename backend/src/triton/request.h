@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "config/parameters.h"
+#include "triton/response_statistics.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {
@@ -22,18 +25,28 @@ class RequestHandle {
   // Afterwards the model that it belongs to may be gone.
   void Release() noexcept;
 
+  // From here on each response is counted. `start_ns`: when the request came.
+  void CountResponses(TRITONBACKEND_ModelInstance* instance, uint64_t start_ns) noexcept {
+    statistics_ = ResponseStatistics::Of(instance, handle_, start_ns);
+  }
+  // Null where they are not counted.
+  ResponseStatistics* statistics() const noexcept { return statistics_.get(); }
+
   bool owned() const noexcept { return handle_ != nullptr; }
   TRITONBACKEND_Request* handle() const noexcept { return handle_; }
 
   std::string Id() const;  // empty if the client gave none
   // Always false on servers that do not report it.
   bool IsCancelled() const noexcept;
+  // The client's time limit; 0: none, or the server does not tell it.
+  uint64_t Timeout_us() const;
   std::vector<std::pair<std::string, ParameterValue>> Parameters() const;
   std::vector<TRITONBACKEND_Input*> Inputs() const;  // in no particular order
   std::vector<std::string> WantedOutputs() const;    // all of the model's if the client named none
 
  private:
   TRITONBACKEND_Request* handle_ = nullptr;
+  std::unique_ptr<ResponseStatistics> statistics_;
 };
 
 }  // namespace ct2triton

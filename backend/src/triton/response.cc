@@ -3,11 +3,12 @@
 
 #include <utility>
 
+#include "steady_clock.h"
 #include "triton/guard.h"
 
 namespace ct2triton {
 
-Response::Response(const RequestHandle& request) {
+Response::Response(const RequestHandle& request) : request_(request), made_ns_(SteadyNow_ns()) {
   ThrowIfError(TRITONBACKEND_ResponseNew(&handle_, request.handle()), "creating a response");
 }
 
@@ -37,15 +38,14 @@ void* Response::AddOutput(const std::string& name, TRITONSERVER_DataType type,
 
 void Response::Send(const Error* error) {
   const OwnedError status(error == nullptr ? nullptr : ToTritonError(*error));
-  ThrowIfError(TRITONBACKEND_ResponseSend(std::exchange(handle_, nullptr),
-                                          TRITONSERVER_RESPONSE_COMPLETE_FINAL, status.get()),
-               "sending a response");
+  Send(TRITONSERVER_RESPONSE_COMPLETE_FINAL, status.get(), "sending a response");
 }
 
-void Response::SendPart() {
-  ThrowIfError(TRITONBACKEND_ResponseSend(std::exchange(handle_, nullptr), /*send_flags=*/0,
-                                          /*error=*/nullptr),
-               "sending a part of a response");
+void Response::SendPart() { Send(/*flags=*/0, /*error=*/nullptr, "sending a part of a response"); }
+
+void Response::Send(uint32_t flags, TRITONSERVER_Error* error, const char* doing) {
+  ThrowIfError(TRITONBACKEND_ResponseSend(std::exchange(handle_, nullptr), flags, error), doing);
+  if (auto* statistics = request_.statistics()) statistics->Report(made_ns_, error);
 }
 
 }  // namespace ct2triton

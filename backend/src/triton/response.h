@@ -30,6 +30,10 @@ class Response {
   void SendPart();
 
  private:
+  void Send(uint32_t flags, TRITONSERVER_Error* error, const char* doing);
+
+  const RequestHandle& request_;
+  const uint64_t made_ns_;
   TRITONBACKEND_Response* handle_ = nullptr;
 };
 

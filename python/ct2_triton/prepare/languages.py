@@ -2,7 +2,8 @@
 """Gives every language of a model the other names that people use for it.
 
 The families name languages in their own ways (`deu_Latn`, `de`, `de_DE`, `deu`). Here each code
-gets aliases: BCP 47 tags (`de`, `de-Latn`), ISO 639-3 (`deu`) and the FLORES-200 name (`deu_Latn`).
+gets aliases: BCP 47 tags (`de`, `de-Latn`), ISO 639-3 (`deu`), ISO 639-2/B (`ger`), the FLORES-200
+name (`deu_Latn`) and the name in English (`German`).
 An alias that fits several languages of the model goes to the closest: the one with that very
 language subtag, then its usual variety (`ar` is `arb_Arab`), then any member of the macrolanguage
 (`ps` is `pbt_Arab`); of those, the one in the script in which the language is usually written (`zh`
@@ -63,6 +64,8 @@ def with_aliases(languages: Sequence[Language], tags: Mapping[str, str]) -> tupl
         if tag and _is_well_formed(tag):
             for alias, rank in _candidates(entry.code, tag).items():
                 claims[alias].append((rank, _script_distance(alias, tag), entry.code))
+            for alias, (rank, subtag) in _words(tag).items():
+                claims[alias].append((rank, _script_distance(subtag, tag), entry.code))
     codes = {_fold(entry.code) for entry in languages}
     aliases: dict[str, list[str]] = defaultdict(list)
     for alias, claim in claims.items():
@@ -126,6 +129,22 @@ def _candidates(code: str, tag: str) -> dict[str, int]:
     return names
 
 
+def _words(tag: str) -> dict[str, tuple[int, str]]:
+    """List English names and ISO 639-2/B codes, with how close each is, and its subtag."""
+    import langcodes
+
+    words: dict[str, tuple[int, str]] = {}
+    for subtag, rank in _subtags(_subtag_of(tag)).items():
+        language = langcodes.Language.get(subtag, normalize=False)
+        name = language.language_name("en")
+        bibliographic = _alpha3(subtag, "B")
+        if bibliographic != _alpha3(subtag):
+            words.setdefault(bibliographic, (rank, subtag))
+        if not name.startswith("Unknown language"):
+            words.setdefault(name, (rank, subtag))
+    return words
+
+
 def _subtag_of(tag: str) -> str:
     import langcodes
 
@@ -169,11 +188,11 @@ def _scripts_by_region(subtag: str) -> dict[str, str]:
     return found
 
 
-def _alpha3(subtag: str) -> str:
+def _alpha3(subtag: str, variant: str = "T") -> str:
     import langcodes
 
     try:
-        return langcodes.Language.get(subtag, normalize=False).to_alpha3()
+        return langcodes.Language.get(subtag, normalize=False).to_alpha3(variant=variant)
     except LookupError:
         return ""
 

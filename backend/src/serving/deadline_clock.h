@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace ct2triton {
+
+// A request that ends when its time is over.
+class Expiring {
+ public:
+  virtual ~Expiring() = default;
+  virtual void Expire() noexcept = 0;
+};
+
+// One thread for all models: it tells each request that its time is over.
+class DeadlineClock {
+ public:
+  using Ticket = std::pair<uint64_t, uint64_t>;  // when, and a number that no other one has
+
+  // The one of this process; it ends with its last user. Throws std::system_error.
+  static std::shared_ptr<DeadlineClock> OfProcess();
+
+  DeadlineClock();
+  ~DeadlineClock();
+  DeadlineClock(const DeadlineClock&) = delete;
+  DeadlineClock& operator=(const DeadlineClock&) = delete;
+
+  // `at_ns`: of the steady clock.
+  Ticket Watch(uint64_t at_ns, std::weak_ptr<Expiring> request);
+  void Forget(const Ticket& ticket) noexcept;
+
+ private:
+  void Run() noexcept;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Ticket, std::weak_ptr<Expiring>> watched_;
+  uint64_t number_ = 0;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace ct2triton

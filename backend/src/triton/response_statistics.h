@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "triton_c_api.h"
+
+namespace ct2triton {
+
+// Counts each response of a stream, as Triton's statistics show them (`response_stats`). Not for
+// several threads at once.
+class ResponseStatistics {
+ public:
+  // Null on servers that have no such statistics, or no memory. `start_ns`: of the steady clock,
+  // when work on the first response began.
+  static std::unique_ptr<ResponseStatistics> Of(TRITONBACKEND_ModelInstance* instance,
+                                                TRITONBACKEND_Request* request,
+                                                uint64_t start_ns) noexcept;
+
+  ~ResponseStatistics();
+  ResponseStatistics(const ResponseStatistics&) = delete;
+  ResponseStatistics& operator=(const ResponseStatistics&) = delete;
+
+  // A response has been sent. `output_ns`: when its tensors began to be written. `error`: that it
+  // was sent with, or null.
+  void Report(uint64_t output_ns, TRITONSERVER_Error* error) noexcept;
+
+ private:
+  ResponseStatistics(TRITONBACKEND_ModelInstance* instance, uint64_t start_ns)
+      : instance_(instance), start_ns_(start_ns) {}
+
+  TRITONBACKEND_ModelInstance* const instance_;
+  uint64_t start_ns_;  // of the next response
+  TRITONBACKEND_ResponseFactory* factory_ = nullptr;
+};
+
+}  // namespace ct2triton
