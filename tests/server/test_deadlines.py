@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -168,12 +169,21 @@ def test_an_equal_row_without_a_deadline_is_answered(
 def test_under_overload_what_cannot_be_met_is_answered_at_once(
     server: TritonServer, connection: Connection
 ) -> None:
-    """The rate is known once some rows have been answered while others waited."""
-    row = {**SENT, "beam_size": 1, "min_decoding_length": 200, "max_decoding_length": 200}
-    rows = [send_text(connection, f"river {i}", model="calls-text", **row) for i in range(300)]
-    wait_until(lambda: sum(pending.has_ended() for pending in rows) >= 40)
-    hopeless = send_text(connection, "a river", model="calls-text", timeout=100_000, **row)
-    assert "rows wait, which takes about" in _late(hopeless)
+    """The rate is known of rows that were answered while others waited; then nothing moves."""
+    key = {"model": "calls-text", "supersede_key": "gate"}
+    slow = {**SENT, "beam_size": 1, "min_decoding_length": 400, "max_decoding_length": 400}
+    for pending in [
+        send_text(connection, f"river {i}", model="calls-text", **slow) for i in range(200)
+    ]:
+        pending.get_result(timeout=120)
+    gate = send_text(connection, "a river", **key, **SENT, **ENDLESS)
+    wait_until(lambda: scrape(server, "calls-text")["ct2_decoding_rows"] == 1)
+    rows = [send_text(connection, f"lake {i}", model="calls-text", **GOOD) for i in range(400)]
+    wait_until(lambda: scrape(server, "calls-text")["ct2_waiting_rows"] == 400)
+    hopeless = send_text(connection, "a river", model="calls-text", timeout=100_000, **GOOD)
+    assert re.match("deadline exceeded: 400 rows wait, which takes about", _late(hopeless))
+    assert translated(connection, "a river", **key, **GOOD)
+    assert "superseded" in _late(gate)
     for pending in rows:
         pending.get_result(timeout=120)
     assert _runs_on(server, connection, "calls-text")

@@ -93,9 +93,9 @@ def test_it_translates_from_english_into_the_others_alone() -> None:
     rules = TokenRules.read(FOLDER)
     assert [entry.code for entry in rules.languages if entry.source] == ["eng_Latn"]
     assert len([entry for entry in rules.languages if entry.target]) == 6
-    with pytest.raises(UnknownLanguageError, match="no source language 'de'; nearest: eng_Latn"):
+    with pytest.raises(UnknownLanguageError, match="no source language 'de'; it has eng_Latn"):
         rules.source_language("de")
-    with pytest.raises(UnknownLanguageError, match="no target language 'en'; nearest: "):
+    with pytest.raises(UnknownLanguageError, match="no target language 'en'; it has deu_Latn, "):
         rules.target_language("en")
     assert rules.target_language("de") is not None
 
