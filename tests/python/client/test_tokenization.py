@@ -106,7 +106,7 @@ def test_ids_beyond_the_tokenizer_have_no_text(tokenizer_folder: TokenizerFolder
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("deu_Lat", "deu_Latn"), ("arb_Latn", "arb_Arab"), ("english", "eng_Latn")],
+    [("deu_Lat", "deu_Latn"), ("arb_Latn", "arb_Arab"), ("englsh", "eng_Latn")],
 )
 def test_an_unknown_language_names_the_nearest(
     tokenizer_folder: TokenizerFolder, name: str, nearest: str
