@@ -3,8 +3,10 @@
 """Compiles the GPU's kernels ahead of time, for every architecture, into one file.
 
 No GPU, no nvcc and no CUDA toolkit is needed: NVRTC compiles, which is in the PyPI package
-nvidia-cuda-nvrtc-cu12. The same sources and the same NVRTC give the same bytes. Registers, spilled
-bytes and sizes of all kernels are printed; a kernel that spills registers is an error.
+nvidia-cuda-nvrtc-cu12. The same sources and the same NVRTC give the same bytes: NVRTC's choices
+depend on addresses, so each image is compiled by a process of its own whose addresses are not
+randomized, where the system lets a process ask for that. Registers, spilled bytes and sizes of all
+kernels are printed; a kernel that spills registers is an error.
 
     python tools/gpu_images.py --output gpu_kernels.bin
 """
@@ -14,10 +16,11 @@ from __future__ import annotations
 import argparse
 import ctypes
 import importlib.util
+import multiprocessing
+import os
 import re
 import struct
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +36,7 @@ OPTIONS = (
     "--ptxas-options=-v",
     "--device-as-default-execution-space",
 )
+ADDR_NO_RANDOMIZE = 0x0040000  # personality(2)
 RESOURCES = re.compile(
     r"entry function '(?P<kernel>\w+)' for '\w+'.*?"
     r"(?P<spilled>\d+) bytes spill stores.*?Used (?P<registers>\d+) registers",
@@ -166,6 +170,15 @@ def describe(image: Image) -> str:
     return "\n".join(lines)
 
 
+def _keep_addresses() -> None:
+    """Run this command again without random addresses, unless that is so or is not allowed."""
+    libc = ctypes.CDLL(None)
+    now = libc.personality(0xFFFFFFFF)
+    if now & ADDR_NO_RANDOMIZE or libc.personality(now | ADDR_NO_RANDOMIZE) == -1:
+        return
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": "0"})  # noqa: S606
+
+
 def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -176,9 +189,10 @@ def main() -> int:
     options = parser.parse_args()
     try:
         nvrtc = options.nvrtc or find_nvrtc()
-        with ProcessPoolExecutor(options.jobs) as pool:
-            count = len(options.architectures)
-            images = list(pool.map(compile_image, options.architectures, [nvrtc] * count))
+        fresh = multiprocessing.get_context("spawn")
+        with fresh.Pool(options.jobs, maxtasksperchild=1) as pool:
+            given = [(name, nvrtc) for name in options.architectures]
+            images = pool.starmap(compile_image, given, chunksize=1)
     except CompileError as error:
         print(error, file=sys.stderr)
         return 1
@@ -195,4 +209,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    _keep_addresses()
     sys.exit(main())

@@ -181,6 +181,7 @@ def test_damaged_names(tmp_path: Path, write: Callable[[ModelBin], bytes]) -> No
         (b"encoder/int8\0", b"encoder\0int8\0", "does not end with a zero"),
         (b"encoder/heads", b"encoder/int16", 'two variables \\"encoder/int16'),
         (b"decoder/weight\0", b"encoder/weight\0", 'two variables \\"encoder/weight'),
+        (b"encoder/heads\0", b"encoder/h\xe9ads\0", "not of printable ASCII"),
     ]:
         assert whole.count(old) == 1
         (tmp_path / "model.bin").write_bytes(whole.replace(old, new))

@@ -121,9 +121,9 @@ def test_an_encode_that_fails_leaves_nothing_behind(engine_model: Path, truth: E
     loop = _core.DecodeLoop(model)
     [running] = loop.admit([(SOURCE, [], GREEDY)])
     before = (loop.encodings, loop.cache_bytes, loop.running)
-    # Sources of three lengths are three encodes: the second fails.
+    # Sources of three lengths are one pass of the encoder, which fails.
     rows = [(SOURCE[:i], [], GREEDY) for i in (2, 3, 4)] + [(SOURCE, [60], GREEDY)]
-    model.fail_after(1)
+    model.fail_after(0)
     with pytest.raises(_core.Error, match="a product failed"):
         loop.admit(rows)
     assert (loop.encodings, loop.cache_bytes, loop.running) == before

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton import _core
+from ct2_triton.gateway.cli import add_arguments as add_gateway_arguments
 from ct2_triton.live.cli import add_arguments as add_live_arguments
 from ct2_triton.serve import ServerOptions
 from ct2_triton.serve.cli import add_arguments
@@ -22,20 +23,15 @@ TEXT = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text(
 
 @pytest.mark.server
 def test_every_flag_exists() -> None:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    live = argparse.ArgumentParser()
-    add_live_arguments(live)
+    own = []
+    for add in (add_arguments, add_live_arguments, add_gateway_arguments):
+        parser = argparse.ArgumentParser()
+        add(parser)
+        own.append(parser.format_help())
     help_text = subprocess.run(
         [find_server().executable, "--help"], capture_output=True, text=True, check=False
     )
-    known = (
-        parser.format_help()
-        + live.format_help()
-        + help_text.stdout
-        + help_text.stderr
-        + "--revision"
-    )
+    known = "".join([*own, help_text.stdout, help_text.stderr, "--revision"])
     flags = set(re.findall(r"`(--[a-z-]+)", TEXT))
     assert len(flags) > 10
     assert {flag for flag in flags if not re.search(rf"{flag}\b", known)} == set()

@@ -45,7 +45,7 @@ def remove(name: str) -> Callable[[Path], None]:
 BROKEN = {
     "no model.bin": (remove("model.bin"), "there is no model.bin in"),
     "no vocabulary": (remove("shared_vocabulary.json"), "vocabulary"),
-    "half of model.bin": (truncate("model.bin"), "CTranslate2 cannot load"),
+    "half of model.bin": (truncate("model.bin"), "ends too early"),
     "empty model.bin": (replace("model.bin", ""), "model.bin"),
     "foreign model.bin": (replace("model.bin", "GGUF" * 1000), "model"),
     "half of the vocabulary": (truncate("shared_vocabulary.json"), "parse error"),

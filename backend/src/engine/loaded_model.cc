@@ -103,6 +103,7 @@ void LoadedModel::TryLoop(size_t threads) {
   try {
     loop_ = LoopModel::Get(weights_, threads);
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnavailable) throw;  // the files, which calls need, too
     loop_refusal_ = error.what();
     if (engine_.decoding == "loop") {
       throw Error(ErrorCode::kUnsupported,

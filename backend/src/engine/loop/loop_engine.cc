@@ -98,6 +98,7 @@ void LoopModel::Make(const std::shared_ptr<const Weights>& weights, size_t threa
     LayerPacker packer(weights->file(), weights->loop_type(), threads);
     model_ = std::make_shared<const HostModel>(weights, &packer);
     description_ = packer.Description() + ", ";
+    weights->file().RequireUnchanged();  // its weights were read piece by piece
   }
   description_ += Describe(TryDecoder(*model_, truth));
 }

@@ -205,8 +205,19 @@ ModelFile::ModelFile(const std::string& directory)
   for (auto left = cursor.Number<uint32_t>(); left > 0; --left) ReadAlias(&cursor);
 }
 
+// Names stand in messages, and those of the converter are of such characters.
+std::string ModelFile::ReadName(Cursor* cursor) const {
+  std::string name = cursor->Text();
+  for (const char character : name) {
+    if (character <= ' ' || character > '~') {
+      Damaged("it has a variable " + Quote(name) + ", whose name is not of printable ASCII");
+    }
+  }
+  return name;
+}
+
 void ModelFile::ReadVariable(Cursor* cursor) {
-  const std::string name = cursor->Text();
+  const std::string name = ReadName(cursor);
   const auto rank = cursor->Number<uint8_t>();
   if (rank > kMostDimensions) {
     Damaged("its variable " + Quote(name) + " has " + std::to_string(rank) +
@@ -240,8 +251,8 @@ void ModelFile::ReadVariable(Cursor* cursor) {
 
 // A weight's other name is one of its scale, too. A name of nothing is no name, as for CTranslate2.
 void ModelFile::ReadAlias(Cursor* cursor) {
-  const std::string alias = cursor->Text();
-  const std::string name = cursor->Text();
+  const std::string alias = ReadName(cursor);
+  const std::string name = ReadName(cursor);
   const auto found = variables_.find(name);
   if (found == variables_.end()) return;
   if (!variables_.emplace(alias, found->second).second) {

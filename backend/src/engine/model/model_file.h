@@ -89,6 +89,7 @@ class ModelFile {
 
   // Reads it all, or throws.
   void ReadAt(uint64_t offset, uint64_t bytes, void* to) const;
+  std::string ReadName(Cursor* cursor) const;
   void ReadVariable(Cursor* cursor);
   void ReadAlias(Cursor* cursor);
   [[noreturn]] void Foreign(const std::string& what) const;

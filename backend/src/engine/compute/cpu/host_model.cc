@@ -26,7 +26,7 @@ HostModel::HostModel(std::shared_ptr<const Weights> weights, LayerPacker* packer
                 "the decode loop cannot run this model: its decoder does not take its encoder's "
                 "output");
   }
-  packed_bytes_ = packer->bytes();
+  packed_bytes_ = packer->bytes() + encoder_->position_bytes() + decoder_->position_bytes();
   for (const VocabularyMap* map : this->weights().AllMaps()) {
     if (!map->fixed()) continue;
     auto& mapped = mapped_projections_[map];

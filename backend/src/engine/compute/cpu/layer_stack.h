@@ -65,6 +65,9 @@ class LayerStack {
     return {bias_.empty() ? nullptr : bias_.data(), shape_.bias_max_distance};
   }
 
+  // Of the memory that its positions take.
+  size_t position_bytes() const { return positions_ ? positions_->bytes() : 0; }
+
   // A token to embed. The position is among those that the model stores, if it stores some.
   struct Token {
     int32_t id;

@@ -18,6 +18,7 @@ class PositionEncodings {
 
   // Adds the encoding of a position, which must be among the stored ones, if there are some.
   void Add(size_t position, float* embedding) const;
+  size_t bytes() const { return encodings_.size() * sizeof(float); }
 
  private:
   size_t width_;
