@@ -94,6 +94,7 @@ bool IsFloat(ElementType type) {
 }
 
 void WidenFloats(ElementType type, const std::byte* from, int64_t count, float* to) {
+  if (count == 0) return;  // and no memory, perhaps
   if (type == ElementType::kFloat32) {
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
     return;
