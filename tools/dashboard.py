@@ -251,6 +251,11 @@ SECTIONS: dict[str, list[Panel]] = {
             },
         ),
         Panel(
+            "CTranslate2's model loaded for calls",
+            "loads a second",
+            by_model(rate("ct2_call_loads_total")),
+        ),
+        Panel(
             "Decode loops: in use, refused",
             "yes or no",
             {
