@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends the same requests to LibreTranslate and to ct2-gateway (docs/gateway.md).
+"""Sends the same requests to LibreTranslate and to ct2-gateway (benchmarks/gateway.md).
 
 Both serve the demo model. LibreTranslate gets it as Argos packages on the same weights:
 

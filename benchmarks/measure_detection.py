@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often the gateway finds the language of a text, from one word on (docs/gateway.md).
+"""How often the gateway finds the language of a text, from one word on (benchmarks/gateway.md).
 
 The texts are the strings of Django's pages, as its translators wrote them (package index), and
 paragraphs of the Universal Declaration of Human Rights (npm), cut after some words. An answer is

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what a translation costs each process, with ct2-gateway and without (docs/gateway.md).
+"""Measures what a translation costs each process, with and without ct2-gateway.
 
     python benchmarks/measure_gateway.py --requests 3000
 
