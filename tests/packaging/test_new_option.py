@@ -30,7 +30,7 @@ EDITS = {
         '      {"echo_penalty", &D::echo_penalty, kRequest, FromTo(0.5, 4),\n'
         '       "Factor on tokens of the source.", "1.5"},\n',
     ),
-    "backend/src/engine/search/search.cc": (
+    "backend/src/engine/calls/call_options.cc": (
         "  to.repetition_penalty = from.repetition_penalty;",
         "  to.repetition_penalty = from.repetition_penalty * from.echo_penalty;\n",
     ),
@@ -126,7 +126,7 @@ def test_the_option_is_parsed_compared_and_documented(
 
 def test_the_engine_compiles_with_it(changed_tree: Path, compile_in: Compile) -> None:
     engine = changed_tree / "backend" / "src" / "engine"
-    compile_in("-fsyntax-only", str(engine / "search.cc"))
+    compile_in("-fsyntax-only", str(engine / "calls" / "call_options.cc"))
 
 
 def test_contributing_lists_these_edits() -> None:
