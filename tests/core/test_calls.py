@@ -108,6 +108,27 @@ def test_rows_that_meet_while_the_model_comes_and_goes(
     assert [found[i] for i in range(4)] == [expected, greedy, expected, greedy]
 
 
+def test_rows_that_wait_while_the_model_leaves_have_it_come_back(
+    directory: Path, sources: list[Row], expected: list[Row]
+) -> None:
+    """With no idle time it may leave between two calls, though other rows wait."""
+    options = {**INT8, "calls_idle_s": "0", "inter_threads": "1", "max_batch_rows": "1"}
+    translator = _core.Translator(str(directory), options)
+    assert answers(translator, sources[:1], PENALIZED) == expected[:1]
+    found: list[list[Row]] = []
+
+    def send() -> None:
+        while translator.call_loads < 3:
+            found.append(answers(translator, sources[:2], PENALIZED))
+
+    senders = [threading.Thread(target=send, daemon=True) for _ in range(3)]
+    for sender in senders:
+        sender.start()
+    wait_until(lambda: not any(sender.is_alive() for sender in senders), "answers", 100)
+    assert found
+    assert all(answer == expected[:2] for answer in found)
+
+
 def test_models_on_the_same_files_share_the_model_of_calls(
     directory: Path, sources: list[Row], expected: list[Row]
 ) -> None:

@@ -108,6 +108,11 @@ def test_attributes_of_every_type(tmp_path: Path, write: Callable[[ModelBin], by
     assert file.attribute("absent", 9) == 9
     with pytest.raises(_core.Error, match="encoder/int8 has 6 elements"):
         file.attribute("encoder/int8", 9)
+    for value in (float("nan"), float("inf"), -3e9):
+        content.variables["a0"] = Variable((), 0, struct.pack("<f", value))
+        write(content)
+        with pytest.raises(_core.Error, match="its variable a0 is .*, where a number up to 2"):
+            _core.ModelFile(str(tmp_path)).attribute("a0", 9)
     with pytest.raises(_core.Error, match="encoder/int8 holds int8, where floats"):
         file.floats("encoder/int8")
     with pytest.raises(_core.Error, match="no variable absent"):

@@ -104,8 +104,10 @@ void CallWork::Run(int piece) noexcept {
     auto alone = TakeAlone();
     auto jobs = alone.empty() ? queue_.TakeCall(settings_.bounds, lane.lanes) : std::move(alone);
     RunCall(engine.get(), &queue_, std::move(jobs));
-  } catch (...) {  // no memory to choose rows: the queue becomes one row shorter
-    queue_.FailFirst(CurrentError());
+  } catch (...) {  // no memory to choose rows: one row fewer waits
+    auto alone = TakeAlone();
+    if (alone.empty()) return queue_.FailFirst(CurrentError());
+    FailJob(&alone.front(), CurrentError());
   }
 }
 

@@ -53,6 +53,9 @@ class CallWork : public Workload, private CallModel::Listener {
 
   void ModelCame() noexcept override { scheduler_->Wake(this); }
   void ModelFailed(const Error& error) noexcept override;
+  void ModelLeft() noexcept override {  // rows may have come at the same moment
+    if (waiting() > 0) model_->Fetch();
+  }
   std::shared_ptr<CallEngine> EngineOf(Lane* lane);
   std::vector<Job> TakeAlone() noexcept;
   size_t waiting() const { return queue_.size() + alone_jobs_; }

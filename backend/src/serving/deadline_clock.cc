@@ -49,9 +49,10 @@ void DeadlineClock::Run() noexcept {
     } else if (const uint64_t at_ns = watched_.begin()->first.first; at_ns > now_ns) {
       changed_.wait_for(lock, std::chrono::nanoseconds(at_ns - now_ns));
     } else {
-      const auto request = watched_.extract(watched_.begin()).mapped().lock();
+      auto request = watched_.extract(watched_.begin()).mapped().lock();
       lock.unlock();
       if (request) request->Expire();
+      request.reset();  // its destructor may call Forget
       lock.lock();
     }
   }

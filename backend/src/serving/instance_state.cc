@@ -91,7 +91,9 @@ InstanceState::Batch InstanceState::TakeOver(TRITONBACKEND_Request** requests,
 
 void InstanceState::RowLeft(const RowReport& report) noexcept {
   model_.metrics()->Count(report);
-  if (report.queued_ns != 0) model_.waits()->Count(translator_->waiting());
+  if (report.queued_ns != 0) {
+    model_.waits()->Count(translator_->waiting(), report.queued_ns);
+  }
 }
 
 void InstanceState::CallDone(const CallReport& report) noexcept {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serving/wait_estimate.h"
 
+#include <algorithm>
+
 #include "steady_clock.h"
 
 namespace ct2triton {
@@ -11,12 +13,13 @@ constexpr double kFewestRows = 32;
 
 }  // namespace
 
-void WaitEstimate::Count(size_t waiting) noexcept {
+void WaitEstimate::Count(size_t waiting, uint64_t queued_ns) noexcept {
   const uint64_t now_ns = SteadyNow_ns();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (last_ns_ != 0) {
     rows_ += 1;
-    busy_ns_ += static_cast<double>(now_ns - last_ns_);
+    // Not since before it came: those that waited may have been withdrawn, and nobody was busy.
+    busy_ns_ += static_cast<double>(now_ns - std::min(now_ns, std::max(last_ns_, queued_ns)));
   }
   last_ns_ = waiting > 0 ? now_ns : 0;
   if (rows_ < kMostRows) return;

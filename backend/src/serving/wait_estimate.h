@@ -10,8 +10,9 @@ namespace ct2triton {
 // How long a row of a model waits, by the rate at which rows were finished while others waited.
 class WaitEstimate {
  public:
-  // A row has been finished. `waiting`: those that no worker has taken.
-  void Count(size_t waiting) noexcept;
+  // A row that came into the queue at `queued_ns` has been finished. `waiting`: those that no
+  // worker has taken.
+  void Count(size_t waiting, uint64_t queued_ns) noexcept;
   // For a row behind so many; 0 while too little is known.
   uint64_t Of_ns(size_t waiting) const noexcept;
 

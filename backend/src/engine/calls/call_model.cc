@@ -148,11 +148,12 @@ void CallModel::RemoveUnlocked(Lock* lock) noexcept {
   lock->unlock();
   engines.clear();
   model.reset();
+  Tell([](Listener* listener) { listener->ModelLeft(); });
   lock->lock();
 }
 
 std::shared_ptr<CallEngine> CallModel::TakeEngine(uint64_t stay_ns) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  Lock lock(mutex_);
   if (!here_) return nullptr;
   std::unique_ptr<CallEngine> engine;
   if (engines_.empty()) {
@@ -163,6 +164,7 @@ std::shared_ptr<CallEngine> CallModel::TakeEngine(uint64_t stay_ns) {
   }
   engines_.reserve(engines_.size() + taken_ + 1);  // so that giving it back needs no memory
   ++taken_;
+  lock.unlock();  // where there is no memory for what is returned, the engine goes back here
   return {engine.release(), [this, stay_ns](CallEngine* taken) { GiveBack(taken, stay_ns); }};
 }
 

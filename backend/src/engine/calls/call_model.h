@@ -32,6 +32,7 @@ class CallModel {
    public:
     virtual void ModelCame() noexcept = 0;
     virtual void ModelFailed(const Error& error) noexcept = 0;
+    virtual void ModelLeft() noexcept = 0;  // who still needs it calls Fetch
 
    protected:
     ~Listener() = default;
@@ -68,7 +69,6 @@ class CallModel {
   using Lock = std::unique_lock<std::mutex>;
 
   std::shared_ptr<const LibraryModel> Load() const;
-  void FetchLocked();
   void Work() noexcept;
   void LoadUnlocked(Lock* lock) noexcept;
   void RemoveUnlocked(Lock* lock) noexcept;

@@ -29,6 +29,8 @@ std::shared_ptr<const ctranslate2::models::Model> Load(const std::string& direct
     return ctranslate2::models::Model::load(directory, LibraryDevice(device), device.index, type,
                                             /*use_flash_attention=*/false,
                                             /*tensor_parallel=*/false);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::invalid_argument& error) {
     throw Error(ErrorCode::kInvalidArgument, "CTranslate2 cannot load " + directory +
                                                  " with compute_type \"" + compute_type + "\" on " +

@@ -348,7 +348,13 @@ double ModelFile::Attribute(const std::string& name, double otherwise) const {
   }
   std::array<std::byte, sizeof(float)> value{};
   Read(*variable, 0, variable->bytes, value.data());
-  return NumberAt(variable->type, value.data());
+  const double number = NumberAt(variable->type, value.data());
+  constexpr double kMost = 1 << 30;
+  if (!(number >= -kMost && number <= kMost)) {  // NaN is neither
+    Unsupported("its variable " + name + " is " + std::to_string(number) +
+                ", where a number up to 2^30 is known");
+  }
+  return number;
 }
 
 void ModelFile::RequireUnchanged() const {
