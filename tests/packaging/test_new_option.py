@@ -39,7 +39,14 @@ EDITS = {
 BESIDE = {"tools/parameters_doc.py", "tests/server/test_options.py"}
 
 # What the program below needs; nothing else of the backend knows of single options.
-SOURCES = ["parameters", "parameter_table", "decoding_options", "parse_value", "nearest_name"]
+SOURCES = [
+    "parameters",
+    "parameter_table",
+    "decoding_options",
+    "parse_value",
+    "nearest_name",
+    "tensor_table",
+]
 PROGRAM = """
 #include <cstdio>
 #include <string>
@@ -118,7 +125,7 @@ def test_the_option_is_parsed_compared_and_documented(
         'parameter "echo_penalty": the value "9" is not allowed; give a number from 0.5 to 4'
     )
     row: dict[str, Any] = {"name": "echo_penalty", "scope": "request", "kind": "decoding"}
-    row |= {"type": "number", "default": 1.0, "help": help_text}
+    row |= {"type": "number", "default": 1.0, "aliases": [], "help": help_text}
     page = parameters_doc.page([row | {"allowed": allowed, "example": example}])
     assert "### `echo_penalty`\n\nFactor on tokens of the source.\n" in page
     assert f"value {{ string_value: {json.dumps(example)} }}" in page
