@@ -16,6 +16,7 @@ import select
 import signal
 import socket
 import sys
+import traceback
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -252,6 +253,9 @@ def _run_child(serve: Serve, place: Place) -> int:
         return 1
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except BaseException:  # the parent's `with` blocks are not the child's to end
+        traceback.print_exc()
+        return 1
     return 0
 
 

@@ -16,6 +16,23 @@ import pytest
 from ct2_triton.gateway.processes import Place, serve_in, spare_collector
 from support.waiting import wait_until
 
+# A folder of the parent, while its children fail as nobody expects.
+FOLDER = """
+import os, tempfile
+from ct2_triton.gateway.processes import serve_in
+
+parent = os.getpid()
+
+async def serve(place):
+    raise ValueError("unexpected")
+
+with tempfile.TemporaryDirectory() as folder:
+    try:
+        serve_in(2, "127.0.0.1", 0, serve, print)
+    finally:
+        print(os.getpid() == parent, os.path.isdir(folder), flush=True)
+"""
+
 # None is ever ready; each makes a file once it runs.
 NEVER = """
 import asyncio, os, sys
@@ -99,6 +116,13 @@ def test_an_interrupt_before_they_are_ready_is_no_failure(
         os.killpg(process.pid, number)
         _, said = process.communicate(timeout=120)
     assert (process.returncode, said) == (0, b"")
+
+
+def test_a_child_that_fails_unexpectedly_leaves_what_is_the_parents() -> None:
+    command = [sys.executable, "-c", FOLDER]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.stdout == "True True\n"
+    assert "ValueError: unexpected" in ended.stderr
 
 
 def pids_in(folder: Path) -> list[int]:
