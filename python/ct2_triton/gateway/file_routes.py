@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -25,8 +27,12 @@ if TYPE_CHECKING:
 LINES = "application/x-ndjson"
 _PATH = "/download_file/{name}"
 _TEXTS_A_STEP = 64
-# No browser shows a file, of whatever name, as a page of the gateway.
-_PLAIN = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+# No browser shows a file, of whatever name, as a page of the gateway, and no cache keeps it.
+_PLAIN = {
+    "Cache-Control": "private, no-store",
+    "Content-Type": "text/plain; charset=utf-8",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 class FileRoutes:
@@ -51,11 +57,11 @@ class FileRoutes:
         name, content = fields.file("file")
         glossary = fields.choice("glossary", "")
         wanted = Wanted([], fields.text("source"), fields.text("target"), glossary=glossary)
-        file = read_file(name, content)
-        self._admission.check_size(file.texts, self._admission.limits.max_chars)
-        wanted = replace(wanted, texts=file.texts, format=file.format)
         last: dict[str, Any] = {}
         with self._admission.slot():
+            file = await asyncio.to_thread(read_file, name, content)
+            self._admission.check_size(file.texts, self._admission.limits.max_chars)
+            wanted = replace(wanted, texts=file.texts, format=file.format)
             steps = self._steps(request, file, self._with_source(wanted))
             if LINES in request.headers.get("Accept", ""):
                 return await self._send_lines(request, steps)
@@ -82,7 +88,8 @@ class FileRoutes:
             texts += [one.text for one in answers]
             yield {"done": len(texts), "of": len(wanted.texts)}
         target = self._translator.code_of(wanted.target)
-        kept = await self._shelf.put(file.name_in(target), file.compose(texts))
+        composed = await asyncio.to_thread(file.compose, texts)
+        kept = await self._shelf.put(file.name_in(target), composed)
         address = request.url.origin().with_path(_PATH.format(name=kept))
         yield {"translatedFileUrl": str(address)}
 
@@ -91,7 +98,8 @@ class FileRoutes:
         if found is None:
             raise Refusal(404, "There is no such file, or not any more")
         path, name = found
-        headers = {"Content-Disposition": f'attachment; filename="{name}"', **_PLAIN}
+        disposition = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+        headers = {"Content-Disposition": disposition, **_PLAIN}
         return web.FileResponse(path, headers=headers)
 
     async def _send_lines(

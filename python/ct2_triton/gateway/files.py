@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
+import logging
 import re
 import tempfile
 import time
+import unicodedata
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,9 +33,12 @@ SUFFIXES = (".txt", *HTML, *SUBTITLES)
 _KEPT_S = 1800.0
 _MOST_BYTES = 1 << 28  # of all files that wait; beyond it the oldest go
 _NAME = re.compile(r"[0-9a-f]{32}\.[^/\\]+")
-_LONGEST_STEM = 80
-_UNSAFE = re.compile(r"[^\w.-]+")
+_LONGEST_NAME = 255  # bytes, on most systems
+_LONGEST_STEM = 150  # bytes
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f\ud800-\udfff"\\/:*?<>|;%\s]+')
+_LONGEST_CUE = 2000  # letters: pysubs2 takes quadratic time for tags that do not end
 _ENDS_OF_LINES = re.compile(r"(\r\n|\r|\n)")
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,8 @@ class TextFile:
     def name_in(self, language: str) -> str:
         """Give the name of its translation, as LibreTranslate does."""
         path = Path(self.name)
-        stem = _UNSAFE.sub("_", path.stem)[:_LONGEST_STEM]
+        stem = _UNSAFE.sub("_", unicodedata.normalize("NFC", path.stem))
+        stem = stem.encode()[:_LONGEST_STEM].decode(errors="ignore")
         return f"{stem}_{language}{path.suffix.lower()}"
 
 
@@ -96,7 +103,28 @@ def read_file(name: str, content: bytes) -> TextFile:
     return TextFile(name, lines[::2], "text", compose)
 
 
+def _check_cues(name: str, suffix: str, content: bytes) -> None:
+    """Refuse a subtitle that is too long; the lines that begin one are those of pysubs2."""
+    from pysubs2.formats import get_format_class
+
+    times = get_format_class(suffix[1:]).TIMESTAMP
+    has_begun, size = False, 0
+    for line in io.StringIO(content.decode(errors="replace"), newline=None):
+        if len(times.findall(line)) == 2:
+            has_begun, size = True, 0
+        elif has_begun:
+            size += len(line)
+        if size > _LONGEST_CUE:
+            raise Refusal(
+                400,
+                f"Invalid request: {name[:80]!r} has a subtitle of more than {_LONGEST_CUE} "
+                "characters",
+            )
+
+
 def _read_subtitles(name: str, suffix: str, content: bytes) -> TextFile:
+    _check_cues(name, suffix, content)
+
     def parsed(folder: str) -> tuple[Path, list[str]]:
         path = Path(folder, f"subtitles{suffix}")
         path.write_bytes(content)
@@ -131,22 +159,42 @@ class Shelf:
         return kept
 
     def find(self, kept: str) -> tuple[Path, str] | None:
-        """Find a file: where it lies, and its own name."""
+        """Find a file that is not too old: where it lies, and its own name."""
         path = self._folder / kept
-        if not _NAME.fullmatch(kept) or not path.is_file():
+        is_name = len(kept.encode(errors="replace")) <= _LONGEST_NAME and _NAME.fullmatch(kept)
+        if not is_name or not path.is_file():
             return None
-        return path, kept.partition(".")[2]
+        with contextlib.suppress(FileNotFoundError):
+            if not _is_old(path.stat()):
+                return path, kept.partition(".")[2]
+            path.unlink()
+        return None
 
     def _put(self, kept: str, text: str) -> None:
-        (self._folder / kept).write_text(text, encoding="utf-8", newline="")
-        total = 0
+        content = text.encode()
+        path = self._folder / kept
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            self._make_room(len(content))
+            path.write_bytes(content)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            _LOG.exception("a translated file cannot be kept")
+            raise Refusal(500, "The file cannot be kept; the gateway's log says why") from error
+
+    def _make_room(self, size: int) -> None:
+        """Remove what is old, and the oldest of what is too much with a file of this size."""
         for path, found in sorted(self._files(), key=lambda one: -one[1].st_mtime):
-            total += found.st_size
-            is_old = found.st_mtime < time.time() - _KEPT_S
-            if path.name != kept and (is_old or total > _MOST_BYTES):
+            size += found.st_size
+            if _is_old(found) or size > _MOST_BYTES:
                 path.unlink(missing_ok=True)
 
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
         for path in self._folder.iterdir():
             with contextlib.suppress(FileNotFoundError):  # another process has removed it
                 yield path, path.stat()
+
+
+def _is_old(found: os.stat_result) -> bool:
+    return found.st_mtime < time.time() - _KEPT_S

@@ -14,6 +14,7 @@ from server.gateway.conftest import GERMAN, SENTENCE, MakeSite, Site
 
 pytestmark = pytest.mark.server
 
+LONG = f"{'0' * 32}.{'a' * 1000}"
 CUE = "1\n00:00:01,000 --> 00:00:02,500\n"
 FILES = {
     "a b.txt": (f"{SENTENCE}\r\n\r\n  \n{SENTENCE}", f"{GERMAN}\r\n\r\n  \n{GERMAN}"),
@@ -38,6 +39,7 @@ async def fetch(site: Site, url: str) -> tuple[str, str]:
     async with site.session.get(url) as response:
         assert response.status == 200
         assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert response.headers["Cache-Control"] == "private, no-store"
         assert response.content_disposition is not None
         return str(response.content_disposition.filename), (await response.read()).decode()
 
@@ -87,6 +89,7 @@ async def test_progress_comes_line_by_line(site: Site) -> None:
         (form("a.txt", b"\xff"), "'a.txt' is not in UTF-8"),
         (form("a.srt", b"\xff"), "cannot read 'a.srt'"),
         (form("folder/a.srt", b"there are no cues"), "'a.srt' holds no subtitles"),
+        (form("a.srt", CUE.encode() + b"<a" * 1001), "'a.srt' has a subtitle of more than 2000"),
         (form("a.txt", b"a" * 101), "request (101) exceeds text limit (100)"),
         (form("a.txt", b"a", target="xx"), "xx is not supported"),
         (form("a.txt", b"a", source=""), "missing source parameter"),
@@ -107,7 +110,14 @@ async def test_a_file_that_is_refused_says_why(
 
 async def test_only_translated_files_are_given_out(site: Site, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
-    for name in ("secret", "..%2Fsecret", "a.txt", f"{'0' * 32}.a.txt", f"{'0' * 32}.%2Fsecret"):
+    for name in (
+        "secret",
+        "..%2Fsecret",
+        "a.txt",
+        f"{'0' * 32}.a.txt",
+        f"{'0' * 32}.%2Fsecret",
+        LONG,
+    ):
         status, answer = await site.get(f"/download_file/{name}")
         assert (status, list(answer)) == (404, ["error"])
     await good(site)
@@ -120,6 +130,39 @@ async def test_old_files_are_removed(site: Site, tmp_path: Path) -> None:
     await good(site)
     [new] = os.listdir(tmp_path)
     assert new != old
+
+
+async def test_an_old_file_is_not_given_out(site: Site, tmp_path: Path) -> None:
+    await good(site)
+    [old] = os.listdir(tmp_path)
+    os.utime(tmp_path / old, (0, 0))
+    assert (await site.get(f"/download_file/{old}"))[0] == 404
+    assert os.listdir(tmp_path) == []
+    await good(site)
+
+
+async def test_a_folder_that_went_is_made_again(make_site: MakeSite, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    site = await make_site(files=folder)
+    await good(site)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.joinpath(os.listdir(folder)[0]).unlink()
+    folder.rmdir()
+    await good(site)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("हिन्दी.txt", "हिन्दी_de.txt"),
+        ("é" * 100 + ".txt", "é" * 75 + "_de.txt"),
+        ("a+b; c%20#d.txt", "a+b_c_20#d_de.txt"),
+    ],
+)
+async def test_a_name_keeps_its_letters(site: Site, name: str, wanted: str) -> None:
+    status, answer = await site.post("/translate_file", None, data=form(name, SENTENCE.encode()))
+    assert status == 200
+    assert await fetch(site, answer["translatedFileUrl"]) == (wanted, GERMAN)
 
 
 async def test_files_may_be_switched_off(make_site: MakeSite) -> None:
