@@ -84,6 +84,43 @@ def origin(text: str) -> str:
     )
 
 
+def host_name(text: str) -> str:
+    """Read the name of a server as `Host` has it, without a port, for argparse's `type`.
+
+    Args:
+        text: `*`, or a name or an address.
+
+    Raises:
+        ArgumentTypeError: It is something else.
+    """
+    found = host_and_port(f"http://{text}")
+    name = text.lower().strip("[]").rstrip(".")
+    if text == ANY_ORIGIN or (found and found[0].rstrip(".") == name):
+        return name
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is no name of a host; give * for all, or a name without scheme and port, such "
+        "as translate.example.com"
+    )
+
+
+def public_address(text: str) -> str:
+    """Read the address of a server for its visitors, for argparse's `type`.
+
+    Args:
+        text: An origin, and a path if the server is not at its root.
+
+    Raises:
+        ArgumentTypeError: It is something else.
+    """
+    parts = urlsplit(text)
+    is_web = parts.scheme in {"http", "https"} and not (parts.query or parts.fragment)
+    if is_web and host_and_port(f"{parts.scheme}://{parts.netloc}") is not None:
+        return text.rstrip("/")
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is no address; give one such as https://www.example.com/translate"
+    )
+
+
 def host_and_port(origin: str) -> tuple[str, int] | None:
     """Give the host and the port of an origin.
 

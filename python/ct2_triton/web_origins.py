@@ -42,7 +42,7 @@ class Hosts:
         found = host_and_port(f"http://{host}")
         if found is None:
             return False
-        name = found[0]
+        name = found[0].rstrip(".")  # the dot of the root
         return "." not in name or name.endswith(".localhost") or name in self._names or _is_ip(name)
 
 

@@ -5,7 +5,15 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from ct2_triton.arguments import count, duration, host_and_port, origin, port_number
+from ct2_triton.arguments import (
+    count,
+    duration,
+    host_and_port,
+    host_name,
+    origin,
+    port_number,
+    public_address,
+)
 
 
 def test_good_numbers() -> None:
@@ -39,3 +47,24 @@ def test_a_duration_is_finite_and_above_0(text: str) -> None:
 def test_a_port_is_one_that_there_is(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="is no port from 0 to 65535"):
         port_number(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("*", "*"), ("Example.com", "example.com"), ("example.com.", "example.com"), ("[::1]", "::1")],
+)
+def test_the_name_of_a_host(text: str, name: str) -> None:
+    assert host_name(text) == name
+
+
+@pytest.mark.parametrize("text", ["example.com:5000", "example.com:80", "https://example.com", ""])
+def test_what_is_no_name_of_a_host(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="is no name of a host; give"):
+        host_name(text)
+
+
+def test_an_address_for_visitors_may_have_a_path() -> None:
+    assert public_address("https://www.example.com/t/") == "https://www.example.com/t"
+    for text in ("www.example.com", "ftp://www.example.com", "https://www.example.com/?q=a"):
+        with pytest.raises(ArgumentTypeError, match="is no address; give"):
+            public_address(text)

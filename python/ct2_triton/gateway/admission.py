@@ -43,6 +43,7 @@ class Limits:
         allow_origins: Pages of which other origins may read answers; `*` for all.
         hosts: Names that the server is called by in `Host`, beside its addresses and names that no
             site can take; None: every name.
+        address: The gateway's address for visitors; None: that of the request.
     """
 
     keys: Sequence[str] = ()
@@ -55,6 +56,7 @@ class Limits:
     timeout_s: float = 60.0
     allow_origins: Sequence[str] = ()
     hosts: Sequence[str] | None = None
+    address: str | None = None
 
     @property
     def max_bytes(self) -> int:

@@ -18,7 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.arguments import count, duration, origin, port_number
+from ct2_triton.arguments import (
+    count,
+    duration,
+    host_name,
+    origin,
+    port_number,
+    public_address,
+)
 from ct2_triton.client.client import TranslationClient
 from ct2_triton.client.connection_arguments import (
     add_connection_arguments,
@@ -92,15 +99,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "all; may be repeated",
     )
     add(
+        "--public-address",
+        type=public_address,
+        metavar="URL",
+        help="address that visitors have for the gateway, such as that of a proxy in front, for "
+        "translatedFileUrl (default: that of the request)",
+    )
+    add(
         "--allowed-host",
         action="append",
+        type=host_name,
         default=[],
         metavar="NAME",
         help="name of the gateway in requests (Host), such as that of a proxy in front; may be "
         "repeated; *: any (default: where only this machine reaches --host, localhost and names "
         "without a dot; else any)",
     )
-    add("--disable-files-translation", action="store_true", help="refuse files")
+    add(
+        "--disable-files-translation",
+        action="store_true",
+        help="refuse requests to translate files",
+    )
     _add_glossaries(parser)
     _add_limits(parser)
     add_tokenizer_arguments(parser)
@@ -258,6 +277,7 @@ def _limits(args: argparse.Namespace) -> Limits:
         args.timeout,
         args.allow_origin,
         _hosts(args.host, args.allowed_host),
+        args.public_address,
     )
 
 

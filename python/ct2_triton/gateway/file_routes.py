@@ -67,7 +67,6 @@ class FileRoutes:
                 return await self._send_lines(request, steps)
             async for step in steps:
                 last = step
-        self._refusals.end()
         return web.json_response(last)
 
     def _with_source(self, wanted: Wanted) -> Wanted:
@@ -90,8 +89,9 @@ class FileRoutes:
         target = self._translator.code_of(wanted.target)
         composed = await asyncio.to_thread(file.compose, texts)
         kept = await self._shelf.put(file.name_in(target), composed)
-        address = request.url.origin().with_path(_PATH.format(name=kept))
-        yield {"translatedFileUrl": str(address)}
+        address = self._admission.limits.address or request.url.origin()
+        path = quote(_PATH.format(name=kept))
+        yield {"translatedFileUrl": f"{address}{path}"}
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
         found = self._shelf.find(request.match_info["name"])

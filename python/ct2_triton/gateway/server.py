@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -64,10 +64,10 @@ class Gateway:
             limits: What is allowed.
             files: Folder in which translated files wait to be fetched; None: none are translated.
         """
-        self._translator = translator
         self._limits = limits
         self._admission = Admission(limits)
         self._refusals = Refusals()
+        self._translator = replace(translator, answered=self._refusals.end)
         self._shelf = Shelf(files) if files else None
         self._hosts = None if limits.hosts is None else Hosts(limits.hosts)
         self._health: asyncio.Task[tuple[float, Refusal | None]] | None = None
@@ -148,7 +148,6 @@ class Gateway:
         self._admission.check_size(texts)
         with self._admission.slot():
             answers = await self._admission.in_time(self._translator.translate(wanted))
-        self._refusals.end()
         return _json(_translated(wanted, answers, is_list=isinstance(q, list)))
 
     async def _detect(self, request: web.Request) -> web.Response:

@@ -13,7 +13,7 @@ from ct2_triton.terms.html_parts import text_of
 from ct2_triton.terms.keeping_client import keeping_client
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.gateway.catalog import Catalog, Road, Spoken
@@ -133,6 +133,7 @@ class Translator:
         clients: The client of each model.
         formats: How each format is translated.
         glossaries: What requests may name as `glossary`.
+        answered: Is called whenever the server behind has answered.
     """
 
     catalog: Catalog
@@ -140,6 +141,7 @@ class Translator:
     clients: Mapping[str, TranslationClient]
     formats: Mapping[str, Format] = field(default_factory=lambda: FORMATS)
     glossaries: Mapping[str, Terms] = field(default_factory=dict)
+    answered: Callable[[], None] = lambda: None
 
     async def translate(self, wanted: Wanted) -> list[Answer]:
         """Translate all texts of a request.
@@ -183,6 +185,7 @@ class Translator:
         if wanted.glossary:
             client = keeping_client(client, self.glossaries[wanted.glossary])
         first, *others = await translate(client, text, road, wanted.alternatives)
+        self.answered()
         return Answer(first, others[: wanted.alternatives], detected)
 
     def code_of(self, name: str) -> str:

@@ -165,6 +165,16 @@ async def test_a_name_keeps_its_letters(site: Site, name: str, wanted: str) -> N
     assert await fetch(site, answer["translatedFileUrl"]) == (wanted, GERMAN)
 
 
+async def test_the_address_of_a_file_is_that_of_the_proxy(make_site: MakeSite) -> None:
+    address = "https://www.example.com/translate"
+    site = await make_site(address=address)
+    data = form("ä b.txt", SENTENCE.encode())
+    _, answer = await site.post("/translate_file", None, data=data)
+    url = answer["translatedFileUrl"]
+    assert url.startswith(f"{address}/download_file/")
+    assert (await fetch(site, url.replace(address, site.url)))[0] == "ä_b_de.txt"
+
+
 async def test_files_may_be_switched_off(make_site: MakeSite) -> None:
     site = await make_site(files=None)
     status, answer = await site.post("/translate_file", None, data=form("a.txt", b"a"))

@@ -211,4 +211,8 @@ async def test_a_server_that_is_not_there_is_a_sentence_for_visitors_and_a_log_l
     [line] = [one.message for one in caplog.records if one.name.startswith("ct2_triton.gateway")]
     assert line.startswith("a request failed: ServerUnreachableError: ")
     assert "localhost:1" in line
+    for unasked in ({**GOOD, "q": "5:45"}, {**GOOD, "target": "en"}):
+        assert (await site.post("/translate", unasked))[0] == 200
+    logged = [one.message for one in caplog.records if one.name.startswith("ct2_triton.gateway")]
+    assert logged == [line]  # the server has not answered
     await (await make_site()).good()

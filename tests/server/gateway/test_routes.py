@@ -294,6 +294,8 @@ async def test_names_that_a_site_could_give_are_refused(make_site: MakeSite) -> 
         ("evil.example:5000", 403),
         ("localhost.evil.example", 403),
         ("localhost:5000", 200),
+        ("localhost.:5000", 200),
+        ("translate.example.com.", 200),
         ("gateway", 200),
         ("[::1]:5000", 200),
         ("192.168.1.7:5000", 200),
