@@ -147,6 +147,19 @@ async def test_a_file_is_translated_and_offered(browser: Any, site: Site, tmp_pa
     await site.good()
 
 
+async def test_dropped_text_is_left_to_the_browser(browser: Any, site: Site) -> None:
+    """A file is the page's."""
+    await open_page(browser, site)
+    drop = """(() => {
+        const dataTransfer = new DataTransfer();
+        dataTransfer.items.add(%s);
+        const event = new DragEvent("dragover", {dataTransfer, bubbles: true, cancelable: true});
+        return document.getElementById("text").dispatchEvent(event);
+    })()"""
+    assert await run(browser, drop % "'a text', 'text/plain'") is True
+    assert await run(browser, drop % "new File(['a'], 'a.txt')") is False
+
+
 async def test_markup_is_text_and_every_control_has_a_name(browser: Any, site: Site) -> None:
     await open_page(browser, site, "?source=en&target=de")
     await type_into(browser, "text", "<img src=x onerror=alert(1)>")

@@ -235,7 +235,9 @@ function acceptFiles() {
   $("file").accept = settings.supportedFilesFormat.join();
   $("choose-file").addEventListener("click", () => $("file").click());
   $("file").addEventListener("change", () => takeFile($("file").files));
+  const hasFiles = ({ dataTransfer }) => dataTransfer.types.includes("Files");
   const hold = (isOver) => (event) => {
+    if (!hasFiles(event)) return; // text is the browser's to drop
     event.preventDefault();
     document.body.classList.toggle("dropping", isOver);
   };
@@ -243,7 +245,7 @@ function acceptFiles() {
   document.addEventListener("dragleave", hold(false));
   document.addEventListener("drop", (event) => {
     hold(false)(event);
-    takeFile(event.dataTransfer.files);
+    if (hasFiles(event)) takeFile(event.dataTransfer.files);
   });
 }
 
