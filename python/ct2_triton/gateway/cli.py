@@ -89,6 +89,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what requests must carry; may be repeated (default: nothing; who lists processes "
         "sees it: prefer the variable)",
     )
+    _add_names(parser)
+    add(
+        "--disable-files-translation",
+        action="store_true",
+        help="refuse requests to translate files",
+    )
+    _add_glossaries(parser)
+    _add_limits(parser)
+    add_tokenizer_arguments(parser)
+    add_connection_arguments(parser)
+    parser.set_defaults(patience=0.0)  # who asks over HTTP wants to know
+
+
+def _add_names(parser: argparse.ArgumentParser) -> None:
+    """Whose pages may ask, and by which names the gateway is reached."""
+    add = parser.add_argument
     add(
         "--allow-origin",
         action="append",
@@ -115,16 +131,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "repeated; *: any (default: where only this machine reaches --host, localhost and names "
         "without a dot; else any)",
     )
-    add(
-        "--disable-files-translation",
-        action="store_true",
-        help="refuse requests to translate files",
-    )
-    _add_glossaries(parser)
-    _add_limits(parser)
-    add_tokenizer_arguments(parser)
-    add_connection_arguments(parser)
-    parser.set_defaults(patience=0.0)  # who asks over HTTP wants to know
 
 
 def _add_glossaries(parser: argparse.ArgumentParser) -> None:
