@@ -302,7 +302,7 @@ void Reload(World* world, uint64_t seed, const std::string& broken) {
     bad_type.compute_type = "int9";
     RefuseLoad(world, directory + "/missing", Engine(1, 64), ErrorCode::kNotFound);
     RefuseLoad(world, directory, bad_type, ErrorCode::kInvalidArgument);
-    RefuseLoad(world, broken, Engine(1, 64), ErrorCode::kUnavailable);
+    RefuseLoad(world, broken, Engine(1, 64), ErrorCode::kInvalidArgument);
   }
 }
 
