@@ -177,7 +177,9 @@ class PyPackedLinear {
     const bool floats = kernel_.weights == WeightType::kFloat32;
     py::array weights(floats ? py::dtype::of<float>() : py::dtype::of<int8_t>(),
                       {layer_.outputs(), layer_.inputs()});
-    layer_.Unpack(weights.mutable_data());
+    for (int64_t output = 0; output < layer_.outputs(); ++output) {
+      layer_.UnpackRow(output, weights.mutable_data(output));
+    }
     return weights;
   }
   Array<float> scales() const {

@@ -146,12 +146,6 @@ PackedLinear PackedLinear::Select(const std::vector<int64_t>& outputs) const {
   return selected;
 }
 
-void PackedLinear::Unpack(void* weights) const {
-  for (int64_t output = 0; output < outputs_; ++output) {
-    UnpackRow(output, static_cast<std::byte*>(weights) + output * inputs_ * kernel_->weight_bytes);
-  }
-}
-
 void PackedLinear::UnpackRow(int64_t output, void* weights) const {
   auto* to = static_cast<std::byte*>(weights);
   const int64_t bytes = inputs_ * kernel_->weight_bytes;
@@ -170,10 +164,6 @@ void PackedLinear::UnpackRow(int64_t output, void* weights) const {
   }
   const int64_t left = bytes - whole * group_bytes();
   std::memcpy(to + bytes - left, from + whole * stride, static_cast<size_t>(left));
-}
-
-size_t PackedLinear::plain_bytes() const {
-  return static_cast<size_t>(outputs_ * inputs_ * kernel_->weight_bytes);
 }
 
 size_t PackedLinear::bytes() const {

@@ -58,10 +58,8 @@ class PackedLinear {
   // A layer of these outputs of this one, in this order: the candidates of a vocabulary list.
   PackedLinear Select(const std::vector<int64_t>& outputs) const;
 
-  // Writes the weights as they were before: [outputs, inputs]; or those of one output.
-  void Unpack(void* weights) const;
+  // Writes the weights of one output as they were before: [inputs].
   void UnpackRow(int64_t output, void* weights) const;
-  size_t plain_bytes() const;  // of them
 
   const Kernel& kernel() const { return *kernel_; }
   int64_t inputs() const { return inputs_; }

@@ -2,9 +2,7 @@
 #include "engine/compute/cpu/products/page_memory.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -48,17 +46,6 @@ PageMemory::PageMemory(size_t bytes, SharedPages* shared) {
     return;
   }
   memory_ = Allocate(bytes_, alignment);
-}
-
-size_t GiveBackPages(void* memory, size_t bytes) {
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const auto address = reinterpret_cast<uintptr_t>(memory);
-  const uintptr_t begin = RoundUp(address, page);
-  const uintptr_t end = (address + bytes) / page * page;
-  if (begin >= end) return 0;
-  // Pages that are private, and of no file, as those of malloc: they come back as zeros.
-  const int refused = madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-  return refused != 0 ? 0 : end - begin;
 }
 
 }  // namespace ct2triton::products

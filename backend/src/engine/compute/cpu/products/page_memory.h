@@ -36,9 +36,4 @@ class PageMemory {
   std::shared_ptr<std::byte> memory_;
 };
 
-// Gives the whole pages of some memory back to the system, whoever asked for it. They are zeros
-// then, and take memory again when they are written. Returns their bytes; 0 where the system
-// refuses.
-size_t GiveBackPages(void* memory, size_t bytes);
-
 }  // namespace ct2triton::products
