@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the memory of a loaded int8 model, with its weights packed and without.
+"""Measures the memory of a loaded int8 model, in decode loops and in calls.
 
     python benchmarks/measure_packed_memory.py [--shape nllb-600m]
 

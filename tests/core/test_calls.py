@@ -143,7 +143,7 @@ def test_a_model_that_decodes_in_calls_keeps_it(
     directory: Path, sources: list[Row], expected: list[Row]
 ) -> None:
     calls = _core.Translator(str(directory), {**INT8, "decoding": "calls", "calls_idle_s": "0"})
-    beside = _core.Translator(str(directory), INT8)  # packs, and gives plain weights back
+    beside = _core.Translator(str(directory), INT8)  # packs weights of its own
     greedy = answers(beside, sources, GREEDY)
     for _ in range(2):
         assert answers(calls, sources, PENALIZED) == expected

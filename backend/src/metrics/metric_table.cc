@@ -20,7 +20,8 @@ std::vector<MetricSpec> Outcomes() {
        kCounter,
        "requests",
        "Requests by how they ended: ok, refused for what the client can mend (invalid), cancelled "
-       "by the client, superseded by a newer request, refused for now (unavailable), or failed.",
+       "by the client or at its time limit, superseded by a newer request, refused for now "
+       "(unavailable), or failed.",
        "result",
        {"ok", "invalid", "cancelled", "superseded", "unavailable", "failed"}},
       {M::kRows,

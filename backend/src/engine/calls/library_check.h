@@ -11,7 +11,7 @@ std::string LibraryVersion();
 
 // Holds the loaded library against backend/abi/ctranslate2_api.h: version, layout of
 // TranslationOptions, order of virtual functions. Structs that only come back from the library are
-// checked by Weights, which runs a small translation.
+// checked by TryTranslation (trial_translation.h).
 // Throws Error(kUnsupported) at the first difference. The result is kept: later calls cost nothing.
 void CheckLibrary();
 

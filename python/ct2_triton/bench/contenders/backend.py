@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.bench.contenders.base import ServerCounts
 
-# On Intel CTranslate2 is faster with weights packed for its own products, which loops cannot read.
+# On Intel CTranslate2 is faster with weights packed for its own products.
 _LIBRARY_PRODUCTS = {"CT2_PACKED_GEMM": "1"}
 
 
