@@ -70,13 +70,15 @@ std::vector<Job> CallWork::TakeAlone() noexcept {
 
 void CallWork::ModelFailed(const Error& error) noexcept {
   while (queue_.size() > 0) queue_.FailFirst(error);
-  std::deque<Job> failing;
-  {
-    const std::lock_guard<std::mutex> lock(alone_mutex_);
-    failing.swap(alone_);
-    alone_jobs_ = 0;
+  while (alone_jobs_ > 0) {  // one by one: another deque would need memory
+    std::unique_lock<std::mutex> lock(alone_mutex_);
+    if (alone_.empty()) break;
+    Job job = std::move(alone_.front());
+    alone_.pop_front();
+    alone_jobs_ = alone_.size();
+    lock.unlock();
+    FailJob(&job, error);
   }
-  for (Job& job : failing) FailJob(&job, error);
   scheduler_->Wake(this);
 }
 
