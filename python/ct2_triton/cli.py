@@ -130,7 +130,7 @@ def _with_more(
 
 
 translate = partial(
-    _with_more, "ct2-translate", "ct2_triton.client.cli", {"bulk": "ct2_triton.bulk.cli"}
+    _with_more, "ct2-translate", "ct2_triton.translate.cli", {"bulk": "ct2_triton.bulk.cli"}
 )
 live = partial(
     _with_more, "ct2-live", "ct2_triton.live.cli", {"hear": "ct2_triton.live.recognizers.cli"}

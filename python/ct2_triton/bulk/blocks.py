@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ct2_triton.client.blocking import text_of_line
-from ct2_triton.client.inputs import BROKEN, Line, from_json, warn_of_encoding
 from ct2_triton.errors import ClientError
+from ct2_triton.translate.inputs import BROKEN, Line, from_json, warn_of_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,14 +8,14 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.bulk.blocks import PARQUET, Block, kind_of, parts_folder
-from ct2_triton.client.records import changes, deliver, replace_text
 from ct2_triton.errors import ClientError
+from ct2_triton.translate.records import changes, deliver, replace_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ct2_triton.client.files import Job
+    from ct2_triton.translate.files import Job
 
 _RECORD = "run.json"
 _FINISHED = "finished"

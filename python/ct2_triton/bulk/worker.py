@@ -19,23 +19,23 @@ from ct2_triton.bulk.blocks import (
     read_lines,
     read_table,
 )
-from ct2_triton.client.cli import client_settings, decoding_options
-from ct2_triton.client.formats import as_json, text_of, write_json
-from ct2_triton.client.inputs import judged
-from ct2_triton.client.line_errors import concerns_one_line
 from ct2_triton.client.sync_client import SyncTranslationClient
 from ct2_triton.errors import (
     ClientError,
     DeadlineExceededError,
     ServerFailedError,
 )
+from ct2_triton.translate.cli import client_settings, decoding_options
+from ct2_triton.translate.formats import as_json, text_of, write_json
+from ct2_triton.translate.inputs import judged
+from ct2_triton.translate.line_errors import concerns_one_line
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
-    from ct2_triton.client.inputs import Line
     from ct2_triton.client.stream import StreamItem
+    from ct2_triton.translate.inputs import Line
 
 # What may go well another time; a line that the server refuses is refused each time.
 _WORTH_ANOTHER_TRY = (DeadlineExceededError, ServerFailedError)

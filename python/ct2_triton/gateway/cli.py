@@ -27,13 +27,13 @@ from ct2_triton.arguments import (
     public_address,
 )
 from ct2_triton.client.client import TranslationClient
-from ct2_triton.client.connection_arguments import (
+from ct2_triton.client.retry import RetryPolicy
+from ct2_triton.connection_arguments import (
     add_connection_arguments,
     add_tokenizer_arguments,
     credentials,
     names,
 )
-from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.errors import ClientError
 from ct2_triton.gateway.catalog import read_catalog
 from ct2_triton.gateway.detection import Detector

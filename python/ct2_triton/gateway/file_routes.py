@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from ct2_triton.client.formats import write_json
 from ct2_triton.errors import Ct2TritonError
 from ct2_triton.gateway.files import read_file
 from ct2_triton.gateway.refusals import Refusal
 from ct2_triton.gateway.translation import AUTO, Wanted
+from ct2_triton.translate.formats import write_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

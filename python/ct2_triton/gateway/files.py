@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.client.subtitles import SUFFIXES as SUBTITLES
-from ct2_triton.client.subtitles import read_subtitles, write_subtitles
 from ct2_triton.errors import ClientError
 from ct2_triton.gateway.refusals import Refusal
+from ct2_triton.translate.subtitles import SUFFIXES as SUBTITLES
+from ct2_triton.translate.subtitles import read_subtitles, write_subtitles
 
 if TYPE_CHECKING:
     import os

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from ct2_triton.client.formats import write_json
 from ct2_triton.errors import Ct2TritonError, ServerUnreachableError
 from ct2_triton.gateway.admission import Admission
 from ct2_triton.gateway.file_routes import FileRoutes
@@ -29,6 +28,7 @@ from ct2_triton.gateway.files import SUFFIXES, Shelf
 from ct2_triton.gateway.openapi import document
 from ct2_triton.gateway.refusals import Refusal, Refusals
 from ct2_triton.gateway.translation import AUTO, Wanted
+from ct2_triton.translate.formats import write_json
 from ct2_triton.web import page, server_log
 from ct2_triton.web_connections import BoundedRunner
 from ct2_triton.web_origins import Hosts, Readers

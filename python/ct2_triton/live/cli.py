@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING
 from ct2_triton.arguments import count, duration, origin, port_number
 from ct2_triton.client.blocking import iterate_in_thread, read_byte_lines
 from ct2_triton.client.client import TranslationClient
-from ct2_triton.client.connection_arguments import (
+from ct2_triton.client.retry import RetryPolicy
+from ct2_triton.client.tasks import run_all
+from ct2_triton.client.tokenization import NamedLanguages
+from ct2_triton.connection_arguments import (
     add_connection_arguments,
     add_tokenizer_arguments,
     credentials,
     names,
 )
-from ct2_triton.client.retry import RetryPolicy
-from ct2_triton.client.tasks import run_all
-from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.errors import ClientError
 from ct2_triton.live.archive import Archive
 from ct2_triton.live.cues import CueLimits

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.client.calls import code_of
-from ct2_triton.client.connection_arguments import names
+from ct2_triton.connection_arguments import names
 from ct2_triton.errors import ClientError
 from ct2_triton.terms.finding import Terms
 

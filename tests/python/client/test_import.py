@@ -11,7 +11,7 @@ HEAVY = ("torch", "transformers", "ctranslate2", "grpc", "tritonclient", "numpy"
 
 def test_importing_the_client_imports_nothing_heavy() -> None:
     code = (
-        "import sys, ct2_triton.client, ct2_triton.client.cli\n"
+        "import sys, ct2_triton.client, ct2_triton.translate.cli\n"
         f"print(*[name for name in {HEAVY} if name in sys.modules])"
     )
     result = subprocess.run(

@@ -16,9 +16,9 @@ from tritonclient.utils import serialize_byte_tensor
 
 from ct2_triton import errors
 from ct2_triton.client import TranslationClient
-from ct2_triton.client.inputs import Line
-from ct2_triton.client.print_parts import print_parts
 from ct2_triton.client.text_stream import TextPart, stream_model
+from ct2_triton.translate.inputs import Line
+from ct2_triton.translate.print_parts import print_parts
 from support.fault_server import FaultServer, serving
 
 

@@ -18,8 +18,8 @@ from ct2_triton.bulk.blocks import Block, check_columns, cut, read_table
 from ct2_triton.bulk.cli import add_arguments
 from ct2_triton.bulk.outputs import finish, open_blocks, open_parts, remove_parts
 from ct2_triton.bulk.worker import Task, Translator
-from ct2_triton.client.files import Job
 from ct2_triton.errors import ClientError
+from ct2_triton.translate.files import Job
 from server.client.conftest import Prepared
 from support.fault_server import FaultServer, echo, serving_in_a_thread
 

@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.client.records import changes, deliver, replace_text
-from ct2_triton.client.subtitles import is_subtitles
 from ct2_triton.errors import ClientError
+from ct2_triton.translate.records import changes, deliver, replace_text
+from ct2_triton.translate.subtitles import is_subtitles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from ct2_triton.client.inputs import Line
-    from ct2_triton.client.records import Record
+    from ct2_triton.translate.inputs import Line
+    from ct2_triton.translate.records import Record
 
 _CHUNK_BYTES = 1 << 20
 

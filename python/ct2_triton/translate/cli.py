@@ -32,13 +32,19 @@ from typing import TYPE_CHECKING, Any
 from ct2_triton.client.blocking import iterate_in_thread
 from ct2_triton.client.calls import code_of
 from ct2_triton.client.client import DEFAULT_TIMEOUT_S, TranslationClient
-from ct2_triton.client.connection_arguments import (
+from ct2_triton.client.retry import RetryPolicy
+from ct2_triton.client.text_stream import stream_model
+from ct2_triton.client.tokenization import NamedLanguages
+from ct2_triton.connection_arguments import (
     add_connection_arguments,
     add_tokenizer_arguments,
     credentials,
     names,
 )
-from ct2_triton.client.files import (
+from ct2_triton.errors import ClientError, UnexpectedResponseError
+from ct2_triton.terms.arguments import add_term_arguments, read_terms
+from ct2_triton.terms.lines import stream_terms
+from ct2_triton.translate.files import (
     Job,
     Progress,
     count_lines,
@@ -46,18 +52,18 @@ from ct2_triton.client.files import (
     plan,
     remove_partial,
 )
-from ct2_triton.client.formats import as_json, text_of, write_json
-from ct2_triton.client.inputs import Line, judged, read_inputs
-from ct2_triton.client.line_errors import concerns_one_line
-from ct2_triton.client.print_parts import check_choices, print_parts
-from ct2_triton.client.records import describe, finished, held, model_checksum, tokenizer_checksum
-from ct2_triton.client.retry import RetryPolicy
-from ct2_triton.client.subtitles import is_subtitles, read_subtitles, write_subtitles
-from ct2_triton.client.text_stream import stream_model
-from ct2_triton.client.tokenization import NamedLanguages
-from ct2_triton.errors import ClientError, UnexpectedResponseError
-from ct2_triton.terms.arguments import add_term_arguments, read_terms
-from ct2_triton.terms.lines import stream_terms
+from ct2_triton.translate.formats import as_json, text_of, write_json
+from ct2_triton.translate.inputs import Line, judged, read_inputs
+from ct2_triton.translate.line_errors import concerns_one_line
+from ct2_triton.translate.print_parts import check_choices, print_parts
+from ct2_triton.translate.records import (
+    describe,
+    finished,
+    held,
+    model_checksum,
+    tokenizer_checksum,
+)
+from ct2_triton.translate.subtitles import is_subtitles, read_subtitles, write_subtitles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Sequence

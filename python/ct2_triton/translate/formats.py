@@ -10,9 +10,9 @@ from ct2_triton.client.unicode import is_unicode
 from ct2_triton.errors import ClientError
 
 if TYPE_CHECKING:
-    from ct2_triton.client.inputs import Line
     from ct2_triton.client.results import Hypothesis, Translation
     from ct2_triton.client.stream import StreamItem
+    from ct2_triton.translate.inputs import Line
 
 
 _OWN = ("file", "line", "text", "translations", "input")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ct2_triton.client.files import Job, plan
-from ct2_triton.client.inputs import read_inputs
 from ct2_triton.errors import ClientError
+from ct2_triton.translate.files import Job, plan
+from ct2_triton.translate.inputs import read_inputs
 
 
 def test_text_in_another_encoding_is_warned_of_once(

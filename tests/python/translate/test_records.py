@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ct2_triton.client.cli import add_translation_arguments, made_of
-from ct2_triton.client.records import deliver, finished, model_checksum
+from ct2_triton.translate.cli import add_translation_arguments, made_of
+from ct2_triton.translate.records import deliver, finished, model_checksum
 
 CONFIG = 'name: "m"\nparameters { key: "beam_size" value { string_value: "#1" } }\n'
 

@@ -8,14 +8,14 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from ct2_triton.client.blocking import iterate_in_thread
-from ct2_triton.client.line_errors import concerns_one_line
 from ct2_triton.errors import ClientError, ServerBusyError, ServerUnreachableError
+from ct2_triton.translate.line_errors import concerns_one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
 
-    from ct2_triton.client.inputs import Line
     from ct2_triton.client.text_stream import TextPart
+    from ct2_triton.translate.inputs import Line
 
 _LOG = logging.getLogger(__name__)
 
