@@ -47,7 +47,7 @@ demo: install
 
 live-demo: install
 	$(BIN)/python tools/live_demo.py
-	$(BIN)/ct2-bench live --speakers 4 --seconds 10
+	$(BIN)/python benchmarks/measure_live.py --speakers 4 --seconds 10
 
 needs: $(TEST_NEEDS)
 	tools/browser_packages.sh

@@ -3,9 +3,9 @@
 
     python benchmarks/measure_drafts.py --rows 8,1
 
-So many growing texts of `ct2-bench drafts` are in the loop at a time, each with its next update as
-soon as the last is answered: without drafts, then with the answer before as the draft. The loop
-counts steps and the tokens that ran in them. The answers have to be the same.
+So many growing texts of `measure_served_drafts.py` are in the loop at a time, each with its next
+update as soon as the last is answered: without drafts, then with the answer before as the draft.
+The loop counts steps and the tokens that ran in them. The answers have to be the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ct2_triton import _core
-from ct2_triton.bench.drafts import growing_text
+from measure_served_drafts import growing_text
 from shape_model import add_model_arguments, model_of
 
 TOKENS, UPDATES, END = 18, 6, 2

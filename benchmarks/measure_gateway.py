@@ -21,10 +21,10 @@ from pathlib import Path
 
 import psutil
 
-from ct2_triton.bench.text_cli import _sentences
-from ct2_triton.bench.text_ways import Way, open_ways
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import ServerOptions, TritonServer
+from measure_text import whole_sentences
+from text_ways import Way, open_ways
 
 LANGUAGES = ("de", "fr", "es", "it")
 
@@ -36,7 +36,7 @@ def cpu_s(process: psutil.Process) -> float:
 
 
 async def ask(way: Way, clients: int, requests: int, targets: tuple[str, ...]) -> None:
-    sentences = _sentences()
+    sentences = whole_sentences()
     numbers = iter(range(requests))
 
     async def client() -> None:

@@ -37,8 +37,8 @@ Every command has these options besides its own:
 | `--print-completion` `SHELL` | print a completion script for this shell and exit |
 
 **Environment variables.** Each option has a variable, named after the command and the option:
-`--grpc-port` of `ct2-serve` is `CT2_SERVE_GRPC_PORT`, `--clients` of `ct2-bench text` is
-`CT2_BENCH_TEXT_CLIENTS`. All commands share `CT2_URL`, `CT2_MODEL_REPOSITORY` and `CT2_LOG`. An
+`--grpc-port` of `ct2-serve` is `CT2_SERVE_GRPC_PORT`, `--workers` of `ct2-translate bulk` is
+`CT2_TRANSLATE_BULK_WORKERS`. All commands share `CT2_URL`, `CT2_MODEL_REPOSITORY` and `CT2_LOG`. An
 option on the command line overrides its variable. The variable of an option without a value is `1`,
 `true`, `yes`, `0`, `false` or `no`; that of an option that can be repeated is a list of words.
 

@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from ct2_triton.errors import Ct2TritonError
-from ct2_triton.live.simulator import RecognizerSimulator
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import ServerOptions, TritonServer
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "benchmarks"))
+from recognizer_simulator import RecognizerSimulator  # noqa: E402
 
 if TYPE_CHECKING:
     from ct2_triton.live import SegmentUpdate
 
-ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "live-demo"
 COMMENTARY = Path(__file__).with_name("commentary.txt")
 LANGUAGES = "de,fr,es,it,pt,nl"

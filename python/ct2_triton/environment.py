@@ -3,7 +3,7 @@
 
 `--grpc-port` of `ct2-serve` has the variable `CT2_SERVE_GRPC_PORT`. What a variable says becomes
 the default of the flag, so that the flag itself counts more. An empty variable counts as not set.
-Variables of a subcommand carry its name as well: `CT2_BENCH_TEXT_CLIENTS`.
+Variables of a subcommand carry its name as well: `CT2_TRANSLATE_BULK_WORKERS`.
 """
 
 from __future__ import annotations

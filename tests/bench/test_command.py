@@ -100,11 +100,6 @@ def test_a_shape_is_made_and_its_sentences_end(tmp_path: Path) -> None:
         (["--shape", "nllb-600m", "--text", "absent.txt"], "cannot read absent.txt"),
         (["--scenario", "single:1001"], "has 2000 different sentences; single:1001 needs 2002"),
         (["--output", "."], ". exists; name a new folder with --output"),
-        (["perf-analyzer", "--binary", "absent"], "absent is not found; 'pip install --no-deps"),
-        (
-            ["--contender", "ctranslate2-int8", "perf-analyzer", "--binary", __file__],
-            "looks at one ",
-        ),
         (["compare", "absent.json", "absent.json"], "cannot read absent.json: No such file"),
     ],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ct2-bench drafts, on the demo model behind a real server."""
+"""benchmarks/measure_served_drafts.py, on the demo model behind a real server."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 
-from ct2_triton.bench.drafts import growing_text
-from ct2_triton.cli import bench
+from ct2_triton.cli import main
+from measure_served_drafts import growing_text
 
 
 def test_each_update_keeps_70_percent_and_grows_by_a_token() -> None:
@@ -24,8 +24,8 @@ def test_each_update_keeps_70_percent_and_grows_by_a_token() -> None:
 
 @pytest.mark.server
 def test_drafts_take_fewer_steps(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--rounds", "1", "drafts", "--texts", "4", "--updates", "4", "--clients", "2"]
-    assert bench(arguments) == 0
+    arguments = ["--rounds", "1", "--texts", "4", "--updates", "4", "--clients", "2"]
+    assert main("measure_served_drafts", "measure_served_drafts", arguments) == 0
     output = capsys.readouterr().out
     assert "16 updates of growing texts" in output
     [line] = [line for line in output.splitlines() if "with drafts" in line]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ct2-bench live, on the demo model behind a real server, with people who speak very quickly."""
+"""benchmarks/measure_live.py on a real server with the demo model, and very quick speakers."""
 
 from __future__ import annotations
 
@@ -11,33 +11,38 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ct2_triton.bench.cli import rich_table
-from ct2_triton.bench.live_figures import Line, differing_table
-from ct2_triton.bench.live_replay import Seen
-from ct2_triton.cli import bench
+from ct2_triton.bench.console import rich_table
+from ct2_triton.cli import main
 from ct2_triton.live import Caption, SegmentUpdate
+from live_figures import Line, differing_table
+from live_replay import Seen
 from support.recognizers import live_packages
 
 pytestmark = pytest.mark.server
 
 
+def measure(arguments: list[str]) -> int:
+    return main("measure_live", "measure_live", arguments)
+
+
 def test_a_server_that_is_not_there_is_said_soon(capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench(["live", "--url", "localhost:1", "--name", "nllb"]) == 1
+    assert measure(["--url", "localhost:1", "--name", "nllb"]) == 1
     assert (
-        "ct2-bench: not ready within 5 s: no connection to localhost:1" in capsys.readouterr().err
+        "measure_live: not ready within 5 s: no connection to localhost:1"
+        in capsys.readouterr().err
     )
 
 
 def test_modes_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["live", "--speakers", "2", "--seconds", "2.2", "--to", "de,fr", "--newest"]
+    arguments = ["--speakers", "2", "--seconds", "2.2", "--to", "de,fr", "--newest"]
     arguments += ["--words-per-second", "20", "--min-interval-ms", "20", "--output", str(tmp_path)]
     policies = ["final", "append", "retranslate"]
     for name in policies:
         arguments += ["--policy", name]
-    assert bench(arguments) == 0
+    assert measure(arguments) == 0
     output, said = capsys.readouterr()
     for number, name in enumerate(policies, 1):
-        assert f"ct2-bench: {name}: the event is replayed, in real time ({number}/3)\n" in said
+        assert f"measure_live: {name}: the event is replayed, in real time ({number}/3)\n" in said
     figures = {
         line[: line.index("  ", 2)].strip(): [float(x) for x in line.split()[-3:]]
         for line in output.splitlines()
@@ -106,19 +111,19 @@ def test_finals_that_are_not_the_offline_translation_are_listed(
 def test_recorded_updates_and_bad_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "updates.jsonl"
     file.write_text('{"segment": 1, "text": "Fog."}\n')
-    assert bench(["live", "--updates", str(file)]) == 1
+    assert measure(["--updates", str(file)]) == 1
     assert "each update needs a time" in capsys.readouterr().err
     file.write_text('\n{"segment": 1}\n')
-    assert bench(["live", "--updates", str(file)]) == 1
+    assert measure(["--updates", str(file)]) == 1
     assert f"{file}, line 2: the update has no 'text'" in capsys.readouterr().err
-    assert bench(["live", "--speakers", "1", "--seconds", "1e-9"]) == 1
+    assert measure(["--speakers", "1", "--seconds", "1e-9"]) == 1
     assert "nobody speaks within 1e-09 s" in capsys.readouterr().err
-    assert bench(["live", "--error-rate", "nan"]) == 1
+    assert measure(["--error-rate", "nan"]) == 1
     assert "--error-rate is nan; it must be from 0 to 1" in capsys.readouterr().err
-    assert bench(["live", "--policy", "fast"]) == 1
+    assert measure(["--policy", "fast"]) == 1
     assert "no policy 'fast'; there are final, steady" in capsys.readouterr().err
     file.write_text(
         '{"segment": 1, "text": "Next week in Stockholm: fog.", "final": true, "time": 0}\n'
     )
-    assert bench(["live", "--updates", str(file), "--policy", "final", "--to", "de"]) == 0
+    assert measure(["--updates", str(file), "--policy", "final", "--to", "de"]) == 0
     assert "1 speakers x 1 languages" in capsys.readouterr().out

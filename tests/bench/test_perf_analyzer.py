@@ -7,16 +7,32 @@ from pathlib import Path
 
 import pytest
 
+from compare_perf_analyzer import find_binary, second_opinion
 from ct2_triton.bench.contenders import TritonContender, make_contender
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.perf_analyzer import find_binary, second_opinion
 from ct2_triton.bench.scenarios import parse_scenario
 from ct2_triton.bench.setup import Setup
 from ct2_triton.bench.workload import random_workload
+from ct2_triton.cli import main
 from ct2_triton.client import Tokenizer
 
 # `make test` puts it there.
 BINARY = Path(__file__).resolve().parents[2] / ".venvs" / "perf-analyzer" / "bin" / "perf_analyzer"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--binary", "absent"], "absent is not found; 'pip install --no-deps"),
+        (["--contender", "ctranslate2-int8", "--binary", __file__], "measures one tritonserver"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main("compare_perf_analyzer", "compare_perf_analyzer", options) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
 
 
 def test_a_missing_tool_is_told_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,8 @@ import psutil
 
 from ct2_triton.bench.workload import SENTENCES
 from ct2_triton.live.hub import SOURCE
-from ct2_triton.live.simulator import RecognizerSimulator
 from ct2_triton.live.updates import is_piece_name
+from recognizer_simulator import RecognizerSimulator
 from support.browser import chromium
 from support.web_command import WebCommand
 

@@ -7,11 +7,6 @@
     ct2-bench --shape nllb-600m --contender ct2-triton-int8 ...
                                                the same sizes without a download
     ct2-bench compare A/run.json B/run.json    two runs side by side
-    ct2-bench --scenario single:16 perf-analyzer --binary PATH
-                                               our figures beside those of NVIDIA's load tool
-    ct2-bench live                             live captions: flicker, lag, times (docs/live.md)
-    ct2-bench --shape transformer-base drafts  what drafts save where texts grow
-    ct2-bench text                             text to the server, or ids of a client that tokenizes
 
 Scenarios: single:CLIENTS and streams:SESSIONS (closed loops; a stream's sentences go to all
 languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds), poisson:RATE
@@ -33,14 +28,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration
-from ct2_triton.bench import drafts, live_cli, text_cli
 from ct2_triton.bench.comparison import Plan, compare
-from ct2_triton.bench.contenders import (
-    TritonContender,
-    contender_kind,
-    contender_names,
-    make_contender,
-)
+from ct2_triton.bench.console import make_console, rich_table
+from ct2_triton.bench.contenders import contender_kind, contender_names
 from ct2_triton.bench.diff import compare_runs, differences
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.record import Run
@@ -48,7 +38,7 @@ from ct2_triton.bench.report import markdown
 from ct2_triton.bench.scenarios import parse_scenario
 from ct2_triton.bench.setup import MODEL, Setup
 from ct2_triton.bench.shapes import SHAPES, write_shape
-from ct2_triton.bench.tables import Table, brief_table, warnings
+from ct2_triton.bench.tables import brief_table, warnings
 from ct2_triton.bench.workload import SENTENCES, random_workload, text_workload
 from ct2_triton.client.tokenization import Tokenizer
 from ct2_triton.serve.gpu import count_gpus
@@ -104,35 +94,20 @@ _FULL = (
     "bursts:16@2",
 )
 _FULL_SHAPE = "transformer-base"
-_OF_COMPARISON = (
-    *("model", "shape", "contender", "scenario", "full", "device", "minutes", "models", "beam"),
-    *("max_tokens", "distinct", "text", "random_ids", "source"),
-)
-_IGNORED_BY = {"live": (*_OF_COMPARISON, "rounds"), "text": (*_OF_COMPARISON, "output")}
-
 _LOG = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    _add_what(parser)
-    _add_workload(parser)
+    add_what(parser)
+    add_workload(parser)
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="folder for the results (default: a new one)"
     )
-    ignored = {dest for names in _IGNORED_BY.values() for dest in names}
-    parser.set_defaults(without_flags={dest: parser.get_default(dest) for dest in ignored})
-    names = "compare, perf-analyzer, live, drafts, text"
-    commands = parser.add_subparsers(dest="command", metavar=names)
+    commands = parser.add_subparsers(dest="command", metavar="compare")
     both = commands.add_parser("compare", help="put two runs side by side")
     both.add_argument("first", type=Path, help="run.json of one run")
     both.add_argument("second", type=Path, help="run.json of another")
-    tool = commands.add_parser("perf-analyzer", help="a second opinion on one served contender")
-    tool.add_argument("--binary", type=Path, help="perf_analyzer (default: the one on PATH)")
-    tool.add_argument("--requests", type=count, default=400, help="(default: %(default)s)")
-    live_cli.add_arguments(commands.add_parser("live", help="flicker and lag of live captions"))
-    drafts.add_arguments(commands.add_parser("drafts", help="what drafts save where texts grow"))
-    text_cli.add_arguments(commands.add_parser("text", help="text against ids of the client"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -141,28 +116,9 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         Ct2TritonError: It failed.
     """
-    try:
-        from rich.console import Console
-    except ImportError as error:
-        raise BenchError("ct2-bench needs its extra: pip install 'ct2-triton[bench]'") from error
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 120
-    _refuse_ignored(args)
+    console = make_console()
     if args.command == "compare":
         _show_both(Run.read(args.first), Run.read(args.second), console)
-        return 0
-    tables = {
-        "live": lambda: live_cli.run(args),
-        "text": lambda: text_cli.run(args),
-        "drafts": lambda: drafts.run(args, _setup),
-    }
-    if args.command in tables:
-        for shown in tables[args.command]():
-            console.print(rich_table(shown))
-        return 0
-    if args.command == "perf-analyzer":
-        _second_opinion(args, console)
         return 0
     folder = args.output or Path(f"ct2-bench-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}")
     if folder.exists():
@@ -177,18 +133,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_ignored(args: argparse.Namespace) -> None:
-    """Refuse flags that say nothing to a subcommand, which would measure something else."""
-    for dest in _IGNORED_BY.get(args.command, ()):
-        if getattr(args, dest) != args.without_flags[dest]:
-            flag = "from" if dest == "source" else dest.replace("_", "-")
-            raise BenchError(
-                f"--{flag} says nothing to ct2-bench {args.command}, which serves the demo model "
-                "on processors: leave it out"
-            )
-
-
-def _add_what(parser: argparse.ArgumentParser) -> None:
+def add_what(parser: argparse.ArgumentParser) -> None:
     """Declare what is compared, and how long."""
     model = parser.add_mutually_exclusive_group()
     model.add_argument("--model", help="as for ct2-prepare: hub id, folder, demo (default: demo)")
@@ -242,7 +187,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_workload(parser: argparse.ArgumentParser) -> None:
+def add_workload(parser: argparse.ArgumentParser) -> None:
     """Declare what is translated."""
     text = parser.add_mutually_exclusive_group()
     text.add_argument(
@@ -292,13 +237,14 @@ def _measure(args: argparse.Namespace, console: Console) -> Run:
             if not console.is_terminal:
                 console.print(what)
 
-        text = _text(args)
-        setup = _setup(args, Path(folder))
-        workload = _workload(args, text, setup, plan.contenders)
+        lines = read_lines(args)
+        setup = make_setup(args, Path(folder))
+        workload = make_workload(args, lines, setup, plan.contenders)
         return asyncio.run(compare(setup, workload, plan, report))
 
 
-def _setup(args: argparse.Namespace, folder: Path) -> Setup:
+def make_setup(args: argparse.Namespace, folder: Path) -> Setup:
+    """Give the model to measure, whose files go into this folder."""
     several = tuple(f"model{i + 1}" for i in range(args.models))
     shape = _shape(args)
     return Setup(
@@ -327,7 +273,7 @@ def _contenders(args: argparse.Namespace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _text(args: argparse.Namespace) -> list[str] | None:
+def read_lines(args: argparse.Namespace) -> list[str] | None:
     """Read the lines to translate, before a model is made; None: random ids."""
     if args.random_ids is not None or (_shape(args) and not args.text):
         return None
@@ -338,9 +284,10 @@ def _text(args: argparse.Namespace) -> list[str] | None:
         raise BenchError(f"cannot read {file}: {error.strerror}") from error
 
 
-def _workload(
+def make_workload(
     args: argparse.Namespace, text: list[str] | None, setup: Setup, contenders: Sequence[str]
 ) -> Workload:
+    """Make the sentences of lines, or of random ids where there are none."""
     precisions = [name.rpartition("-")[2] for name in contenders]
     prepared = setup.prepared("int8" if "int8" in precisions else precisions[0])
     tokenizer = Tokenizer(prepared.tokenizer_folder)
@@ -360,29 +307,6 @@ def _write(result: Run, folder: Path) -> None:
     (folder / "report.md").write_text(markdown(result, plots), encoding="utf-8")
 
 
-def _second_opinion(args: argparse.Namespace, console: Console) -> None:
-    from ct2_triton.bench.perf_analyzer import find_binary, second_opinion
-
-    binary = find_binary(args.binary)
-    (name, *others) = args.contender or ["ct2-triton-int8"]
-    scenarios = [parse_scenario(text) for text in args.scenario or ("single:16", "poisson:20")]
-    if others or not issubclass(contender_kind(name, args.device), TritonContender):
-        raise BenchError(f"perf-analyzer looks at one tritonserver, not at {name} {others or ''}")
-
-    text = _text(args)
-
-    async def look(setup: Setup) -> None:
-        sentences = _workload(args, text, setup, [name]).sentences[: args.requests]
-        async with make_contender(name, setup) as contender:
-            assert isinstance(contender, TritonContender)  # noqa: S101 - its class was checked
-            for scenario in scenarios:
-                table = await second_opinion(contender, scenario, sentences, binary)
-                console.print(rich_table(table))
-
-    with tempfile.TemporaryDirectory(prefix="ct2-bench-") as folder:
-        asyncio.run(look(_setup(args, Path(folder))))
-
-
 def _show_both(first: Run, second: Run, console: Console) -> None:
     tables = compare_runs(first, second)
     if not any(table.rows for table in tables):
@@ -391,18 +315,3 @@ def _show_both(first: Run, second: Run, console: Console) -> None:
         console.print(rich_table(table))
     for line in differences(first, second):
         console.print(f"differs: {line}", markup=False)
-
-
-def rich_table(table: Table) -> object:
-    """Make a table for the terminal; what its cells hold is text, not markup."""
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table as RichTable
-
-    shown = RichTable(title=table.title, title_justify="left", box=SIMPLE_HEAD)
-    shown.add_column("", overflow="fold")
-    for name in table.header[1:]:
-        shown.add_column(name, justify="right", no_wrap=True)
-    for row in table.rows:
-        shown.add_row(*map(escape, row))
-    return shown

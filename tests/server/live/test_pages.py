@@ -14,7 +14,7 @@ import pytest
 from ct2_triton.bench.workload import SENTENCES
 from ct2_triton.live import SegmentUpdate
 from ct2_triton.live.hub import SOURCE, Hub
-from ct2_triton.live.simulator import RecognizerSimulator
+from recognizer_simulator import RecognizerSimulator
 from server.live.caption_site import LANGUAGES, Site, lines, open_page, set_languages
 from support.browser import needs_browser, run, until
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways in which ``ct2-bench text`` asks for a translation of text."""
+"""The ways in which `measure_text.py` asks for a translation of text."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def _gateway(url: str, repository: Path) -> AsyncGenerator[_ByGateway, Non
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
     try:
-        assert process.stdout is not None  # noqa: S101 - it is a pipe
+        assert process.stdout is not None
         line = await asyncio.to_thread(process.stdout.readline)
         if not line:
             raise BenchError("ct2-gateway has not started; it has said why")

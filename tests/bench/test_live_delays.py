@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ct2_triton.live.metrics import (
+from live_delays import (
     average_lagging,
     erased_words,
     first_delays,
@@ -17,7 +17,7 @@ from ct2_triton.live.metrics import (
     normalized_erasure,
     settled_delays,
 )
-from ct2_triton.live.simulator import RecognizerSimulator
+from recognizer_simulator import RecognizerSimulator
 
 SHOWN = [text.split() for text in ("a", "a b c", "a x c d", "a x")]
 WORDS = st.lists(st.sampled_from("abc"), max_size=4)

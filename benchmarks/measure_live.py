@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``ct2-bench live``: how steady and how late live captions are, on a live server.
+"""Measures how steady and how late live captions are, on a live server.
+
+    python benchmarks/measure_live.py --speakers 16
 
 Speakers with clocks of their own speak sentences of the demo model as a recognizer with errors
 would give them (seeded). Each mode or policy replays the same event. Written: the table,
@@ -13,14 +15,24 @@ import asyncio
 import logging
 import os
 import random
+import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration
+from ct2_triton.bench.console import make_console, rich_table
 from ct2_triton.bench.errors import BenchError
-from ct2_triton.bench.live_figures import (
+from ct2_triton.bench.workload import SENTENCES
+from ct2_triton.cli import main
+from ct2_triton.client import TranslationClient
+from ct2_triton.live import LiveOptions, SegmentUpdate
+from ct2_triton.live.options import MODES
+from ct2_triton.live.updates import LiveInputError
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.serve import ServerOptions, TritonServer
+from live_figures import (
     differing_table,
     figures,
     json_lines,
@@ -29,34 +41,26 @@ from ct2_triton.bench.live_figures import (
     update_lines,
     write_simuleval,
 )
-from ct2_triton.bench.live_replay import POLICIES, replay
-from ct2_triton.bench.workload import SENTENCES
-from ct2_triton.client import TranslationClient
-from ct2_triton.live import LiveOptions, SegmentUpdate
-from ct2_triton.live.options import MODES
-from ct2_triton.live.simulator import RecognizerSimulator
-from ct2_triton.live.updates import LiveInputError
-from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.serve import ServerOptions, TritonServer
+from live_replay import POLICIES, replay
+from recognizer_simulator import RecognizerSimulator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ct2_triton.bench.live_replay import Replay
     from ct2_triton.bench.tables import Table
+    from live_replay import Replay
 
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("ct2_triton.measure_live")
 _PATIENCE_S = 5.0  # for a server that is said to run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``ct2-bench live``."""
+    """Declare the script's arguments."""
     names = ", ".join((*MODES, *POLICIES))
     add = parser.add_argument
     add("--policy", action="append", metavar="NAME", help=f"may be given again: {names}")
     add("--speakers", type=count, default=16, metavar="N", help="(default: %(default)s)")
-    # Two that ct2-bench has itself: what stands before the subcommand is not overwritten.
-    add("--to", default=argparse.SUPPRESS, help="languages (default: de,fr,es,it)")
+    add("--to", default="de,fr,es,it", help="languages (default: %(default)s)")
     add("--seconds", type=duration, default=30.0, help="length of the event (default: 30)")
     add("--words-per-second", type=duration, default=2.5, help="(default: %(default)s)")
     add("--error-rate", type=float, default=0.15, help="words misheard first (default: 0.15)")
@@ -73,17 +77,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--output",
         type=Path,
-        default=argparse.SUPPRESS,
         metavar="DIR",
         help="folder for the files (default: none written)",
     )
 
 
-def run(args: argparse.Namespace) -> list[Table]:
+def run(args: argparse.Namespace) -> int:
+    """Print the figures of each policy.
+
+    Raises:
+        BenchError: An argument cannot be.
+    """
+    console = make_console()
+    for shown in _tables(args):
+        console.print(rich_table(shown))
+    return 0
+
+
+def _tables(args: argparse.Namespace) -> list[Table]:
     """Replay the event with each policy.
 
     Args:
-        args: What `add_arguments` and the command declare.
+        args: What `add_arguments` declares.
 
     Returns:
         The table, and one of the finals that are not the offline translation if there are any.
@@ -161,7 +176,7 @@ def _speeches(args: argparse.Namespace) -> list[list[SegmentUpdate]]:
     sentences = SENTENCES.read_text(encoding="utf-8").splitlines()
     speeches = []
     for number in range(args.speakers):
-        own = random.Random(f"{args.seed}/{number}").sample(sentences, 200)  # noqa: S311
+        own = random.Random(f"{args.seed}/{number}").sample(sentences, 200)
         speaker = RecognizerSimulator(
             f"speaker{number}",
             args.seed,
@@ -190,3 +205,7 @@ def _recorded(file: Path) -> list[list[SegmentUpdate]]:
     if not ended or any(update.time is None for update in updates):
         raise BenchError(f"{file}: each update needs a time, and at least one segment a final")
     return [[update for update in updates if update.segment in ended]]
+
+
+if __name__ == "__main__":
+    sys.exit(main("measure_live", "measure_live"))

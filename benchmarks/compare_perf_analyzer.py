@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVIDIA's own load tool on the same rows and the same server: a second opinion on our figures."""
+"""Compares our load generator with NVIDIA's perf_analyzer: the same rows, the same server.
+
+python benchmarks/compare_perf_analyzer.py --scenario single:16 --binary PATH
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,29 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ct2_triton.arguments import count
+from ct2_triton.bench import cli
+from ct2_triton.bench.console import make_console, rich_table
+from ct2_triton.bench.contenders import TritonContender, contender_kind, make_contender
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.figures import figures
-from ct2_triton.bench.scenarios import ClosedLoop, OpenLoop
+from ct2_triton.bench.scenarios import ClosedLoop, OpenLoop, parse_scenario
 from ct2_triton.bench.tables import Table, number
 from ct2_triton.bench.turn import measure, send
+from ct2_triton.cli import main
 from ct2_triton.linked_folder import linked_folder, user_cache
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
-    from ct2_triton.bench.contenders import TritonContender
     from ct2_triton.bench.scenarios import Scenario
-    from ct2_triton.bench.setup import Row
+    from ct2_triton.bench.setup import Row, Setup
     from ct2_triton.bench.workload import Sentence
 
 _NAME = "perf_analyzer"
@@ -33,6 +43,40 @@ _NAME = "perf_analyzer"
 _LIBRARIES = {"libb64.so.0d": "libb64-*.so*", "libcudart.so.12": "libcudart-*.so*"}
 _FIGURES = ("sentences/s", "p50 ms", "p95 ms", "p99 ms", "queue ms", "compute ms")
 _COMPUTE = ("Server Compute Input", "Server Compute Infer", "Server Compute Output")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the script's arguments: those of ct2-bench, and two."""
+    cli.add_what(parser)
+    cli.add_workload(parser)
+    parser.add_argument("--binary", type=Path, help="perf_analyzer (default: the one on PATH)")
+    parser.add_argument("--requests", type=count, default=400, help="(default: %(default)s)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the figures of both for each scenario.
+
+    Raises:
+        BenchError: The tool is missing, or the contender is not one tritonserver.
+    """
+    binary = find_binary(args.binary)
+    (name, *others) = args.contender or ["ct2-triton-int8"]
+    scenarios = [parse_scenario(text) for text in args.scenario or ("single:16", "poisson:20")]
+    if others or not issubclass(contender_kind(name, args.device), TritonContender):
+        raise BenchError(f"perf_analyzer measures one tritonserver, not {name} {others or ''}")
+    lines, console = cli.read_lines(args), make_console()
+
+    async def compare(setup: Setup) -> None:
+        sentences = cli.make_workload(args, lines, setup, [name]).sentences[: args.requests]
+        async with make_contender(name, setup) as contender:
+            assert isinstance(contender, TritonContender)
+            for scenario in scenarios:
+                table = await second_opinion(contender, scenario, sentences, binary)
+                console.print(rich_table(table))
+
+    with tempfile.TemporaryDirectory(prefix="ct2-bench-") as folder:
+        asyncio.run(compare(cli.make_setup(args, Path(folder))))
+    return 0
 
 
 def find_binary(given: Path | None) -> Path:
@@ -134,3 +178,7 @@ def _library_path() -> dict[str, str]:
     folder = linked_folder(user_cache() / _NAME, links)
     there = os.environ.get("LD_LIBRARY_PATH")
     return {"LD_LIBRARY_PATH": f"{there}{os.pathsep}{folder}" if there else str(folder)}
+
+
+if __name__ == "__main__":
+    sys.exit(main("compare_perf_analyzer", "compare_perf_analyzer"))

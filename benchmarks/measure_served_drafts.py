@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``ct2-bench drafts``: what drafts save where texts grow, on a server of its own.
+"""Measures what drafts save where texts grow, on a server of its own.
+
+    python benchmarks/measure_served_drafts.py --shape transformer-base
 
 A growing text is a seeded list of ids. Each update keeps the first 70 % of the tokens before it,
 has others behind them, and one more. Clients send the updates of one text after another, each when
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import statistics
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -19,17 +22,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ct2_triton.arguments import count
+from ct2_triton.bench import cli
+from ct2_triton.bench.console import make_console, rich_table
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.tables import Table
 from ct2_triton.bench.workload import text_ids
+from ct2_triton.cli import main
 from ct2_triton.client.tokenization import Tokenizer
 from ct2_triton.serve import ServerOptions, TritonServer
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from ct2_triton.bench.setup import Ids, Setup
+    from ct2_triton.bench.setup import Ids
     from ct2_triton.client.connection import Connection
     from ct2_triton.client.requests import ModelTensors
 
@@ -55,7 +61,9 @@ class Pass:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``ct2-bench drafts``."""
+    """Declare the script's arguments: those of ct2-bench, and more."""
+    cli.add_what(parser)
+    cli.add_workload(parser)
     add = parser.add_argument
     add(
         "--clients",
@@ -97,23 +105,17 @@ def growing_text(ids: Sequence[int], seed: int, tokens: int, updates: int) -> li
     return texts
 
 
-def run(
-    args: argparse.Namespace, make_setup: Callable[[argparse.Namespace, Path], Setup]
-) -> list[Table]:
-    """Measure both ways in turn.
+def run(args: argparse.Namespace) -> int:
+    """Measure without drafts and with them in turn.
 
     Args:
-        args: What `add_arguments` and the command declare.
-        make_setup: Gives the model, in a folder.
-
-    Returns:
-        The table.
+        args: What `add_arguments` declares.
 
     Raises:
         BenchError: An answer with a draft was not the one without.
     """
     with tempfile.TemporaryDirectory(prefix="ct2-bench-") as folder:
-        setup = make_setup(args, Path(folder))
+        setup = cli.make_setup(args, Path(folder))
         prepared = setup.prepared(args.precision)
         rules = (tokenizer := Tokenizer(prepared.tokenizer_folder)).rules
         [target, *_] = tokenizer.targets(args.to.split(",")[0] or None)
@@ -132,7 +134,9 @@ def run(
             measured = asyncio.run(
                 _measure(server.grpc_url, prepared.name, texts, tuple(prefix), args)
             )
-    return [_table(measured, f"{setup.title}, {args.precision}, {args.clients} clients")]
+    table = _table(measured, f"{setup.title}, {args.precision}, {args.clients} clients")
+    make_console().print(rich_table(table))
+    return 0
 
 
 async def _measure(
@@ -228,3 +232,7 @@ def _table(measured: Sequence[tuple[Pass, Pass]], title: str) -> Table:
     ]
     header = ["", "steps a row", "ratio", "rows/s", "ratio", "range"]
     return Table(f"{title}, {without.rows} updates of growing texts", header, rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main("measure_served_drafts", "measure_served_drafts"))

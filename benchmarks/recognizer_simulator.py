@@ -46,7 +46,7 @@ class RecognizerSimulator:
             lower_case: Whether there are no capitals before the final.
         """
         self._speaker = speaker
-        self._rng = random.Random(f"{speaker}/{seed}")  # noqa: S311
+        self._rng = random.Random(f"{speaker}/{seed}")
         self._word_s = 1 / words_per_s
         self._error_rate = error_rate
         self._pause_s = pause_s

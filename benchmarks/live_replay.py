@@ -113,6 +113,6 @@ async def replay(
 async def _spoken(speech: Speech, start: float) -> AsyncIterator[SegmentUpdate]:
     """Give each update at its time; one that is late counts from its time all the same."""
     for update in speech:
-        assert update.time is not None  # noqa: S101 - recorded ones have times
+        assert update.time is not None
         await asyncio.sleep(max(0.0, start + update.time - time.monotonic()))
         yield update

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``ct2-bench text``: text to the server, against other ways to have text translated.
+"""Compares text to the server with other ways to have text translated.
+
+    python benchmarks/measure_text.py --clients 16 --way ids --way gateway
 
 The other ways are token ids from a client that tokenizes, the classic ensemble, and ct2-gateway.
 The demo model is served all ways, on one set of weights and workers. In each round every load has a
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sys
 import tempfile
 import time
 from contextlib import AsyncExitStack, ExitStack
@@ -21,20 +24,21 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration
+from ct2_triton.bench.console import make_console, rich_table
 from ct2_triton.bench.tables import Table
-from ct2_triton.bench.text_ways import MODEL, WAYS, open_ways
 from ct2_triton.bench.workload import SENTENCES
+from ct2_triton.cli import main
 from ct2_triton.engine_library import load_core
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.text_config import write_text_models
 from ct2_triton.serve import ServerOptions, TritonServer
+from text_ways import MODEL, WAYS, open_ways
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ct2_triton.bench.text_ways import Way
+    from text_ways import Way
 
-_ROUNDS = 9
 _COMPARED = 100
 _TEXT = "text"
 _DEFAULT_WAYS = ("ids", _TEXT, "ensemble")
@@ -58,7 +62,7 @@ class Load:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``ct2-bench text``."""
+    """Declare the script's arguments."""
     add = parser.add_argument
     add(
         "--clients",
@@ -76,15 +80,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--to",
-        default=argparse.SUPPRESS,  # so that --to before the subcommand is not overwritten
-        help="languages: the first alone, and all (default: de,fr,es,it)",
+        default="de,fr,es,it",
+        help="languages: the first alone, and all (default: %(default)s)",
     )
     add(
         "--rounds",
         type=count,
-        default=argparse.SUPPRESS,
+        default=9,
         metavar="N",
-        help=f"turns of each way (default: {_ROUNDS})",
+        help="turns of each way (default: %(default)s)",
     )
     add(
         "--seconds",
@@ -95,17 +99,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> list[Table]:
+def run(args: argparse.Namespace) -> int:
+    """Print translations a second each way, and the ratios."""
+    console = make_console()
+    for shown in _tables(args):
+        console.print(rich_table(shown))
+    return 0
+
+
+def _tables(args: argparse.Namespace) -> list[Table]:
     """Measure all loads.
 
     Args:
-        args: What `add_arguments` and the command declare.
+        args: What `add_arguments` declares.
 
     Returns:
         The table: translations a second each way, and the ratio.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    rounds = args.rounds or _ROUNDS
+    rounds = args.rounds
     languages = tuple(args.to.split(","))
     targets = dict.fromkeys([languages[:1], languages])
     loads = [Load(clients, some) for some in targets for clients in args.clients or (1, 16, 48)]
@@ -141,7 +153,7 @@ async def _measure(
     seconds: float,
 ) -> tuple[dict[Load, list[dict[str, float]]], dict[Load, str]]:
     """Give the rates of each round by load, and how many answers differ."""
-    sentences = _sentences()
+    sentences = whole_sentences()
     async with AsyncExitStack() as stack:
         ways = await open_ways(stack, names, url, repository)
         rates: dict[Load, list[dict[str, float]]] = {load: [] for load in loads}
@@ -158,7 +170,7 @@ async def _measure(
     return rates, differing
 
 
-def _sentences() -> list[str]:
+def whole_sentences() -> list[str]:
     """Give the lines that are one sentence to the server as well: the same work both ways."""
     core = load_core()
     lines = SENTENCES.read_text(encoding="utf-8").splitlines()
@@ -207,3 +219,7 @@ async def _differing(ways: dict[str, Way], load: Load, sentences: Sequence[str])
         answers = [await way.ask(sentence, load.targets) for way in ways.values()]
         differing += sum(len(set(texts)) > 1 for texts in zip(*answers, strict=True))
     return differing
+
+
+if __name__ == "__main__":
+    sys.exit(main("measure_text", "measure_text"))

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+import live_delays
 from ct2_triton.bench.figures import percentile
 from ct2_triton.bench.tables import Table
-from ct2_triton.live import metrics
 from ct2_triton.live.words import common_words, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ct2_triton.bench.live_replay import Replay, Seen
     from ct2_triton.live import SegmentUpdate
+    from live_replay import Replay, Seen
 
 _LISTED = 20  # finals that differ
 _EXCERPT = 40  # letters of each
@@ -81,13 +81,14 @@ class Line:
         counts = [0, *(len(_words(update.text)) for update in self.updates)]
         return [float(counts[bisect_right(times, seen.at_s)]) for seen in self.seen]
 
-    def since_start(self) -> list[float]:
-        """Give, for each caption, the seconds since the segment's first update."""
-        return [seen.at_s - _time(self.updates[0]) for seen in self.seen]
+    def settled_s(self) -> list[float]:
+        """Give, for each word of the last caption, when it was settled, since the first update."""
+        since_start = [seen.at_s - _time(self.updates[0]) for seen in self.seen]
+        return live_delays.settled_delays(self.shown, since_start)
 
     def lag(self, delays: Sequence[float]) -> float:
         """Compute LAAL, in source words."""
-        return metrics.length_adaptive_lagging(
+        return live_delays.length_adaptive_lagging(
             delays, self.source_words, len(_words(self.reference))
         )
 
@@ -124,25 +125,25 @@ def figures(replay: Replay, lines: Sequence[Line]) -> dict[str, float]:
     guesses = max(1, requests - sum(counts.finals for counts in replay.counts))
     partial = [1000 * (s.at_s - (s.caption.time or 0)) for s in replay.seen if not s.caption.final]
     final = [1000 * (s.at_s - (s.caption.time or 0)) for s in replay.seen if s.caption.final]
-    settled = [metrics.settled_delays(line.shown, line.said()) for line in lines]
-    settled_s = [metrics.settled_delays(line.shown, line.since_start()) for line in lines]
+    settled = [live_delays.settled_delays(line.shown, line.said()) for line in lines]
+    settled_s = [line.settled_s() for line in lines]
     both = list(zip(lines, settled, settled_s, strict=True))
-    shown = [(line, metrics.first_delays(line.shown, line.said())) for line in lines]
+    shown = [(line, live_delays.first_delays(line.shown, line.said())) for line in lines]
     values = (
-        sum(metrics.erased_words(line.shown) for line in lines)
+        sum(live_delays.erased_words(line.shown) for line in lines)
         / max(1, sum(len(line.shown[-1]) for line in lines)),
         fmean(line.lag(words) for line, words, _ in both),
         fmean(
-            metrics.average_lagging(words, line.source_words, len(_words(line.reference)))
+            live_delays.average_lagging(words, line.source_words, len(_words(line.reference)))
             for line, words, _ in both
         ),
         fmean(line.lag(words) for line, words in shown),
         fmean(
-            metrics.average_lagging(words, line.source_words, len(_words(line.reference)))
+            live_delays.average_lagging(words, line.source_words, len(_words(line.reference)))
             for line, words in shown
         ),
         fmean(
-            metrics.length_adaptive_lagging(s, line.seconds, len(_words(line.reference)))
+            live_delays.length_adaptive_lagging(s, line.seconds, len(_words(line.reference)))
             for line, _, s in both
         ),
         percentile(partial or final, 0.5),
@@ -212,10 +213,8 @@ def simuleval_lines(lines: Sequence[Line]) -> list[dict[str, Any]]:
         {
             "index": index,
             "prediction": " ".join(line.shown[-1]),
-            "delays": metrics.settled_delays(line.shown, line.said()),
-            "elapsed": [
-                round(1000 * s, 1) for s in metrics.settled_delays(line.shown, line.since_start())
-            ],
+            "delays": live_delays.settled_delays(line.shown, line.said()),
+            "elapsed": [round(1000 * s, 1) for s in line.settled_s()],
             "prediction_length": len(line.shown[-1]),
             "reference": line.reference,
             "source": line.updates[-1].text,
