@@ -38,4 +38,4 @@ def test_make_live_demo_ends_with_the_table() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     [page, table] = [line for line in done.stdout.splitlines() if ".venv/" in line]
     assert page.endswith("tools/live_demo.py")
-    assert "ct2-bench live " in table
+    assert "benchmarks/measure_live.py " in table
