@@ -110,7 +110,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Let a worker process of pytest-xdist report how many servers it has started."""
+    """Wait for servers that end; a worker process of pytest-xdist reports how many it started."""
+    servers.wait_until_stopped()
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["servers"] = servers.started
 

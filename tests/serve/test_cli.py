@@ -17,20 +17,15 @@ from ct2_triton.serve.gpu import count_gpus
 from serve.serving import COMMAND, read_ready, server_of, serving
 from support.commands import run
 from support.prepared import prepare_tiny
-from support.repository import IDENTITY_CONFIG, write_identity_model
+from support.repository import ONLY_THE_BACKEND, write_identity_model, write_model
+from support.tiny import tiny_engine_model
 
 pytestmark = pytest.mark.server
 
 PREPARE = COMMAND.with_name("ct2-prepare")
 TRANSLATE = COMMAND.with_name("ct2-translate")
 ROOT = Path(__file__).resolve().parents[2]
-BAD_CONFIG = IDENTITY_CONFIG.replace("python", "nosuch")
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    write_identity_model(tmp_path / "repository", "identity")
-    return tmp_path / "repository"
+BAD_CONFIG = ONLY_THE_BACKEND.replace("ctranslate2", "nosuch")
 
 
 def _failed(*arguments: str | Path, code: int = 1) -> str:
@@ -41,16 +36,16 @@ def _failed(*arguments: str | Path, code: int = 1) -> str:
 def test_it_serves_until_a_signal_and_ends_well(repository: Path, signal_number: int) -> None:
     with serving("--model-repository", repository, "--free-ports") as process:
         ready = read_ready(process)
-        assert ready["models"] == "identity"
+        assert ready["models"] == "nllb"
         assert re.fullmatch(r"127\.0\.0\.1:\d+", ready["gRPC"])
-        with urllib.request.urlopen(f"{ready['HTTP']}/v2/models/identity/ready") as answer:  # noqa: S310
+        with urllib.request.urlopen(f"{ready['HTTP']}/v2/models/nllb/ready") as answer:  # noqa: S310
             assert answer.status == 200
         with urllib.request.urlopen(ready["metrics"]) as answer:  # noqa: S310
             assert b"nv_inference_count" in answer.read()
         process.send_signal(signal_number)
         _, log = process.communicate()
         assert process.returncode == 0
-        assert "successfully unloaded 'identity'" in log
+        assert "successfully unloaded 'nllb'" in log
 
 
 def test_verify_keeps_a_damaged_model_from_being_served(tmp_path: Path) -> None:
@@ -64,12 +59,12 @@ def test_verify_keeps_a_damaged_model_from_being_served(tmp_path: Path) -> None:
     with serving(*options) as process:
         assert read_ready(process)["models"] == "nllb"  # nothing else finds it
     weights.write_bytes(sound)
-    write_identity_model(repository, "identity")
+    write_model(repository, "bare", tiny_engine_model("nllb"))
     with serving(*options, "--verify") as process:
-        assert read_ready(process)["models"] == "identity, nllb"
+        assert read_ready(process)["models"] == "bare, nllb"
         process.terminate()
         _, log = process.communicate()
-        assert "identity has no ct2_model.json: its files were not verified" in log
+        assert "bare has no ct2_model.json: its files were not verified" in log
 
 
 def test_http_can_have_an_address_of_its_own(repository: Path) -> None:
@@ -78,12 +73,12 @@ def test_http_can_have_an_address_of_its_own(repository: Path) -> None:
         ready = read_ready(process)
         assert re.fullmatch(r"127\.0\.0\.2:\d+", ready["gRPC"])
         assert ready["HTTP"].startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(f"{ready['HTTP']}/v2/models/identity/ready") as answer:  # noqa: S310
+        with urllib.request.urlopen(f"{ready['HTTP']}/v2/models/nllb/ready") as answer:  # noqa: S310
             assert answer.status == 200
 
 
 def test_a_signal_while_it_starts_ends_it(repository: Path) -> None:
-    slow = repository / "identity" / "1" / "model.py"
+    slow = write_identity_model(repository, "identity") / "1" / "model.py"
     slow.write_text(
         slow.read_text() + "    def initialize(self, args):\n        import time; time.sleep(5)\n"
     )
@@ -108,7 +103,7 @@ def test_the_log_goes_to_a_file_if_asked(repository: Path, tmp_path: Path) -> No
         _, errors = process.communicate()
     assert errors == ""
     assert log.read_text().startswith("kept\n")
-    assert "successfully loaded 'identity'" in log.read_text()
+    assert "successfully loaded 'nllb'" in log.read_text()
 
 
 def test_a_log_file_that_cannot_be_written_is_named(repository: Path, tmp_path: Path) -> None:
@@ -118,7 +113,7 @@ def test_a_log_file_that_cannot_be_written_is_named(repository: Path, tmp_path: 
 
 
 def test_a_model_that_does_not_load_is_named_at_the_end(repository: Path, tmp_path: Path) -> None:
-    write_identity_model(repository, "bad", BAD_CONFIG)
+    write_model(repository, "bad", tiny_engine_model("nllb"), BAD_CONFIG)
     log = tmp_path / "server.log"
     errors = _failed("--model-repository", repository, "--free-ports", "--log-file", log)
     lines = errors.splitlines()
@@ -127,10 +122,10 @@ def test_a_model_that_does_not_load_is_named_at_the_end(repository: Path, tmp_pa
 
 
 def test_models_that_are_not_available_are_warned_of(repository: Path) -> None:
-    write_identity_model(repository, "bad", BAD_CONFIG)
+    write_model(repository, "bad", tiny_engine_model("nllb"), BAD_CONFIG)
     arguments = ("--model-repository", repository, "--free-ports", "--", "--exit-on-error=false")
     with serving(*arguments) as process:
-        assert read_ready(process)["models"] == "identity"
+        assert read_ready(process)["models"] == "nllb"
         process.terminate()
         _, errors = process.communicate()
     assert "ct2-serve: warning: model 'bad' is not available: Invalid argument:" in errors
@@ -151,8 +146,8 @@ def test_a_server_that_ends_by_itself_is_a_failure(repository: Path) -> None:
 def test_a_gpu_model_on_a_machine_without_one_is_refused_before_the_start(
     repository: Path,
 ) -> None:
-    config = IDENTITY_CONFIG + "instance_group { kind: KIND_GPU }\n"
-    write_identity_model(repository, "gpu", config)
+    config = ONLY_THE_BACKEND + "instance_group { kind: KIND_GPU }\n"
+    write_model(repository, "gpu", tiny_engine_model("nllb"), config)
     errors = _failed("--model-repository", repository, "--free-ports")
     assert errors.startswith("ct2-serve: model 'gpu' asks for a GPU and this machine has none")
     assert errors.count("\n") == 1
@@ -187,8 +182,8 @@ def test_a_repository_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_model_in_place_of_its_repository_is_told_apart(repository: Path) -> None:
-    errors = _failed("--model-repository", repository / "identity")
-    assert errors.startswith(f"ct2-serve: {repository}/identity is a model: name the model repos")
+    errors = _failed("--model-repository", repository / "nllb")
+    assert errors.startswith(f"ct2-serve: {repository}/nllb is a model: name the model repos")
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,6 @@ _PATIENT = RetryPolicy(budget_s=120, outage_s=120)
 _SLOW_START = "    def initialize(self, args):\n        import time; time.sleep(60)\n"
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    write_identity_model(tmp_path / "repository", "identity")
-    return tmp_path / "repository"
-
-
 class Demo:
     """ct2-serve with the demo model, which tests attack."""
 
@@ -144,9 +138,9 @@ def test_a_server_that_crashes_too_often_is_given_up(repository: Path) -> None:
 
 def test_a_signal_while_it_starts_again_ends_it(repository: Path) -> None:
     arguments = ["--model-repository", repository, "--free-ports"]
+    model = write_identity_model(repository, "identity") / "1" / "model.py"
     with serving(*arguments) as process:
         read_ready(process)
-        model = repository / "identity" / "1" / "model.py"
         model.write_text(model.read_text() + _SLOW_START)
         assert process.stderr is not None
         os.kill(server_of(process.pid), signal.SIGKILL)

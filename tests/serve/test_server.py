@@ -19,22 +19,27 @@ from ct2_triton.serve import Ports, ServerOptions, TritonServer
 from ct2_triton.serve.errors import PortInUseError, ServeError, ServerStartError
 from ct2_triton.serve.gpu import count_gpus
 from support.ports import free_ports
-from support.repository import IDENTITY_CONFIG, write_identity_model, write_model
+from support.repository import ONLY_THE_BACKEND, write_identity_model, write_model
 from support.servers import MakeServer
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
 
+BAD_CONFIG = ONLY_THE_BACKEND.replace("ctranslate2", "nosuch")
+
+
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    write_identity_model(tmp_path / "repository", "identity")
-    return tmp_path / "repository"
+def python_repository(tmp_path: Path) -> Path:
+    write_identity_model(tmp_path / "python", "identity")
+    return tmp_path / "python"
 
 
-def test_a_python_model_runs_in_this_environment(make_server: MakeServer, repository: Path) -> None:
+def test_a_python_model_runs_in_this_environment(
+    make_server: MakeServer, python_repository: Path
+) -> None:
     """The assembled folder has a working Python backend: numpy comes from our environment."""
-    server = make_server(repository)
+    server = make_server(python_repository)
     assert [(state.name, state.state) for state in server.model_states()] == [("identity", "READY")]
     tensor = grpc_client.InferInput("IN", [3], "INT32")
     tensor.set_data_from_numpy(np.array([7, 8, 9], np.int32))
@@ -52,28 +57,25 @@ def test_our_backend_is_the_one_loaded(server: TritonServer) -> None:
     assert "libtriton_ctranslate2.so" in folder
 
 
-def test_stopping_is_orderly_and_frees_the_ports(make_server: MakeServer, repository: Path) -> None:
-    server = make_server(repository)
+def test_a_stop_is_orderly_frees_the_ports_and_leaves_the_log(
+    make_server: MakeServer, repository: Path
+) -> None:
+    log = io.StringIO()
+    server = make_server(repository, log=log, server_arguments=["--log-verbose=1"])
     assert server.stop() == 0
     assert not server.is_alive()
     assert not server.is_ready()
     assert server.stop() == 0
+    assert "successfully loaded 'nllb'" in server.log_text()
+    assert log.getvalue() == server.log_text()
     again = make_server(repository, ports=server.ports)
     assert again.ports == server.ports
 
 
-def test_the_log_is_passed_on_and_kept(make_server: MakeServer, repository: Path) -> None:
-    log = io.StringIO()
-    server = make_server(repository, log=log, server_arguments=["--log-verbose=1"])
-    server.stop()
-    assert "successfully loaded 'identity'" in server.log_text()
-    assert log.getvalue() == server.log_text()
-
-
 def test_a_model_that_does_not_load_is_named_with_its_reason(
-    make_server: MakeServer, repository: Path
+    make_server: MakeServer, repository: Path, nllb_engine_model: Path
 ) -> None:
-    write_identity_model(repository, "bad", IDENTITY_CONFIG.replace("python", "nosuch"))
+    write_model(repository, "bad", nllb_engine_model, BAD_CONFIG)
     with pytest.raises(ServerStartError) as caught:
         make_server(repository)
     first, *rest = str(caught.value).splitlines()
@@ -83,12 +85,12 @@ def test_a_model_that_does_not_load_is_named_with_its_reason(
 
 
 def test_without_exit_on_error_the_others_are_served(
-    make_server: MakeServer, repository: Path
+    make_server: MakeServer, repository: Path, nllb_engine_model: Path
 ) -> None:
-    write_identity_model(repository, "bad", IDENTITY_CONFIG.replace("python", "nosuch"))
+    write_model(repository, "bad", nllb_engine_model, BAD_CONFIG)
     server = make_server(repository, server_arguments=["--exit-on-error=false"])
     states = {state.name: state for state in server.model_states()}
-    assert states["identity"].state == "READY"
+    assert states["nllb"].state == "READY"
     assert states["bad"].state == "UNAVAILABLE"
     assert "nosuch" in states["bad"].reason
     assert not server.is_ready()
@@ -98,29 +100,25 @@ def test_explicit_control_starts_without_models(make_server: MakeServer, reposit
     server = make_server(repository, server_arguments=["--model-control-mode=explicit"])
     assert server.is_ready()
     with grpc_client.InferenceServerClient(server.grpc_url) as client:
-        assert not client.is_model_ready("identity")
-        client.load_model("identity")
-        assert client.is_model_ready("identity")
+        assert not client.is_model_ready("nllb")
+        client.load_model("nllb")
+        assert client.is_model_ready("nllb")
 
 
-def test_a_missing_engine_model_says_so(
-    make_server: MakeServer, tmp_path: Path, nllb_engine_model: Path
-) -> None:
-    folder = write_model(tmp_path / "repository", "nllb", nllb_engine_model)
-    (folder / "1" / "model" / "model.bin").unlink()
+def test_a_missing_engine_model_says_so(make_server: MakeServer, repository: Path) -> None:
+    (repository / "nllb" / "1" / "model" / "model.bin").unlink()
     with pytest.raises(ServerStartError, match="failed to load 'nllb' version 1: .*model.bin"):
-        make_server(tmp_path / "repository")
+        make_server(repository)
 
 
-def test_a_taken_port_is_told_before_the_start(make_server: MakeServer, repository: Path) -> None:
-    first = make_server(repository)
+def test_a_taken_port_is_told_before_the_start(server: TritonServer, repository: Path) -> None:
     _, grpc, metrics = free_ports()
-    taken = Ports(first.ports.http, grpc, metrics)
+    taken = Ports(server.ports.http, grpc, metrics)
     second = TritonServer(ServerOptions([repository], ports=taken))
-    with pytest.raises(PortInUseError, match=str(first.ports.http)):
+    with pytest.raises(PortInUseError, match=str(server.ports.http)):
         second.start()
     assert second.stop() is None
-    assert first.is_ready()
+    assert server.is_ready()
 
 
 def test_a_server_that_takes_too_long_is_ended(repository: Path) -> None:
@@ -131,9 +129,9 @@ def test_a_server_that_takes_too_long_is_ended(repository: Path) -> None:
 
 
 def test_a_killed_server_is_seen_with_its_signal_and_leaves_nothing(
-    make_server: MakeServer, repository: Path
+    make_server: MakeServer, python_repository: Path
 ) -> None:
-    server = make_server(repository)
+    server = make_server(python_repository)
     stubs = _children(server.process.pid)
     assert stubs
     os.kill(server.process.pid, signal.SIGKILL)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,9 +28,19 @@ running: list[TritonServer] = []
 # How many this process has started.
 started = 0
 
+_stopping: list[threading.Thread] = []
+
+
+def wait_until_stopped() -> None:
+    """Wait for the servers that were asked to end."""
+    while _stopping:
+        _stopping.pop().join()
+
 
 class ServerStack(ExitStack):
-    """Starts servers and stops them all at the end."""
+    """Starts servers, and at the end stops them all: tritonserver takes two seconds for its end,
+    which no test waits for.
+    """
 
     def start(self, *repositories: Path, timeout_s: float = 120.0, **options: Any) -> TritonServer:
         """Start a server on these repositories; `options` are those of ServerOptions."""
@@ -40,6 +51,12 @@ class ServerStack(ExitStack):
         server = TritonServer(ServerOptions(list(repositories), environment=environment, **options))
         running.append(server)
         self.callback(running.remove, server)
-        self.callback(server.stop)
+        self.callback(_stop_meanwhile, server)
         server.start(timeout_s)
         return server
+
+
+def _stop_meanwhile(server: TritonServer) -> None:
+    thread = threading.Thread(target=server.stop)
+    thread.start()
+    _stopping.append(thread)
