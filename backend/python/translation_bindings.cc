@@ -13,6 +13,7 @@
 #include "config/parameters.h"
 #include "engine/calls/library_check.h"
 #include "engine/device.h"
+#include "engine/usable_cores.h"
 #include "gate.h"
 #include "queue/supersede_keys.h"
 #include "queue/translator.h"
@@ -303,8 +304,12 @@ void BindTranslation(py::module_& module) {
   module.def("check_library", &CheckLibrary,
              "Hold the loaded CTranslate2 library against our declarations of it.");
   module.def("library_version", &LibraryVersion, "Version of the loaded CTranslate2 library.");
-  module.def("usable_cores", &UsableCores, py::arg("control_group") = "/sys/fs/cgroup",
-             "Cores this process may use; `control_group`: the folder that shows its quota.");
+  module.def(
+      "usable_cores", [](const std::string& root) { return CoresOfProcess(root).threads; },
+      py::arg("root") = "", "Cores this process may use; `root`: of the file system with quotas.");
+  module.def(
+      "physical_cores", [](const std::string& root) { return CoresOfProcess(root).physical; },
+      py::arg("root") = "", "Of these, those that share no core with another one.");
   module.def("gpu_count", &GpuCount, "GPUs that CTranslate2 finds.");
   py::class_<Gate, std::shared_ptr<Gate>>(module, "Gate", "Holds a worker while a row of it runs.")
       .def(py::init<size_t>(), py::arg("held_at") = 0,

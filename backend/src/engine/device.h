@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 namespace ct2triton {
@@ -20,9 +19,5 @@ int GpuCount();
 
 // Throws Error(kInvalidArgument), saying what to change, if CTranslate2 cannot use `device` here.
 void RequireDevice(const Device& device);
-
-// Cores this process may use: its affinity mask, and the CPU quota of its control group, of version
-// 2 or 1. `control_group`: the folder that shows it.
-size_t UsableCores(const std::string& control_group = "/sys/fs/cgroup");
 
 }  // namespace ct2triton

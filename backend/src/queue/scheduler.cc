@@ -2,6 +2,7 @@
 #include "queue/scheduler.h"
 
 #include "engine/thread_scope.h"
+#include "engine/usable_cores.h"
 #include "steady_clock.h"
 
 namespace ct2triton {

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "engine/search/finish.h"
+#include "engine/usable_cores.h"
 #include "queue/worker_pool.h"
 #include "steady_clock.h"
 
