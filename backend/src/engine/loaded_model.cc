@@ -81,7 +81,7 @@ LoadedModel::LoadedModel(const std::string& directory, const Device& device,
       defaults_(Valid(defaults, engine)),
       default_searches_(AllSearches(defaults, *weights_)) {
   RequireFittingSearch(*default_searches_.at(nullptr), *weights_, engine_);
-  if (UseLoop(engine_, device)) TryLoop(threads);
+  if (UseLoop(engine_, device)) TryLoop();
   for (const auto& [map, search] : default_searches_) RequireLoopIfNeeded(*search);
   if (engine_.calls == "allow") {
     calls_ = CallModel::Get(weights_, threads);
@@ -99,9 +99,9 @@ void LoadedModel::ChooseAlignment() {
   }
 }
 
-void LoadedModel::TryLoop(size_t threads) {
+void LoadedModel::TryLoop() {
   try {
-    loop_ = LoopModel::Get(weights_, threads);
+    loop_ = LoopModel::Get(weights_);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kUnavailable) throw;  // the files, which calls need, too
     loop_refusal_ = error.what();

@@ -68,7 +68,7 @@ class LoadedModel {
  private:
   using Searches = std::map<const VocabularyMap*, std::shared_ptr<const Search>>;
 
-  void TryLoop(size_t threads);
+  void TryLoop();
   void ChooseAlignment();
   std::string WhyCalls(const Search& search) const;
   void RequireLoopIfNeeded(const Search& search) const;

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <utility>
 
 #include "engine/calls/library_model.h"
 #include "engine/calls/trial_translation.h"
 #include "engine/model/weights.h"
+#include "engine/shared_by_key.h"
 #include "engine/thread_scope.h"
 #include "steady_clock.h"
 
@@ -22,16 +22,8 @@ constexpr uint64_t kFirstCall_ns = 10'000'000'000;
 
 std::shared_ptr<CallModel> CallModel::Get(const std::shared_ptr<const Weights>& weights,
                                           size_t threads) {
-  static std::mutex mutex;
-  static std::map<const Weights*, std::weak_ptr<CallModel>> models;
-  const std::lock_guard<std::mutex> lock(mutex);
-  for (auto it = models.begin(); it != models.end();) {
-    it = it->second.expired() ? models.erase(it) : std::next(it);
-  }
-  auto& known = models[weights.get()];
-  auto model = known.lock();
-  if (!model) known = model = std::make_shared<CallModel>(weights, threads);
-  return model;
+  static SharedByKey<const Weights*, CallModel> known;
+  return known.Get(weights.get(), [&] { return std::make_shared<CallModel>(weights, threads); });
 }
 
 CallModel::CallModel(std::shared_ptr<const Weights> weights, size_t threads)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/loop_engine.h"
 
+#include <algorithm>
 #include <iomanip>
-#include <map>
-#include <mutex>
 #include <sstream>
 #include <utility>
 
@@ -13,7 +12,9 @@
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_support.h"
 #include "engine/loop/trial.h"
+#include "engine/shared_by_key.h"
 #include "engine/thread_scope.h"
+#include "engine/usable_cores.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -21,6 +22,11 @@ namespace {
 
 // Caches that nobody uses and that are kept for the next rows.
 constexpr size_t kKeptCacheBytes = size_t{64} << 20;
+
+// Packing reads and writes memory: so many threads take about all that there is of its bandwidth.
+constexpr size_t kMostPackingThreads = 8;
+
+size_t PackingThreads() { return std::min(CoresOfProcess().physical, kMostPackingThreads); }
 
 std::string Describe(const TrialReport& trial) {
   std::ostringstream text;
@@ -69,33 +75,25 @@ LoopCounters& LoopCounters::operator-=(const LoopCounters& other) {
   return *this;
 }
 
-std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights,
-                                          size_t threads) {
-  static std::mutex mutex;  // a second model on the same weights waits for the first one's trial
-  static std::map<std::pair<const Weights*, bool>, std::weak_ptr<LoopModel>> models;
-  const std::lock_guard<std::mutex> lock(mutex);
-  for (auto it = models.begin(); it != models.end();) {
-    it = it->second.expired() ? models.erase(it) : std::next(it);
-  }
-  auto& known = models[{weights.get(), DecoderModel::OnDevice(*weights)}];
-  auto model = known.lock();
-  if (!model) known = model = std::make_shared<LoopModel>(weights, threads);
-  return model;
+std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights) {
+  static SharedByKey<std::pair<const Weights*, bool>, LoopModel> known;
+  return known.Get({weights.get(), DecoderModel::OnDevice(*weights)},
+                   [&] { return std::make_shared<LoopModel>(weights); });
 }
 
-LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, size_t threads)
+LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights)
     : caches_(std::make_shared<LoopCaches>(kKeptCacheBytes)) {
-  RunInThreadScope(weights->device(), /*threads=*/1, [&] { Make(weights, threads); });
+  RunInThreadScope(weights->device(), /*threads=*/1, [&] { Make(weights); });
 }
 
-void LoopModel::Make(const std::shared_ptr<const Weights>& weights, size_t threads) {
+void LoopModel::Make(const std::shared_ptr<const Weights>& weights) {
   ReadDecoder(weights->file());  // refuses what the loop does not know before anything is loaded
   const TrialTruth truth = AskCTranslate2(*weights);
   if (DecoderModel::OnDevice(*weights)) {
     model_ = std::make_shared<const DeviceModel>(weights);
     description_ = "by operations of CTranslate2, ";
   } else {
-    LayerPacker packer(weights->file(), weights->loop_type(), threads);
+    LayerPacker packer(weights->file(), weights->loop_type(), PackingThreads());
     model_ = std::make_shared<const HostModel>(weights, &packer);
     description_ = packer.Description() + ", ";
     weights->file().RequireUnchanged();  // its weights were read piece by piece

@@ -88,12 +88,11 @@ class LoopEngine {
 class LoopModel {
  public:
   // The one of these weights, made at the first call, when a trial holds the loop against calls of
-  // CTranslate2. `threads`: that packing may use.
+  // CTranslate2. Those of other weights may be made meanwhile.
   // Throws Error(kUnsupported), with the reason, where the loop cannot run the model.
-  static std::shared_ptr<LoopModel> Get(const std::shared_ptr<const Weights>& weights,
-                                        size_t threads);
+  static std::shared_ptr<LoopModel> Get(const std::shared_ptr<const Weights>& weights);
 
-  LoopModel(const std::shared_ptr<const Weights>& weights, size_t threads);
+  explicit LoopModel(const std::shared_ptr<const Weights>& weights);
 
   virtual ~LoopModel() = default;
   virtual std::unique_ptr<LoopEngine> NewLoop() const;
@@ -124,7 +123,7 @@ class LoopModel {
   const std::string& description() const { return description_; }
 
  private:
-  void Make(const std::shared_ptr<const Weights>& weights, size_t threads);
+  void Make(const std::shared_ptr<const Weights>& weights);
 
   std::string description_;
   std::shared_ptr<const DecoderModel> model_;
