@@ -240,6 +240,28 @@ def test_the_caches_of_all_rows_are_kept_for_the_next(engine_model: Path) -> Non
     assert (loop.cache_bytes, loop.kept_bytes) == (in_use * 9 / 4, 0)
 
 
+def test_as_much_memory_is_kept_as_running_rows_have(engine_model: Path) -> None:
+    """So rows that come and go take none from the system; what the last ones had goes."""
+    model = _core.LoopModel(str(engine_model), {"compute_type": "float32"})
+    loop = _core.DecodeLoop(model, keep_bytes=0)
+
+    def admit(tokens: int) -> None:
+        length = {"min_decoding_length": tokens, "max_decoding_length": tokens}
+        loop.admit([([5, 6, 7], [], {**GREEDY, **length})])
+
+    for tokens in (6, 6, 12, 12):
+        admit(tokens)
+    while loop.running > 2:
+        loop.step()
+    kept = loop.kept_bytes
+    assert 0 < kept <= loop.cache_bytes
+    for _ in range(2):
+        admit(6)
+    assert loop.kept_bytes < kept
+    run_to_end(loop)
+    assert (loop.cache_bytes, loop.kept_bytes) == (0, 0)
+
+
 def test_counters(engine_model: Path) -> None:
     model = _core.LoopModel(str(engine_model), {"compute_type": "float32"})
     loop = _core.DecodeLoop(model)

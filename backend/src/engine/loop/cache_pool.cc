@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/loop/cache_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/compute/cpu/products/round_up.h"
@@ -73,13 +74,31 @@ FloatArray CachePool::Count(size_t size, bool reuse) {
 
 void CachePool::Give(FloatArray floats, size_t size) noexcept {
   const size_t bytes = size * sizeof(float);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Shelf& shelf = shelves_[size];  // it is there since Take
+    --shelf.in_use;
+    bytes_in_use_ -= bytes;
+    if (floats) {
+      shelf.free.push_back(std::move(floats));
+      bytes_kept_ += bytes;
+    }
+  }
+  while (TakeSurplus()) {  // and frees it without the lock, which all loops want
+  }
+}
+
+// A block beyond those that are kept, of the size of which most are free.
+FloatArray CachePool::TakeSurplus() noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  Shelf& shelf = shelves_[size];  // it is there since Take
-  --shelf.in_use;
-  bytes_in_use_ -= bytes;
-  if (!floats || bytes_kept_ + bytes > keep_bytes_) return;
-  shelf.free.push_back(std::move(floats));
-  bytes_kept_ += bytes;
+  if (bytes_kept_ <= std::max<size_t>(keep_bytes_, bytes_in_use_)) return nullptr;
+  const auto most = std::max_element(shelves_.begin(), shelves_.end(), [](auto& a, auto& b) {
+    return a.first * a.second.free.size() < b.first * b.second.free.size();
+  });
+  FloatArray surplus = std::move(most->second.free.back());
+  most->second.free.pop_back();
+  bytes_kept_ -= most->first * sizeof(float);
+  return surplus;
 }
 
 size_t CachePool::bytes_kept() const {

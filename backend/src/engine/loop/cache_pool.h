@@ -36,10 +36,11 @@ class CacheBlock {
 };
 
 // Hands out memory for keys and values, and keeps what comes back for the next rows: fresh memory
-// costs a page fault every 4 kB. Threads may use it at once.
+// costs a page fault every 4 kB, and memory that goes stops all cores for a moment. It keeps as
+// much as running rows have, so that rows that come and go find theirs. Threads may use it at once.
 class CachePool {
  public:
-  // `keep_bytes`: of the memory that nobody uses, as much may stay here.
+  // `keep_bytes`: of the memory that nobody uses, as much may stay here in any case.
   explicit CachePool(size_t keep_bytes);
 
   // At least `floats`, not set to anything. Throws std::bad_alloc.
@@ -55,6 +56,7 @@ class CachePool {
  private:
   friend class CacheBlock;
   void Give(FloatArray floats, size_t size) noexcept;
+  FloatArray TakeSurplus() noexcept;
   FloatArray Count(size_t size, bool reuse);
 
   // The blocks of one size.
