@@ -30,8 +30,8 @@ from ct2_triton.bench.workload import SENTENCES
 from ct2_triton.cli import main
 from ct2_triton.engine_library import load_core
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepare.text_config import write_text_models
 from ct2_triton.serve import ServerOptions, TritonServer
+from ensemble import write_ensemble
 from text_ways import MODEL, WAYS, open_ways
 
 if TYPE_CHECKING:
@@ -124,8 +124,7 @@ def _tables(args: argparse.Namespace) -> list[Table]:
     names = tuple(dict.fromkeys([*(args.way or _DEFAULT_WAYS), _TEXT]))
     with ExitStack() as stack:
         repository = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ct2-text-")))
-        model = prepare(PrepareOptions(MODEL, repository, io="ensemble"))
-        write_text_models(model.directory, "both", force=False)
+        write_ensemble(prepare(PrepareOptions(MODEL, repository, io="both")).directory)
         server = stack.enter_context(TritonServer(ServerOptions([repository])))
         measured = _measure(server.grpc_url, repository, names, loads, rounds, args.seconds)
         rates, differing = asyncio.run(measured)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.client import TranslationClient
-from ct2_triton.prepared_model import ENSEMBLE_SUFFIX, TEXT_SUFFIX
+from ct2_triton.prepared_model import TEXT_SUFFIX
+from ensemble import ENSEMBLE_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence

@@ -71,7 +71,10 @@ def _demo(args: argparse.Namespace) -> None:
                     raise Ct2TritonError("ct2-live has not started; it has said why")
                 url = line.split()[1]
                 print(f"viewers: {url}   demo: {url}demo   (for {args.seconds:g} s)")
-                print(f"your microphone: {_RECORD} | ct2-live hear --event {url}", flush=True)
+                print(
+                    f"your microphone: {_RECORD} | python examples/hear.py --event {url}",
+                    flush=True,
+                )
                 asyncio.run(_speak(url, args))
             finally:
                 live.terminate()

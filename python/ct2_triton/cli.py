@@ -132,9 +132,7 @@ def _with_more(
 translate = partial(
     _with_more, "ct2-translate", "ct2_triton.translate.cli", {"bulk": "ct2_triton.bulk.cli"}
 )
-live = partial(
-    _with_more, "ct2-live", "ct2_triton.live.cli", {"hear": "ct2_triton.live.recognizers.cli"}
-)
+live = partial(main, "ct2-live", "ct2_triton.live.cli")
 gateway = partial(main, "ct2-gateway", "ct2_triton.gateway.cli")
 models = partial(main, "ct2-models", "ct2_triton.models.cli")
 prepare = partial(main, "ct2-prepare", "ct2_triton.prepare.cli")

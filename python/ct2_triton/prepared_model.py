@@ -41,11 +41,6 @@ TEXT_SUFFIX = "-text"
 STREAM_SUFFIX = "-stream"
 """The same of a model that sends its translations while they grow."""
 
-ENSEMBLE_SUFFIX = "-ensemble"
-"""The same of a classic ensemble; its steps beside the model of ids are the next two."""
-
-TOKENIZER_SUFFIX, DETOKENIZER_SUFFIX = "-tokenizer", "-detokenizer"
-
 NAMED_PIECES = "pieces"
 """Family of a model whose pieces are looked up by name in its own vocabularies."""
 

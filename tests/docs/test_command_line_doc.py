@@ -34,7 +34,7 @@ def test_the_commands_are_those_of_the_package() -> None:
     text = (Path(command_line_doc.__file__).parents[1] / "pyproject.toml").read_text()
     scripts = re.findall(r'^(ct2-\w+) = "ct2_triton\.cli:', text, re.MULTILINE)
     assert sorted(scripts) == [name for name in PROGRAMS if " " not in name]
-    assert {"ct2-live hear", "ct2-translate bulk"} <= set(PROGRAMS)
+    assert "ct2-translate bulk" in PROGRAMS
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

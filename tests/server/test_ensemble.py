@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The classic ensemble that ct2-prepare writes: Python, the backend, Python."""
+"""The classic ensemble of benchmarks/ensemble.py: Python, the backend, Python."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from ct2_triton import _core
 from ct2_triton.client import TranslationClient
-from ct2_triton.errors import OutputError, SettingError
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.prepare.text_config import write_text_models
 from ct2_triton.serve import TritonServer
-from ct2_triton.serve.chosen_models import choose_models
+from ensemble import write_ensemble
 from server.helpers import Connection
 from server.text_client import refusal, translated
 from support.prepared import prepare_tiny
@@ -35,10 +32,10 @@ def ensemble_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Triton
     """Computed in float32: the same answers whatever else is in the batch."""
     folder = tmp_path_factory.mktemp("ensemble")
     settings = {"compute_type": "float32"}
-    model = prepare(PrepareOptions("demo", folder, settings=settings, io="ensemble"))
-    write_text_models(model.directory, "both", force=False)
-    pair = prepare_tiny("marian-pair", folder, "pair", io="ensemble")
-    write_text_models(pair.directory, "both", force=False)
+    model = prepare(PrepareOptions("demo", folder, settings=settings, io="both"))
+    write_ensemble(model.directory)
+    pair = prepare_tiny("marian-pair", folder, "pair", io="both")
+    write_ensemble(pair.directory)
     with ServerStack() as stack:
         yield stack.start(folder)
 
@@ -103,19 +100,3 @@ def test_what_is_wrong_is_refused_alone(
 ) -> None:
     assert message in refusal(ensemble, text, [target], source, model=ENSEMBLE)
     assert translated(ensemble, SENTENCE, ["de"], model=ENSEMBLE) == [[GERMAN]]
-
-
-def test_a_model_without_batches_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="--io ensemble needs batches"):
-        prepare(PrepareOptions("demo", tmp_path, max_batch_size=0, io="ensemble"))
-    (tmp_path / "demo-detokenizer").mkdir()
-    with pytest.raises(OutputError, match="demo-detokenizer exists already"):
-        prepare(PrepareOptions("demo", tmp_path, io="ensemble"))
-    assert [path.name for path in tmp_path.iterdir()] == ["demo-detokenizer"]
-
-
-def test_all_of_it_is_served_with_its_model(tmp_path: Path) -> None:
-    prepare(PrepareOptions("demo", tmp_path, io="ensemble"))
-    chosen = choose_models(["demo"], [tmp_path], lambda _: None)
-    names = ["demo", "demo-detokenizer", "demo-ensemble", "demo-tokenizer"]
-    assert sorted(folder.name for folder in chosen) == names

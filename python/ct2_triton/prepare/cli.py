@@ -117,8 +117,7 @@ def _add_serving_arguments(parser: argparse.ArgumentParser) -> None:
         choices=IO_CHOICES,
         default="ids",
         help="what clients send and get: token ids, text, or both: NAME takes ids and NAME-text "
-        "text, on the same weights; stream: both, and NAME-stream sends text as it grows; "
-        "ensemble: ids, and NAME-ensemble takes text through steps in Python "
+        "text, on the same weights; stream: both, and NAME-stream sends text as it grows "
         "(default: %(default)s; docs/text.md)",
     )
     parser.add_argument(

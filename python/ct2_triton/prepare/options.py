@@ -23,7 +23,7 @@ QUANTIZATIONS = (
 )
 INSTANCE_KINDS = ("auto", "cpu", "gpu")
 # What clients send and get.
-IO_CHOICES = ("ids", "text", "both", "stream", "ensemble")
+IO_CHOICES = ("ids", "text", "both", "stream")
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,7 @@ class PrepareOptions:
         shortlist: Vocabulary shortlist to make and switch on; None: none.
         language_pair: `en:de` for a converted model that does not say what it translates.
         io: What clients send and get, of `IO_CHOICES`; both: `<name>` takes ids and `<name>-text`
-            text, on the same files; stream: also `<name>-stream`, which sends text as it grows;
-            ensemble: `<name>` and a classic ensemble with it, `<name>-ensemble`.
+            text, on the same files; stream: also `<name>-stream`, which sends text as it grows.
         placeholders: Whether to try which placeholders the model copies (docs/terms.md).
         force: Replace a model of this name.
         as_version: Add the result to a model that is there, as this version; None: a new model.

@@ -49,7 +49,6 @@ def prepare(
     Raises:
         PrepareError: It failed, with a sentence about what to do; nothing was written.
     """
-    from ct2_triton.prepare.ensemble_config import check_ensemble_outputs, write_ensemble
     from ct2_triton.prepare.text_config import (
         check_text_outputs,
         check_tokenizer,
@@ -59,16 +58,11 @@ def prepare(
     _check_choices(options)
     output = options.model_repository / model_name(options)
     check_text_outputs(output, options.io, force=options.force)
-    if options.io == "ensemble":
-        check_ensemble_outputs(output, force=options.force)
     with _prepared(options, output, report) as folder:
-        if options.io not in {"ids", "ensemble"}:
+        if options.io != "ids":
             check_tokenizer(folder / TOKENIZER_NAME)
     for written in write_text_models(output, options.io, force=options.force):
         report(f"text in and out: {written.name}")
-    if options.io == "ensemble":
-        *steps, ensemble = write_ensemble(output, force=options.force)
-        report(f"text in and out: {ensemble.name}, with {', '.join(step.name for step in steps)}")
     return PreparedModel.read(output)
 
 
@@ -157,8 +151,6 @@ def _check_choices(options: PrepareOptions) -> None:
             raise SettingError(f"{name} {value!r} is none of {', '.join(allowed)}")
     if options.max_batch_size < 0:
         raise SettingError(f"max batch size {options.max_batch_size} is negative")
-    if options.io == "ensemble" and options.max_batch_size == 0:
-        raise SettingError("--io ensemble needs batches; let --max-batch-size be 1 or more")
     if options.as_version is not None:
         _check_version(options, options.as_version)
     if options.shortlist:
@@ -170,7 +162,7 @@ def _check_version(options: PrepareOptions, version: int) -> None:
         raise SettingError(f"version {version} is none: versions are 1, 2, 3 and so on")
     if options.force:
         raise SettingError("--force replaces a whole model; --as-version replaces nothing")
-    if options.io in ("both", "stream", "ensemble"):
+    if options.io in ("both", "stream"):
         raise SettingError(
             f"--io {options.io} writes several models; --as-version adds to one: say --io ids"
         )

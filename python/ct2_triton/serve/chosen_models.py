@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING
 from ct2_triton.linked_folder import linked_folder, user_cache
 from ct2_triton.prepared_model import (
     CONFIG_NAME,
-    DETOKENIZER_SUFFIX,
-    ENSEMBLE_SUFFIX,
     MANIFEST_NAME,
     STREAM_SUFFIX,
     TEXT_SUFFIX,
-    TOKENIZER_SUFFIX,
     PreparedModel,
 )
 from ct2_triton.serve.errors import ModelRepositoryError
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 # What lies beside a model of ids and is served with it.
-_BESIDE = (TEXT_SUFFIX, STREAM_SUFFIX, TOKENIZER_SUFFIX, DETOKENIZER_SUFFIX, ENSEMBLE_SUFFIX)
+_BESIDE = (TEXT_SUFFIX, STREAM_SUFFIX)
 
 
 def choose_models(

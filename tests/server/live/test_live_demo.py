@@ -27,7 +27,7 @@ def test_the_demo_speaks_and_leaves_subtitles() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "demo: http://127.0.0.1:" in done.stdout
-    assert "S16_LE | ct2-live hear --event http://127.0.0.1:" in done.stdout
+    assert "S16_LE | python examples/hear.py --event http://127.0.0.1:" in done.stdout
     german = (folder / "deu_Latn.vtt").read_text(encoding="utf-8")
     assert " ".join(german.split()).endswith("Ist der Westwind ein Problem für Nowak, Paul?")
     assert len(list(folder.glob("[!.]*"))) == 2 * 7

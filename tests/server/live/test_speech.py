@@ -19,7 +19,8 @@ from support.recognizers import live_packages, speak
 
 pytestmark = pytest.mark.server
 
-HEAR = [str(Path(sys.executable).with_name("ct2-live")), "hear"]
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+HEAR = [sys.executable, str(EXAMPLES / "hear.py")]
 SAID = ["The rain has stopped.", "The goal stands, and it is now three to three in Bruges."]
 TARGETS = ["deu_Latn", "fra_Latn"]
 
@@ -99,7 +100,7 @@ async def test_a_microphone_speaks_to_an_event(
     event = ["--event", live.url, "--speaker", "anna"]
     kept_out = hear(*event, audio=samples)
     assert kept_out.returncode == 1
-    assert b"ct2-live hear: the event at" in kept_out.stderr
+    assert b"hear: the event at" in kept_out.stderr
     assert b"401" in kept_out.stderr
     done = hear(*event, "--key", "k", audio=samples)
     assert done.returncode == 0, done.stderr.decode()
@@ -130,7 +131,7 @@ CHECK = """
 import inspect, json, sys, types
 sys.modules["av"] = types.ModuleType("av")  # reads files of other kinds, which nobody does here
 from ct2_triton.errors import ClientError
-from ct2_triton.live.recognizers import FasterWhisperRecognizer
+from recognizers import FasterWhisperRecognizer
 refused = []
 for model in "huge", sys.argv[1]:
     try:
@@ -148,7 +149,9 @@ print(json.dumps([refused, list(parameters), list(Segment.__annotations__),
 
 def test_faster_whisper_has_what_the_adapter_uses(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CHECK, str(tmp_path)]
-    done = subprocess.run(command, env=live_packages(), capture_output=True, check=False)
+    done = subprocess.run(
+        command, cwd=EXAMPLES, env=live_packages(), capture_output=True, check=False
+    )
     assert done.returncode == 0, done.stderr.decode()
     (unknown, empty), options, segment, model, has_languages = json.loads(done.stdout)
     assert has_languages

@@ -16,17 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ct2_triton.cli import live
+import hear as hear_command
+from ct2_triton.cli import main
 from ct2_triton.errors import ClientError
 from ct2_triton.live import SegmentUpdate
-from ct2_triton.live.recognizers import (
+from recognizers import (
     SAMPLE_RATE,
     FasterWhisperRecognizer,
     PocketSphinxRecognizer,
-    cli,
     read_audio,
 )
-from ct2_triton.live.recognizers.audio import AudioError, pieces
+from recognizers.audio import AudioError, pieces
 
 SAMPLES = np.arange(5000, dtype="<i2").tobytes()
 
@@ -151,10 +151,13 @@ def test_the_command_writes_updates_no_sooner_than_spoken(
     whisper = SimpleNamespace(WhisperModel=lambda name: StandIn((0.5, 2.4, name)))
     monkeypatch.setitem(sys.modules, "faster_whisper", whisper)
     clock_that_stands = SimpleNamespace(sleep=slept.append, monotonic=lambda: 0.0)
-    monkeypatch.setattr(cli, "time", clock_that_stands)
+    monkeypatch.setattr(hear_command, "time", clock_that_stands)
     (tmp_path / "said").write_bytes(*clock(5))
-    command = ["hear", "--recognizer", "faster-whisper", "--whisper", "Hello there."]
-    assert live([*command, "--language", "en", "--real-time", str(tmp_path / "said")]) == 0
+    command = ["--recognizer", "faster-whisper", "--whisper", "Hello there."]
+    assert (
+        main("hear", "hear", [*command, "--language", "en", "--real-time", str(tmp_path / "said")])
+        == 0
+    )
     updates = [SegmentUpdate.from_json(line) for line in capsys.readouterr().out.splitlines()]
     assert [update.text for update in updates if update.final] == ["Hello there."]
     assert slept == [update.time for update in updates]
@@ -167,13 +170,13 @@ def test_a_language_that_whisper_does_not_know_is_refused_and_a_good_one_heard(
     whisper = SimpleNamespace(WhisperModel=lambda name: StandIn((0.5, 2.4, name)))
     monkeypatch.setitem(sys.modules, "faster_whisper", whisper)
     (tmp_path / "said").write_bytes(*clock(5))
-    command = ["hear", "--recognizer", "faster-whisper", "--whisper", "Hello there."]
+    command = ["--recognizer", "faster-whisper", "--whisper", "Hello there."]
     said = str(tmp_path / "said")
-    assert live([*command, "--language", "xx", said]) == 1
+    assert main("hear", "hear", [*command, "--language", "xx", said]) == 1
     refused = capfd.readouterr()
     assert refused.out == ""
     assert "language is 'xx'; this model of Whisper hears de, en; leave it out" in refused.err
-    assert live([*command, "--language", "en", said]) == 0
+    assert main("hear", "hear", [*command, "--language", "en", said]) == 0
     assert '"Hello there."' in capfd.readouterr().out
 
 
@@ -186,5 +189,5 @@ def test_a_language_that_whisper_does_not_know_is_refused_and_a_good_one_heard(
 )
 def test_a_missing_package_is_named(package: str, make: Any, monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, package.replace("-", "_"), None)
-    with pytest.raises(ClientError, match=rf"ct2-triton\[{package}\]"):
+    with pytest.raises(ClientError, match=rf"{package} is not installed: pip install {package}"):
         make()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a classic ensemble, for Triton's Python backend (docs/migration.md).
+"""The steps of a classic ensemble, for Triton's Python backend: `ensemble.py` copies this file.
 
-`ct2-prepare --io ensemble` writes models that load them. Tokens and languages are those of the
-client, so the ensemble answers what the client does.
+Tokens and languages are those of the client, so the ensemble answers what the client does.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ class _Step(ABC):
         return [self._respond(request) for request in requests]
 
     @abstractmethod
-    def _outputs(self, request: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401
+    def _outputs(self, request: Any) -> dict[str, NDArray[Any]]:
         """Make the outputs of a request."""
 
-    def _respond(self, request: Any) -> Any:  # noqa: ANN401
+    def _respond(self, request: Any) -> Any:
         try:
             outputs = self._outputs(request)
         except (Ct2TritonError, UnicodeDecodeError) as error:
@@ -73,7 +72,7 @@ class _Step(ABC):
 class TokenizerModel(_Step):
     """Texts and their languages to INPUT_IDS and TARGET_PREFIX."""
 
-    def _outputs(self, request: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401
+    def _outputs(self, request: Any) -> dict[str, NDArray[Any]]:
         names = ("text_input", "source_language", "target_languages")
         rules = self._tokenizer.rules
         rows, prefixes = [], []
@@ -89,7 +88,7 @@ class TokenizerModel(_Step):
 class DetokenizerModel(_Step):
     """OUTPUT_IDS to texts."""
 
-    def _outputs(self, request: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401
+    def _outputs(self, request: Any) -> dict[str, NDArray[Any]]:
         rules = self._tokenizer.rules
         answers = pb_utils.get_input_tensor_by_name(request, "OUTPUT_IDS").as_numpy().tolist()
         texts = []
@@ -99,7 +98,7 @@ class DetokenizerModel(_Step):
         return {"text_output": np.array(texts, dtype=np.object_)}
 
 
-def _texts(request: Any, name: str) -> list[str]:  # noqa: ANN401
+def _texts(request: Any, name: str) -> list[str]:
     """Read a tensor of one text for each row."""
     tensor = pb_utils.get_input_tensor_by_name(request, name)
     return [value.decode() for value in tensor.as_numpy().reshape(-1).tolist()]

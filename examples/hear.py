@@ -4,9 +4,10 @@ r"""Hear speech, and write the updates that live captions take, a JSON object a 
 Speech is a .wav file, or samples from a microphone: 16,000 a second, 16 bits, one channel. The
 updates go to standard output, or as a speaker to a ct2-live that runs:
 
-    ct2-live hear talk.wav | ct2-live --stdio --model demo --from en --to de
-    arecord -q -t raw -r 16000 -f S16_LE | ct2-live hear --event http://127.0.0.1:8090
-    ct2-live hear --recognizer faster-whisper --whisper small --language en talk.wav
+    python examples/hear.py talk.wav | ct2-live --stdio --model demo --from en --to de
+    arecord -q -t raw -r 16000 -f S16_LE | \
+      python examples/hear.py --event http://127.0.0.1:8090
+    python examples/hear.py --recognizer faster-whisper --whisper small --language en talk.wav
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.client.blocking import iterate_in_thread
+from ct2_triton.cli import main
 from ct2_triton.errors import ClientError
-from ct2_triton.live.recognizers import (
+from recognizers import (
     FasterWhisperRecognizer,
     PocketSphinxRecognizer,
     read_audio,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.live.updates import SegmentUpdate
 
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("ct2_triton.hear")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +107,8 @@ async def _speak(args: argparse.Namespace, updates: Iterable[SegmentUpdate]) -> 
             aiohttp.ClientSession(headers=headers) as session,
             session.ws_connect(place, params=query, heartbeat=20) as socket,
         ):
-            async for update in iterate_in_thread(updates):
+            heard = iter(updates)
+            while update := await asyncio.to_thread(next, heard, None):
                 await socket.send_str(_json(update))
                 answer = await socket.receive_json()
                 if answer["type"] == "refused":
@@ -120,3 +122,7 @@ async def _speak(args: argparse.Namespace, updates: Iterable[SegmentUpdate]) -> 
 def _json(update: SegmentUpdate) -> str:
     members = {name: value for name, value in asdict(update).items() if value is not None}
     return json.dumps(members, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main("hear", "hear"))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ct2_triton.errors import ClientError, UnknownLanguageError
-from ct2_triton.live.recognizers.audio import SAMPLE_BYTES, SAMPLE_RATE, pieces
 from ct2_triton.live.updates import SegmentUpdate
+from recognizers.audio import SAMPLE_BYTES, SAMPLE_RATE, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -135,9 +135,7 @@ def _load(name: str) -> Any:  # noqa: ANN401
     try:
         from faster_whisper import WhisperModel
     except ImportError as error:
-        raise ClientError(
-            "faster-whisper needs its extra: pip install 'ct2-triton[faster-whisper]'"
-        ) from error
+        raise ClientError("faster-whisper is not installed: pip install faster-whisper") from error
     try:
         return WhisperModel(name)
     except (OSError, RuntimeError, ValueError) as error:  # an unknown name, no hub, other files

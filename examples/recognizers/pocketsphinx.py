@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import ClientError
-from ct2_triton.live.recognizers.audio import SAMPLE_RATE, pieces
 from ct2_triton.live.updates import SegmentUpdate
+from recognizers.audio import SAMPLE_RATE, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,9 +32,7 @@ class PocketSphinxRecognizer:
         try:
             from pocketsphinx import Decoder, Endpointer
         except ImportError as error:
-            raise ClientError(
-                "PocketSphinx needs its extra: pip install 'ct2-triton[pocketsphinx]'"
-            ) from error
+            raise ClientError("pocketsphinx is not installed: pip install pocketsphinx") from error
         self._speaker = speaker
         self._decoder = Decoder(samprate=SAMPLE_RATE, loglevel="FATAL")
         self._pauses = Endpointer(sample_rate=SAMPLE_RATE)
