@@ -47,10 +47,14 @@ def test_generate_copies(checkpoint: Path) -> None:
         assert answer == [END, GERMAN, *ids, END]
 
 
-@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize(
+    ("checkpoint", "precision"), [("narrow", "float32"), ("wide", "int8")], indirect=["checkpoint"]
+)
 def test_a_prepared_shape_copies(checkpoint: Path, precision: str, tmp_path: Path) -> None:
     """In one batch: rows end when they have ended, whatever the others do."""
-    options = PrepareOptions(str(checkpoint), tmp_path, name="copy", quantization=precision)
+    options = PrepareOptions(
+        str(checkpoint), tmp_path, name="copy", quantization=precision, placeholders=False
+    )
     folder = prepare(options).model_folder
     tokens = json.loads((folder / "shared_vocabulary.json").read_text(encoding="utf-8"))
     rows = [[tokens[i] for i in (ENGLISH, *ids, END)] for ids in sources()]

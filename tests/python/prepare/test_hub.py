@@ -63,16 +63,24 @@ def workplace(tmp_path: Path) -> Iterator[Workplace]:
         yield Workplace(hub, tmp_path)
 
 
-def serve_checkpoint(workplace: Workplace, options: TinyOptions | None = None) -> Path:
+def serve_checkpoint(workplace: Workplace) -> Path:
     """Puts a tiny checkpoint with a model card and files nobody needs on the hub."""
     folder = workplace.folder / "published"
     folder.mkdir()
-    for path in tiny_checkpoint("nllb", options).iterdir():
+    for path in tiny_checkpoint("nllb").iterdir():
         (folder / path.name).symlink_to(path)
     (folder / "README.md").write_text(CARD, encoding="utf-8")
     for name in ("tf_model.h5", "flax_model.msgpack", "rust_model.ot", "pytorch_model.bin"):
         (folder / name).write_bytes(b"not needed")
     return folder
+
+
+def publish_converted(workplace: Workplace, options: TinyOptions | None = None) -> Path:
+    """A folder of a converted model, whose preparation takes no PyTorch and little time."""
+    converted = tiny_engine_model("nllb", options)
+    return make_ctranslate2(
+        tiny_checkpoint("nllb", options), converted, workplace.folder / "published"
+    )
 
 
 def assert_failed(result: subprocess.CompletedProcess[str], workplace: Workplace) -> str:
@@ -105,9 +113,8 @@ def test_prepares_from_the_hub(workplace: Workplace) -> None:
     assert not fetched & unneeded
 
 
-def test_a_converted_repository(workplace: Workplace) -> None:
-    source, converted = tiny_checkpoint("nllb"), tiny_engine_model("nllb", quantization="int8")
-    folder = make_ctranslate2(source, converted, workplace.folder / "published")
+def test_a_converted_repository_and_its_cache_without_network(workplace: Workplace) -> None:
+    folder = publish_converted(workplace)
     (folder / "README.md").write_text(CARD, encoding="utf-8")
     (folder / "shortlist.onnx").write_bytes(b"not needed")
     repository = workplace.hub.add(HUB_ID, folder)
@@ -118,6 +125,7 @@ def test_a_converted_repository(workplace: Workplace) -> None:
     assert not workplace.hub.downloads("shortlist.onnx")
     offline = workplace.run(HUB_ID, "--force", endpoint="http://127.0.0.1:9")
     assert offline.returncode == 0, offline.stderr
+    assert PreparedModel.read(workplace.model).source.commit == repository.revisions["main"]
 
 
 def test_nothing_is_downloaded_that_cannot_be_converted(workplace: Workplace) -> None:
@@ -132,7 +140,7 @@ def test_nothing_is_downloaded_that_cannot_be_converted(workplace: Workplace) ->
 
 
 def test_a_revision_is_asked_for_and_recorded(workplace: Workplace) -> None:
-    repository = workplace.hub.add(HUB_ID, serve_checkpoint(workplace))
+    repository = workplace.hub.add(HUB_ID, publish_converted(workplace))
     commit = "1" * 40
     repository.revisions |= {"v1.0": commit, commit: commit}
     result = workplace.run(HUB_ID, "--revision", "v1.0")
@@ -142,14 +150,19 @@ def test_a_revision_is_asked_for_and_recorded(workplace: Workplace) -> None:
     assert not any(repository.revisions["main"] in r.path for r in workplace.hub.requests)
 
 
-def test_a_cut_transfer_is_resumed_in_the_same_run(workplace: Workplace) -> None:
+def cut_after_a_chunk(workplace: Workplace, *more: int) -> None:
+    """Puts a model on the hub whose first transfer breaks off, and further ones after `more`."""
     # float32 rows of 64 numbers: 15 MB, more than one chunk
-    folder = serve_checkpoint(workplace, TinyOptions(vocab_size=60_000))
+    folder = publish_converted(workplace, TinyOptions(vocab_size=60_000))
     repository = workplace.hub.add(HUB_ID, folder)
-    repository.cuts["model.safetensors"] = [CHUNK_BYTES + 1000]
+    repository.cuts["model.bin"] = [CHUNK_BYTES + 1000, *more]
+
+
+def test_a_cut_transfer_is_resumed_in_the_same_run(workplace: Workplace) -> None:
+    cut_after_a_chunk(workplace)
     result = workplace.run(HUB_ID)
     assert result.returncode == 0, result.stderr
-    ranges = [r.range for r in workplace.hub.downloads("model.safetensors")]
+    ranges = [r.range for r in workplace.hub.downloads("model.bin")]
     assert ranges == [None, f"bytes={CHUNK_BYTES}-"]
 
 
@@ -157,16 +170,14 @@ def test_a_cut_transfer_is_resumed_in_the_same_run(workplace: Workplace) -> None
     not huggingface_hub.__version__.startswith("0."), reason="later ones resume more often"
 )
 def test_a_download_that_keeps_breaking_is_resumed_by_the_next_run(workplace: Workplace) -> None:
-    folder = serve_checkpoint(workplace, TinyOptions(vocab_size=60_000))
-    repository = workplace.hub.add(HUB_ID, folder)
-    repository.cuts["model.safetensors"] = [CHUNK_BYTES + 1000, 0, 0]
+    cut_after_a_chunk(workplace, 0, 0)
     message = assert_failed(workplace.run(HUB_ID), workplace)
     assert "broke off" in message
     assert "again to resume" in message
-    tried = len(workplace.hub.downloads("model.safetensors"))
+    tried = len(workplace.hub.downloads("model.bin"))
     result = workplace.run(HUB_ID)
     assert result.returncode == 0, result.stderr
-    ranges = [r.range for r in workplace.hub.downloads("model.safetensors")[tried:]]
+    ranges = [r.range for r in workplace.hub.downloads("model.bin")[tried:]]
     assert ranges == [f"bytes={CHUNK_BYTES}-"]
 
 
@@ -217,14 +228,6 @@ def test_offline_mode_asks_nobody(workplace: Workplace) -> None:
     message = assert_failed(workplace.run(HUB_ID, HF_HUB_OFFLINE="1"), workplace)
     assert "HF_HOME" in message
     assert workplace.hub.requests == []
-
-
-def test_without_network_the_cache_is_used(workplace: Workplace) -> None:
-    repository = workplace.hub.add(HUB_ID, serve_checkpoint(workplace))
-    assert workplace.run(HUB_ID).returncode == 0
-    again = workplace.run(HUB_ID, "--force", endpoint="http://127.0.0.1:9")
-    assert again.returncode == 0, again.stderr
-    assert PreparedModel.read(workplace.model).source.commit == repository.revisions["main"]
 
 
 def test_a_word_that_is_no_id_and_no_folder(workplace: Workplace) -> None:
