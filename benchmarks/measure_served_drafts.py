@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.bench.setup import Ids
     from ct2_triton.client.connection import Connection
-    from ct2_triton.client.requests import ModelTensors
+    from ct2_triton.client.id_codec import ModelTensors
 
 KEPT = 0.7
 _LOAD_TIMEOUT_S = 600.0
@@ -142,9 +142,9 @@ def run(args: argparse.Namespace) -> int:
 async def _measure(
     url: str, model: str, texts: Sequence[Sequence[Ids]], prefix: Ids, args: argparse.Namespace
 ) -> list[tuple[Pass, Pass]]:
-    from ct2_triton.client.connection import Connection, Deadline
-    from ct2_triton.client.requests import ModelTensors
-    from ct2_triton.client.retry import RetryPolicy
+    from ct2_triton.client.connection import Connection
+    from ct2_triton.client.id_codec import ModelTensors
+    from ct2_triton.client.retry import Deadline, RetryPolicy
 
     connection = Connection(url, RetryPolicy())
     try:
@@ -194,12 +194,12 @@ class _Speaker:
         return Pass(rows, steps, seconds, tuple(answers[i] for i in range(len(texts))))
 
     async def _translate(self, ids: Ids, draft: Ids) -> tuple[Ids, int]:
-        from ct2_triton.client.connection import Deadline
-        from ct2_triton.client.requests import (
+        from ct2_triton.client.id_codec import (
             build_request,
             read_draft_tokens_kept,
             read_response,
         )
+        from ct2_triton.client.retry import Deadline
 
         options = {"beam_size": 1}
         request = build_request(self._tensors, ids, self._prefix, options, draft=draft)

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.client.urls import DEFAULT_PORT, DEFAULT_URL
+from ct2_triton.client.servers import DEFAULT_PORT, DEFAULT_URL
 from ct2_triton.default_repository import DEFAULT_TEXT
 from ct2_triton.errors import InvalidCallError
 
@@ -62,7 +62,7 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
         default=300.0,
         metavar="SECONDS",
         help="how long an outage of the server may last once it has answered; what was lost is "
-        "sent again, but with --stream (default: %(default)g)",
+        "sent again, a line of --stream as long as nothing of it is printed (default: %(default)g)",
     )
     group.add_argument(
         "--model-versions",

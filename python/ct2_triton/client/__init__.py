@@ -7,11 +7,10 @@ Importing this is quick: gRPC, protobuf and the tokenizer libraries are imported
 """
 
 from ct2_triton.client.client import TranslationClient
-from ct2_triton.client.results import Hypothesis, Translation
+from ct2_triton.client.results import Hypothesis, TextPart, Translation
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.stream import Sentence, StreamItem
 from ct2_triton.client.sync_client import SyncTranslationClient
-from ct2_triton.client.text_stream import TextPart
 from ct2_triton.client.tokenization import Tokenizer
 
 __all__ = [

@@ -17,8 +17,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ct2_triton.client.closing import closed_error
-from ct2_triton.client.supersede import SUPERSEDE_KEY
+from ct2_triton.client.calls import SUPERSEDE_KEY
+from ct2_triton.client.failures import closed_error
 from ct2_triton.client.tasks import in_time
 from ct2_triton.errors import InvalidCallError, ServerUnreachableError
 
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from tritonclient.grpc import service_pb2
 
-    from ct2_triton.client.connection import Connection, Deadline
-    from ct2_triton.client.headers import Headers
+    from ct2_triton.client.calls import Headers
+    from ct2_triton.client.connection import Connection
+    from ct2_triton.client.retry import Deadline
 
 LOOK_UP_EVERY_S = 10.0
 _NEXT_LOOK_S = 0.5  # while there is no address at all

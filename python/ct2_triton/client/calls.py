@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a sentence and its languages to requests: by token ids, or as text.
-
-Both ways have `start`, which makes a coroutine for each language. By ids each is a request of its
-own; as text one request has all languages, unless a key may end it for one language.
-"""
+"""What the sentences of one call have in common: languages, options, keys and headers."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ct2_triton.client.joined_texts import JoinedTexts
-from ct2_triton.client.results import Translation, empty_translation
-from ct2_triton.client.supersede import row_key
-from ct2_triton.client.tasks import Shared
-from ct2_triton.errors import ClientError, InvalidCallError, UnexpectedResponseError
+from ct2_triton.client.results import empty_translation
+from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -22,16 +16,23 @@ if TYPE_CHECKING:
 
     from tritonclient.grpc import service_pb2
 
-    from ct2_triton.client.connection import Deadline
-    from ct2_triton.client.headers import Headers
-    from ct2_triton.client.requests import ModelTensors, OptionValue
-    from ct2_triton.client.text_requests import Text, TextModel
-    from ct2_triton.client.tokenization import EncodedText, Tokenizer
+    from ct2_triton.client.results import Translation
+    from ct2_triton.client.retry import Deadline
+    from ct2_triton.client.stream import Sentence, Superseded
+    from ct2_triton.errors import ClientError
     from ct2_triton.prepared_model import Language
 
+    OptionValue = bool | int | float | str | Sequence[Any]
     Rows = dict[str | None, Coroutine[Any, Any, Translation]]
     Build = Callable[[Any, float | None], service_pb2.ModelInferRequest]
     """Makes a request to a version of the model, for the seconds that are left."""
+
+Headers = tuple[tuple[str, str], ...]
+
+SUPERSEDE_KEY = "supersede_key"  # the request's parameter
+MAX_KEY_BYTES = 256
+_NAME = re.compile(r"[0-9a-z_.-]+")
+_VALUE = re.compile(r"[ -~]*")
 
 
 @dataclass(frozen=True)
@@ -54,137 +55,84 @@ class Call:
         return tuple(code_of(target) for target in self.targets)
 
 
+@dataclass(frozen=True)
+class Text:
+    """A text that goes to a model that takes text.
+
+    Attributes:
+        text: The text.
+        source: Its language; None for the model's default, or a model of one pair.
+        targets: Languages wanted; `(None,)` for a model of one pair.
+    """
+
+    text: str
+    source: str | None
+    targets: tuple[str | None, ...]
+
+
 if TYPE_CHECKING:
     Ask = Callable[[Build, Call, str, str | None], Awaitable[service_pb2.ModelInferResponse]]
     """Sends what is built for a text, with a key or None, as the call's clock and policy allow."""
 
 
-class IdRows:
-    """Sentences for a model of token ids; one request for each language."""
+def row_key(prefix: str, *parts: object) -> str:
+    """Make the key of one row, which no other row of the same call has.
 
-    def __init__(self, tokenizer: Tokenizer, ask: Ask) -> None:
-        """Remember the model's tokenizer, and how to ask the server."""
-        self._tokenizer = tokenizer
-        self._ask = ask
+    Args:
+        prefix: What the caller named.
+        parts: What tells the row from others of the call; None is left out.
 
-    def start(self, text: str, call: Call) -> Rows:
-        """Split a sentence once and make a coroutine for each language."""
-        encoded = self._tokenizer.encode(text)
-        return {
-            code_of(target): self._translation(text, encoded, target, call)
-            for target in call.targets
-        }
+    Returns:
+        All of it, with slashes between.
 
-    async def _translation(
-        self, text: str, encoded: EncodedText, target: Language | None, call: Call
-    ) -> Translation:
-        from ct2_triton.client.requests import (
-            build_request,
-            read_draft_tokens_kept,
-            read_response,
+    Raises:
+        InvalidCallError: The prefix is no text, or the key is too long.
+    """
+    if not isinstance(prefix, str) or not prefix:
+        raise InvalidCallError(f"supersede is {prefix!r}; it must be a text that is not empty")
+    key = "/".join([prefix, *(str(part) for part in parts if part is not None)])
+    size = len(key.encode(errors="replace"))
+    if size > MAX_KEY_BYTES:
+        raise InvalidCallError(
+            f"supersede gives the key {key[:40]!r}... of {size} bytes; at most "
+            f"{MAX_KEY_BYTES} are allowed"
         )
-
-        source, wanted = code_of(call.source), code_of(target)
-        if encoded.is_empty:
-            return empty_translation(text, source, wanted)
-        rules = self._tokenizer.rules
-        row = rules.input_ids(encoded.ids, call.source, target)
-        prefix = [*rules.target_prefix(target), *call.prefix_ids]
-        key = None if call.supersede is None else row_key(call.supersede, wanted)
-
-        def build(tensors: ModelTensors, left_s: float | None) -> service_pb2.ModelInferRequest:
-            _require_kind(tensors, takes_text=False)
-            draft = call.draft_ids
-            return build_request(tensors, row, prefix, call.options, left_s, key, draft)
-
-        response = await self._ask(build, call, text, key)
-        return Translation(
-            text,
-            source,
-            wanted,
-            read_response(response, rules.prefix_length(target), self._tokenizer.decode),
-            encoded.unknown_tokens,
-            read_draft_tokens_kept(response),
-            response.model_version,
-        )
+    return key
 
 
-class TextRows:
-    """Texts for a model that takes text."""
+def sentence_key(prefix: str, sentence: Sentence, superseded: Superseded) -> str | None:
+    """Make the key that all versions of a sentence share; None for one that has no others."""
+    if sentence.id is None or superseded == "keep":
+        return None
+    return row_key(prefix, sentence.id)
 
-    def __init__(self, model: str, ask: Ask, *, joins: bool = False) -> None:
-        """Remember the model's name, and how to ask the server.
 
-        Args:
-            model: The name.
-            ask: Asks the server.
-            joins: Whether short texts that come together share a request.
-        """
-        self._model = model
-        self._ask = ask
-        self._joined = JoinedTexts(self._answers) if joins else None
+def read_headers(metadata: Mapping[str, str] | None) -> Headers:
+    """Read what a caller gives as headers; gRPC takes their names in lower case only.
 
-    def start(self, text: str, call: Call) -> Rows:
-        """Make a coroutine for each language; all wait for one request if there is no key."""
-        if call.prefix_ids or call.draft_ids:
-            name = "prefix_ids" if call.prefix_ids else "draft_ids"
+    Args:
+        metadata: Values by name; None for none.
+
+    Raises:
+        InvalidCallError: gRPC cannot send one of them.
+    """
+    headers = tuple((name.lower(), value) for name, value in (metadata or {}).items())
+    for name, value in headers:
+        if not _NAME.fullmatch(name) or name.startswith("grpc-") or name.endswith("-bin"):
             raise InvalidCallError(
-                f"{name} are token ids, and model {self._model!r} takes text; leave them "
-                "out, or name a model of token ids"
+                f"metadata has the name {name!r}; it must be of letters, digits, '-', '_' and '.', "
+                "and neither begin with 'grpc-' nor end in '-bin'"
             )
-        if not text.strip():
-            return {code: blank(text, call, code) for code in call.codes}
-        codes = call.codes
-        if call.supersede is not None or len(codes) == 1:
-            return {code: self._alone(text, code, call) for code in codes}
-        shared = Shared(lambda: self._translations(text, codes, call, None))
-        return {code: shared.one(i) for i, code in enumerate(codes)}
-
-    async def _alone(self, text: str, code: str | None, call: Call) -> Translation:
-        key = None if call.supersede is None else row_key(call.supersede, code)
-        [translation] = await self._translations(text, (code,), call, key)
-        return translation
-
-    async def _translations(
-        self, text: str, codes: tuple[str | None, ...], call: Call, key: str | None
-    ) -> list[Translation]:
-        from ct2_triton.client.text_requests import Text
-
-        one = Text(text, code_of(call.source), codes)
-        if self._joined is not None and key is None and call.session is None:
-            return await self._joined.translate(one, call)
-        [found] = await self._answers([one], call, key)
-        return found
-
-    async def _answers(
-        self, texts: Sequence[Text], call: Call, key: str | None
-    ) -> list[list[Translation]]:
-        """Ask for texts with one request; give the translations of each."""
-        from ct2_triton.client.text_requests import build_text_request, read_text_response
-
-        def build(model: TextModel, left_s: float | None) -> service_pb2.ModelInferRequest:
-            _require_kind(model, takes_text=True)
-            return build_text_request(model, texts, call.options, left_s, key)
-
-        response = await self._ask(build, call, texts[0].text, key)
-        answers = iter(read_text_response(response, sum(len(one.targets) for one in texts)))
-        version = response.model_version
-        return [
-            [
-                Translation(one.text, one.source, code, next(answers), version=version)
-                for code in one.targets
-            ]
-            for one in texts
-        ]
+        if not isinstance(value, str) or not _VALUE.fullmatch(value):
+            raise InvalidCallError(
+                f"metadata has {value!r} for {name!r}; it must be a text of printable ASCII"
+            )
+    return headers
 
 
-def _require_kind(model: ModelTensors | TextModel, *, takes_text: bool) -> None:
-    """Raise for a model that was loaded again and is another one; the next call finds it."""
-    if model.takes_text is not takes_text:
-        kind = "text" if model.takes_text else "token ids"
-        raise UnexpectedResponseError(
-            f"model {model.model!r} was loaded again and takes {kind} now; send the call again"
-        )
+def join_headers(of_client: Headers, of_call: Headers) -> Headers | None:
+    """Join both; where a name is in both, the call's value counts. None for none."""
+    return tuple({**dict(of_client), **dict(of_call)}.items()) or None
 
 
 async def blank(text: str, call: Call, code: str | None) -> Translation:
@@ -200,3 +148,12 @@ async def failed(error: ClientError) -> Translation:
 def code_of(language: Language | None) -> str | None:
     """Give a language's code; None for None."""
     return None if language is None else language.code
+
+
+def is_unicode(text: str) -> bool:
+    """Tell whether a text can be sent. JSON and a shell may give half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -6,30 +6,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import uuid
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, overload
 
-from ct2_triton.client.calls import Call, IdRows, TextRows, blank, code_of, failed
-from ct2_triton.client.headers import read_headers
-from ct2_triton.client.link import Link, Servers, open_link
-from ct2_triton.client.readiness import wait_until_ready
-from ct2_triton.client.retry import RetryPolicy
-from ct2_triton.client.served_model import ServedModel
+from ct2_triton.client.calls import (
+    Call,
+    blank,
+    code_of,
+    failed,
+    is_unicode,
+    read_headers,
+    row_key,
+    sentence_key,
+)
+from ct2_triton.client.retry import Deadline, RetryPolicy, wait_until_ready
+from ct2_triton.client.served_model import ServedModel, VersionSplit
+from ct2_triton.client.servers import DEFAULT_URL, Link, Servers, open_link
 from ct2_triton.client.stream import Sentence, StreamItem, StreamOptions, TranslationStream
-from ct2_triton.client.supersede import row_key, sentence_key
 from ct2_triton.client.tasks import map_bounded, run_all
+from ct2_triton.client.text_stream import stream_model
 from ct2_triton.client.tokenization import (
     NamedLanguages,
     Tokenizer,
     find_tokenizer,
     has_tokenizer,
 )
-from ct2_triton.client.unicode import is_unicode
-from ct2_triton.client.urls import DEFAULT_URL
-from ct2_triton.client.versions import VersionSplit
 from ct2_triton.errors import ClientError, InvalidCallError
 
 if TYPE_CHECKING:
@@ -39,13 +42,12 @@ if TYPE_CHECKING:
 
     import grpc
 
-    from ct2_triton.client.calls import Rows
-    from ct2_triton.client.connection import Deadline
-    from ct2_triton.client.link import LoadBalancing
-    from ct2_triton.client.requests import OptionValue
-    from ct2_triton.client.results import Translation
+    from ct2_triton.client.calls import OptionValue, Rows
+    from ct2_triton.client.id_codec import IdCodec
+    from ct2_triton.client.results import TextPart, Translation
+    from ct2_triton.client.servers import LoadBalancing
     from ct2_triton.client.stream import OnError, Order, Superseded
-    from ct2_triton.client.text_stream import TextPart
+    from ct2_triton.client.text_codec import TextCodec
 
 DEFAULT_TIMEOUT_S = 60.0
 _LOG = logging.getLogger(__name__)
@@ -133,6 +135,8 @@ class TranslationClient:
             raise InvalidCallError(f"version is {version!r}, and versions is given: give one")
         split = VersionSplit.of(versions) if versions is not None else VersionSplit({version: 1.0})
         self._served = ServedModel(model, split, self._connect)
+        self._streamed: dict[str, ServedModel] = {}  # models of streams, by name
+        self._split = split
         self._open = partial(
             open_link,
             Servers.of(url, load_balancing, has_credentials=credentials is not None),
@@ -142,7 +146,7 @@ class TranslationClient:
         )
         self._joins_texts = join_texts and versions is None
         self._link: Link | None = None
-        self._rows: IdRows | TextRows | None = None
+        self._codec: IdCodec | TextCodec | None = None
         self._closed = False
 
     @property
@@ -164,7 +168,7 @@ class TranslationClient:
     @property
     def takes_text(self) -> bool | None:
         """Whether the model takes text, not token ids; None until the server has said it."""
-        return None if self._rows is None else isinstance(self._rows, TextRows)
+        return None if self._codec is None else self._codec.takes_text
 
     def gives(self, output: str) -> bool:
         """Tell whether the model declares an output, as far as the server has said it yet."""
@@ -425,21 +429,12 @@ class TranslationClient:
             SupersededError: A newer call had the same key.
             ClientError: Another of its subclasses. What was yielded before is no answer.
         """
-        from ct2_triton.client.text_stream import TextCall, stream_model
-
         deadline = self._deadline(timeout_s)
-        languages = self._call(source, targets, options, lambda: deadline, supersede)
-        codes = [language.code for language in languages.targets if language is not None]
-        call = TextCall(
-            model or stream_model(self.model),
-            code_of(languages.source),
-            codes or None,
-            options,
-            supersede or f"stream/{uuid.uuid4()}",
-            read_headers(metadata),
-        )
-        versions = self._served.versions(supersede or text)
-        async with aclosing(self._connect().streams.parts(call, versions, text, deadline)) as parts:
+        session = supersede or text
+        call = self._call(source, targets, options, lambda: deadline, supersede, session, metadata)
+        name = model or stream_model(self.model)
+        served = self._streamed.setdefault(name, ServedModel(name, self._split, self._connect))
+        async with aclosing(self._connect().streams.parts(served.ask, call, text)) as parts:
             async for part in parts:
                 yield part
 
@@ -461,9 +456,9 @@ class TranslationClient:
 
     def _sentence(self, text: str, call: Call) -> Rows:
         """Make a coroutine for each language of a sentence."""
-        if self._rows is None:  # nothing but blank texts: the server was not asked
+        if self._codec is None:  # nothing but blank texts: the server was not asked
             return {code: blank(text, call, code) for code in call.codes}
-        return self._rows.start(text, call)
+        return self._codec.start(text, call)
 
     async def _meet(self, deadline: Deadline) -> None:
         """Ask the server what the model takes, where it has not said it, or has changed it."""
@@ -471,12 +466,15 @@ class TranslationClient:
             await self._ask_for_model(deadline)
 
     async def _ask_for_model(self, deadline: Deadline) -> None:
+        from ct2_triton.client.id_codec import IdCodec
+        from ct2_triton.client.text_codec import TextCodec, TextModel
+
         tensors = await self._served.look(deadline)
         _LOG.debug("%s takes %s", self.model, "text" if tensors.takes_text else "token ids")
-        if tensors.takes_text:
-            self._rows = TextRows(self.model, self._served.send, joins=self._joins_texts)
+        if isinstance(tensors, TextModel):
+            self._codec = TextCodec(tensors, self._served.send, joins=self._joins_texts)
         else:
-            self._rows = IdRows(self.tokenizer, self._served.send)
+            self._codec = IdCodec(self.tokenizer, self._served.send)
 
     def _connect(self) -> Link:
         """Open the channel at the first use in an event loop; it lives as long as that loop."""
@@ -494,6 +492,4 @@ class TranslationClient:
 
     def _deadline(self, timeout_s: float | EllipsisType | None) -> Deadline:
         """Start the clock of a call; left out, the client's setting counts."""
-        from ct2_triton.client.connection import Deadline
-
         return Deadline(self._timeout_s if timeout_s is ... else timeout_s)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,8 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from ct2_triton import errors
 from ct2_triton.client import keepalive
-from ct2_triton.client.closing import closed_error
-from ct2_triton.client.headers import join_headers, read_headers
+from ct2_triton.client.calls import join_headers, read_headers
+from ct2_triton.client.failures import closed_error
 from ct2_triton.client.tasks import in_time, is_cancelled
 
 if TYPE_CHECKING:
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from ct2_triton.client.headers import Headers
-    from ct2_triton.client.retry import RetryPolicy
+    from ct2_triton.client.calls import Headers
+    from ct2_triton.client.retry import Deadline, RetryPolicy
 
 _LOG = logging.getLogger(__name__)
 _MAX_MESSAGE_BYTES = 2**31 - 1
@@ -43,7 +42,6 @@ _SUPERSEDED = "superseded"
 _LATE = "deadline exceeded"
 # How gRPC tells that a connection broke behind a proxy, whose own connection stands.
 _BROKE_BEHIND = re.compile(r"Stream removed|RST_STREAM|http2 header with status: 502")
-_LONGEST_S = 1e9  # 30 years; more does not fit into gRPC's and Triton's microseconds
 
 _ERROR_OF_STATUS: dict[grpc.StatusCode, type[errors.ClientError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: errors.RequestRejectedError,
@@ -62,34 +60,6 @@ def _is_of_the_connection(error: grpc.RpcError) -> bool:
     if error.code() is grpc.StatusCode.UNAVAILABLE:
         return not (error.details() or "").startswith(_RESTRICTED)
     return error.code() in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNKNOWN)
-
-
-class Deadline:
-    """A moment until which a call must be answered; None means no limit."""
-
-    def __init__(self, timeout_s: float | None) -> None:
-        """Start the clock.
-
-        Args:
-            timeout_s: Seconds from now, above 0; None or infinity for no limit.
-
-        Raises:
-            InvalidCallError: The timeout is not above 0.
-        """
-        if timeout_s is not None and not timeout_s > 0:
-            raise errors.InvalidCallError(f"timeout_s is {timeout_s}; it must be above 0, or None")
-        if timeout_s is not None and timeout_s > _LONGEST_S:
-            timeout_s = None
-        self.timeout_s = timeout_s
-        self._end = None if timeout_s is None else time.monotonic() + timeout_s
-
-    def remaining_s(self) -> float | None:
-        """Return the seconds left, at least 0, or None."""
-        return None if self._end is None else max(0.0, self._end - time.monotonic())
-
-    def expired_error(self) -> errors.DeadlineExceededError:
-        """Return the error for a call that this deadline ended."""
-        return errors.DeadlineExceededError(f"no answer within {self.timeout_s:g} s")
 
 
 class Connection:

@@ -19,9 +19,8 @@ from ct2_triton.errors import InvalidCallError, RequestRejectedError, ServerFail
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Sequence
 
-    from ct2_triton.client.calls import Call
+    from ct2_triton.client.calls import Call, Text
     from ct2_triton.client.results import Translation
-    from ct2_triton.client.text_requests import Text
 
     Send: TypeAlias = Callable[
         [Sequence[Text], Call, str | None], Awaitable[list[list[Translation]]]

@@ -94,3 +94,21 @@ class Translation:
 def empty_translation(source_text: str, source: str | None, target: str | None) -> Translation:
     """Return the result for a sentence that holds nothing to translate."""
     return Translation(source_text, source, target, (Hypothesis("", finish_reason="empty"),))
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """A part of a translation: what follows the part before in this language.
+
+    Attributes:
+        text: The text, in whole characters.
+        index: Which of the call's target languages it belongs to, from 0.
+        target: That language, as the model's own code; None for a model without languages.
+        finish_reason: On the last part of a language why its translation ended, as in
+            `Hypothesis.finish_reason`, or "split": a sentence was cut into several. Else None.
+    """
+
+    text: str
+    index: int
+    target: str | None
+    finish_reason: str | None = None

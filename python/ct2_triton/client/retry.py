@@ -1,20 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the client does while the server cannot be reached."""
+"""How long the client waits: for an answer, for a server, for the end of an outage."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import random
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from ct2_triton.errors import InvalidCallError
+from ct2_triton.errors import (
+    ClientError,
+    ConnectionLostError,
+    DeadlineExceededError,
+    InvalidCallError,
+    ModelNotFoundError,
+    ServerBusyError,
+    ServerUnreachableError,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
+Result = TypeVar("Result")
+_LOG = logging.getLogger(__name__)
+_LONGEST_S = 1e9  # 30 years; more does not fit into gRPC's and Triton's microseconds
 _LONGEST_PAUSE_S = 3600
 _GROWTH = 1.6  # of the pauses, as gRPC has it
 _SPREAD = 0.2  # around each, likewise
+_MOST_LOST = 3
+_PAUSE_S = 0.5
+_LONGEST_QUESTION_S = 10.0
+# What passes by itself while a server starts and loads its models.
+_PASSING = (
+    ServerUnreachableError,
+    ConnectionLostError,
+    ServerBusyError,
+    ModelNotFoundError,
+    DeadlineExceededError,
+)
+
+
+class Deadline:
+    """A moment until which a call must be answered; None means no limit."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        """Start the clock.
+
+        Args:
+            timeout_s: Seconds from now, above 0; None or infinity for no limit.
+
+        Raises:
+            InvalidCallError: The timeout is not above 0.
+        """
+        if timeout_s is not None and not timeout_s > 0:
+            raise InvalidCallError(f"timeout_s is {timeout_s}; it must be above 0, or None")
+        if timeout_s is not None and timeout_s > _LONGEST_S:
+            timeout_s = None
+        self.timeout_s = timeout_s
+        self._end = None if timeout_s is None else time.monotonic() + timeout_s
+
+    def remaining_s(self) -> float | None:
+        """Return the seconds left, at least 0, or None."""
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
+
+    def expired_error(self) -> DeadlineExceededError:
+        """Return the error for a call that this deadline ended."""
+        return DeadlineExceededError(f"no answer within {self.timeout_s:g} s")
 
 
 @dataclass(frozen=True)
@@ -77,3 +130,114 @@ class RetryPolicy:
             ("grpc.initial_reconnect_backoff_ms", initial_ms),
             ("grpc.max_reconnect_backoff_ms", max(1, round(1000 * self.max_backoff_s))),
         ]
+
+
+class Outage:
+    """The state in which a server takes nothing, as all calls of a client in one loop see it.
+
+    A request under which a connection broke may be the reason. From then on it is sent only while
+    no other such request is under way, so that the guilty one is found and the others are answered.
+    """
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        """Start without an outage.
+
+        Args:
+            policy: How long to go on.
+        """
+        self._policy = policy
+        self._since: float | None = None
+        self._suspects = asyncio.Lock()
+
+    async def outlast(
+        self,
+        send: Callable[[Deadline], Awaitable[Result]],
+        start_clock: Callable[[], Deadline],
+    ) -> Result:
+        """Send a request until the server has taken it or the policy says that it is enough.
+
+        Args:
+            send: Sends the request once.
+            start_clock: Gives the deadline of each attempt.
+
+        Returns:
+            What `send` returns.
+
+        Raises:
+            ClientError: What the last attempt raised.
+        """
+        lost = 0
+        while True:
+            try:
+                result = await self._attempt(send, start_clock, is_suspect=lost > 0)
+            except ConnectionLostError as error:
+                lost += 1
+                if lost == _MOST_LOST:
+                    raise ConnectionLostError(
+                        f"{lost} connections broke while this request was under way, the last two "
+                        f"with no other suspect; it may be the reason: {error}"
+                    ) from error
+                self._check(error, start_clock())
+            except (ServerBusyError, ServerUnreachableError) as error:
+                self._check(error, start_clock())
+            else:
+                self._end()
+                return result
+            pause_s = self._policy.max_backoff_s
+            await asyncio.sleep(random.uniform(0.5 * pause_s, pause_s))  # noqa: S311
+
+    async def _attempt(
+        self,
+        send: Callable[[Deadline], Awaitable[Result]],
+        start_clock: Callable[[], Deadline],
+        *,
+        is_suspect: bool,
+    ) -> Result:
+        if not is_suspect:
+            return await send(start_clock())
+        async with self._suspects:
+            return await send(start_clock())
+
+    def _end(self) -> None:
+        if self._since is not None and self._policy.outage_s > 0:
+            _LOG.info("the server answers again after %.0f s", time.monotonic() - self._since)
+        self._since = None
+
+    def _check(self, error: ClientError, deadline: Deadline) -> None:
+        """Raise the error where the time for this outage, or for this call, is over."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+            if self._policy.outage_s > 0:
+                reason = str(error).partition(";")[0]  # the rest is advice for whoever gives up
+                _LOG.warning("waiting up to %g s for the server: %s", self._policy.outage_s, reason)
+        if now - self._since >= self._policy.outage_s or deadline.remaining_s() == 0:
+            raise error
+
+
+async def wait_until_ready(
+    ask: Callable[[Deadline], Awaitable[object]], timeout_s: float | None
+) -> None:
+    """Ask again and again until there is an answer.
+
+    Args:
+        ask: Asks the server once for the model.
+        timeout_s: Seconds to wait; None for no limit.
+
+    Raises:
+        ClientError: What the last question met, when the time is over; or at once, what does not
+            pass by itself.
+    """
+    deadline = Deadline(timeout_s)
+    while True:
+        left_s = deadline.remaining_s()
+        question_s = _LONGEST_QUESTION_S if left_s is None else min(_LONGEST_QUESTION_S, left_s)
+        try:
+            await ask(Deadline(max(question_s, 0.001)))
+        except _PASSING as error:
+            left_s = deadline.remaining_s()
+            if left_s is not None and left_s <= _PAUSE_S:
+                raise type(error)(f"not ready within {timeout_s:g} s: {error}") from error
+        else:
+            return
+        await asyncio.sleep(_PAUSE_S)

@@ -1,31 +1,124 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model as its server knows it: which tensors each version has, and how to send it a request."""
+"""A model as its server knows it: its versions, what tensors each has, how to send it a request.
+
+Sessions are split by weight between versions (a canary), and each stays with its own. Every version
+draws a number from the session's key, scaled by its weight, and the largest wins (weighted
+rendezvous hashing). So the choice needs no memory, is the same in every process, and a change of
+weights moves no more sessions than it must.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import math
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ct2_triton.client.versions import VersionSplit, first_served
+from ct2_triton.client.failures import UNKNOWN_MODEL
 from ct2_triton.errors import (
     ClientError,
     InvalidCallError,
+    ModelNotFoundError,
     RequestRejectedError,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from tritonclient.grpc import service_pb2
 
     from ct2_triton.client.calls import Build, Call
-    from ct2_triton.client.connection import Deadline
-    from ct2_triton.client.link import Link
-    from ct2_triton.client.requests import ModelTensors
-    from ct2_triton.client.text_requests import TextModel
+    from ct2_triton.client.id_codec import ModelTensors
+    from ct2_triton.client.retry import Deadline
+    from ct2_triton.client.servers import Link
+    from ct2_triton.client.text_codec import TextModel
 
 _LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
+_DRAWN_BYTES = 8
+
+
+class VersionSplit:
+    """Which version a session goes to, and which to if the server does not have that one."""
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        """Keep weights that are checked.
+
+        Args:
+            weights: Weight of each version; "" is the server's choice.
+        """
+        self._weights = dict(weights)
+
+    @classmethod
+    def of(cls, weights: Mapping[str, float]) -> VersionSplit:
+        """Check weights that a caller gave.
+
+        Args:
+            weights: Weight of each version, such as `{"1": 0.9, "2": 0.1}`; only their ratios
+                count. A version of weight 0 is asked where the server has no other.
+
+        Raises:
+            InvalidCallError: There is none, a weight is not possible, or all are 0.
+        """
+        for version, weight in weights.items():
+            if not (isinstance(version, str) and version.isascii() and version.isdigit()):
+                raise InvalidCallError(f"versions has {version!r}; name versions as in '2'")
+            if not (isinstance(weight, int | float) and 0 <= weight < math.inf):
+                raise InvalidCallError(f"version {version} has weight {weight!r}; 0 or more is due")
+        if not any(weights.values()):
+            raise InvalidCallError(f"versions is {dict(weights)!r}; one needs a weight above 0")
+        return cls(weights)
+
+    def order(self, session: str) -> tuple[str, ...]:
+        """Give the versions for a session: its own first.
+
+        Args:
+            session: What tells it from other sessions.
+
+        Returns:
+            All versions.
+        """
+        scores = {
+            version: _score(session, version, weight) for version, weight in self._weights.items()
+        }
+        return tuple(sorted(scores, key=lambda version: scores[version], reverse=True))
+
+
+async def first_served(versions: Sequence[str], ask: Callable[[str], Awaitable[Result]]) -> Result:
+    """Ask one version after the other until the server has one of them.
+
+    A request for a version that the server does not have is refused before it runs, so it may be
+    sent to another.
+
+    Args:
+        versions: Versions in the order to ask; at least one.
+        ask: Sends the request to a version.
+
+    Returns:
+        What it returns.
+
+    Raises:
+        ClientError: What the first version met that the server has, or the last one.
+    """
+    for version in versions[:-1]:
+        try:
+            return await ask(version)
+        except ClientError as error:
+            if not _is_not_served(error):
+                raise
+    return await ask(versions[-1])
+
+
+def _is_not_served(error: ClientError) -> bool:
+    return isinstance(error, ModelNotFoundError) or str(error).startswith(UNKNOWN_MODEL)
+
+
+def _score(session: str, version: str, weight: float) -> float:
+    text = f"{session}\0{version}".encode(errors="replace")
+    number = int.from_bytes(hashlib.blake2b(text, digest_size=_DRAWN_BYTES).digest(), "big")
+    drawn = (number + 0.5) / 2 ** (8 * _DRAWN_BYTES)  # above 0 and below 1
+    return -weight / math.log(drawn) if weight else 0.0
 
 
 class ServedModel:
@@ -47,10 +140,6 @@ class ServedModel:
         self.served: tuple[str, ...] = ()  # the versions that the server had last
         self.takes_text: bool | None = None  # as the server has said last
 
-    def versions(self, session: str) -> tuple[str, ...]:
-        """Give the versions to ask for a session, in their order; "" where the server chooses."""
-        return self._split.order(session)
-
     def gives(self, output: str) -> bool:
         """Tell whether a version declares an output, as far as the server has said it yet."""
         return any(output in tensors.outputs for tensors in self._tensors.values())
@@ -62,14 +151,12 @@ class ServedModel:
             ClientError: The server cannot be reached, or has no such model.
         """
         ask = partial(self._ask_for_tensors, deadline=deadline)
-        return await first_served(self.versions(""), ask)
+        return await first_served(self._split.order(""), ask)
 
     async def send(
         self, build: Build, call: Call, text: str, key: str | None
     ) -> service_pb2.ModelInferResponse:
         """Send a request, again after an outage if it has no key.
-
-        Where it is refused, and the model has other tensors than before, it is sent once more.
 
         Args:
             build: Makes the request to a version.
@@ -81,34 +168,59 @@ class ServedModel:
             ClientError: It was not answered, or refused.
         """
 
-        async def attempt(deadline: Deadline) -> service_pb2.ModelInferResponse:
-            async def infer(
-                version: str, tensors: ModelTensors | TextModel
-            ) -> service_pb2.ModelInferResponse:
-                request = build(tensors, deadline.remaining_s())
-                response = await link.connection.infer(request, deadline, call.headers)
-                self._note(version, response.model_version)
-                return response
+        async def infer(
+            tensors: ModelTensors | TextModel, deadline: Deadline
+        ) -> service_pb2.ModelInferResponse:
+            request = build(tensors, deadline.remaining_s())
+            connection = self._connect().connection
+            response = await connection.infer(request, deadline, call.headers)
+            self._note(tensors.version, response.model_version)
+            return response
 
-            async def ask(version: str) -> service_pb2.ModelInferResponse:
+        return await self.ask(infer, call, text, repeats=key is None)
+
+    async def ask(
+        self,
+        attempt: Callable[[Any, Deadline], Awaitable[Result]],
+        call: Call,
+        text: str,
+        *,
+        repeats: bool,
+    ) -> Result:
+        """Ask one version after the other until the server has one, and again after an outage.
+
+        Where it is refused, and the model has other tensors than before, it is asked once more.
+
+        Args:
+            attempt: Asks a version, with its tensors, until a deadline.
+            call: The call that it belongs to.
+            text: The session where the call has none.
+            repeats: Whether it may be asked again after an outage: sent again, a request with a key
+                might end a newer one.
+
+        Raises:
+            ClientError: What the last attempt met.
+        """
+
+        async def once(deadline: Deadline) -> Result:
+            async def ask(version: str) -> Result:
                 known = self._tensors.get(version)
                 if known is None:
-                    return await infer(version, await self._ask_for_tensors(version, deadline))
+                    return await attempt(await self._ask_for_tensors(version, deadline), deadline)
                 try:
-                    return await infer(version, known)
+                    return await attempt(known, deadline)
                 except (InvalidCallError, RequestRejectedError):
                     changed = await self._changed(version, known, deadline)
                     if changed is None:
                         raise
-                return await infer(version, changed)  # what was refused has not run
+                return await attempt(changed, deadline)  # what was refused has not run
 
-            return await first_served(versions, ask)
+            return await first_served(self._split.order(call.session or text), ask)
 
-        versions = self.versions(call.session or text)
-        link = self._connect()
-        if key is None:
-            return await link.outage.outlast(attempt, call.start_clock)
-        return await attempt(call.start_clock())  # sent again, it might end a newer one
+        outage = self._connect().outage
+        if repeats:
+            return await outage.outlast(once, call.start_clock)
+        return await once(call.start_clock())
 
     def _note(self, version: str, answered: str) -> None:
         """Forget the tensors where the server has chosen another version than before."""
@@ -130,8 +242,8 @@ class ServedModel:
         return tensors
 
     async def _ask_for_tensors(self, version: str, deadline: Deadline) -> ModelTensors | TextModel:
-        from ct2_triton.client.requests import ModelTensors
-        from ct2_triton.client.text_requests import TextModel
+        from ct2_triton.client.id_codec import ModelTensors
+        from ct2_triton.client.text_codec import TextModel
 
         metadata = await self._connect().connection.model_metadata(self._name, version, deadline)
         self.served = tuple(metadata.versions)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ct2_triton.client.blocking import iterate_in_thread
 from ct2_triton.client.client import TranslationClient
+from ct2_triton.client.servers import DEFAULT_URL
 from ct2_triton.client.tasks import cancel_all
-from ct2_triton.client.urls import DEFAULT_URL
 from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     )
     from types import EllipsisType, TracebackType
 
-    from ct2_triton.client.requests import OptionValue
-    from ct2_triton.client.results import Translation
+    from ct2_triton.client.calls import OptionValue
+    from ct2_triton.client.results import TextPart, Translation
     from ct2_triton.client.stream import Sentence, StreamItem
-    from ct2_triton.client.text_stream import TextPart
 
 Result = TypeVar("Result")
 

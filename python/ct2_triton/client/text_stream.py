@@ -4,124 +4,27 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from dataclasses import dataclass, replace
+import uuid
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.client.closing import closed_error
-from ct2_triton.client.versions import UNKNOWN_MODEL, first_served
-from ct2_triton.errors import (
-    ClientError,
-    DeadlineExceededError,
-    ModelNotFoundError,
-    RequestRejectedError,
-    ServerBusyError,
-    ServerFailedError,
-    SupersededError,
-    UnexpectedResponseError,
-)
+from ct2_triton.client.calls import Text, code_of, row_key
+from ct2_triton.client.failures import closed_error, error_of_message
 from ct2_triton.prepared_model import STREAM_SUFFIX, TEXT_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
-
-    from tritonclient.grpc import service_pb2
+    from collections.abc import AsyncGenerator, Callable
 
     from ct2_triton.client.balancing import RoundRobin
-    from ct2_triton.client.connection import Connection, Deadline
-    from ct2_triton.client.headers import Headers
-    from ct2_triton.client.requests import OptionValue
-
-STREAM = "stream"  # the parameter that asks for parts
+    from ct2_triton.client.calls import Call
+    from ct2_triton.client.connection import Connection
+    from ct2_triton.client.results import TextPart
+    from ct2_triton.client.retry import Deadline
+    from ct2_triton.client.text_codec import TextModel
+    from ct2_triton.errors import ClientError
 
 _PATIENCE_S = 5.0  # with streams that end, when the client is closed
 _END_AGAIN_AFTER_S = 0.5  # where a stream goes on that was told to end; then twice as long, ...
 _END_AGAIN_AT_MOST_S = 2.0
-
-# A stream has no status codes: how the backend and Triton begin what another class says than
-# RequestRejectedError. The classes are those of the status in `Connection`.
-_ERROR_OF_WORDING: tuple[tuple[re.Pattern[str], type[ClientError]], ...] = tuple(
-    (re.compile(rf"(\[request id: [^\]]*\] )?{wording}"), kind)
-    for wording, kind in (
-        ("superseded", SupersededError),
-        ("deadline exceeded", DeadlineExceededError),
-        (f"{UNKNOWN_MODEL}.* (is not at ready state|has no available versions)", ServerBusyError),
-        (UNKNOWN_MODEL, ModelNotFoundError),
-        ("Exceeds maximum queue size", ServerBusyError),
-        ("Request timeout expired", ServerBusyError),
-        ("Server is stopping", ServerBusyError),
-        ("GRPC server is shutting down", ServerBusyError),
-        ("CTranslate2 failed", ServerFailedError),
-        ("the server ran out of memory", ServerFailedError),
-    )
-)
-
-
-@dataclass(frozen=True)
-class TextPart:
-    """A part of a translation: what follows the part before in this language.
-
-    Attributes:
-        text: The text, in whole characters.
-        index: Which of the call's target languages it belongs to, from 0.
-        target: That language, as the model's own code; None for a model without languages.
-        finish_reason: On the last part of a language why its translation ended, as in
-            `Hypothesis.finish_reason`, or "split": a sentence was cut into several. Else None.
-    """
-
-    text: str
-    index: int
-    target: str | None
-    finish_reason: str | None = None
-
-
-@dataclass(frozen=True)
-class TextCall:
-    """What a call of a stream says, beside the text.
-
-    Attributes:
-        model: Name of the model of streams.
-        source: Code of the text's language; None: the model's default, or none.
-        targets: Codes of the languages wanted; None for a model that has none.
-        options: Decoding options by name.
-        key: A newer request with this key ends the stream.
-        headers: Headers of its requests, beside the client's.
-        batched: Whether shapes start with the number of texts (`max_batch_size` above 0).
-    """
-
-    model: str
-    source: str | None
-    targets: Sequence[str] | None
-    options: Mapping[str, OptionValue]
-    key: str
-    headers: Headers = ()
-    batched: bool = True
-
-    def request(
-        self, version: str, text: str, timeout_s: float | None
-    ) -> service_pb2.ModelInferRequest:
-        """Build the ModelInferRequest for a text, to a version.
-
-        Raises:
-            InvalidCallError: Something cannot be sent.
-        """
-        from tritonclient.grpc import service_pb2
-
-        from ct2_triton.client.requests import set_parameters
-        from ct2_triton.client.text_requests import add_strings
-
-        request = service_pb2.ModelInferRequest(model_name=self.model, model_version=version)
-        leading = [1] if self.batched else []
-        add_strings(request, "text_input", [*leading, 1], [text])
-        if self.source is not None:
-            add_strings(request, "source_language", [*leading, 1], [self.source])
-        if self.targets is not None:
-            shape = [*leading, len(self.targets)]
-            add_strings(request, "target_languages", shape, self.targets)
-        for name in ("text_output", "target_index", "target_language", "finish_reason"):
-            request.outputs.add(name=name)
-        set_parameters(request, {**self.options, STREAM: True}, timeout_s, self.key)
-        return request
 
 
 def stream_model(model: str) -> str:
@@ -142,22 +45,21 @@ class TextStreams:
         """Keep what sends the requests."""
         self._connection = connection
         self._running: dict[_Stream, None] = {}  # in the order in which they were sent
-        self._ending: dict[asyncio.Task[None], TextCall] = {}
-        self._batched: dict[tuple[str, str], bool] = {}  # by model and version
+        self._ending: dict[asyncio.Task[None], tuple[str, str]] = {}  # with what they take place of
         self._closed = False
 
     async def parts(
-        self, call: TextCall, versions: Sequence[str], text: str, deadline: Deadline
+        self, ask: Callable[..., Any], call: Call, text: str
     ) -> AsyncGenerator[TextPart, None]:
         """Send a text and yield the parts of its translations as they come.
 
-        Leaving the iteration ends the stream on the server.
+        Leaving the iteration ends the stream on the server. Until the first part has come, the text
+        is sent again after an outage, unless a key of the caller's may end a newer request.
 
         Args:
-            call: What to ask for.
-            versions: Versions in the order to ask, until the server has one.
+            ask: `ServedModel.ask`, of the model of streams.
+            call: Languages, options, key and headers.
             text: The text.
-            deadline: When the last part must be there.
 
         Yields:
             Each part.
@@ -165,18 +67,24 @@ class TextStreams:
         Raises:
             ClientError: One of its subclasses; what was yielded before is no answer.
         """
+        has_key = call.supersede is not None
+        key = row_key(call.supersede) if call.supersede else f"stream/{uuid.uuid4()}"
 
-        async def ask(version: str) -> tuple[_Stream, TextPart | None]:
-            batched = await self._is_batched(call.model, version, deadline)
-            stream = await self._start(replace(call, batched=batched), version, text, deadline)
+        async def start(model: TextModel, deadline: Deadline) -> tuple[_Stream, TextPart | None]:
+            ending = [task for task, place in self._ending.items() if place == (model.model, key)]
+            if ending:
+                await asyncio.wait(ending, timeout=deadline.remaining_s())
+            if self._closed:
+                raise closed_error()
+            stream = _Stream(self._connection, model, call, text, key, deadline)
+            self._running[stream] = None
             try:
                 return stream, await stream.next()
             except BaseException:
-                self._batched.pop((call.model, version), None)  # it may have been loaded anew
                 self._leave(stream)
                 raise
 
-        stream, part = await first_served(versions, ask)
+        stream, part = await ask(start, call, text, repeats=not has_key)
         try:
             while part is not None:
                 yield part
@@ -193,26 +101,6 @@ class TextStreams:
         if self._ending:
             await asyncio.wait(self._ending, timeout=_PATIENCE_S)
 
-    async def _is_batched(self, model: str, version: str, deadline: Deadline) -> bool:
-        """Ask the server, once, whether the model's shapes start with the number of texts."""
-        place = model, version
-        if place not in self._batched:
-            metadata = await self._connection.model_metadata(model, version, deadline)
-            shapes = [one.shape for one in metadata.inputs if one.name == "text_input"]
-            self._batched[place] = [len(shape) for shape in shapes] != [1]
-        return self._batched[place]
-
-    async def _start(self, call: TextCall, version: str, text: str, deadline: Deadline) -> _Stream:
-        """Send a text, behind the end of streams with its key that were left."""
-        ending = [task for task, left in self._ending.items() if _same_place(left, call)]
-        if ending:
-            await asyncio.wait(ending, timeout=deadline.remaining_s())
-        if self._closed:
-            raise closed_error()
-        stream = _Stream(self._connection, call, version, text, deadline)
-        self._running[stream] = None
-        return stream
-
     def _leave(self, stream: _Stream) -> None:
         """Forget a stream; end it on the server, too, where it runs and none has replaced it."""
         if stream not in self._running:
@@ -220,9 +108,9 @@ class TextStreams:
         sent = list(self._running)
         newer = sent[sent.index(stream) + 1 :]
         del self._running[stream]
-        if not stream.is_over and not any(_same_place(one.call, stream.call) for one in newer):
+        if not stream.is_over and not any(one.place == stream.place for one in newer):
             task = asyncio.create_task(stream.end())
-            self._ending[task] = stream.call
+            self._ending[task] = stream.place
             task.add_done_callback(self._ending.pop)
 
 
@@ -232,30 +120,37 @@ class _Stream:
     def __init__(
         self,
         connection: Connection | RoundRobin,
-        call: TextCall,
-        version: str,
+        model: TextModel,
+        call: Call,
         text: str,
+        key: str,
         deadline: Deadline,
     ) -> None:
-        self.call = call
+        from ct2_triton.client.text_codec import build_text_request
+
+        self.place = model.model, key  # a newer request there ends it
         self.is_over = False  # on the server: it has said its last, or an error
         self._connection = connection
-        self._version = version
+        self._model = model
+        self._call = call
         self._deadline = deadline
         self._arrived: asyncio.Queue[Any] = asyncio.Queue()
-        self._reader = asyncio.create_task(
-            self._read(call.request(version, text, deadline.remaining_s()))
-        )
+        asked = Text(text, code_of(call.source), call.codes)
+        left_s = deadline.remaining_s()
+        request = build_text_request(model, [asked], call.options, left_s, key, streams=True)
+        self._reader = asyncio.create_task(self._read(request))
 
     async def next(self) -> TextPart | None:
         """Wait for the next part; None is the end."""
+        from ct2_triton.client.text_codec import read_part
+
         try:
             item = await asyncio.wait_for(self._arrived.get(), self._deadline.remaining_s())
         except asyncio.TimeoutError:  # another class than TimeoutError before Python 3.11
             raise self._deadline.expired_error() from None
         if isinstance(item, Exception):
             raise item
-        return None if item is None else _part_of(item)
+        return None if item is None else read_part(item.infer_response)
 
     def give_up(self, error: ClientError) -> None:
         """Let the reader find an error behind what has arrived."""
@@ -270,48 +165,24 @@ class _Stream:
         no_limit = type(self._deadline)(None)
         pause_s = _END_AGAIN_AFTER_S
         while not self._reader.done():
-            empty = _Stream(self._connection, self.call, self._version, "", no_limit)
+            empty = _Stream(self._connection, self._model, self._call, "", self.place[1], no_limit)
             await asyncio.wait({empty._reader})
             await asyncio.wait({self._reader}, timeout=pause_s)
             pause_s = min(2 * pause_s, _END_AGAIN_AT_MOST_S)
 
-    async def _read(self, request: service_pb2.ModelInferRequest) -> None:
+    async def _read(self, request: Any) -> None:  # noqa: ANN401 - protobuf has no types for mypy
         """Keep all responses, then None, or the error. To stop reading would be a cancellation."""
         end: Exception | None = None
         try:
             async for response in self._connection.stream(
-                request, self._deadline, self.call.headers
+                request, self._deadline, self._call.headers
             ):
                 if response.error_message:
                     self.is_over = True
-                    self._arrived.put_nowait(_error_of(response.error_message))
+                    self._arrived.put_nowait(error_of_message(response.error_message))
                 else:
                     self._arrived.put_nowait(response)
         except Exception as error:  # raised again where it is read
             end = error
         self.is_over = True
         self._arrived.put_nowait(end)
-
-
-def _same_place(one: TextCall, other: TextCall) -> bool:
-    """Say whether the newer of two calls ends the older."""
-    return (one.model, one.key) == (other.model, other.key)
-
-
-def _error_of(message: str) -> ClientError:
-    for wording, kind in _ERROR_OF_WORDING:
-        if wording.match(message):
-            return kind(message)
-    return RequestRejectedError(message)
-
-
-def _part_of(response: service_pb2.ModelStreamInferResponse) -> TextPart:
-    from tritonclient.grpc import InferResult
-
-    result = InferResult(response.infer_response)
-    names = ("text_output", "target_index", "target_language", "finish_reason")
-    tensors = [result.as_numpy(name) for name in names]
-    if any(tensor is None or tensor.size != 1 for tensor in tensors):
-        raise UnexpectedResponseError(f"a part of a stream has not one value of {names} each")
-    text, index, target, finish = (tensor.reshape(-1)[0] for tensor in tensors)
-    return TextPart(text.decode(), int(index), target.decode() or None, finish.decode() or None)

@@ -7,8 +7,8 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.client.calls import is_unicode
 from ct2_triton.client.tasks import in_time
-from ct2_triton.client.unicode import is_unicode
 from ct2_triton.gateway.refusals import Refusal
 from ct2_triton.web import BODY_ERRORS
 

@@ -14,8 +14,8 @@ from ct2_triton.terms.translation import keep_terms
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ct2_triton.client.calls import OptionValue
     from ct2_triton.client.client import TranslationClient
-    from ct2_triton.client.requests import OptionValue
     from ct2_triton.client.results import Translation
     from ct2_triton.live.options import LiveOptions
     from ct2_triton.live.policies import Draft

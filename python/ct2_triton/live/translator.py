@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
     from types import TracebackType
 
+    from ct2_triton.client.calls import OptionValue
     from ct2_triton.client.client import TranslationClient
-    from ct2_triton.client.requests import OptionValue
     from ct2_triton.client.results import Translation
     from ct2_triton.live.updates import Caption, SegmentUpdate
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from ct2_triton.prepare.layout import Layout
     from ct2_triton.prepared_model import ModelSource
 
 CONFIG_FILE = "config.json"
@@ -125,13 +124,6 @@ class Checkpoint:
             if name and name not in _CLASSES_OF_ANY_FAMILY:
                 return name
         return ""
-
-    @cached_property
-    def layout(self) -> Layout:
-        """What kind of model it is, and its files."""
-        from ct2_triton.prepare.layout import files_in, layout_of
-
-        return layout_of(files_in(self.folder))
 
     def has(self, name: str) -> bool:
         """Tell whether a file is there."""

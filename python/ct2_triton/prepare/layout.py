@@ -104,6 +104,21 @@ def files_in(folder: Path) -> set[str]:
     return names
 
 
+def layout_in(folder: Path) -> Layout:
+    """Say what kind of model a folder holds, and its files.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        What it is, and which files it needs.
+
+    Raises:
+        UnsupportedModelError: It is of no known kind.
+    """
+    return layout_of(files_in(folder))
+
+
 def _weights(available: Collection[str]) -> list[tuple[str, Kind]]:
     """List the files that are a model each."""
     found = []

@@ -79,7 +79,7 @@ def _prepared(
         check_shortlist,
         check_writing,
     )
-    from ct2_triton.prepare.layout import Kind
+    from ct2_triton.prepare.layout import Kind, layout_in
     from ct2_triton.prepare.source import find_checkpoint
     from ct2_triton.prepare.versions import check_place, written
 
@@ -96,7 +96,7 @@ def _prepared(
     check_place(output, options)
     with tempfile.TemporaryDirectory() as scratch:
         checkpoint = find_checkpoint(options.source, options.revision, Path(scratch))
-        kind = checkpoint.layout.kind
+        kind = layout_in(checkpoint.folder).kind
         versions |= check_conversion(kind)
         fill = _fill if kind is Kind.TRANSFORMERS else fill_converted
         with written(output, options) as folder:

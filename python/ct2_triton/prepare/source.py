@@ -13,7 +13,7 @@ from ct2_triton.prepare import shipped
 from ct2_triton.prepare.archive import SUFFIXES, unpack
 from ct2_triton.prepare.checkpoint import CARD_FILE, Checkpoint
 from ct2_triton.prepare.environment import check_conversion
-from ct2_triton.prepare.layout import PACKAGE_SUFFIX, layout_of
+from ct2_triton.prepare.layout import PACKAGE_SUFFIX, layout_in, layout_of
 from ct2_triton.prepared_model import ModelSource
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def find_checkpoint(source: str, revision: str | None, scratch: Path) -> Checkpo
     checkpoint = _find(source, revision)
     package = checkpoint.folder
     if package.is_dir():
-        weights = checkpoint.layout.weights
+        weights = layout_in(checkpoint.folder).weights
         if not weights.endswith(PACKAGE_SUFFIX):
             return checkpoint
         package /= weights
@@ -94,7 +94,7 @@ def _looks_like_path(source: str) -> bool:
 def _local(folder: Path, source: ModelSource) -> Checkpoint:
     checkpoint = Checkpoint(folder, source)
     try:
-        check_conversion(checkpoint.layout.kind)
+        check_conversion(layout_in(checkpoint.folder).kind)
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{source.id} cannot be prepared: {error}") from error
     if missing := checkpoint.missing_shards():

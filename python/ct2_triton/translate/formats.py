@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from ct2_triton.client.unicode import is_unicode
+from ct2_triton.client.calls import is_unicode
 from ct2_triton.errors import ClientError
 
 if TYPE_CHECKING:

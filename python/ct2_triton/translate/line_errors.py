@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ct2_triton.client.unicode import is_unicode
+from ct2_triton.client.calls import is_unicode
 from ct2_triton.errors import (
     ClientError,
     ConnectionLostError,

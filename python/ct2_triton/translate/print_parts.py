@@ -14,7 +14,7 @@ from ct2_triton.translate.line_errors import concerns_one_line
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
 
-    from ct2_triton.client.text_stream import TextPart
+    from ct2_triton.client.results import TextPart
     from ct2_triton.translate.inputs import Line
 
 _LOG = logging.getLogger(__name__)
@@ -47,8 +47,7 @@ async def print_parts(
                 async for part in parts:
                     write(part.text)
         except (ServerBusyError, ServerUnreachableError) as error:
-            untranslated = f"not translated from {line} on, as --stream sends nothing again"
-            raise type(error)(f"{untranslated}: {error}") from error
+            raise type(error)(f"not translated from {line} on: {error}") from error
         except ClientError as error:
             if not concerns_one_line(error, line.text):
                 raise

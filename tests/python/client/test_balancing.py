@@ -16,7 +16,8 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from ct2_triton import errors
 from ct2_triton.client import RetryPolicy, Tokenizer, TranslationClient, balancing, connection
 from ct2_triton.client.balancing import Address, RoundRobin, look_up
-from ct2_triton.client.connection import Connection, Deadline
+from ct2_triton.client.connection import Connection
+from ct2_triton.client.retry import Deadline
 from support.fault_server import FaultServer, Wire, abort, alive, hang, serving
 from support.ports import free_port
 from support.waiting import wait_until

@@ -15,8 +15,9 @@ from tritonclient.grpc import service_pb2
 from tritonclient.utils import serialize_byte_tensor
 
 from ct2_triton import errors
-from ct2_triton.client import TranslationClient
-from ct2_triton.client.text_stream import TextPart, stream_model
+from ct2_triton.client import RetryPolicy, TranslationClient
+from ct2_triton.client.results import TextPart
+from ct2_triton.client.text_stream import stream_model
 from ct2_triton.translate.inputs import Line
 from ct2_triton.translate.print_parts import print_parts
 from support.fault_server import FaultServer, serving
@@ -47,6 +48,14 @@ class StreamServer(FaultServer):
         self.answer = answer
         self.requests: list[Any] = []
         self.lasting = asyncio.Event()
+
+    async def ModelMetadata(self, request: Any, context: Any) -> Any:  # noqa: N802
+        response = service_pb2.ModelMetadataResponse(name=request.name)
+        for name in ("text_input", "source_language", "target_languages"):
+            response.inputs.add(name=name, datatype="BYTES", shape=[-1, -1])
+        for name in ("text_output", "target_index", "target_language", "finish_reason"):
+            response.outputs.add(name=name, datatype="BYTES", shape=[-1, -1])
+        return response
 
     async def ModelStreamInfer(self, requests: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
         async for request in requests:
@@ -171,6 +180,35 @@ async def test_the_time_of_a_stream_is_over() -> None:
         server.lasting.set()
 
 
+@pytest.mark.parametrize("reason", ["Exceeds maximum queue size", "Server is stopping"])
+async def test_a_text_is_sent_again_after_an_outage_until_its_first_part(reason: str) -> None:
+    def answer(request: Any) -> list[Any]:
+        server.lasting.set()
+        return [part("a")] if len(server.requests) > 2 else [refusal(reason)]
+
+    server = StreamServer(answer)
+    policy = RetryPolicy(outage_s=60, initial_backoff_s=0.01, max_backoff_s=0.02)
+    async with serving(server) as url, TranslationClient(url, "m", retry=policy) as client:
+        assert await _read(client) == ["a"]
+        assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"), [({"supersede": "key"}, []), ({}, [part("a")])], ids=["key", "part"]
+)
+async def test_a_text_with_a_key_or_a_part_is_not_sent_again(
+    arguments: dict[str, str], parts: list[Any]
+) -> None:
+    """With a key it might end a newer one; what was yielded would come twice."""
+    server = StreamServer(lambda _: [*parts, refusal("Exceeds maximum queue size")])
+    server.lasting.set()
+    policy = RetryPolicy(outage_s=60)
+    async with serving(server) as url, TranslationClient(url, "m", retry=policy) as client:
+        with pytest.raises(errors.ServerBusyError):
+            await _read(client, **arguments)
+    assert len(server.requests) == 1
+
+
 def test_the_name_of_the_model_of_streams() -> None:
     for name in ("demo", "demo-text", "demo-stream"):
         assert stream_model(name) == "demo-stream"
@@ -196,5 +234,5 @@ async def test_lines_after_one_that_failed(error: errors.ClientError, goes_on: b
         assert await print_parts(translate, lines, printed.append) == 1
         assert "".join(printed) == "\nGOOD\n"
     else:
-        with pytest.raises(errors.ServerBusyError, match="--stream sends nothing again: busy"):
+        with pytest.raises(errors.ServerBusyError, match="not translated from line 1 on: busy"):
             await print_parts(translate, lines, printed.append)

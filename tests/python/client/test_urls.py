@@ -3,8 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from ct2_triton.client.link import Servers
-from ct2_triton.client.urls import ServerUrl, parse_url
+from ct2_triton.client.servers import Servers, ServerUrl, parse_url
 from ct2_triton.errors import InvalidCallError
 
 

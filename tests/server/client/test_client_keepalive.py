@@ -12,7 +12,8 @@ from tritonclient.grpc import service_pb2
 
 from ct2_triton import errors
 from ct2_triton.client import RetryPolicy, TranslationClient
-from ct2_triton.client.connection import Connection, Deadline
+from ct2_triton.client.connection import Connection
+from ct2_triton.client.retry import Deadline
 from support.fault_server import Wire
 from support.repository import IDENTITY_CONFIG, write_identity_model
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from ct2_triton.client import RetryPolicy, TranslationClient
-from ct2_triton.client.connection import Connection, Deadline
+from ct2_triton.client.connection import Connection
+from ct2_triton.client.retry import Deadline
 from ct2_triton.errors import ServerBusyError
 from ct2_triton.serve import TritonServer
 from ct2_triton.terms.arguments import read_glossary

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.bench.setup import Ids, Row, Setup
     from ct2_triton.client.connection import Connection
-    from ct2_triton.client.requests import ModelTensors
+    from ct2_triton.client.id_codec import ModelTensors
     from ct2_triton.serve import TritonServer
 
 _LOAD_TIMEOUT_S = 600.0
@@ -49,9 +49,9 @@ class TritonContender(Contender):
 
     async def start(self) -> None:
         """Write the repository, start the server and connect."""
-        from ct2_triton.client.connection import Connection, Deadline
-        from ct2_triton.client.requests import ModelTensors
-        from ct2_triton.client.retry import RetryPolicy
+        from ct2_triton.client.connection import Connection
+        from ct2_triton.client.id_codec import ModelTensors
+        from ct2_triton.client.retry import Deadline, RetryPolicy
 
         await asyncio.to_thread(self._start_server)
         try:
@@ -85,8 +85,8 @@ class TritonContender(Contender):
         """Send one request of one row."""
         from tritonclient.grpc import InferResult
 
-        from ct2_triton.client.connection import Deadline
-        from ct2_triton.client.requests import OUTPUT_IDS, build_request
+        from ct2_triton.client.id_codec import OUTPUT_IDS, build_request
+        from ct2_triton.client.retry import Deadline
 
         assert self._connection is not None, "not started"  # noqa: S101
         tensors = self._tensors[row.model]

@@ -15,7 +15,7 @@ from ct2_triton.prepare.converted.languages import find_languages
 from ct2_triton.prepare.converted.model_header import read_header
 from ct2_triton.prepare.converted.rules import build_rules, ends_source
 from ct2_triton.prepare.converted.vocabularies import Vocabularies, read_vocabularies
-from ct2_triton.prepare.layout import MODEL_FILE, Kind
+from ct2_triton.prepare.layout import MODEL_FILE, Kind, layout_in
 from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _fill(
 
     if options.shortlist:
         raise SettingError("--shortlist-from is for checkpoints; this model is not made from one")
-    kind = checkpoint.layout.kind
+    kind = layout_in(checkpoint.folder).kind
     licence = checkpoint.source.license or "not stated"
     report(f"{checkpoint.source.id}: {kind.value}, licence {licence}")
     files = tokenizer_files.find_tokenizer_files(checkpoint.folder)
@@ -122,7 +122,7 @@ def _write_model(
     report: Callable[[str], None],
 ) -> Vocabularies:
     """Write the CTranslate2 model: a copy, or what its converter makes."""
-    layout = checkpoint.layout
+    layout = layout_in(checkpoint.folder)
     if layout.kind in _CONVERTED_ALREADY:
         root = checkpoint.folder / layout.root
         vocabularies = read_vocabularies(root)

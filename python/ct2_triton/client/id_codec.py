@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Token ids to a request, and a response back to token ids.
+"""A sentence to requests of token ids, with the tokenizer here, and answers back to text.
 
 One row is one request, also when a call has many sentences and languages. Triton's dynamic batcher
 puts rows of different length together without padding, each is answered when it is itself ready,
@@ -14,17 +14,15 @@ of length 0 where there is nothing to force, and DRAFT_IDS where the model takes
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from tritonclient.grpc import InferResult, service_pb2
 
-from ct2_triton.client.results import Hypothesis
-from ct2_triton.client.supersede import SUPERSEDE_KEY
-from ct2_triton.client.unicode import is_unicode
+from ct2_triton.client.calls import code_of, row_key
+from ct2_triton.client.results import Hypothesis, Translation, empty_translation
+from ct2_triton.client.wire import check_declared, require_kind, set_parameters
 from ct2_triton.errors import InvalidCallError, UnexpectedResponseError
 
 if TYPE_CHECKING:
@@ -32,9 +30,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ct2_triton.client.text_requests import TextModel
-
-    OptionValue = bool | int | float | str | Sequence[Any]
+    from ct2_triton.client.calls import Ask, Call, OptionValue, Rows
+    from ct2_triton.client.tokenization import EncodedText, Tokenizer
+    from ct2_triton.prepared_model import Language
 
 INPUT_IDS, TARGET_PREFIX, DRAFT_IDS = "INPUT_IDS", "TARGET_PREFIX", "DRAFT_IDS"
 OUTPUT_IDS, SCORES, FINISH_REASON = "OUTPUT_IDS", "SCORES", "FINISH_REASON"
@@ -46,7 +44,6 @@ _INTEGERS = {
     for sign, kind in (("", "i"), ("U", "u"))
     for bits in (8, 16, 32, 64)
 }
-_RESERVED = {"sequence_id", "sequence_start", "sequence_end", "priority", "timeout"}
 
 
 @dataclass(frozen=True)
@@ -95,6 +92,52 @@ class ModelTensors:
         return cls(metadata.name, version, inputs, outputs, batched)
 
 
+class IdCodec:
+    """Sentences for a model of token ids; one request for each language."""
+
+    takes_text: ClassVar[bool] = False
+
+    def __init__(self, tokenizer: Tokenizer, ask: Ask) -> None:
+        """Remember the model's tokenizer, and how to ask the server."""
+        self._tokenizer = tokenizer
+        self._ask = ask
+
+    def start(self, text: str, call: Call) -> Rows:
+        """Split a sentence once and make a coroutine for each language."""
+        encoded = self._tokenizer.encode(text)
+        return {
+            code_of(target): self._translation(text, encoded, target, call)
+            for target in call.targets
+        }
+
+    async def _translation(
+        self, text: str, encoded: EncodedText, target: Language | None, call: Call
+    ) -> Translation:
+        source, wanted = code_of(call.source), code_of(target)
+        if encoded.is_empty:
+            return empty_translation(text, source, wanted)
+        rules = self._tokenizer.rules
+        row = rules.input_ids(encoded.ids, call.source, target)
+        prefix = [*rules.target_prefix(target), *call.prefix_ids]
+        key = None if call.supersede is None else row_key(call.supersede, wanted)
+
+        def build(tensors: ModelTensors, left_s: float | None) -> service_pb2.ModelInferRequest:
+            require_kind(tensors, takes_text=False)
+            draft = call.draft_ids
+            return build_request(tensors, row, prefix, call.options, left_s, key, draft)
+
+        response = await self._ask(build, call, text, key)
+        return Translation(
+            text,
+            source,
+            wanted,
+            read_response(response, rules.prefix_length(target), self._tokenizer.decode),
+            encoded.unknown_tokens,
+            read_draft_tokens_kept(response),
+            response.model_version,
+        )
+
+
 def build_request(
     tensors: ModelTensors,
     input_ids: Sequence[int],
@@ -136,25 +179,6 @@ def build_request(
         request.outputs.add(name=DRAFT_TOKENS_KEPT)
     set_parameters(request, options, timeout_s, supersede_key)
     return request
-
-
-def set_parameters(
-    request: service_pb2.ModelInferRequest,
-    options: Mapping[str, OptionValue],
-    timeout_s: float | None,
-    supersede_key: str | None,
-) -> None:
-    """Set what a request says beside its tensors; for the arguments see `build_request`.
-
-    Raises:
-        InvalidCallError: An option cannot be sent.
-    """
-    for name, value in options.items():
-        set_parameter(request, name, value)
-    if supersede_key is not None:
-        set_parameter(request, SUPERSEDE_KEY, supersede_key)
-    if timeout_s is not None:
-        request.parameters["timeout"].int64_param = max(1, round(timeout_s * 1e6))
 
 
 def read_response(
@@ -229,66 +253,6 @@ def _wanted_outputs(tensors: ModelTensors, options: Mapping[str, OptionValue]) -
         wanted.append(ALIGNMENTS)
     check_declared(wanted, tensors)
     return wanted + ([FINISH_REASON] if FINISH_REASON in tensors.outputs else [])
-
-
-def check_declared(wanted: Sequence[str], model: ModelTensors | TextModel) -> None:
-    """Check that the model has the outputs that an answer comes back in.
-
-    Args:
-        wanted: Names of outputs.
-        model: What the server said of the model.
-
-    Raises:
-        InvalidCallError: One is not declared.
-    """
-    missing = [name for name in wanted if name not in model.outputs]
-    if missing:
-        raise InvalidCallError(
-            f"model {model.model!r} does not declare {', '.join(missing)}; without it, "
-            "num_hypotheses, return_scores and return_alignments have nothing to come back in: "
-            "declare it in config.pbtxt, or leave the option out"
-        )
-
-
-def set_parameter(request: service_pb2.ModelInferRequest, name: str, value: OptionValue) -> None:
-    """Set one request parameter by the type of its value; numpy's numbers are numbers.
-
-    Args:
-        request: Gets the parameter.
-        name: Its name.
-        value: Its value; lists travel as JSON strings.
-
-    Raises:
-        InvalidCallError: It cannot be sent.
-    """
-    if name in _RESERVED or name.startswith("triton_"):
-        raise InvalidCallError(f"{name!r} is a parameter of Triton itself, not a decoding option")
-    if not is_unicode(name):
-        raise InvalidCallError(f"{name!r} is no name of an option: it is not valid Unicode")
-    parameter = request.parameters[name]
-    try:
-        if isinstance(value, bool | np.bool_):
-            parameter.bool_param = bool(value)
-        elif isinstance(value, Integral):
-            parameter.int64_param = int(value)
-        elif isinstance(value, Real):
-            parameter.double_param = float(value)
-        elif isinstance(value, list | tuple | np.ndarray):
-            parameter.string_param = json.dumps(value, default=_plain)
-        else:
-            parameter.string_param = value  # protobuf refuses what is no string
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidCallError(
-            f"option {name!r} is {value!r}; a bool, an integer of 64 bits, a float, a string of "
-            "Unicode characters, or a list of these can be sent"
-        ) from error
-
-
-def _plain(value: object) -> object:
-    """Make of a number or an array of numpy what json knows."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError
 
 
 def _hypothesis_rows(result: InferResult) -> list[list[int]]:

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tritonclient.grpc import InferResult, service_pb2
 
-from ct2_triton.client.requests import check_declared, set_parameters
-from ct2_triton.client.results import Hypothesis
+from ct2_triton.client.calls import Text, blank, code_of, row_key
+from ct2_triton.client.joined_texts import JoinedTexts
+from ct2_triton.client.results import Hypothesis, TextPart, Translation
+from ct2_triton.client.tasks import Shared
+from ct2_triton.client.wire import add_strings, check_declared, require_kind, set_parameters
 from ct2_triton.errors import InvalidCallError, UnexpectedResponseError
 from ct2_triton.prepared_model import STREAM_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ct2_triton.client.requests import OptionValue
+    from ct2_triton.client.calls import Ask, Call, OptionValue, Rows
 
 TEXT_INPUT, TEXT_OUTPUT = "text_input", "text_output"
 SOURCE_LANGUAGE, TARGET_LANGUAGES = "source_language", "target_languages"
@@ -27,6 +30,8 @@ SCORE, FINISH_REASON = "score", "finish_reason"
 TARGET_INDEX = "target_index"  # of streams
 HYPOTHESES, HYPOTHESIS_SCORES = "hypotheses", "hypothesis_scores"
 ALIGNMENTS = "alignments"
+STREAM = "stream"  # the parameter that asks for parts
+_OF_PARTS = (TEXT_OUTPUT, TARGET_INDEX, "target_language", FINISH_REASON)
 
 
 @dataclass(frozen=True)
@@ -57,36 +62,97 @@ class TextModel:
 
         Returns:
             The model; None where it does not take text and give text.
-
-        Raises:
-            UnexpectedResponseError: The model sends streams.
         """
         shapes = {tensor.name: tensor.shape for tensor in metadata.inputs}
         outputs = frozenset(tensor.name for tensor in metadata.outputs)
         if TEXT_INPUT not in shapes or TEXT_OUTPUT not in outputs:
             return None
-        if TARGET_INDEX in outputs:
-            raise UnexpectedResponseError(
-                f"model {metadata.name!r} sends translations while they grow: use "
-                f"{_way_to_stream(metadata.name)}"
-            )
         batched = len(shapes[TEXT_INPUT]) == 2
         return cls(metadata.name, version, frozenset(shapes), outputs, batched)
 
+    def check_whole(self) -> None:
+        """Check that it gives whole translations.
 
-@dataclass(frozen=True)
-class Text:
-    """A text that goes to a model.
+        Raises:
+            UnexpectedResponseError: It sends them while they grow.
+        """
+        if TARGET_INDEX in self.outputs:
+            raise UnexpectedResponseError(
+                f"model {self.model!r} sends translations while they grow: use "
+                f"{_way_to_stream(self.model)}"
+            )
 
-    Attributes:
-        text: The text.
-        source: Its language; None for the model's default, or a model of one pair.
-        targets: Languages wanted; `(None,)` for a model of one pair.
-    """
 
-    text: str
-    source: str | None
-    targets: tuple[str | None, ...]
+class TextCodec:
+    """Texts for a model that takes text."""
+
+    takes_text: ClassVar[bool] = True
+
+    def __init__(self, model: TextModel, ask: Ask, *, joins: bool = False) -> None:
+        """Remember the model, and how to ask the server.
+
+        Args:
+            model: What it declares.
+            ask: Asks the server.
+            joins: Whether short texts that come together share a request.
+
+        Raises:
+            UnexpectedResponseError: The model sends translations while they grow.
+        """
+        model.check_whole()
+        self._model = model.model
+        self._ask = ask
+        self._joined = JoinedTexts(self._answers) if joins else None
+
+    def start(self, text: str, call: Call) -> Rows:
+        """Make a coroutine for each language; all wait for one request if there is no key."""
+        if call.prefix_ids or call.draft_ids:
+            name = "prefix_ids" if call.prefix_ids else "draft_ids"
+            raise InvalidCallError(
+                f"{name} are token ids, and model {self._model!r} takes text; leave them "
+                "out, or name a model of token ids"
+            )
+        if not text.strip():
+            return {code: blank(text, call, code) for code in call.codes}
+        codes = call.codes
+        if call.supersede is not None or len(codes) == 1:
+            return {code: self._alone(text, code, call) for code in codes}
+        shared = Shared(lambda: self._translations(text, codes, call, None))
+        return {code: shared.one(i) for i, code in enumerate(codes)}
+
+    async def _alone(self, text: str, code: str | None, call: Call) -> Translation:
+        key = None if call.supersede is None else row_key(call.supersede, code)
+        [translation] = await self._translations(text, (code,), call, key)
+        return translation
+
+    async def _translations(
+        self, text: str, codes: tuple[str | None, ...], call: Call, key: str | None
+    ) -> list[Translation]:
+        one = Text(text, code_of(call.source), codes)
+        if self._joined is not None and key is None and call.session is None:
+            return await self._joined.translate(one, call)
+        [found] = await self._answers([one], call, key)
+        return found
+
+    async def _answers(
+        self, texts: Sequence[Text], call: Call, key: str | None
+    ) -> list[list[Translation]]:
+        """Ask for texts with one request; give the translations of each."""
+
+        def build(model: TextModel, left_s: float | None) -> service_pb2.ModelInferRequest:
+            require_kind(model, takes_text=True)
+            return build_text_request(model, texts, call.options, left_s, key)
+
+        response = await self._ask(build, call, texts[0].text, key)
+        answers = iter(read_text_response(response, sum(len(one.targets) for one in texts)))
+        version = response.model_version
+        return [
+            [
+                Translation(one.text, one.source, code, next(answers), version=version)
+                for code in one.targets
+            ]
+            for one in texts
+        ]
 
 
 def build_text_request(
@@ -95,6 +161,8 @@ def build_text_request(
     options: Mapping[str, OptionValue],
     timeout_s: float | None = None,
     supersede_key: str | None = None,
+    *,
+    streams: bool = False,
 ) -> service_pb2.ModelInferRequest:
     """Build the ModelInferRequest of one text, or of several.
 
@@ -104,6 +172,7 @@ def build_text_request(
         options: Request parameters by name, such as decoding options and `split`.
         timeout_s: Time the caller has, told to Triton's scheduler as well; None for no limit.
         supersede_key: Ends the older requests of this model with the same key; None for none.
+        streams: Whether the translations are to be sent while they grow.
 
     Returns:
         The protobuf message.
@@ -121,8 +190,12 @@ def build_text_request(
     named = [[target for target in one.targets if target is not None] for one in texts]
     if any(named):
         _add_declared(request, model, TARGET_LANGUAGES, named)
-    for name in _wanted_outputs(model, options):
+    if not streams:
+        model.check_whole()
+    for name in _OF_PARTS if streams else _wanted_outputs(model, options):
         request.outputs.add(name=name)
+    if streams:
+        options = {**options, STREAM: True}
     set_parameters(request, options, timeout_s, supersede_key)
     return request
 
@@ -166,6 +239,20 @@ def read_text_response(
     ]
 
 
+def read_part(response: service_pb2.ModelInferResponse) -> TextPart:
+    """Read a response of a model that sends translations while they grow.
+
+    Raises:
+        UnexpectedResponseError: A tensor is missing or has not one value.
+    """
+    result = _Outputs(response)
+    values = [result.values(name) for name in _OF_PARTS]
+    if any(value is None or len(value) != 1 for value in values):
+        raise UnexpectedResponseError(f"a part of a stream has not one value of {_OF_PARTS} each")
+    text, index, target, finish = (value[0] for value in values if value is not None)
+    return TextPart(text.decode(), int(index), target.decode() or None, finish.decode() or None)
+
+
 def _way_to_stream(model: str) -> str:
     name = model.removesuffix(STREAM_SUFFIX)
     if name == model:  # named by somebody else than ct2-prepare
@@ -188,24 +275,6 @@ def _add_declared(
         )
     shape = [len(rows), len(rows[0])] if model.batched else [len(values)]
     add_strings(request, name, shape, values)
-
-
-def add_strings(
-    request: service_pb2.ModelInferRequest, name: str, shape: list[int], values: Sequence[str]
-) -> None:
-    """Add one tensor of strings.
-
-    Raises:
-        InvalidCallError: One of them cannot be sent.
-    """
-    try:
-        data = [value.encode() for value in values]
-    except UnicodeEncodeError as error:
-        raise InvalidCallError(f"{name} is not valid Unicode: {error}") from error
-    request.inputs.add(name=name, datatype="BYTES", shape=shape)
-    request.raw_input_contents.append(
-        b"".join(len(value).to_bytes(4, "little") + value for value in data)
-    )
 
 
 def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> list[str]:
