@@ -7,7 +7,7 @@
 
 #include "engine/compute/step_row.h"
 #include "engine/loop/source_encoder.h"
-#include "engine/search/greedy.h"
+#include "engine/search/token_choice.h"
 #include "rows/checked_row.h"
 
 namespace ct2triton {
@@ -24,19 +24,19 @@ class LoopCompute {
   // No row is left: memory that rows of another kind may not need can go.
   virtual void Rest() noexcept {}
 
-  // Runs tokens of many rows through the decoder at once, each row at its own position. Changes
-  // keys and values from the rows' positions on, and nothing else: a step that failed can be run
-  // again. Gives as many outputs as the rows ask for, in their order. Throws what the layers throw.
-  virtual void Run(const std::vector<StepRow>& rows) = 0;
+  // For the keys and values of a row, of up to `slots` tokens in all its sequences.
+  virtual std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) = 0;
 
-  // What is chosen of these outputs of the last Run, in their order, among the candidates of a
-  // vocabulary map; null: of the whole vocabulary. seekers: one for each.
-  virtual std::vector<Found> Choose(const std::vector<size_t>& outputs,
-                                    const std::vector<Seeker>& seekers,
-                                    const VocabularyMap* map) = 0;
+  // Runs tokens of many rows through the decoder at once, each row at its own position, and chooses
+  // what follows the outputs that the rows ask for; rules: of each output, in order. Changes keys
+  // and values from the rows' positions on, and nothing else: a step that failed can be run again.
+  // Throws what the layers throw.
+  virtual std::vector<Found> Step(const std::vector<StepRow>& rows,
+                                  const std::vector<TokenRules>& rules) = 0;
 
-  // Of all outputs of the last Run: [outputs, candidates].
-  virtual std::vector<float> Logits(const VocabularyMap* map) = 0;
+  // Of some outputs of the last step, whose rows are there yet, by other rules.
+  virtual std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
+                                         const std::vector<TokenRules>& rules) = 0;
 };
 
 }  // namespace ct2triton

@@ -9,13 +9,22 @@
 
 namespace ct2triton {
 
+// The keys and values of one row, in the form of the device that made it; it forgets them with this
+// object. A row that takes no part in a step keeps them.
+class RowCache {
+ public:
+  RowCache() = default;
+  virtual ~RowCache() = default;
+  RowCache(const RowCache&) = delete;
+  RowCache& operator=(const RowCache&) = delete;
+};
+
 // What one row brings into a step: some next tokens, and what came before them.
 struct StepRow {
   const int32_t* tokens;  // to be run now, at least one
   size_t count;
-  size_t position;           // of the first of them: so many are in the cache already
-  float* cache;              // [layers, keys and values apart, capacity, width]
-  size_t capacity;           // tokens; at least position + count
+  size_t position;  // of the first of them: so many are in the cache already
+  RowCache* cache;
   const Encoding* encoding;  // of its source
   size_t outputs;            // of the last tokens; 0: more forced ones follow, none is chosen yet
   // Where in the cache each token of the row lies, those to be run now too; null: in order.

@@ -2,7 +2,6 @@
 #include "engine/loop/decode_loop.h"
 
 #include <algorithm>
-#include <map>
 #include <new>
 #include <string>
 #include <utility>
@@ -45,7 +44,7 @@ std::vector<LoopRow> DecodeLoop::Admit(const std::vector<const CheckedRow*>& row
   std::vector<LoopRow> names;
   for (const CheckedRow* row : rows) {
     admitted.push_back(std::make_unique<RunningRow>(next_row_++, *row, *model_,
-                                                    rules_.Get(row->search), &caches_->pool));
+                                                    rules_.Get(row->search), compute_.get()));
     names.push_back(admitted.back()->name());
     if (!admitted.back()->ended()) to_encode.push_back(row);
   }
@@ -72,8 +71,9 @@ void DecodeLoop::Step(LoopListener* listener) {
   const std::vector<StepRow> feed = NextFeed(&choosing);
   if (!feed.empty()) {
     OfLibrary([&] {
-      compute_->Run(feed);
-      Choose(choosing);
+      std::vector<TokenRules> rules;
+      for (const Choosing& row : choosing) row.row->AddRules(&rules);
+      Choose(choosing, compute_->Step(feed, rules));
     });
     ++counters_.steps;
   }
@@ -113,33 +113,23 @@ std::vector<StepRow> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) {
   return feed;
 }
 
-// Some rows choose among all tokens, some among those of a vocabulary map: one product for each.
-void DecodeLoop::Choose(const std::vector<Choosing>& rows) {
-  std::map<const VocabularyMap*, std::vector<Choosing>> groups;
-  for (const Choosing& row : rows) groups[row.row->map()].push_back(row);
-  for (const auto& [map, group] : groups) ChooseAmong(group, map);
-}
-
-// from_logits: of beams alone, which then decide.
-void DecodeLoop::ChooseAmong(const std::vector<Choosing>& rows, const VocabularyMap* map,
-                             bool from_logits) {
-  std::vector<size_t> outputs;
-  std::vector<Seeker> seekers;
-  for (const Choosing& row : rows) {
-    for (size_t i = 0; i < row.count; ++i) outputs.push_back(row.first + i);
-    row.row->AddSeekers(&seekers);
-  }
-  if (seekers.empty()) return;
-  if (from_logits) seekers.assign(outputs.size(), {});
-  const auto found = compute_->Choose(outputs, seekers, map);
+// Found by the step: what the rows choose from, in their order.
+void DecodeLoop::Choose(const std::vector<Choosing>& rows, const std::vector<Found>& found) {
   const Found* next = found.data();
   std::vector<Choosing> undecided;
   for (const Choosing& row : rows) {
-    if (!row.row->Choose(next, model_->Candidates(map))) undecided.push_back(row);
+    if (!row.row->Choose(next, model_->Candidates(row.row->map()))) undecided.push_back(row);
     for (size_t i = 0; i < row.count; ++i) counters_.written_rows += next++->logits != nullptr;
   }
-  // Seldom: candidates that are equal, or nearly.
-  if (!undecided.empty()) ChooseAmong(undecided, map, /*from_logits=*/true);
+  // Seldom: candidates that are equal, or nearly. Logits decide.
+  if (undecided.empty()) return;
+  std::vector<size_t> outputs;
+  std::vector<TokenRules> rules;
+  for (const Choosing& row : undecided) {
+    for (size_t i = 0; i < row.count; ++i) outputs.push_back(row.first + i);
+    rules.resize(outputs.size(), LogitsOf(row.row->map()));
+  }
+  Choose(undecided, compute_->ChooseAgain(outputs, rules));
 }
 
 // Takes no memory, and so cannot fail.

@@ -46,9 +46,7 @@ class DecodeLoop final : public LoopEngine {
 
   std::vector<bool> WhoTakesPart();
   std::vector<StepRow> NextFeed(std::vector<Choosing>* choosing);
-  void Choose(const std::vector<Choosing>& rows);
-  void ChooseAmong(const std::vector<Choosing>& rows, const VocabularyMap* map,
-                   bool from_logits = false);
+  void Choose(const std::vector<Choosing>& rows, const std::vector<Found>& found);
   void Accept(LoopListener* listener) noexcept;
 
   const std::shared_ptr<const DecoderModel> model_;

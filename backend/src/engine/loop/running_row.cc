@@ -54,7 +54,7 @@ Outputs DraftOf(const CheckedRow& row, const SearchRules& rules, const Weights& 
 }  // namespace
 
 RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& model,
-                       const std::shared_ptr<const SearchRules>& rules, CachePool* pool)
+                       const std::shared_ptr<const SearchRules>& rules, LoopCompute* compute)
     : name_(name),
       row_(row),
       model_(model),
@@ -83,8 +83,7 @@ RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& 
   feed_.reserve(std::max(first_ids.size(), static_cast<size_t>(row.search->Copies())));
   feed_.assign(first_ids.begin(), first_ids.end());
   capacity_ = model.CacheTokens(row);
-  const size_t floats = model.CacheFloats(row);
-  cache_ = model.on_device() ? pool->Reserve(floats) : pool->Take(floats);
+  cache_ = compute->NewCache(row, capacity_);
 }
 
 void RunningRow::MakeSearch(const Outputs& forced, size_t limit, BeamBias bias) {
@@ -96,15 +95,15 @@ void RunningRow::MakeSearch(const Outputs& forced, size_t limit, BeamBias bias) 
   const auto sampler = Sampler::Of(row_);
   const auto settings = BeamSettings::Of(*row_.search);
   if (row_.search->options().return_alternatives) {
-    search_ = std::make_unique<Alternatives>(*rules_, settings, forced, limit, sampler,
-                                             model_.kernels(), alignment_.get());
+    search_ =
+        std::make_unique<Alternatives>(*rules_, settings, forced, limit, sampler, alignment_.get());
     prompt_ = forced.size();
   } else if (row_.search->BeamSearches()) {
     search_ = std::make_unique<BeamSearch>(rules_, settings, forced, limit, sampler,
                                            std::move(bias), AlignedSlots{alignment_.get()});
   } else if (settings.hypotheses > 1) {
     search_ = std::make_unique<SeveralDraws>(rules_, settings.hypotheses, forced, limit, sampler,
-                                             model_.kernels(), AlignedSlots{alignment_.get()});
+                                             AlignedSlots{alignment_.get()});
   } else {
     search_.emplace<DraftedSearch>(
         GreedySearch(rules_, forced, limit, sampler, std::move(bias.draft)),
@@ -146,8 +145,8 @@ size_t RunningRow::AddTo(std::vector<StepRow>* feed, StepRoom* room) {
   if (has_chosen_ && greedy() == nullptr) {
     feeding_ = 1;
     for (size_t i = 0; i < feed_.size(); ++i) {
-      feed->push_back({&feed_[i], 1, position_, cache_.data(), capacity_, encoding_.get(), 1,
-                       beams()->slots(i), 0, alignment_.get()});
+      feed->push_back({&feed_[i], 1, position_, cache_.get(), encoding_.get(), 1, beams()->slots(i),
+                       0, alignment_.get()});
     }
     return feed_.size();
   }
@@ -158,8 +157,8 @@ size_t RunningRow::AddTo(std::vector<StepRow>* feed, StepRoom* room) {
   tokens_.assign(next, next + static_cast<std::ptrdiff_t>(feeding_));
   size_t outputs = 0;
   if (feeding_ == left) outputs = 1 + AddDraft(room);
-  feed->push_back({tokens_.data(), tokens_.size(), position_, cache_.data(), capacity_,
-                   encoding_.get(), outputs, nullptr, prompt_, alignment_.get(), name_});
+  feed->push_back({tokens_.data(), tokens_.size(), position_, cache_.get(), encoding_.get(),
+                   outputs, nullptr, prompt_, alignment_.get(), name_});
   return outputs;
 }
 
@@ -172,9 +171,9 @@ size_t RunningRow::AddDraft(StepRoom* room) {
   return tried.size();
 }
 
-void RunningRow::AddSeekers(std::vector<Seeker>* seekers) const {
-  if (const auto* search = std::get_if<DraftedSearch>(&search_)) return search->AddSeekers(seekers);
-  for (size_t i = 0; i < beams()->beams(); ++i) seekers->push_back({nullptr, beams(), i});
+void RunningRow::AddRules(std::vector<TokenRules>* rules) const {
+  if (const auto* search = std::get_if<DraftedSearch>(&search_)) return search->AddRules(rules);
+  for (size_t i = 0; i < beams()->beams(); ++i) rules->push_back(beams()->Rules(i));
 }
 
 int64_t RunningRow::AnswerId(int32_t output) const {

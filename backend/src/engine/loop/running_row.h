@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "engine/compute/decoder_model.h"
+#include "engine/compute/loop_compute.h"
 #include "engine/compute/row_alignment.h"
 #include "engine/compute/step_row.h"
-#include "engine/loop/cache_pool.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/shared_encodings.h"
 #include "engine/loop/step_budget.h"
@@ -28,9 +28,9 @@ namespace ct2triton {
 // things: Choose, which may fail and changes nothing that shows, and Accept, which cannot fail.
 class RunningRow {
  public:
-  // Takes the row's cache from `pool`. The model and `row` must be there as long.
+  // Takes the row's cache from `compute`. The model and `row` must be there as long.
   RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& model,
-             const std::shared_ptr<const SearchRules>& rules, CachePool* pool);
+             const std::shared_ptr<const SearchRules>& rules, LoopCompute* compute);
 
   LoopRow name() const { return name_; }
   const CheckedRow& row() const { return row_; }
@@ -48,8 +48,8 @@ class RunningRow {
   // will choose from: one of a greedy row and of each token of its draft, one of each beam, none
   // while forced tokens follow.
   size_t AddTo(std::vector<StepRow>* feed, StepRoom* room);
-  // Adds who chooses from each of these.
-  void AddSeekers(std::vector<Seeker>* seekers) const;
+  // Adds how each of these is chosen from.
+  void AddRules(std::vector<TokenRules>* rules) const;
   const VocabularyMap* map() const { return rules_->map(); }
   // found: what the step gave, one for each that AddTo counted; outputs: of the projection. False,
   // and nothing is decided, where beams need their logits.
@@ -96,7 +96,7 @@ class RunningRow {
   bool has_chosen_ = false;
   size_t position_ = 0;  // tokens in the cache
   size_t capacity_ = 0;  // tokens that fit
-  CacheBlock cache_;
+  std::unique_ptr<RowCache> cache_;
   std::shared_ptr<const Encoding> encoding_;
   std::optional<RowResult> next_result_;  // it ends with this step
   std::optional<RowResult> result_;

@@ -25,7 +25,7 @@ constexpr float kNarrowTolerance = 0.05F;
 struct FollowedRow {
   const TrialRow& truth;
   std::shared_ptr<const Encoding> encoding{};
-  CacheBlock cache{};
+  std::unique_ptr<RowCache> cache{};
   size_t fed = 0;  // tokens of forced and chosen
 };
 
@@ -82,8 +82,7 @@ StepRow Trial::NextOf(const FollowedRow& row) const {
   next.tokens = joins ? forced.data() + row.fed : chosen.data() + (row.fed - forced.size());
   next.count = joins ? std::min(forced.size() - row.fed, 1 + model_.step_room().forced) : 1;
   next.position = row.fed;
-  next.cache = row.cache.data();
-  next.capacity = forced.size() + chosen.size();
+  next.cache = row.cache.get();
   next.encoding = row.encoding.get();
   next.outputs = row.fed + next.count >= forced.size() ? 1 : 0;
   next.row = static_cast<uint64_t>(&row - rows_.data());
@@ -100,22 +99,21 @@ void Trial::Step(size_t step) {
     if (!row.encoding) {
       SourceEncoder::Counts counts;
       row.encoding = compute_->Encode({&row.truth.row}, &caches_, &counts).front();
-      if (!model_.on_device()) row.cache = caches_.pool.Take(tokens * model_.TokenFloats());
+      row.cache = compute_->NewCache(row.truth.row, tokens);
     }
     feed.push_back(NextOf(row));
     fed.push_back(&row);
   }
   if (feed.empty()) return;
-  compute_->Run(feed);
-  const std::vector<float> logits = compute_->Logits(nullptr);
-  if (!logits.empty()) CompareMapped(logits.data());
-  const float* next = logits.data();
+  size_t outputs = 0;
+  for (const StepRow& row : feed) outputs += row.outputs;
+  const auto found = compute_->Step(feed, std::vector<TokenRules>(outputs, LogitsOf(nullptr)));
+  const Found* next = found.data();
   for (size_t i = 0; i < fed.size(); ++i) {
     fed[i]->fed += feed[i].count;
-    if (feed[i].outputs == 0) continue;
-    Compare(*fed[i], next);
-    next += model_.shape().vocabulary;
+    if (feed[i].outputs > 0) Compare(*fed[i], next++->logits);
   }
+  if (outputs > 0) CompareMapped(found.front().logits);
 }
 
 // Root mean square difference, as a share of the standard deviation of what is expected.
@@ -151,14 +149,15 @@ void Trial::Compare(const FollowedRow& row, const float* logits) {
 
 // The same products, less those of other tokens. `logits`: of the first row.
 void Trial::CompareMapped(const float* logits) {
+  const std::vector<float> whole(logits, logits + model_.shape().vocabulary);
   for (const VocabularyMap* map : model_.weights().AllMaps()) {
     if (!map->fixed()) continue;
     const auto& known = map->numbered();
-    const std::vector<float> mapped = compute_->Logits(map);
+    const auto mapped = compute_->ChooseAgain({0}, {LogitsOf(map)});
     std::vector<float> expected;
-    for (const int64_t id : known) expected.push_back(logits[id]);
+    for (const int64_t id : known) expected.push_back(whole[static_cast<size_t>(id)]);
     RequireWithin("of the logits of the vocabulary map's candidates",
-                  RelativeError(mapped.data(), expected.data(), known.size()));
+                  RelativeError(mapped.front().logits, expected.data(), known.size()));
   }
 }
 

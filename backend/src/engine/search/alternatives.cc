@@ -12,8 +12,7 @@ namespace ct2triton {
 
 Alternatives::Alternatives(const SearchRules& rules, const BeamSettings& settings,
                            const Outputs& forced, size_t limit,
-                           const std::optional<Sampler>& sampler, const Kernels& kernels,
-                           const RowAlignment* alignment)
+                           const std::optional<Sampler>& sampler, const RowAlignment* alignment)
     : first_rules_(rules.WithMinLength(1)),
       rest_rules_(rules.WithMinLength(rules.min_length() -
                                       std::min(rules.min_length(), forced.size() + 1))),
@@ -21,7 +20,6 @@ Alternatives::Alternatives(const SearchRules& rules, const BeamSettings& setting
       forced_(forced),
       limit_(limit),
       sampler_(sampler),
-      kernels_(kernels),
       alignment_(alignment),
       slots_(settings.hypotheses * settings.beams),
       length_(forced.size()) {
@@ -71,7 +69,7 @@ std::unique_ptr<WideSearch> Alternatives::NewRest(size_t alternative) const {
   const AlignedSlots aligned{alignment_, FirstSlot(alternative)};
   if (settings_.beams == 1) {
     return std::make_unique<SeveralDraws>(rest_rules_, 1, Outputs(), rest_limit(), sampler,
-                                          kernels_, aligned);
+                                          aligned);
   }
   BeamSettings settings = settings_;
   settings.hypotheses = 1;

@@ -25,7 +25,7 @@ class Alternatives final : public WideSearch {
  public:
   // `forced`: outputs that the row begins with, fewer than `limit`.
   Alternatives(const SearchRules& rules, const BeamSettings& settings, const Outputs& forced,
-               size_t limit, const std::optional<Sampler>& sampler, const Kernels& kernels,
+               size_t limit, const std::optional<Sampler>& sampler,
                const RowAlignment* alignment = nullptr);
 
   size_t beams() const override { return alternatives_.empty() ? 1 : strands_.size(); }
@@ -33,6 +33,7 @@ class Alternatives final : public WideSearch {
   int32_t last(size_t beam) const override;
   const int32_t* slots(size_t beam) const override { return slots_[beam].data(); }
   void Choose(const std::vector<float*>& logits, size_t outputs, const Kernels& kernels) override;
+  TokenRules Rules(size_t /*beam*/) const override { return LogitsOf(first_rules_->map()); }
   bool Ends() const override;
   std::vector<Hypothesis> Results() const override;
   void Accept() noexcept override;
@@ -63,7 +64,6 @@ class Alternatives final : public WideSearch {
   const Outputs forced_;
   const size_t limit_;
   const std::optional<Sampler> sampler_;
-  const Kernels& kernels_;
   const RowAlignment* alignment_;  // of the row, where it asks for one
   std::vector<Alternative> next_;  // after the first choice
   std::vector<Alternative> alternatives_;

@@ -74,15 +74,12 @@ bool BeamSearch::Leans() const {
          });
 }
 
-// All that makes more of the logits than their order and the sum of them all needs them written.
-size_t BeamSearch::EnoughOutputs() const {
-  constexpr size_t kMost = 64;  // they are inserted one by one
-  const size_t enough = OutputsToTell(Wanted());
-  return sampler_ || rules_->ChangesLogits() || Leans() || enough > kMost ? 0 : enough;
-}
-
-std::vector<int64_t> BeamSearch::Disabled(size_t beam) const {
-  return rules_->Disabled(beams_[beam].outputs);
+// What the best outputs do not tell is found in the logits.
+TokenRules BeamSearch::Rules(size_t beam) const {
+  TokenRules rules = rules_->For(beams_[beam].outputs);
+  rules.logits = sampler_ || Leans();
+  if (!rules.logits) rules.best = OutputsToTell(Wanted());
+  return rules;
 }
 
 // Beams that are pushed back before the first choice have nothing among these.

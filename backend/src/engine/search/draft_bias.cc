@@ -2,7 +2,6 @@
 #include "engine/search/draft_bias.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace ct2triton {
 
@@ -17,21 +16,13 @@ std::optional<int32_t> DraftBias::Next(const Outputs& before, const SearchRules&
   return next;
 }
 
-float DraftBias::OfDraft(float log_probability) const {
-  return std::log(std::exp(log_probability) * (1 - bias_) + bias_);
-}
-
-float DraftBias::OfOther(float log_probability) const {
-  return log_probability + std::log1p(-bias_);
-}
-
 void DraftBias::Apply(const Outputs& before, const SearchRules& rules, float* log_probabilities,
                       size_t outputs) const {
   const auto next = Next(before, rules);
   if (!next) return;
   const auto place = static_cast<size_t>(*next);
-  const float of_draft = OfDraft(log_probabilities[place]);
-  const float less = OfOther(0);
+  const float of_draft = LeantTo(log_probabilities[place], bias_);
+  const float less = LeantFrom(0, bias_);
   for (size_t i = 0; i < outputs; ++i) log_probabilities[i] += less;
   log_probabilities[place] = of_draft;
 }

@@ -19,9 +19,9 @@ const Outputs& DraftedSearch::Try(size_t most) {
   return tried_;
 }
 
-void DraftedSearch::AddSeekers(std::vector<Seeker>* seekers) const {
-  seekers->push_back({&search_});
-  for (const GreedySearch& search : ahead_) seekers->push_back({&search});
+void DraftedSearch::AddRules(std::vector<TokenRules>* all) const {
+  all->push_back(search_.Rules());
+  for (const GreedySearch& search : ahead_) all->push_back(search.Rules());
 }
 
 void DraftedSearch::Choose(const Found* found) {

@@ -23,9 +23,9 @@ class DraftedSearch {
   // Decides what is tried at this step, at most `most` tokens. Returns the outputs.
   const Outputs& Try(size_t most);
   size_t tried() const { return tried_.size(); }
-  // Adds one seeker for each choice of this step: one more than tokens are tried.
-  void AddSeekers(std::vector<Seeker>* seekers) const;
-  // found: what these got.
+  // Adds the rules of each choice of this step: one more than tokens are tried.
+  void AddRules(std::vector<TokenRules>* rules) const;
+  // found: what was found by these.
   void Choose(const Found* found);
   // The tokens of this step, in order; never none.
   const std::vector<Choice>& chosen() const { return chosen_; }

@@ -7,37 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include "engine/compute/cpu/kernels.h"
 #include "engine/search/draft_bias.h"
 #include "engine/search/sampler.h"
 #include "engine/search/search_rules.h"
-#include "engine/search/top_candidates.h"
+#include "engine/search/token_choice.h"
 
 namespace ct2triton {
-
-// The next token of a row.
-struct Choice {
-  int32_t output = 0;
-  float log_probability = 0;  // 0 unless scores are asked for
-};
-
-class GreedySearch;
-class WideSearch;
-
-// Who chooses from an output of a step: a greedy search, or a beam of a wide one. Neither: the
-// logits are wanted.
-struct Seeker {
-  const GreedySearch* greedy = nullptr;
-  const WideSearch* wide = nullptr;
-  size_t beam = 0;
-};
-
-// What a step gives it. Memory: until the next choice.
-struct Found {
-  Choice choice;            // of a greedy search
-  float* logits = nullptr;  // [outputs], of a beam; null: the best outputs are enough
-  BestOutputs best = {};
-};
 
 // The state of a greedy search, which may draw its tokens, as CTranslate2's (src/decoding.cc):
 // - A forced token adds nothing to the score, but counts in the length that divides the score and
@@ -52,13 +27,8 @@ class GreedySearch {
                const std::optional<Sampler>& sampler = std::nullopt,
                std::shared_ptr<const DraftBias> bias = nullptr);
 
-  // Both of the following: makes the logits, [outputs], what is chosen from, and chooses.
-  Choice Choose(float* logits, size_t outputs, const Kernels& kernels) const;
-  void Prepare(float* logits, size_t outputs, const Kernels& kernels) const;
-  Choice Pick(const float* scores, size_t outputs, const Kernels& kernels) const;
-  // Whether the next choice takes more than the logits and Disabled().
-  bool ChangesLogits() const { return rules_->ChangesLogits() || sampler_ || Leaning(); }
-  std::vector<int64_t> Disabled() const { return rules_->Disabled(outputs_); }
+  // Of the next token; good until the search goes on.
+  TokenRules Rules() const;
   // Whether the row ends with this choice, and the score that it has then.
   bool EndsWith(const Choice& choice) const;
   float ScoreWith(const Choice& choice) const;
@@ -74,10 +44,6 @@ class GreedySearch {
   float score() const { return score_; }
 
  private:
-  // The draft's next token, where there is a bias towards it.
-  std::optional<int32_t> Leaning() const;
-  Choice PickBiased(const float* log_probabilities, int32_t best, int32_t leaning) const;
-
   std::shared_ptr<const SearchRules> rules_;
   std::optional<Sampler> sampler_;
   std::shared_ptr<const DraftBias> bias_;

@@ -75,9 +75,19 @@ void SearchRules::Apply(const Outputs& before, float* logits) const {
   std::vector<int64_t> early, others;
   AddEarlyEnds(before, &early);
   disable(early);
-  if (ChangesLogits()) Penalize(before, logits);
+  if (repetition_penalty_ != 1) Penalize(before, repetition_penalty_, logits);
   AddOthers(before, &others);
   disable(others);
+}
+
+TokenRules SearchRules::For(const Outputs& before) const {
+  TokenRules rules;
+  rules.map = map_;
+  rules.forbidden = Disabled(before);
+  rules.penalty = repetition_penalty_;
+  rules.before = &before;
+  rules.scored = scored_;
+  return rules;
 }
 
 std::vector<int64_t> SearchRules::Disabled(const Outputs& before) const {
@@ -102,17 +112,6 @@ void SearchRules::AddOthers(const Outputs& before, std::vector<int64_t>* disable
     if (before.size() < known) continue;
     const auto last = before.end() - static_cast<std::ptrdiff_t>(known);
     if (std::equal(last, before.end(), sequence.begin())) disabled->push_back(sequence.back());
-  }
-}
-
-// Once per distinct token.
-void SearchRules::Penalize(const Outputs& before, float* logits) const {
-  Outputs seen = before;
-  std::sort(seen.begin(), seen.end());
-  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
-  for (const int32_t output : seen) {
-    float& logit = logits[output];
-    logit = logit < 0 ? logit * repetition_penalty_ : logit / repetition_penalty_;
   }
 }
 

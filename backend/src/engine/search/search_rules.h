@@ -9,12 +9,9 @@
 
 #include "engine/model/weights.h"
 #include "engine/search/search.h"
+#include "engine/search/token_choice.h"
 
 namespace ct2triton {
-
-// Tokens as outputs of the projection: by vocabulary id, or by place among the candidates of the
-// vocabulary map.
-using Outputs = std::vector<int32_t>;
 
 // A search's options as the choice of a token needs them. They follow CTranslate2's
 // (src/decoding_utils.cc), so that an answer is the one that CTranslate2 gives for the row alone:
@@ -37,15 +34,14 @@ class SearchRules {
   // What the score of a finished sequence becomes.
   float Normalized(float score, size_t length) const;
 
-  // Whether the choice behind some tokens takes more than the logits and Disabled().
-  bool ChangesLogits() const { return repetition_penalty_ != 1; }
+  // Of the best token behind `before`, which must be there as long.
+  TokenRules For(const Outputs& before) const;
   // The outputs that must not follow `before`, ascending, each once.
   std::vector<int64_t> Disabled(const Outputs& before) const;
   // The same on logits, [outputs], and the rest of the options.
   void Apply(const Outputs& before, float* logits) const;
 
  private:
-  void Penalize(const Outputs& before, float* logits) const;
   void AddEarlyEnds(const Outputs& before, std::vector<int64_t>* disabled) const;
   void AddOthers(const Outputs& before, std::vector<int64_t>* disabled) const;
   void AddRepeatedNgrams(const Outputs& before, std::vector<int64_t>* disabled) const;

@@ -9,10 +9,8 @@ namespace ct2triton {
 
 SeveralDraws::SeveralDraws(const std::shared_ptr<const SearchRules>& rules, size_t hypotheses,
                            const Outputs& forced, size_t limit,
-                           const std::optional<Sampler>& sampler, const Kernels& kernels,
-                           const AlignedSlots& aligned)
+                           const std::optional<Sampler>& sampler, const AlignedSlots& aligned)
     : rules_(rules),
-      kernels_(kernels),
       aligned_(aligned),
       running_(hypotheses),
       forced_(forced.size()),
@@ -31,12 +29,11 @@ SeveralDraws::SeveralDraws(const std::shared_ptr<const SearchRules>& rules, size
 
 void SeveralDraws::Choose(const std::vector<float*>& logits, size_t outputs,
                           const Kernels& kernels) {
-  for (size_t i = 0; i < logits.size(); ++i) {
-    draws_[running_[i]].search.Prepare(logits[i], outputs, kernels);
-  }
   for (size_t i = 0; i < running_.size(); ++i) {
     Draw& draw = draws_[running_[i]];
-    draw.choice = draw.search.Pick(has_chosen_ ? logits[i] : logits.front(), outputs, kernels_);
+    const TokenRules rules = draw.search.Rules();
+    if (i < logits.size()) ApplyRules(rules, logits[i], outputs, kernels);
+    draw.choice = PickToken(rules, has_chosen_ ? logits[i] : logits.front(), outputs, kernels);
   }
 }
 

@@ -21,13 +21,14 @@ class SeveralDraws final : public WideSearch {
   // `forced`: outputs that the row begins with, fewer than `limit`. `rules` must be scored.
   SeveralDraws(const std::shared_ptr<const SearchRules>& rules, size_t hypotheses,
                const Outputs& forced, size_t limit, const std::optional<Sampler>& sampler,
-               const Kernels& kernels, const AlignedSlots& aligned = {});
+               const AlignedSlots& aligned = {});
 
   size_t beams() const override { return has_chosen_ ? running_.size() : 1; }
   size_t length() const override { return length_; }
   int32_t last(size_t beam) const override { return draws_[running_[beam]].choice.output; }
   const int32_t* slots(size_t beam) const override { return draws_[running_[beam]].slots.data(); }
   void Choose(const std::vector<float*>& logits, size_t outputs, const Kernels& kernels) override;
+  TokenRules Rules(size_t /*beam*/) const override { return LogitsOf(rules_->map()); }
   bool Ends() const override;
   std::vector<Hypothesis> Results() const override;
   void Accept() noexcept override;
@@ -41,7 +42,6 @@ class SeveralDraws final : public WideSearch {
   };
 
   const std::shared_ptr<const SearchRules> rules_;
-  const Kernels& kernels_;
   AlignedSlots aligned_;
   std::vector<Draw> draws_;
   std::vector<size_t> running_;  // of the draws

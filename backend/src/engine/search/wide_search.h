@@ -41,11 +41,10 @@ class WideSearch {
   // Nothing shows before Accept; a step that fails after this may be repeated.
   virtual void Choose(const std::vector<float*>& logits, size_t outputs,
                       const Kernels& kernels) = 0;
-  // How many of the best outputs of each beam are enough instead; 0: the next choice takes logits.
-  virtual size_t EnoughOutputs() const { return 0; }
-  // The outputs that must not be among them, ascending, each once.
-  virtual std::vector<int64_t> Disabled(size_t /*beam*/) const { return {}; }
-  // The same as Choose, from these. False, and nothing is decided, where they leave it open.
+  // What is asked for a beam: the best outputs, or the logits for Choose.
+  virtual TokenRules Rules(size_t beam) const = 0;
+  // The same as Choose, from the best outputs. False, and nothing is decided, where they leave it
+  // open.
   virtual bool ChooseOfBest(const std::vector<BestOutputs>& /*best*/) { return false; }
   // After either: the search ends with it.
   virtual bool Ends() const = 0;

@@ -2,9 +2,16 @@
 #include "engine/compute/cpu/chooser.h"
 
 #include <algorithm>
+#include <map>
 
 namespace ct2triton {
 namespace {
+
+constexpr size_t kMostBest = 64;  // outputs of a row: they are inserted one by one
+
+bool WantsLogits(const TokenRules& rules) {
+  return rules.logits || rules.ChangesLogits() || rules.best > kMostBest;
+}
 
 // Where the room for logits was larger than all of so many products wanted, it shrinks.
 constexpr size_t kProducts = 32;
@@ -35,61 +42,86 @@ void Chooser::Count() noexcept {
   counted_ = bytes;
 }
 
-Chooser::Wants Chooser::WantsOf(const Seeker& seeker) {
-  if (seeker.greedy != nullptr) return {seeker.greedy->ChangesLogits(), 0};
-  const size_t enough = seeker.wide == nullptr ? 0 : seeker.wide->EnoughOutputs();
-  return {enough == 0, enough};
-}
-
 // With room in logits_ and top_ for what is to be written.
-std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<Seeker>& seekers,
-                                                    size_t outputs) {
-  std::vector<Wants> wants;
+std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<TokenRules>& given) {
   size_t writing = 0;
   size_t best = 0;
-  for (const Seeker& seeker : seekers) {
-    wants.push_back(WantsOf(seeker));
-    writing += wants.back().logits ? 1 : 0;
-    best += wants.back().top;
+  for (const TokenRules& one : given) {
+    if (WantsLogits(one)) {
+      writing += model_.Candidates(one.map);
+    } else {
+      best += one.best;
+    }
   }
-  float* logits = LogitsRoom(writing * outputs);
+  float* logits = LogitsRoom(writing);
   top_.resize(best);
   auto* top = top_.data();
-  std::vector<products::ChoiceRules> rules(seekers.size());
-  for (size_t row = 0; row < seekers.size(); ++row) {
-    const auto& [greedy, wide, beam] = seekers[row];
-    if (wants[row].logits) {
+  std::vector<products::ChoiceRules> rules(given.size());
+  for (size_t row = 0; row < given.size(); ++row) {
+    const TokenRules& one = given[row];
+    if (WantsLogits(one)) {
       rules[row].logits = logits;
-      logits += outputs;
+      logits += model_.Candidates(one.map);
       continue;
     }
-    rules[row].log_total = greedy == nullptr || greedy->rules().scored();
-    rules[row].forbidden = greedy != nullptr ? greedy->Disabled() : wide->Disabled(beam);
-    rules[row].top = greedy != nullptr ? nullptr : top;
-    rules[row].wanted = static_cast<int32_t>(wants[row].top);
-    top += wants[row].top;
+    rules[row].log_total = one.best > 0 || one.scored;
+    rules[row].forbidden = one.forbidden;
+    rules[row].top = one.best > 0 ? top : nullptr;
+    rules[row].wanted = static_cast<int32_t>(one.best);
+    top += one.best;
   }
   return rules;
 }
 
-std::vector<Found> Chooser::Choose(const std::vector<Seeker>& seekers, const float* hidden,
-                                   const Linear& projection) {
-  const auto rules = RulesOf(seekers, projection.outputs());
-  std::vector<products::Choice> chosen(seekers.size());
-  projection.Choose(hidden, rules, chosen.data());
-  std::vector<Found> found(seekers.size());
-  for (size_t row = 0; row < seekers.size(); ++row) {
-    const auto& choice = chosen[row];
-    const auto* greedy = seekers[row].greedy;
-    if (greedy == nullptr) {
-      found[row].logits = rules[row].logits;
-      found[row].best = {rules[row].top, static_cast<size_t>(choice.found), choice.log_total};
-    } else if (rules[row].logits != nullptr) {
-      found[row].choice = greedy->Choose(rules[row].logits, projection.outputs(), kernels_);
-    } else {
-      found[row].choice.output = static_cast<int32_t>(choice.output);
-      if (rules[row].log_total) found[row].choice.log_probability = choice.logit - choice.log_total;
+std::vector<Found> Chooser::Choose(const std::vector<TokenRules>& rules, const float* hidden) {
+  const auto same_map = [&](const TokenRules& one) { return one.map == rules.front().map; };
+  const auto asked = RulesOf(rules);
+  std::vector<products::Choice> chosen(rules.size());
+  if (std::all_of(rules.begin(), rules.end(), same_map)) {
+    if (!rules.empty()) model_.ProjectionTo(rules.front().map).Choose(hidden, asked, chosen.data());
+  } else {
+    ChooseByMap(rules, hidden, asked, &chosen);
+  }
+  std::vector<Found> found(rules.size());
+  for (size_t row = 0; row < rules.size(); ++row) {
+    found[row] = FoundBy(rules[row], asked[row], chosen[row]);
+  }
+  return found;
+}
+
+// One product for each map.
+void Chooser::ChooseByMap(const std::vector<TokenRules>& rules, const float* hidden,
+                          const std::vector<products::ChoiceRules>& asked,
+                          std::vector<products::Choice>* chosen) {
+  const size_t width = model_.shape().width;
+  std::map<const VocabularyMap*, std::vector<size_t>> rows_of;
+  for (size_t row = 0; row < rules.size(); ++row) rows_of[rules[row].map].push_back(row);
+  for (const auto& [map, rows] : rows_of) {
+    float* to = gathered_.Room(rows.size() * width);
+    std::vector<products::ChoiceRules> asked_here;
+    for (const size_t row : rows) {
+      to = std::copy_n(hidden + row * width, width, to);
+      asked_here.push_back(asked[row]);
     }
+    std::vector<products::Choice> chosen_here(rows.size());
+    model_.ProjectionTo(map).Choose(gathered_.data(), asked_here, chosen_here.data());
+    for (size_t i = 0; i < rows.size(); ++i) (*chosen)[rows[i]] = chosen_here[i];
+  }
+}
+
+Found Chooser::FoundBy(const TokenRules& rules, const products::ChoiceRules& asked,
+                       const products::Choice& chosen) const {
+  Found found;
+  if (rules.best > 0 || rules.logits) {
+    found.logits = asked.logits;
+    found.best = {asked.top, static_cast<size_t>(chosen.found), chosen.log_total};
+  } else if (asked.logits != nullptr) {
+    const size_t outputs = model_.Candidates(rules.map);
+    ApplyRules(rules, asked.logits, outputs, model_.kernels());
+    found.choice = PickToken(rules, asked.logits, outputs, model_.kernels());
+  } else {
+    found.choice.output = static_cast<int32_t>(chosen.output);
+    if (asked.log_total) found.choice.log_probability = chosen.logit - chosen.log_total;
   }
   return found;
 }

@@ -6,10 +6,8 @@
 #include <vector>
 
 #include "engine/compute/cpu/float_buffer.h"
-#include "engine/compute/cpu/kernels.h"
-#include "engine/compute/cpu/linear.h"
-#include "engine/search/greedy.h"
-#include "engine/search/wide_search.h"
+#include "engine/compute/cpu/host_model.h"
+#include "engine/search/token_choice.h"
 
 namespace ct2triton {
 
@@ -19,33 +17,30 @@ namespace ct2triton {
 class Chooser {
  public:
   // `logits_bytes`: where the memory of all loops' logits is counted; must be there as long.
-  Chooser(const Kernels& kernels, std::atomic<size_t>* logits_bytes)
-      : kernels_(kernels), logits_bytes_(logits_bytes) {}
+  Chooser(const HostModel& model, std::atomic<size_t>* logits_bytes)
+      : model_(model), logits_bytes_(logits_bytes) {}
   ~Chooser() { *logits_bytes_ -= counted_; }
   Chooser(const Chooser&) = delete;
   Chooser& operator=(const Chooser&) = delete;
 
-  // seekers: one per row; hidden: [rows, width]; projection: one of the model's.
-  std::vector<Found> Choose(const std::vector<Seeker>& seekers, const float* hidden,
-                            const Linear& projection);
+  // rules: one per row; hidden: [rows, width].
+  std::vector<Found> Choose(const std::vector<TokenRules>& rules, const float* hidden);
   // No row is left: gives the room for logits back.
   void Rest() noexcept;
 
  private:
-  // What a row wants of a product that can choose.
-  struct Wants {
-    bool logits = false;
-    size_t top = 0;
-  };
-
   float* LogitsRoom(size_t count);
   void Count() noexcept;
-  static Wants WantsOf(const Seeker& seeker);
-  std::vector<products::ChoiceRules> RulesOf(const std::vector<Seeker>& seekers, size_t outputs);
+  std::vector<products::ChoiceRules> RulesOf(const std::vector<TokenRules>& given);
+  void ChooseByMap(const std::vector<TokenRules>& rules, const float* hidden,
+                   const std::vector<products::ChoiceRules>& asked,
+                   std::vector<products::Choice>* chosen);
+  Found FoundBy(const TokenRules& rules, const products::ChoiceRules& asked,
+                const products::Choice& chosen) const;
 
-  const Kernels& kernels_;
+  const HostModel& model_;
   std::atomic<size_t>* const logits_bytes_;
-  FloatBuffer logits_;
+  FloatBuffer logits_, gathered_;
   size_t counted_ = 0;   // bytes of it
   size_t largest_ = 0;   // floats that were wanted in the last products,
   size_t products_ = 0;  // so many

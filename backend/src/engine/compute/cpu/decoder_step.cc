@@ -42,8 +42,9 @@ void DecoderStep::AttendToSelf(size_t layer, const float* projected, float* out)
   call.scores = scores_.data();
   call.out = out;
   for (const StepRow& row : *rows_) {
-    float* keys = row.cache + layer * row.capacity * 2 * width;
-    float* values = keys + row.capacity * width;
+    const auto& cache = static_cast<const HostRowCache&>(*row.cache);  // HostCompute's own
+    float* keys = cache.keys(layer);
+    float* values = cache.values(layer);
     for (size_t i = 0; i < row.count; ++i) {
       const size_t position = row.position + i;
       const size_t slot = row.Slot(i);

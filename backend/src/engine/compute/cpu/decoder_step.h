@@ -2,13 +2,30 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "engine/compute/cpu/layer_pass.h"
 #include "engine/compute/step_row.h"
+#include "engine/loop/cache_pool.h"
 #include "engine/model/stack_shape.h"
 
 namespace ct2triton {
+
+// Keys and values of a row, of every layer.
+class HostRowCache final : public RowCache {
+ public:
+  HostRowCache(CacheBlock block, size_t layer_floats)
+      : block_(std::move(block)), layer_floats_(layer_floats) {}
+
+  // Of a layer, [slots, width].
+  float* keys(size_t layer) const { return block_.data() + layer * layer_floats_; }
+  float* values(size_t layer) const { return keys(layer) + layer_floats_ / 2; }
+
+ private:
+  const CacheBlock block_;
+  const size_t layer_floats_;
+};
 
 // Runs tokens of many rows through a decoder, each row at its own position.
 class DecoderStep final : private LayerPass {

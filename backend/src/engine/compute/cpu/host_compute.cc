@@ -10,33 +10,24 @@ SourceEncoder::Encodings HostCompute::Encode(const std::vector<const CheckedRow*
   return encoder_.Encode(rows, caches, counts);
 }
 
-void HostCompute::Run(const std::vector<StepRow>& rows) {
+std::unique_ptr<RowCache> HostCompute::NewCache(const CheckedRow& /*row*/, size_t slots) {
+  const size_t floats = slots * model_.TokenFloats();
+  return std::make_unique<HostRowCache>(caches_->pool.Take(floats), floats / model_.shape().layers);
+}
+
+std::vector<Found> HostCompute::Step(const std::vector<StepRow>& rows,
+                                     const std::vector<TokenRules>& rules) {
   hidden_ = step_.Run(rows);
-  outputs_ = 0;
-  for (const StepRow& row : rows) outputs_ += row.outputs;
+  return chooser_.Choose(rules, hidden_);
 }
 
-std::vector<Found> HostCompute::Choose(const std::vector<size_t>& outputs,
-                                       const std::vector<Seeker>& seekers,
-                                       const VocabularyMap* map) {
-  const float* hidden = outputs.size() == outputs_ ? hidden_ : Gather(outputs);
-  return chooser_.Choose(seekers, hidden, model_.ProjectionTo(map));
-}
-
-// Side by side, until the next call.
-const float* HostCompute::Gather(const std::vector<size_t>& outputs) {
+std::vector<Found> HostCompute::ChooseAgain(const std::vector<size_t>& outputs,
+                                            const std::vector<TokenRules>& rules) {
   const size_t width = model_.shape().width;
   float* const gathered = gathered_.Room(outputs.size() * width);
   float* to = gathered;
   for (const size_t output : outputs) to = std::copy_n(hidden_ + output * width, width, to);
-  return gathered;
-}
-
-std::vector<float> HostCompute::Logits(const VocabularyMap* map) {
-  const Linear& projection = model_.ProjectionTo(map);
-  std::vector<float> logits(outputs_ * projection.outputs());
-  projection.Apply(hidden_, outputs_, logits.data(), nullptr);
-  return logits;
+  return chooser_.Choose(rules, gathered);
 }
 
 }  // namespace ct2triton

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "engine/compute/cpu/chooser.h"
@@ -20,26 +21,26 @@ class HostCompute final : public LoopCompute {
       : model_(model),
         encoder_(model),
         step_(model.decoder(), model.shape()),
-        chooser_(model.kernels(), &caches->logits_bytes) {}
+        chooser_(model, &caches->logits_bytes),
+        caches_(caches) {}
 
   SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
                                   SourceEncoder::Counts* counts) override;
-  void Run(const std::vector<StepRow>& rows) override;
-  std::vector<Found> Choose(const std::vector<size_t>& outputs, const std::vector<Seeker>& seekers,
-                            const VocabularyMap* map) override;
-  std::vector<float> Logits(const VocabularyMap* map) override;
+  std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) override;
+  std::vector<Found> Step(const std::vector<StepRow>& rows,
+                          const std::vector<TokenRules>& rules) override;
+  std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
+                                 const std::vector<TokenRules>& rules) override;
   void Rest() noexcept override { chooser_.Rest(); }
 
  private:
-  const float* Gather(const std::vector<size_t>& outputs);
-
   const HostModel& model_;
   HostEncoder encoder_;
   DecoderStep step_;
   Chooser chooser_;
+  LoopCaches* const caches_;
   FloatBuffer gathered_;
-  const float* hidden_ = nullptr;  // [outputs, width], of the last Run
-  size_t outputs_ = 0;
+  const float* hidden_ = nullptr;  // [outputs, width], of the last step
 };
 
 }  // namespace ct2triton

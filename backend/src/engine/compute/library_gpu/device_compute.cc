@@ -1,18 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/compute/library_gpu/device_compute.h"
 
+#include <map>
+#include <numeric>
+#include <utility>
+
 namespace ct2triton {
 namespace {
 
 // Whether the search chooses by more than the logits as they are.
-bool NeedsLogits(const GreedySearch& search) {
-  return search.ChangesLogits() || search.rules().scored() || !search.Disabled().empty();
+bool NeedsLogits(const TokenRules& rules) {
+  return rules.logits || rules.ChangesLogits() || rules.scored || !rules.forbidden.empty();
 }
+
+// Stands for the memory of a row's keys and values, which the attention holds.
+class ReservedCache final : public RowCache {
+ public:
+  explicit ReservedCache(CacheBlock block) : block_(std::move(block)) {}
+
+ private:
+  const CacheBlock block_;
+};
 
 }  // namespace
 
-DeviceCompute::DeviceCompute(const DeviceModel& model)
+DeviceCompute::DeviceCompute(const DeviceModel& model, LoopCaches* caches)
     : model_(model),
+      caches_(caches),
       tensors_(model.device(), model.type()),
       encoder_(model, tensors_),
       step_(model, tensors_),
@@ -23,10 +37,27 @@ SourceEncoder::Encodings DeviceCompute::Encode(const std::vector<const CheckedRo
   return encoder_.Encode(rows, caches, counts);
 }
 
-void DeviceCompute::Run(const std::vector<StepRow>& rows) {
+std::unique_ptr<RowCache> DeviceCompute::NewCache(const CheckedRow& row, size_t slots) {
+  const size_t floats = (slots + model_.EncodedTokens(row)) * model_.TokenFloats();
+  return std::make_unique<ReservedCache>(caches_->pool.Reserve(floats));
+}
+
+std::vector<Found> DeviceCompute::Step(const std::vector<StepRow>& rows,
+                                       const std::vector<TokenRules>& rules) {
   hidden_ = step_.Run(rows);
-  outputs_ = 0;
-  for (const StepRow& row : rows) outputs_ += row.outputs;
+  std::vector<size_t> outputs(rules.size());
+  std::iota(outputs.begin(), outputs.end(), 0);
+  return ChooseAgain(outputs, rules);
+}
+
+std::vector<Found> DeviceCompute::ChooseAgain(const std::vector<size_t>& outputs,
+                                              const std::vector<TokenRules>& rules) {
+  std::map<const VocabularyMap*, std::vector<size_t>> places;
+  for (size_t i = 0; i < rules.size(); ++i) places[rules[i].map].push_back(i);
+  numbers_.clear();
+  std::vector<Found> found(rules.size());
+  for (const auto& [map, group] : places) ChooseAmong(group, outputs, rules, &found);
+  return found;
 }
 
 Tensor DeviceCompute::Project(const Tensor& hidden, const VocabularyMap* map) const {
@@ -35,36 +66,34 @@ Tensor DeviceCompute::Project(const Tensor& hidden, const VocabularyMap* map) co
   return logits;
 }
 
-std::vector<Found> DeviceCompute::Choose(const std::vector<size_t>& outputs,
-                                         const std::vector<Seeker>& seekers,
-                                         const VocabularyMap* map) {
-  const std::vector<int32_t> own(outputs.begin(), outputs.end());
-  const Tensor logits = outputs.size() == outputs_
-                            ? Project(hidden_, map)
-                            : Project(tensors_.Pick(hidden_, tensors_.Numbers(own)), map);
-  std::vector<int32_t> copied;
-  for (size_t i = 0; i < seekers.size(); ++i) {
-    if (NeedsLogits(*seekers[i].greedy)) copied.push_back(static_cast<int32_t>(i));
+// group: places in all others, of one map.
+void DeviceCompute::ChooseAmong(const std::vector<size_t>& group,
+                                const std::vector<size_t>& outputs,
+                                const std::vector<TokenRules>& rules, std::vector<Found>* found) {
+  const VocabularyMap* map = rules[group.front()].map;
+  std::vector<int32_t> own, copied;
+  for (const size_t i : group) {
+    if (NeedsLogits(rules[i])) copied.push_back(static_cast<int32_t>(own.size()));
+    own.push_back(static_cast<int32_t>(outputs[i]));
   }
-  std::vector<Found> found(seekers.size());
-  if (copied.size() < seekers.size()) {
-    const auto maxima = tensors_.Maxima(logits, seekers.size());
-    for (size_t i = 0; i < maxima.size(); ++i) found[i].choice.output = maxima[i];
-  }
-  if (copied.empty()) return found;
+  const Tensor logits = Project(tensors_.Pick(hidden_, tensors_.Numbers(own)), map);
+  const auto maxima = tensors_.Maxima(logits, group.size());
+  for (size_t i = 0; i < group.size(); ++i) (*found)[group[i]].choice.output = maxima[i];
+  if (copied.empty()) return;
   const size_t candidates = model_.ProjectionTo(map).outputs();
-  auto numbers =
-      Tensors::Floats(tensors_.Pick(logits, tensors_.Numbers(copied)), copied.size() * candidates);
-  for (size_t i = 0; i < copied.size(); ++i) {
-    const auto which = static_cast<size_t>(copied[i]);
-    found[which].choice = seekers[which].greedy->Choose(numbers.data() + i * candidates, candidates,
-                                                        model_.kernels());
+  numbers_.push_back(
+      Tensors::Floats(tensors_.Pick(logits, tensors_.Numbers(copied)), copied.size() * candidates));
+  float* next = numbers_.back().data();
+  for (const int32_t place : copied) {
+    const size_t i = group[static_cast<size_t>(place)];
+    if (rules[i].logits) {
+      (*found)[i].logits = next;
+    } else {
+      ApplyRules(rules[i], next, candidates, model_.kernels());
+      (*found)[i].choice = PickToken(rules[i], next, candidates, model_.kernels());
+    }
+    next += candidates;
   }
-  return found;
-}
-
-std::vector<float> DeviceCompute::Logits(const VocabularyMap* map) {
-  return Tensors::Floats(Project(hidden_, map), outputs_ * model_.ProjectionTo(map).outputs());
 }
 
 }  // namespace ct2triton

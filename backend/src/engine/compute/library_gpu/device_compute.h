@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "engine/compute/library_gpu/device_encoder.h"
@@ -15,26 +16,30 @@ namespace ct2triton {
 // all running rows take part in each.
 class DeviceCompute final : public LoopCompute {
  public:
-  explicit DeviceCompute(const DeviceModel& model);
+  DeviceCompute(const DeviceModel& model, LoopCaches* caches);
 
   SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
                                   SourceEncoder::Counts* counts) override;
-  void Run(const std::vector<StepRow>& rows) override;
+  std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) override;
   // Greedy searches only. A search that takes the largest logit as it is chooses on the device; the
   // logits of the others are copied.
-  std::vector<Found> Choose(const std::vector<size_t>& outputs, const std::vector<Seeker>& seekers,
-                            const VocabularyMap* map) override;
-  std::vector<float> Logits(const VocabularyMap* map) override;
+  std::vector<Found> Step(const std::vector<StepRow>& rows,
+                          const std::vector<TokenRules>& rules) override;
+  std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
+                                 const std::vector<TokenRules>& rules) override;
 
  private:
+  void ChooseAmong(const std::vector<size_t>& group, const std::vector<size_t>& outputs,
+                   const std::vector<TokenRules>& rules, std::vector<Found>* found);
   Tensor Project(const Tensor& hidden, const VocabularyMap* map) const;
 
   const DeviceModel& model_;
+  LoopCaches* const caches_;
   const Tensors tensors_;
   DeviceEncoder encoder_;
   DeviceStep step_;
-  Tensor hidden_;  // [outputs, width], of the last Run
-  size_t outputs_ = 0;
+  Tensor hidden_;                            // [outputs, width], of the last step
+  std::vector<std::vector<float>> numbers_;  // copied logits
 };
 
 }  // namespace ct2triton

@@ -39,8 +39,8 @@ DeviceModel::DeviceModel(std::shared_ptr<const Weights> weights, const LibraryLi
   }
 }
 
-std::unique_ptr<LoopCompute> DeviceModel::NewCompute(LoopCaches* /*caches*/) const {
-  return std::make_unique<DeviceCompute>(*this);
+std::unique_ptr<LoopCompute> DeviceModel::NewCompute(LoopCaches* caches) const {
+  return std::make_unique<DeviceCompute>(*this, caches);
 }
 
 ctranslate2::Device DeviceModel::device() const { return LibraryDevice(weights().device()); }
