@@ -117,8 +117,8 @@ def _add_serving_arguments(parser: argparse.ArgumentParser) -> None:
         choices=IO_CHOICES,
         default="ids",
         help="what clients send and get: token ids, text, or both: NAME takes ids and NAME-text "
-        "text, on the same weights; stream: both, and NAME-stream sends text as it grows "
-        "(default: %(default)s; docs/text.md)",
+        "text, on the same weights; stream: both, and NAME-stream sends text as it grows; auto: "
+        "stream, or ids where the backend cannot tokenize (default: %(default)s; docs/text.md)",
     )
     parser.add_argument(
         "--max-batch-size",

@@ -23,7 +23,7 @@ QUANTIZATIONS = (
 )
 INSTANCE_KINDS = ("auto", "cpu", "gpu")
 # What clients send and get.
-IO_CHOICES = ("ids", "text", "both", "stream")
+IO_CHOICES = ("ids", "text", "both", "stream", "auto")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ class PrepareOptions:
         shortlist: Vocabulary shortlist to make and switch on; None: none.
         language_pair: `en:de` for a converted model that does not say what it translates.
         io: What clients send and get, of `IO_CHOICES`; both: `<name>` takes ids and `<name>-text`
-            text, on the same files; stream: also `<name>-stream`, which sends text as it grows.
+            text, on the same files; stream: also `<name>-stream`, which sends text as it grows;
+            auto: stream, or ids where the backend cannot tokenize for the model.
         placeholders: Whether to try which placeholders the model copies (docs/terms.md).
         force: Replace a model of this name.
         as_version: Add the result to a model that is there, as this version; None: a new model.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.errors import SettingError
+from ct2_triton.errors import SettingError, UnsupportedModelError
 from ct2_triton.prepare.options import (
     INSTANCE_KINDS,
     IO_CHOICES,
@@ -49,21 +49,32 @@ def prepare(
     Raises:
         PrepareError: It failed, with a sentence about what to do; nothing was written.
     """
-    from ct2_triton.prepare.text_config import (
-        check_text_outputs,
-        check_tokenizer,
-        write_text_models,
-    )
+    from ct2_triton.prepare.text_config import check_text_outputs, write_text_models
 
     _check_choices(options)
     output = options.model_repository / model_name(options)
     check_text_outputs(output, options.io, force=options.force)
     with _prepared(options, output, report) as folder:
-        if options.io != "ids":
-            check_tokenizer(folder / TOKENIZER_NAME)
-    for written in write_text_models(output, options.io, force=options.force):
+        io = _io_of(options.io, folder / TOKENIZER_NAME, report)
+    for written in write_text_models(output, io, force=options.force):
         report(f"text in and out: {written.name}")
     return PreparedModel.read(output)
+
+
+def _io_of(io: str, tokenizer: Path, report: Callable[[str], None]) -> str:
+    """Have the backend read the tokenizer, where it is to; what it cannot read remains for ids."""
+    from ct2_triton.prepare.text_config import check_tokenizer
+
+    if io == "ids":
+        return io
+    try:
+        check_tokenizer(tokenizer)
+    except UnsupportedModelError as error:
+        if io != "auto":
+            raise
+        report(f"takes token ids only: {str(error).partition(';')[0]}")
+        return "ids"
+    return "stream" if io == "auto" else io
 
 
 @contextmanager
@@ -162,7 +173,7 @@ def _check_version(options: PrepareOptions, version: int) -> None:
         raise SettingError(f"version {version} is none: versions are 1, 2, 3 and so on")
     if options.force:
         raise SettingError("--force replaces a whole model; --as-version replaces nothing")
-    if options.io in ("both", "stream"):
+    if options.io in ("both", "stream", "auto"):
         raise SettingError(
             f"--io {options.io} writes several models; --as-version adds to one: say --io ids"
         )

@@ -130,7 +130,11 @@ def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:
 
 
 def _suffixes(io: str) -> tuple[str, ...]:
-    return {"both": (TEXT_SUFFIX,), "stream": (TEXT_SUFFIX, STREAM_SUFFIX)}.get(io, ())
+    return {
+        "both": (TEXT_SUFFIX,),
+        "stream": (TEXT_SUFFIX, STREAM_SUFFIX),
+        "auto": (TEXT_SUFFIX, STREAM_SUFFIX),
+    }.get(io, ())
 
 
 def _text_config(config: str, name: str, suffix: str) -> str:

@@ -119,5 +119,4 @@ def _prepare(source: str, repository: Path, report: Callable[[str], None]) -> Pa
     near = difflib.get_close_matches(source, sorted(there - {source}), 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     report(f"{source} is not in {repository}{hint}: preparing it")
-    io = "stream" if source == "demo" else "ids"
-    return prepare_in_child(PrepareOptions(source, repository, io=io), report)
+    return prepare_in_child(PrepareOptions(source, repository, io="auto"), report)

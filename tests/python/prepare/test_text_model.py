@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from ct2_triton.client import Tokenizer, TranslationClient
 from ct2_triton.errors import OutputError, SettingError, UnsupportedModelError
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.text_config import write_text_models
+from support.tiny import tiny_checkpoint
 
 
 def _config(folder: Path) -> ModelConfig:
@@ -85,7 +88,7 @@ def test_a_text_model_that_is_there_is_kept(tmp_path: Path) -> None:
 
 
 def test_an_unknown_choice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="io 'words' is none of ids, text, both, stream, ens"):
+    with pytest.raises(SettingError, match="io 'words' is none of ids, text, both, stream, auto"):
         prepare(PrepareOptions("demo", tmp_path, io="words"))
 
 
@@ -96,6 +99,22 @@ def test_a_tokenizer_that_the_backend_cannot_read_is_refused(tmp_path: Path) -> 
     with pytest.raises(UnsupportedModelError, match="prepare it with --io ids"):
         write_text_models(model, "both", force=False)
     assert not (tmp_path / "demo-text").exists()
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_auto_is_all_that_the_backend_can_do(tmp_path: Path, can: bool) -> None:
+    """Where a checkpoint has no SentencePiece file, only clients read its tokenizer.json."""
+    checkpoint = tmp_path / "checkpoint"
+    shutil.copytree(tiny_checkpoint("nllb"), checkpoint)
+    if not can:
+        (checkpoint / "sentencepiece.bpe.model").unlink()
+    lines: list[str] = []
+    options = PrepareOptions(str(checkpoint), tmp_path / "repository", "one", io="auto")
+    prepare(replace(options, placeholders=False), lines.append)
+    written = sorted(path.name for path in (tmp_path / "repository").iterdir())
+    assert written == (["one", "one-stream", "one-text"] if can else ["one"])
+    assert any(line.startswith("takes token ids only: the backend ") for line in lines) != can
+    assert not any("--io" in line for line in lines)
 
 
 @pytest.mark.parametrize(
