@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ct2_triton.client import RetryPolicy, TranslationClient
+from ct2_triton.client import RetryPolicy, TranslationClient, keepalive
 from ct2_triton.errors import ConnectionLostError
 from ct2_triton.serve import TritonServer
 from support.fault_server import FaultServer, Wire, echo, serving
@@ -35,6 +35,12 @@ ONCE = RetryPolicy()
 AGAIN = RetryPolicy(outage_s=600, max_backoff_s=0.2)
 TEXTS = sentences(60, seed=23)
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def no_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client asks silent servers whether they live: on a busy machine one more call to share."""
+    monkeypatch.setattr(keepalive, "QUESTION_AFTER_S", 600.0)
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +127,16 @@ async def _calls(proxy: Proxy, server: str, count: int) -> None:
     await asyncio.to_thread(wait_until, lambda: int(proxy.state(server)["scur"]) >= count, server)
 
 
+async def _connect(client: TranslationClient, proxy: Proxy) -> None:
+    """Lets the proxy have a connection to each server: after 5 s it takes the call that waits for
+    one to another server.
+    """
+    await asyncio.gather(*(client.translate(text, **CALL) for text in TEXTS[:8]))
+    for name in ("first", "second"):
+        assert int(proxy.state(name)["stot"]) > 0
+        await asyncio.to_thread(wait_until, lambda name=name: proxy.state(name)["scur"] == "0")
+
+
 def _stream(client: TranslationClient, in_flight: int) -> Any:
     async def source() -> AsyncIterator[str]:
         for text in TEXTS:
@@ -140,7 +156,7 @@ async def test_the_calls_of_one_connection_are_shared(
     proxy: Proxy, first: TritonServer, second: TritonServer, repository: Path, expected: list[str]
 ) -> None:
     async with client_of(proxy, repository, ONCE) as client:
-        await client.connect()
+        await _connect(client, proxy)
         with stopped(first, second):
             answers = asyncio.create_task(_texts(_stream(client, 20)))
             await _calls(proxy, "first", 10)
@@ -153,7 +169,7 @@ async def test_what_a_killed_server_had_is_answered_by_the_other(
     proxy: Proxy, first: TritonServer, second: TritonServer, repository: Path, expected: list[str]
 ) -> None:
     async with client_of(proxy, repository, AGAIN) as client:
-        await client.connect()
+        await _connect(client, proxy)
         with stopped(first, second):
             answers = asyncio.create_task(_texts(_stream(client, 8)))
             await _calls(proxy, "first", 4)
@@ -180,7 +196,7 @@ async def test_a_server_is_drained_under_load_and_nothing_has_to_be_sent_again(
     proxy: Proxy, first: TritonServer, second: TritonServer, repository: Path, expected: list[str]
 ) -> None:
     async with client_of(proxy, repository, ONCE) as client:
-        await client.connect()
+        await _connect(client, proxy)
         with stopped(first, second):
             answers = asyncio.create_task(_texts(_stream(client, 8)))
             await _calls(proxy, "first", 4)
@@ -204,7 +220,7 @@ async def test_a_server_is_added_under_load(
     add = _command("add server grpc/third").replace("192.0.2.3:8001", third)
     add = add.replace("port 8000", f"port {third_http.rpartition(':')[2]}")
     async with client_of(proxy, repository, ONCE) as client:
-        await client.connect()
+        await _connect(client, proxy)
         with stopped(first, second):
             answers = asyncio.create_task(_texts(_stream(client, 16)))
             await _calls(proxy, "first", 8)
