@@ -243,7 +243,7 @@ def test_a_config_cannot_set_what_belongs_to_a_request(name: str) -> None:
 def test_the_example_of_the_documentation_is_allowed(name: str) -> None:
     others = {"coverage_penalty": {"beam_size": "2"}}.get(name, {}) | NEEDS.get(name, {})
     config = config_json(parameters=others | {name: TABLE[name]["example"]})
-    _core.parse_model_config(config)
+    assert _core.parse_model_config(config)
 
 
 @pytest.mark.parametrize("name", [n for n in OF_CONFIGS if TABLE[n]["kind"] == "decoding"])

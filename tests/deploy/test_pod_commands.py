@@ -17,6 +17,7 @@ import grpc
 import pytest
 import yaml
 
+from support.commands import run
 from support.helm import KSERVE, needs_helm, of_kind, rendered
 
 pytestmark = [pytest.mark.server, needs_helm]
@@ -152,12 +153,12 @@ def test_the_server_starts_answers_its_probes_and_ends_with_status_0(of: str, fo
         assert ready["HTTP"].startswith("http://127.0.0.1:")
         *python, program = container["livenessProbe"]["exec"]["command"]
         command = [*python, program.replace("http://127.0.0.1:8000", ready["HTTP"])]
-        assert _run(command).returncode == 0
+        assert _status(command) == 0
         if of == "chart":
             _check_helm_test(ready["gRPC"])
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 0
-    assert _run(command).returncode == 1
+    assert _status(command) == 1
 
 
 # grpc.health.v1.HealthCheckResponse: field 1, SERVING.
@@ -171,14 +172,9 @@ def _grpc_health(address: str) -> bytes:
         return answer
 
 
-def _run(command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *command[1:]],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def _status(command: list[str], **variables: str) -> int:
+    """How a program of the chart ends, which is Python's and may show a traceback."""
+    return run(sys.executable, *command[1:], code=None, **variables).returncode
 
 
 def _check_helm_test(address: str) -> None:
@@ -186,5 +182,5 @@ def _check_helm_test(address: str) -> None:
     (container,) = of_kind(rendered(), "Pod")["spec"]["containers"]
     command = [*container["command"], *container["args"]]
     host, _, port = address.rpartition(":")
-    assert _run(command, SERVER=host, PORT=port).returncode == 0
-    assert _run(command, SERVER=host, PORT="1").returncode == 1
+    assert _status(command, SERVER=host, PORT=port) == 0
+    assert _status(command, SERVER=host, PORT="1") == 1

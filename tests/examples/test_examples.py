@@ -18,6 +18,7 @@ from typing import IO
 import pytest
 
 from ct2_triton.prepare import PrepareOptions, prepare
+from support.commands import run
 from support.servers import ServerStack
 
 pytestmark = pytest.mark.server
@@ -62,16 +63,6 @@ def _address(log: IO[str]) -> str:
     raise AssertionError("".join(seen))
 
 
-def _run(
-    command: list[str | Path], environment: dict[str, str], code: int = 0, text: str | None = None
-) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        command, env=environment, input=text, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == code, done.stderr
-    return done
-
-
 def test_every_example_is_listed_and_run_here() -> None:
     names = {path.name for path in EXAMPLES.iterdir() if path.is_file()} - {"README.md"}
     listed = set(re.findall(r"\]\((\w+\.\w+)\)", (EXAMPLES / "README.md").read_text()))
@@ -101,7 +92,7 @@ def test_a_live_stream_answers_while_it_goes_on(environment: dict[str, str]) -> 
 
 
 def test_a_text_is_printed_while_it_grows(environment: dict[str, str]) -> None:
-    done = _run([sys.executable, EXAMPLES / "growing_text.py", ENGLISH], environment)
+    done = run(sys.executable, EXAMPLES / "growing_text.py", ENGLISH, **environment)
     assert done.stdout == f"{GERMAN}\n"
 
 
@@ -110,7 +101,7 @@ def test_a_batch_file_keeps_its_rows_and_names_a_refused_one(
 ) -> None:
     output = tmp_path / "translated.csv"
     script = EXAMPLES / "batch_file.py"
-    _run([sys.executable, script, EXAMPLES / "texts.csv", output], environment)
+    run(sys.executable, script, EXAMPLES / "texts.csv", output, **environment)
     assert output.read_text(encoding="utf-8").splitlines() == [
         "id,text,german",
         f"a1,{ENGLISH},{GERMAN}",
@@ -118,7 +109,7 @@ def test_a_batch_file_keeps_its_rows_and_names_a_refused_one(
     ]
 
     (tmp_path / "long.csv").write_text(f"id,text\n1,{'word ' * 3000}\n2,{ENGLISH}\n")
-    done = _run([sys.executable, script, tmp_path / "long.csv", output], environment, code=1)
+    done = run(sys.executable, script, tmp_path / "long.csv", output, code=1, **environment)
     assert done.stderr.startswith("row 1: ")
     assert output.read_text(encoding="utf-8").splitlines()[-1] == f"2,{ENGLISH},{GERMAN}"
 
@@ -147,10 +138,10 @@ def test_the_web_handler_has_a_status_for_each_error(service: str) -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
 def test_node_translates_over_http(environment: dict[str, str]) -> None:
     command: list[str | Path] = ["node", EXAMPLES / "client.mjs", ENGLISH]
-    assert _run(command, environment).stdout == f"de  {GERMAN}\nfr  {FRENCH}\n"
-    wrong = _run([*command, "xx"], environment, code=1)
+    assert run(*command, **environment).stdout == f"de  {GERMAN}\nfr  {FRENCH}\n"
+    wrong = run(*command, "xx", code=1, **environment)
     assert wrong.stderr.startswith("400: ")
-    assert _run([*command, "de"], environment).stdout == f"de  {GERMAN}\n"
+    assert run(*command, "de", **environment).stdout == f"de  {GERMAN}\n"
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
@@ -158,9 +149,9 @@ def test_go_translates_over_http(environment: dict[str, str], tmp_path: Path) ->
     program = tmp_path / "client"
     offline = {"GOPROXY": "off", "GOFLAGS": "-mod=mod", "GOCACHE": str(tmp_path / "cache")}
     build: list[str | Path] = ["go", "build", "-o", program, EXAMPLES / "client.go"]
-    _run(build, {**environment, **offline})
+    run(*build, **environment, **offline)
     command: list[str | Path] = [program, ENGLISH, "de", "fr"]
-    assert _run(command, environment).stdout == f"de  {GERMAN}\nfr  {FRENCH}\n"
-    wrong = _run([*command, "xx"], environment, code=1)
+    assert run(*command, **environment).stdout == f"de  {GERMAN}\nfr  {FRENCH}\n"
+    wrong = run(*command, "xx", code=1, **environment)
     assert wrong.stderr.startswith("400: ")
-    assert _run([program, ENGLISH, "de"], environment).stdout == f"de  {GERMAN}\n"
+    assert run(program, ENGLISH, "de", **environment).stdout == f"de  {GERMAN}\n"

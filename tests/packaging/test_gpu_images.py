@@ -25,6 +25,7 @@ from gpu_images import (
     pack,
 )
 from support.checkout import ROOT
+from support.commands import run
 
 
 def test_a_gpu_gets_the_nearest_image_of_its_generation(tmp_path: Path) -> None:
@@ -98,12 +99,7 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def _run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, ROOT / "tools" / "gpu_images.py", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run(sys.executable, ROOT / "tools" / "gpu_images.py", *arguments, code=None)
 
 
 def kernels_of(architecture: str) -> set[str]:

@@ -24,6 +24,7 @@ from support.fault_server import (
     serving,
     serving_in_a_thread,
 )
+from support.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -225,11 +226,18 @@ async def test_an_answer_without_its_output_is_named(tokenizer: CountingTokenize
             await client.translate(TEXT, source="eng_Latn", targets="de")
 
 
-async def test_a_client_may_be_made_before_the_loop_and_the_server(
+def test_a_client_may_be_made_before_the_loop_and_the_server(
     tokenizer: CountingTokenizer,
 ) -> None:
-    client = TranslationClient("127.0.0.1:1", "m", tokenizer=tokenizer)
-    await client.close()
+    port = free_port()
+    client = TranslationClient(f"127.0.0.1:{port}", "m", tokenizer=tokenizer)
+
+    async def translated() -> list[str]:
+        async with serving(FaultServer(), port), client:
+            found = await client.translate(TEXT, source="eng_Latn", targets="de")
+            return [one.text for one in found]
+
+    assert asyncio.run(translated()) == [TEXT]
 
 
 def test_a_model_must_be_named(tokenizer: CountingTokenizer) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ import pytest
 from ct2_triton import errors
 from ct2_triton.client import SyncTranslationClient, TranslationClient
 from ct2_triton.serve import TritonServer
+from support import commands
 from support.ports import free_ports
 from support.prepared import prepare_tiny
 from support.servers import MakeServer, ServerStack
@@ -89,16 +89,10 @@ def run(closed: Access) -> Run:
     server, repository, _ = closed
 
     def run(*flags: str, host: str = "grpcs://localhost", **variables: str) -> Any:
-        command = Path(sys.executable).with_name("ct2-translate")
         place = ["--model-repository", repository, "--url", f"{host}:{server.ports.grpc}"]
         what = ["--model=nllb", "--from=en", "--to=de", "--option=max_decoding_length=8"]
-        return subprocess.run(
-            [command, *what, *place, *flags],
-            env={**os.environ, **variables},
-            input="One.\n",
-            capture_output=True,
-            text=True,
-            timeout=100,
+        return commands.run(
+            "ct2-translate", *what, *place, *flags, code=None, text="One.\n", **variables
         )
 
     return run
@@ -194,13 +188,9 @@ def test_the_command_waits_for_a_model_that_is_loaded_later(
     server = make_server(repository, server_arguments=verbose)
     command = [Path(sys.executable).with_name("ct2-translate"), "--model=nllb", "--from=en"]
     place = ["--to=de", f"--url={server.grpc_url}", f"--model-repository={repository}"]
-    missing = subprocess.run(
-        [*command, *place, "--retry-for=1"], input="One.\n", capture_output=True, text=True
-    )
-    assert missing.returncode == 1
+    missing = commands.run(*command, *place, "--retry-for=1", code=1, text="One.\n")
     assert "not ready within 1 s: " in missing.stderr
     asked = server.log_text().count("Process for ModelMetadata")
-    assert asked > 0
     with subprocess.Popen(
         [*command, *place, "--retry-for=100"],
         stdin=subprocess.PIPE,

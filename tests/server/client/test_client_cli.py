@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ct2_triton.client import SyncTranslationClient
+from support import commands
 from support.ports import free_port
 from tiny_corpus import sentences
 
@@ -44,9 +45,7 @@ def command(
 
 
 def run(command: Command, text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, input=text, capture_output=True, text=True, timeout=120, check=False
-    )
+    return commands.run(*command, code=None, text=text)
 
 
 @pytest.fixture

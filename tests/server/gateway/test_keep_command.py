@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from ct2_triton.terms.arguments import read_glossary
 from ct2_triton.terms.finding import Terms
 from ct2_triton.terms.lines import stream_terms
 from server.gateway.conftest import GERMAN, SENTENCE
+from support.commands import run
 
 pytestmark = pytest.mark.server
 
@@ -31,17 +31,12 @@ Translate = Callable[..., "subprocess.CompletedProcess[str]"]
 def translate(demo_server: TritonServer, repository: Path) -> Translate:
     """A function that runs the command with some lines."""
 
-    def run(lines: str, *arguments: str, model: str = "demo-text", to: str = "de") -> object:
-        command = [
-            str(Path(sys.executable).with_name("ct2-translate")),
-            *("--url", demo_server.grpc_url, "--model-repository", str(repository)),
-            *("--model", model, "--from", "en", "--to", to, *arguments),
-        ]
-        return subprocess.run(
-            command, input=lines, capture_output=True, text=True, check=False, timeout=120
-        )
+    def translate(lines: str, *arguments: str, model: str = "demo-text", to: str = "de") -> Any:
+        place = ["--url", demo_server.grpc_url, "--model-repository", repository]
+        what = ["--model", model, "--from", "en", "--to", to]
+        return run("ct2-translate", *place, *what, *arguments, code=None, text=lines)
 
-    return run  # type: ignore[return-value]
+    return translate
 
 
 @pytest.mark.parametrize("model", ["demo-text", "demo"])
