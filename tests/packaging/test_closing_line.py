@@ -20,10 +20,10 @@ PROGRAM = Path(__file__).resolve().parents[2] / ".ci" / "closing_line"
         ),
         (
             [
-                "=== 1 failed, 5 passed, 1 warning, 1 rerun in 61.00s (0:01:01) ===",
+                "=== 1 failed, 5 passed, 1 warning in 61.00s (0:01:01) ===",
                 "1 failed, 2 passed, 2 warnings, 1 error in 3.00s",
             ],
-            "2 failed, 7 passed, 3 warnings, 1 error, 1 rerun in 3725.00s (1:02:05)",
+            "2 failed, 7 passed, 3 warnings, 1 error in 3725.00s (1:02:05)",
         ),
         (["2 errors in 1.00s", "no tests ran in 0.10s"], "2 errors in 3725.00s (1:02:05)"),
         ([], "no tests ran in 3725.00s (1:02:05)"),
