@@ -22,6 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ct2_triton.arguments import secret
 from ct2_triton.cli import main
 from ct2_triton.errors import ClientError
 from recognizers import (
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--real-time", action="store_true", help="give updates of a file no sooner than spoken")
     add("--event", metavar="URL", help="the ct2-live to speak to (default: write to stdout)")
     add("--speaker", default="speaker", help="name at the event (default: %(default)s)")
-    add("--key", help="what the event wants of speakers")
+    add("--password-file", type=secret, metavar="FILE", help="password of speakers at the event")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -99,7 +100,7 @@ async def _speak(args: argparse.Namespace, updates: Iterable[SegmentUpdate]) -> 
         import aiohttp
     except ImportError as error:
         raise ClientError("--event needs the extra: pip install 'ct2-triton[live]'") from error
-    headers = {"Authorization": f"Bearer {args.key}"} if args.key else {}
+    headers = {"Authorization": f"Bearer {args.password_file}"} if args.password_file else {}
     place, query = f"{args.event.rstrip('/')}/speak", {"speaker": args.speaker}
     refused = 0
     try:

@@ -30,7 +30,8 @@ Every command has these options besides its own:
 
 | option | meaning |
 |---|---|
-| `-h`, `--help` | print the help text and exit |
+| `-h`, `--help` | print the usual options and exit |
+| `--help-all` | print all options with their variables and exit |
 | `--version` | print the version and exit |
 | `-v`, `--verbose` | log each step |
 | `-q`, `--quiet` | log errors only |
@@ -45,7 +46,7 @@ option on the command line overrides its variable. The variable of an option wit
 **Exit status.** 0: done. 1: failed, with one line on standard error. 2: wrong arguments.
 130: interrupted.
 """
-_COMMON = {"-h", "--version", "-v", "-q", "--print-completion"}
+_COMMON = {"-h", "--help-all", "--version", "-v", "-q", "--print-completion"}
 
 
 def commands() -> Iterator[tuple[str, str]]:

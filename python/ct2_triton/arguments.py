@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 from urllib.parse import urlsplit
 
 ANY_ORIGIN = "*"
@@ -65,6 +66,21 @@ def duration(text: str) -> float:
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return value
+
+
+def secret(path: str) -> str:
+    """Read a file whose content is a password; white space at its ends is none of it.
+
+    Raises:
+        ArgumentTypeError: It cannot be read, or is empty.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise argparse.ArgumentTypeError(f"cannot read {path}: {error}") from error
+    if not text:
+        raise argparse.ArgumentTypeError(f"{path} is empty; write the password into it")
+    return text
 
 
 def origin(text: str) -> str:

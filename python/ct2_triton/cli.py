@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import ct2_triton
+from ct2_triton.command_parser import CommandParser
 from ct2_triton.completion import add_completion_argument
 from ct2_triton.environment import add_variables
 from ct2_triton.errors import Ct2TritonError
@@ -52,21 +53,19 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
         return EXIT_INTERRUPTED
 
 
-def command_parser(program: str, module: ModuleType) -> argparse.ArgumentParser:
+def command_parser(program: str, module: ModuleType) -> CommandParser:
     """Build the parser of one command, without its environment variables.
 
     Args:
         program: Name of the command, as typed.
-        module: Offers ``add_arguments``; its docstring is the description.
+        module: Offers ``add_arguments``; its docstring is the description, and ``USUAL`` has the
+            options that ``--help`` shows, where it is not all.
 
     Returns:
         The parser.
     """
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = CommandParser(prog=program, description=module.__doc__)
+    parser.usual = frozenset(getattr(module, "USUAL", ()))
     parser.add_argument(
         "--version", action="version", version=f"{program} {ct2_triton.__version__}"
     )

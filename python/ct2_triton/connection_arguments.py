@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flags that say how ct2-translate reaches its server."""
+"""The options that say how a command reaches its server."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ct2_triton.arguments import duration
 from ct2_triton.client.servers import DEFAULT_PORT, DEFAULT_URL
 from ct2_triton.default_repository import DEFAULT_TEXT
 from ct2_triton.errors import InvalidCallError
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
 _HEADER = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*:\s*([\x20-\x7e]*?)\s*")
 
 
-def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare them, as a group of their own."""
+def add_connection_arguments(parser: argparse.ArgumentParser, outage_s: float = 300.0) -> None:
+    """Declare how servers are reached, as a group of their own.
+
+    Args:
+        parser: Receives them.
+        outage_s: How long an outage may last by default, once a server has answered.
+    """
     group = parser.add_argument_group("server")
     group.add_argument(
         "--url",
@@ -34,6 +40,26 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["round_robin"],
         help="share the load of all servers that the URL's name has",
     )
+    add_access_arguments(group)
+    group.add_argument(
+        "--retry-for",
+        type=_seconds,
+        metavar="SECONDS",
+        help="how long to wait for a server that is out of reach, at the start and later; what "
+        f"was lost is sent again (default: 0 at the start, {outage_s:g} later)",
+    )
+    group.add_argument(
+        "--model-versions",
+        type=version_weights,
+        metavar="1=0.9,2=0.1",
+        help="split streams between versions of the model by these weights (default: the server's "
+        "choice, its newest)",
+    )
+    parser.set_defaults(default_outage_s=outage_s)
+
+
+def add_access_arguments(group: argparse._ActionsContainer) -> None:
+    """Declare what a server may ask of its clients: headers and certificates."""
     group.add_argument(
         "--header",
         action="append",
@@ -44,33 +70,16 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
         "repeated (who lists processes sees it: prefer the variable)",
     )
     for flag, text in (
-        ("--ca", "certificates (PEM) of the authorities to trust (default: the usual ones); "),
-        ("--cert", "this client's certificate (PEM), for a server that asks for one; "),
-        ("--key", "the private key (PEM) of --cert; "),
+        ("ca", "certificates (PEM) of the authorities to trust (default: the usual ones)"),
+        ("cert", "this client's certificate (PEM), for a server that asks for one"),
+        ("key", "the private key (PEM) of --tls-cert"),
     ):
-        group.add_argument(flag, type=Path, metavar="FILE", help=f"{text}turns TLS on")
-    group.add_argument(
-        "--retry-for",
-        type=float,
-        default=0.0,
-        metavar="SECONDS",
-        help="before the first line, wait so long for the server and the model (default: 0)",
-    )
-    group.add_argument(
-        "--patience",
-        type=float,
-        default=300.0,
-        metavar="SECONDS",
-        help="how long an outage of the server may last once it has answered; what was lost is "
-        "sent again, a line of --stream as long as nothing of it is printed (default: %(default)g)",
-    )
-    group.add_argument(
-        "--model-versions",
-        type=version_weights,
-        metavar="1=0.9,2=0.1",
-        help="split streams between versions of the model by these weights (default: the server's "
-        "choice, its newest)",
-    )
+        group.add_argument(f"--tls-{flag}", type=Path, metavar="FILE", help=f"{text}; turns TLS on")
+
+
+def outage_s(args: argparse.Namespace) -> float:
+    """Give how long an outage may last, in seconds: `--retry-for`, else the command's default."""
+    return float(args.default_outage_s if args.retry_for is None else args.retry_for)
 
 
 def add_tokenizer_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +101,7 @@ def add_tokenizer_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
-    """Make the credentials that `--ca`, `--cert` and `--key` name.
+    """Make the credentials that `--tls-ca`, `--tls-cert` and `--tls-key` name.
 
     Args:
         args: What `add_connection_arguments` declares.
@@ -105,12 +114,21 @@ def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
     """
     import grpc
 
-    if (args.cert is None) != (args.key is None):
-        raise InvalidCallError("--cert and --key belong together: name both")
-    if args.ca is None and args.cert is None:
+    if (args.tls_cert is None) != (args.tls_key is None):
+        raise InvalidCallError("--tls-cert and --tls-key belong together: name both")
+    if args.tls_ca is None and args.tls_cert is None:
         return None
-    ca, key, cert = (_read(path) for path in (args.ca, args.key, args.cert))
+    ca, key, cert = (_read(path) for path in (args.tls_ca, args.tls_key, args.tls_cert))
     return grpc.ssl_channel_credentials(ca, key, cert)
+
+
+def _seconds(text: str) -> float:
+    """Read a number of seconds from 0 on.
+
+    Raises:
+        ArgumentTypeError: It is something else.
+    """
+    return 0.0 if text.strip() in {"0", "0.0"} else duration(text)
 
 
 def names(text: str) -> list[str]:

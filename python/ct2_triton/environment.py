@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Environment variables for the flags of the commands: one rule for all flags.
 
-`--grpc-port` of `ct2-serve` has the variable `CT2_SERVE_GRPC_PORT`. What a variable says becomes
+`--grpc-port` of `ct2-serve` has the variable `CT2_SERVE_GRPC_PORT`; an action may name another as
+its `variable`. What a variable says becomes
 the default of the flag, so that the flag itself counts more. An empty variable counts as not set.
 Variables of a subcommand carry its name as well: `CT2_TRANSLATE_BULK_WORKERS`.
 """
@@ -43,7 +44,8 @@ def _add_variables(
         flag = next((name for name in action.option_strings if name.startswith("--")), None)
         if flag is None or action.default is argparse.SUPPRESS:  # as of --help and --version
             continue
-        variable = _SHARED.get(flag) or f"{program}{flag[1:]}".upper()
+        own = getattr(action, "variable", None)
+        variable = own or _SHARED.get(flag) or f"{program}{flag[1:]}".upper()
         variable = variable.replace("-", "_").replace(" ", "_")
         action.help = f"{action.help or ''} [${variable}]".lstrip()
         if text := environment.get(variable):

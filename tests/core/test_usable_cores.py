@@ -15,7 +15,7 @@ from ct2_triton import _core
 
 ALL = len(os.sched_getaffinity(0))
 MOUNT = "sys/fs/cgroup"
-SERVICE = "system.slice/ct2-serve.service"
+SERVICE = "/system.slice/ct2-serve.service"
 MANY_CORES = Path(__file__).parents[1] / "native" / "many_cores.cc"
 
 needs_two_cores = pytest.mark.skipif(ALL < 2, reason="a quota of one core changes nothing here")
@@ -30,15 +30,15 @@ def _write(root: Path, files: dict[str, str]) -> str:
 
 
 def _version_2(quota: str, group: str = "") -> dict[str, str]:
-    return {f"{MOUNT}/{group}/cpu.max": f"{quota}\n"}
+    return {f"{MOUNT}{group}/cpu.max": f"{quota}\n"}
 
 
 def _version_1(
     quota_us: int, period_us: int, folder: str = "cpu", group: str = ""
 ) -> dict[str, str]:
     return {
-        f"{MOUNT}/{folder}/{group}/cpu.cfs_quota_us": f"{quota_us}\n",
-        f"{MOUNT}/{folder}/{group}/cpu.cfs_period_us": f"{period_us}\n",
+        f"{MOUNT}/{folder}{group}/cpu.cfs_quota_us": f"{quota_us}\n",
+        f"{MOUNT}/{folder}{group}/cpu.cfs_period_us": f"{period_us}\n",
     }
 
 
@@ -58,10 +58,10 @@ def _member(*lines: str) -> dict[str, str]:
         _version_1(100000, 0),
         {f"{MOUNT}/cpu/cpu.cfs_quota_us": "50000\n"},
         _version_1(100000 * 1000, 100000),
-        _member(f"0::/{SERVICE}") | _version_2("max 100000", SERVICE),
-        _member(f"0::/{SERVICE}") | _version_2("100000 100000", "other.slice"),
-        _member("4:cpuset:/a", "5:memory:/a") | _version_1(100000, 100000, group="a"),
-        _member("0::/../a") | _version_2("100000 100000", "a"),
+        _member(f"0::{SERVICE}") | _version_2("max 100000", SERVICE),
+        _member(f"0::{SERVICE}") | _version_2("100000 100000", "/other.slice"),
+        _member("4:cpuset:/a", "5:memory:/a") | _version_1(100000, 100000, group="/a"),
+        _member("0::/../a") | _version_2("100000 100000", "/a"),
         _member("not a line of it", "") | _version_2("max 100000"),
     ],
     ids=repr,
@@ -84,17 +84,17 @@ def test_without_a_quota_all_cores_are_used(tmp_path: Path, files: dict[str, str
         (_version_2("max 100000") | _version_1(100000, 100000), 1),
         (_version_2("100000 100000") | _version_1(-1, 100000), 1),
         (_version_2("800000 100000") | _version_1(100000, 100000), 1),
-        (_member(f"0::/{SERVICE}") | _version_2("100000 100000", SERVICE), 1),
-        (_member(f"0::/{SERVICE}") | _version_2("100000 100000", "system.slice"), 1),
+        (_member(f"0::{SERVICE}") | _version_2("100000 100000", SERVICE), 1),
+        (_member(f"0::{SERVICE}") | _version_2("100000 100000", "/system.slice"), 1),
         (
             _member("0::/a/b/c")
-            | _version_2("max 100000", "a/b/c")
-            | _version_2("100000 100000", "a/b")
-            | _version_2("800000 100000", "a"),
+            | _version_2("max 100000", "/a/b/c")
+            | _version_2("100000 100000", "/a/b")
+            | _version_2("800000 100000", "/a"),
             1,
         ),
-        (_member("4:cpu,cpuacct:/a/b") | _version_1(100000, 100000, "cpu,cpuacct", "a"), 1),
-        (_member("4:cpuacct,cpu:/a", "0::/") | _version_1(100000, 100000, group="a"), 1),
+        (_member("4:cpu,cpuacct:/a/b") | _version_1(100000, 100000, "cpu,cpuacct", "/a"), 1),
+        (_member("4:cpuacct,cpu:/a", "0::/") | _version_1(100000, 100000, group="/a"), 1),
         # A container that sees its own group as the topmost one.
         (_member("4:cpu:/docker/1f") | _version_1(100000, 100000), 1),
     ],

@@ -333,7 +333,7 @@ def test_a_pod_has_the_time_that_its_start_and_its_end_take(
     assert server["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", str(delay)]
     assert f"--exit-timeout-secs={leave}" in server["args"]
     assert pod["terminationGracePeriodSeconds"] >= delay + leave + 10
-    assert f"--start-timeout={start}" in server["args"]
+    assert f"--timeout={start}" in server["args"]
     assert _seconds(server["startupProbe"]) > start
 
 

@@ -40,7 +40,7 @@ def test_the_commands_are_those_of_the_package() -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_flag_of_the_help_is_on_the_page(program: str) -> None:
     name, *words = program.split()
-    command = [Path(sys.executable).with_name(name), *words, "--help"]
+    command = [Path(sys.executable).with_name(name), *words, "--help-all"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     options = shown.split("options:")[1]
     page = command_line_doc.PAGE.read_text(encoding="utf-8")

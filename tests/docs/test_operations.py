@@ -113,8 +113,8 @@ def test_a_machine_is_checked(tmp_path: Path) -> None:
 def test_models_are_listed_shown_and_verified(tmp_path: Path, make_server: MakeServer) -> None:
     prepare(PrepareOptions("demo", tmp_path / "model_repository"))
     server = make_server(tmp_path / "model_repository")
-    address = server.http_url.removeprefix("http://")
-    listed = _run(_command("ct2-models list").replace("localhost:8000", address), tmp_path)
+    address = server.grpc_url
+    listed = _run(_command("ct2-models list").replace("localhost:8001", address), tmp_path)
     assert listed.splitlines()[1].split()[:3] == ["demo", "1", "yes"]
     assert listed.endswith("READY\n")
     shown = _run(_command("ct2-models show"), tmp_path)
@@ -135,13 +135,13 @@ def test_a_version_is_added_promoted_and_rolled_back(
     prepare(PrepareOptions("demo", tmp_path / "model_repository"))
     assert _run(_command("ct2-prepare demo --as-version"), tmp_path).endswith("demo/2\n")
     server = make_server(tmp_path / "model_repository", server_arguments=EXPLICIT)
-    address = server.http_url.removeprefix("http://")
+    address = server.grpc_url
     for action, said in (
         ("promote demo 2", "serves 2, before 1"),
         ("rollback", "serves 1, before 2"),
         ("promote demo 1 2", "serves 1, 2, before 1"),
     ):
-        command = _command(f"ct2-models {action}").replace("localhost:8000", address)
+        command = _command(f"ct2-models {action}").replace("localhost:8001", address)
         assert _run(command, tmp_path) == f"demo: {said}\n"
     canary = next(block for block in COMMANDS if "--model-versions" in block).strip()
     assert _run(f"{canary} --url {server.grpc_url}", tmp_path) == GERMAN

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ct2_triton import cli
 from ct2_triton.cli import EXIT_FAILED, EXIT_INTERRUPTED, main
 
 MODELS = str(Path(sys.executable).with_name("ct2-models"))
@@ -62,3 +63,39 @@ def test_an_interrupt_while_modules_are_imported_is_one_line(
     monkeypatch.setattr("importlib.import_module", interrupted)
     assert main("ct2-models", "ct2_triton.models.cli", ["list"]) == EXIT_INTERRUPTED
     assert capsys.readouterr().err == "ct2-models: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["serve", "prepare", "models", "translate", "live", "gateway", "bench"]
+)
+def test_help_fits_on_a_screen_and_a_misuse_is_a_line(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    run = getattr(cli, command)
+    texts = []
+    for flag in ("--help", "--help-all"):
+        with pytest.raises(SystemExit) as ended:
+            run([flag])
+        assert not ended.value.code
+        texts.append(capsys.readouterr().out)
+    usual, everything = texts
+    assert len(usual.splitlines()) <= 50
+    assert "[$CT2_" in everything
+    with pytest.raises(SystemExit) as ended:
+        run(["--no-such-option"])
+    assert ended.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"ct2-{command}: ")
+    assert line.endswith(f"; see ct2-{command} --help")
+
+
+def test_the_package_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "ct2_triton"]
+    done = subprocess.run(
+        [*command, "models", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("ct2-models ")
+    refused = subprocess.run([*command, "no-such"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "one of serve, prepare, models, translate, gateway, live, bench" in refused.stderr

@@ -16,13 +16,13 @@ import pytest
 from ct2_triton.environment import add_variables
 
 # Two have CT2_LOG together, the others end the command.
-OF_NO_SETTING = {"--help", "--version", "--print-completion", "--verbose", "--quiet"}
+OF_NO_SETTING = {"--help", "--help-all", "--version", "--print-completion", "--verbose", "--quiet"}
 COMMANDS = (
     "ct2-serve",
     "ct2-translate",
     "ct2-prepare",
     "ct2-bench",
-    "ct2-models",
+    "ct2-models list",
     "ct2-live",
     "ct2-gateway",
 )
@@ -110,18 +110,19 @@ def test_a_wrong_variable_is_named(
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_says_what_every_flag_is_and_names_its_variable(command: str) -> None:
-    binary = Path(sys.executable).with_name(command)
+    program, *words = command.split()
+    binary = Path(sys.executable).with_name(program)
     environment = {**os.environ, "COLUMNS": "1000"}
     text = subprocess.run(
-        [binary, "--help"], env=environment, capture_output=True, text=True, check=True
+        [binary, *words, "--help-all"], env=environment, capture_output=True, text=True, check=True
     ).stdout
     rows = re.findall(r"^  (?:-\w(?: \S+)?, )?(--[a-z-]+)(.*(?:\n {10,}.*)?)$", text, re.MULTILINE)
     rows = [(flag, rest) for flag, rest in rows if flag not in OF_NO_SETTING]
     assert len(rows) > 2
     for flag, rest in rows:
-        own = f"{command}-{flag[2:]}".upper().replace("-", "_")
-        shared = f"CT2_{flag[2:]}".upper().replace("-", "_")
-        assert f"[${own}]" in rest or f"[${shared}]" in rest, flag
+        starts = (command.replace(" ", "-"), "ct2", "ct2-models")
+        names = {f"{start}-{flag[2:]}".upper().replace("-", "_") for start in starts}
+        assert any(f"[${name}]" in rest for name in names), flag
         said = re.split(r"\s{2,}", rest, maxsplit=1)[1]
         assert len(re.sub(r"\(default:?[^)]*\)|\[[^]]*\]", "", said).split()) >= 3, flag
 

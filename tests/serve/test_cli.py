@@ -16,7 +16,6 @@ import pytest
 from ct2_triton.serve.gpu import count_gpus
 from serve.serving import COMMAND, read_ready, server_of, serving
 from support.commands import run
-from support.prepared import prepare_tiny
 from support.repository import ONLY_THE_BACKEND, write_identity_model, write_model
 from support.tiny import tiny_engine_model
 
@@ -46,25 +45,6 @@ def test_it_serves_until_a_signal_and_ends_well(repository: Path, signal_number:
         _, log = process.communicate()
         assert process.returncode == 0
         assert "successfully unloaded 'nllb'" in log
-
-
-def test_verify_keeps_a_damaged_model_from_being_served(tmp_path: Path) -> None:
-    repository = tmp_path / "repository"
-    weights = prepare_tiny("nllb", repository, "nllb").model_folder / "model.bin"
-    sound = weights.read_bytes()
-    half = len(sound) // 2
-    weights.write_bytes(sound[:half] + bytes([sound[half] ^ 1]) + sound[half + 1 :])
-    options = ("--model-repository", repository, "--free-ports")
-    assert "1/model/model.bin has other bytes" in _failed(*options, "--verify")
-    with serving(*options) as process:
-        assert read_ready(process)["models"] == "nllb"  # nothing else finds it
-    weights.write_bytes(sound)
-    write_model(repository, "bare", tiny_engine_model("nllb"))
-    with serving(*options, "--verify") as process:
-        assert read_ready(process)["models"] == "bare, nllb"
-        process.terminate()
-        _, log = process.communicate()
-        assert "bare has no ct2_model.json: its files were not verified" in log
 
 
 def test_http_can_have_an_address_of_its_own(repository: Path) -> None:

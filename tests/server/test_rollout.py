@@ -46,10 +46,6 @@ def served(repository: Path) -> Iterator[TritonServer]:
         yield stack.start(repository, server_arguments=arguments)
 
 
-def _address(server: TritonServer) -> str:
-    return server.http_url.removeprefix("http://")
-
-
 def _ready(server: TritonServer) -> set[str]:
     return {state.version for state in server.model_states() if state.state == "READY"}
 
@@ -96,7 +92,7 @@ class Traffic:
 
 
 def test_promoted_and_rolled_back_under_traffic(served: TritonServer, repository: Path) -> None:
-    address = _address(served)
+    address = served.grpc_url
     with SyncTranslationClient(served.grpc_url, "demo", repository=repository) as client:
 
         def translate() -> str:
@@ -105,15 +101,15 @@ def test_promoted_and_rolled_back_under_traffic(served: TritonServer, repository
 
         expected = translate()
         with Traffic(translate) as traffic:
-            said = ct2_models(repository, "promote", "demo", "2", "--server", address)
+            said = ct2_models(repository, "promote", "demo", "2", "--url", address)
             assert said == "demo: serves 2, before 1\n"
             wait_until(lambda: _ready(served) == {"2"})
             traffic.go_on()
             wait_until(lambda: _requests(served, "2") >= 20)
-            listed = ct2_models(repository, "list", "--server", address).splitlines()[1:]
+            listed = ct2_models(repository, "list", "--url", address).splitlines()[1:]
             assert [line.split()[2] for line in listed] == ["no", "yes"]
             assert listed[1].endswith("READY")
-            said = ct2_models(repository, "rollback", "demo", "--server", address, "--json")
+            said = ct2_models(repository, "rollback", "demo", "--url", address, "--json")
             assert json.loads(said) == {
                 "name": "demo",
                 "before": [2],
@@ -133,8 +129,8 @@ def test_promoted_and_rolled_back_under_traffic(served: TritonServer, repository
 def test_a_canary_is_promoted_and_rolled_back_under_traffic(
     served: TritonServer, repository: Path
 ) -> None:
-    address = _address(served)
-    ct2_models(repository, "promote", "demo", "1", "2", "--server", address)
+    address = served.grpc_url
+    ct2_models(repository, "promote", "demo", "1", "2", "--url", address)
     wait_until(lambda: _ready(served) == {"1", "2"})
     before = {
         version: fresh(served, "demo", version).by("ct2_requests_total").get("ok", 0.0)
@@ -174,12 +170,12 @@ def test_a_canary_is_promoted_and_rolled_back_under_traffic(
         for action, versions in (("promote", {"2"}), ("rollback", {"1", "2"})):
             with Traffic(translate) as traffic:
                 named = ["2"] if action == "promote" else []
-                ct2_models(repository, action, "demo", *named, "--server", address)
+                ct2_models(repository, action, "demo", *named, "--url", address)
                 wait_until(lambda v=versions: _ready(served) == v)  # type: ignore[misc]
                 start = len(traffic.answers) + 4  # of two threads, each may have one under way
                 traffic.go_on(60)
                 assert set(traffic.answers[start:]) == versions
-    ct2_models(repository, "rollback", "demo", "--server", address)
+    ct2_models(repository, "rollback", "demo", "--url", address)
     wait_until(lambda: _ready(served) == {"1"})
 
 
@@ -197,7 +193,7 @@ def test_models_of_text_follow_under_traffic(tmp_path: Path, make_server: MakeSe
     prepare(PrepareOptions("demo", tmp_path, io="stream"))
     prepare(PrepareOptions("demo", tmp_path, as_version=2))
     server = make_server(tmp_path, server_arguments=EXPLICIT)
-    address = _address(server)
+    address = server.grpc_url
     assert _all_ready(server) == _of("1")
     with (
         SyncTranslationClient(server.grpc_url, "demo", repository=tmp_path) as by_ids,
@@ -218,7 +214,7 @@ def test_models_of_text_follow_under_traffic(tmp_path: Path, make_server: MakeSe
             (("promote", "demo", "1", "2"), "1, 2, before 1", ("1", "2")),
         ):
             with Traffic(translate) as traffic:
-                told = ct2_models(tmp_path, *action, "--server", address)
+                told = ct2_models(tmp_path, *action, "--url", address)
                 assert told == f"demo, demo-text, demo-stream: serves {said}\n"
                 wait_until(lambda s=served: _all_ready(server) == _of(*s))  # type: ignore[misc]
                 start = len(traffic.answers) + 4  # of two threads, each may have one under way
@@ -242,7 +238,7 @@ def test_what_one_model_does_not_take_all_give_back(
     config = tmp_path / "demo-stream" / "config.pbtxt"
     whole = config.read_text()
     config.write_text(whole.replace('string_value: "1"', 'string_value: "4"'))
-    arguments = ("promote", "demo", "2", "--server", _address(server))
+    arguments = ("promote", "demo", "2", "--url", server.grpc_url)
     text = ct2_models(tmp_path, *arguments, code=1)
     assert "does not take it, so nothing is changed: " in text
     assert "is not for streams" in text
@@ -264,9 +260,9 @@ def test_a_server_that_refuses_leaves_all_as_it_was(
 ) -> None:
     prepare(PrepareOptions("demo", tmp_path))
     prepare(PrepareOptions("demo", tmp_path, as_version=2))
-    address = _address(make_server(tmp_path))
+    address = make_server(tmp_path).grpc_url
     config = (tmp_path / "demo" / "config.pbtxt").read_bytes()
-    text = ct2_models(tmp_path, "promote", "demo", "2", "--server", address, code=1)
+    text = ct2_models(tmp_path, "promote", "demo", "2", "--url", address, code=1)
     assert "does not take it, so nothing is changed: " in text
     assert "explicit model load / unload is not allowed" in text
     assert (tmp_path / "demo" / "config.pbtxt").read_bytes() == config
@@ -279,12 +275,13 @@ def test_a_server_that_refuses_leaves_all_as_it_was(
     assert "has no version 3; there is: 1, 2" in ct2_models(
         tmp_path, "promote", "demo", "3", code=1
     )
-    assert "say ct2-models promote MODEL" in ct2_models(tmp_path, "promote", "demo", code=1)
+    wrong = ct2_models(tmp_path, "promote", "demo", code=2)
+    assert "the following arguments are required: VERSION; see ct2-models promote --help" in wrong
     ct2_models(tmp_path, "promote", "demo", "2", "1")
     assert "serves 1, 2 already" in ct2_models(tmp_path, "promote", "demo", "1", "2", code=1)
     ct2_models(tmp_path, "promote", "demo", "2")
     # A server is asked to load what the folder says already.
-    text = ct2_models(tmp_path, "promote", "demo", "2", "--server", address, code=1)
+    text = ct2_models(tmp_path, "promote", "demo", "2", "--url", address, code=1)
     assert "does not take it, so nothing is changed: " in text
     assert ct2_models(tmp_path, "rollback", "demo") == "demo: serves 1, 2, before 2\n"
     assert ct2_models(tmp_path, "rollback", "demo") == "demo: serves 1, before 1, 2\n"

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -41,11 +40,10 @@ std::vector<size_t> AllowedProcessors() {
 
 // Hyperthreads of a core list each other, the lowest number first.
 size_t PhysicalCores(const std::string& root, const std::vector<size_t>& processors) {
-  const std::filesystem::path folder = root + "/sys/devices/system/cpu";
   std::set<size_t> first_threads;
   for (const size_t processor : processors) {
-    std::ifstream file(folder / ("cpu" + std::to_string(processor)) / "topology" /
-                       "thread_siblings_list");
+    std::ifstream file(root + "/sys/devices/system/cpu/cpu" + std::to_string(processor) +
+                       "/topology/thread_siblings_list");
     size_t first = 0;
     first_threads.insert(file >> first ? first : processor);
   }

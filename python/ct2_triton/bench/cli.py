@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from ct2_triton.arguments import count, duration
 from ct2_triton.bench.comparison import Plan, compare
 from ct2_triton.bench.console import make_console, rich_table
-from ct2_triton.bench.contenders import contender_kind, contender_names
+from ct2_triton.bench.contenders import contender_kind
 from ct2_triton.bench.diff import compare_runs, differences
 from ct2_triton.bench.errors import BenchError
 from ct2_triton.bench.record import Run
@@ -95,6 +95,7 @@ _FULL = (
 )
 _FULL_SHAPE = "transformer-base"
 _LOG = logging.getLogger(__name__)
+USUAL = ("--model", "--contender", "--scenario", "--full", "--device", "--minutes", "--output")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -146,8 +147,8 @@ def add_what(parser: argparse.ArgumentParser) -> None:
         "--contender",
         action="append",
         metavar="NAME",
-        help="what to measure; may be given again, and ratios are to the first: "
-        + ", ".join(contender_names()),
+        help="what to measure; may be given again, and ratios are to the first (default: "
+        f"{', '.join(_SMOKE_CONTENDERS)}); a wrong name is answered with all",
     )
     parser.add_argument(
         "--scenario",
@@ -164,8 +165,7 @@ def add_what(parser: argparse.ArgumentParser) -> None:
         "--device",
         choices=("cpu", "gpu"),
         default="cpu",
-        help="where all contenders translate (default: %(default)s); on a gpu their names are "
-        + ", ".join(contender_names("gpu")),
+        help="where all contenders translate (default: %(default)s)",
     )
     parser.add_argument("--rounds", type=count, help="turns of each contender (default: 3)")
     parser.add_argument(

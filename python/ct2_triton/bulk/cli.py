@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _LOG_EVERY_S = 30.0
+USUAL = (
+    *("--input", "--output", "--column", "--workers", "--model", "--from", "--to", "--url"),
+    "--ray-address",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -148,7 +152,7 @@ def _translate_all(jobs: Sequence[Job], task: Task) -> int:
 def _make_absolute(args: argparse.Namespace) -> None:
     """Let workers find the files that this process finds."""
     args.model_repository = args.model_repository or default_repository()
-    for name in ("model_repository", "tokenizer", "ca", "cert", "key"):
+    for name in ("model_repository", "tokenizer", "tls_ca", "tls_cert", "tls_key"):
         path = getattr(args, name)
         setattr(args, name, None if path is None else path.absolute())
     if args.tokenizer is not None:
@@ -158,7 +162,7 @@ def _make_absolute(args: argparse.Namespace) -> None:
 async def _task(args: argparse.Namespace) -> Task:
     """Ask the server, before any worker starts."""
     async with make_client(args, args.model) as client:
-        if args.retry_for > 0:
+        if args.retry_for:
             await client.wait_until_ready(max(args.retry_for, 1.0))
         versions = await client.connect()
         client.languages.source(args.source)

@@ -33,6 +33,7 @@ from ct2_triton.connection_arguments import (
     add_tokenizer_arguments,
     credentials,
     names,
+    outage_s,
 )
 from ct2_triton.errors import ClientError
 from ct2_triton.gateway.catalog import read_catalog
@@ -53,6 +54,10 @@ if TYPE_CHECKING:
 
 _SHUTDOWN_S = 5.0
 _ANY_HOST = "*"
+USUAL = (
+    *("--model", "--host", "--port", "--processes", "--api-key", "--allow-origin", "--glossary"),
+    *("--url", "--retry-for"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,8 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_glossaries(parser)
     _add_limits(parser)
     add_tokenizer_arguments(parser)
-    add_connection_arguments(parser)
-    parser.set_defaults(patience=0.0)  # who asks over HTTP wants to know
+    add_connection_arguments(parser, outage_s=0.0)  # who asks over HTTP wants to know
 
 
 def _add_names(parser: argparse.ArgumentParser) -> None:
@@ -235,7 +239,7 @@ async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> 
             model: await stack.enter_async_context(_client(args, model)) for model in args.models
         }
         for model, client in clients.items():
-            await client.wait_until_ready(max(args.retry_for, 1.0))
+            await client.wait_until_ready(max(args.retry_for or 0.0, 1.0))
             if not client.takes_text:
                 raise ClientError(
                     f"model {model!r} takes token ids; name one that takes text, as ct2-prepare "
@@ -261,7 +265,7 @@ def _client(args: argparse.Namespace, model: str) -> TranslationClient:
         load_balancing=args.load_balancing,
         repository=args.model_repository,
         timeout_s=args.timeout,
-        retry=RetryPolicy(outage_s=args.patience),
+        retry=RetryPolicy(outage_s=outage_s(args)),
         credentials=credentials(args),
         metadata=dict(args.header),
         versions=args.model_versions,

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ct2_triton.arguments import count, duration, origin, port_number
+from ct2_triton.arguments import count, duration, origin, port_number, secret
 from ct2_triton.client.blocking import iterate_in_thread, read_byte_lines
 from ct2_triton.client.client import TranslationClient
 from ct2_triton.client.retry import RetryPolicy
@@ -31,6 +31,7 @@ from ct2_triton.connection_arguments import (
     add_tokenizer_arguments,
     credentials,
     names,
+    outage_s,
 )
 from ct2_triton.errors import ClientError
 from ct2_triton.live.archive import Archive
@@ -79,6 +80,10 @@ _HELP = {
     "those of a proxy in front, or of another site; *: all; may be repeated",
     "newest": "guess from all of an update, not only from what two updates agree on",
 }
+USUAL = (
+    *("--model", "--from", "--to", "--title", "--mode", "--stdio", "--subtitles", "--host"),
+    *("--port", "--keep", "--glossary", "--url"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,8 +112,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=8090,
         help="port to listen at; 0: any (default: %(default)s)",
     )
-    add("--speaker-key", metavar="KEY", help="what speakers must send (default: nothing)")
-    add("--viewer-key", metavar="KEY", help="what viewers must send (default: nothing)")
+    for who in ("speaker", "viewer"):
+        add(
+            f"--{who}-password-file",
+            type=secret,
+            metavar="FILE",
+            help=f"file with the password that {who}s must send (default: they send none)",
+        )
     add("--max-captions", type=count, default=20_000, metavar="N", help=_HELP["captions"])
     for who, most in (("speakers", 32), ("viewers", 1000)):
         said = f"most {who} at a time; more are refused (default: %(default)s)"
@@ -166,7 +176,7 @@ def _translator(
         mask_words=args.mask_words,
         source="newest" if args.newest else "agreement",
         max_words=args.max_words,
-        outage_s=args.patience,
+        outage_s=outage_s(args),
     )
     languages = {"source": args.source, "targets": args.targets}
     return LiveTranslator(client, **languages, options=options, terms=terms)
@@ -217,7 +227,7 @@ async def _serve(args: argparse.Namespace) -> int:
     async with AsyncExitStack() as stack:
         began = stack.enter_context(_archived(args, hub, is_new=args.new_event))
         client = await stack.enter_async_context(_client(args))
-        await client.wait_until_ready(max(args.retry_for, 1.0))
+        await client.wait_until_ready(max(args.retry_for or 0.0, 1.0))
         terms = read_terms(args, client, args.targets)
         make: Callable[[], LiveTranslator] = partial(_translator, args, client, terms)
         make()  # says what is wrong with the arguments now
@@ -245,8 +255,8 @@ def _access(args: argparse.Namespace) -> Access:
 
     others = args.max_viewers + args.max_speakers
     return Access(
-        args.speaker_key,
-        args.viewer_key,
+        args.speaker_password_file,
+        args.viewer_password_file,
         args.max_viewers,
         args.max_connections or others + _OTHER_CONNECTIONS,
         args.idle_timeout,

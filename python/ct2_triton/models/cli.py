@@ -2,17 +2,13 @@
 """Say which models lie in a repository, what proves each, and which versions are served.
 
     ct2-models list
-    ct2-models list --server localhost:8000
+    ct2-models list --url localhost:8001
     ct2-models show nllb-200-distilled-600M
     ct2-models verify
-    ct2-models promote nllb-200-distilled-600M 2 --server localhost:8000
-    ct2-models rollback nllb-200-distilled-600M --server localhost:8000
+    ct2-models promote nllb-200-distilled-600M 2 --url localhost:8001
+    ct2-models rollback nllb-200-distilled-600M --url localhost:8001
 
-`list` has a line for each version of a model. `show` has the whole record of some: source and
-revision, licence, converter and its options, versions of the programs, proof. `verify` holds the
-files against the SHA-256 that ct2-prepare wrote. `promote` has exactly the versions served that are
-named, and `rollback` those of before. With `--server`, the first two say what that server has
-loaded, and the last two have it take the change at once, while it translates.
+A server that --url names says what it has loaded, and takes changes while it translates.
 """
 
 from __future__ import annotations
@@ -22,50 +18,72 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.arguments import count
 from ct2_triton.checksums import verify
+from ct2_triton.client.servers import DEFAULT_URL
+from ct2_triton.connection_arguments import add_access_arguments
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
-from ct2_triton.errors import (
-    ConnectionLostError,
-    PreparedModelError,
-    ServerUnreachableError,
-    VersionError,
-)
+from ct2_triton.errors import ConnectionLostError, PreparedModelError, VersionError
 from ct2_triton.models.catalog import CatalogEntry, find, read_catalog
+from ct2_triton.models.server import RunningServer
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ct2_triton.serve.http_probe import HttpProbe
-
 _LOG = logging.getLogger(__name__)
-_CHANGES = ("promote", "rollback")
 _COMMIT_SHOWN = 12
+_TASKS = {
+    "list": "print a line for each version of a model",
+    "show": "print the record of models: source and revision, licence, converter and its options, "
+    "versions of the programs, proof",
+    "verify": "compare the files of models with the SHA-256 that ct2-prepare wrote",
+    "promote": "serve exactly the versions that are named, from now on",
+    "rollback": "serve the versions of before the newest promotion",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("action", choices=("list", "show", "verify", *_CHANGES), help="what to do")
-    parser.add_argument(
-        "models",
-        nargs="*",
-        default=[],  # else argparse calls it required where the action is missing
-        metavar="MODEL",
-        help="these models only; for promote, a model and then the versions to serve",
+    commands = parser.add_subparsers(dest="action", required=True, metavar="COMMAND")
+    for action, does in _TASKS.items():
+        command = commands.add_parser(action, help=does, description=f"{does.capitalize()}.")
+        if action in {"promote", "rollback"}:
+            command.add_argument("model", metavar="MODEL", help="the model")
+        else:
+            command.add_argument("models", nargs="*", metavar="MODEL", help="these models only")
+        if action == "promote":
+            command.add_argument(
+                "versions", nargs="+", type=count, metavar="VERSION", help="several for a canary"
+            )
+        command.add_argument(
+            "--model-repository",
+            type=Path,
+            default=default_repository(),
+            metavar="FOLDER",
+            help=f"Triton's model repository ({DEFAULT_TEXT})",
+        )
+        command.add_argument("--json", action="store_true", help="print one JSON object a model")
+        if action != "verify":
+            _add_server_arguments(command, action)
+
+
+def _add_server_arguments(command: argparse.ArgumentParser, action: str) -> None:
+    does = {
+        "list": "say what it has loaded",
+        "show": "say what it has loaded",
+        "promote": "have it take the change at once (it needs --model-control-mode=explicit)",
+        "rollback": "have it take the change at once (it needs --model-control-mode=explicit)",
+    }
+    group = command.add_argument_group("server")
+    url = group.add_argument(
+        "--url",
+        metavar="URL",
+        help=f"gRPC address of a server that has this repository, as in {DEFAULT_URL}: "
+        f"{does[action]} (default: ask no server)",
     )
-    parser.add_argument(
-        "--model-repository",
-        type=Path,
-        default=default_repository(),
-        help=f"Triton's model repository ({DEFAULT_TEXT})",
-    )
-    parser.add_argument(
-        "--server",
-        metavar="HOST:PORT",
-        help="HTTP port of a server that has this repository: says what it has loaded, and is told "
-        "what is promoted (it needs --model-control-mode=explicit)",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object a model")
+    url.variable = "CT2_MODELS_URL"  # type: ignore[attr-defined]  # CT2_URL names no repository
+    add_access_arguments(group)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,9 +100,9 @@ def run(args: argparse.Namespace) -> int:
         ServerUnreachableError: The server does not answer.
         PrepareError: Versions cannot be promoted or rolled back.
     """
-    if args.action in _CHANGES:
+    if args.action in {"promote", "rollback"}:
         return _change(args)
-    states = _probe(args.server).model_states() if args.server else []
+    states = RunningServer(args).model_states() if getattr(args, "url", None) else []
     entries = find(read_catalog(args.model_repository, states), args.models)
     if args.action == "verify":
         damaged = [entry for entry in entries if not _verify(entry, as_json=args.json)]
@@ -104,13 +122,14 @@ def _change(args: argparse.Namespace) -> int:
     from ct2_triton.followers import followers
     from ct2_triton.models.rollout import promote, rollback
 
-    name, versions = _named(args.action, args.models)
+    name = args.model
     (entry,) = find(read_catalog(args.model_repository), [name])
-    probe = _probe(args.server) if args.server else None
-
-    take = None if probe is None else _taker(probe, args.server, name)
+    take = _taker(RunningServer(args), name) if args.url else None
     if args.action == "promote":
-        before, after = promote(entry.folder, versions, take), tuple(sorted(set(versions)))
+        before, after = (
+            promote(entry.folder, args.versions, take),
+            tuple(sorted(set(args.versions))),
+        )
     else:
         before, after = rollback(entry.folder, take)
     names = [name, *(folder.name for folder in followers(entry.folder))]
@@ -118,64 +137,43 @@ def _change(args: argparse.Namespace) -> int:
         print(json.dumps({"name": name, "before": before, "after": after, "followers": names[1:]}))
     else:
         print(f"{', '.join(names)}: serves {_list(after)}, before {_list(before)}")
-    if probe is None:
-        _LOG.info("a server takes it at its next start, or now with --server HOST:PORT")
+    if take is None:
+        _LOG.info("a server takes it at its next start, or now with --url")
     return 0
 
 
-def _taker(probe: HttpProbe, server: str, name: str) -> Callable[[str], None]:
+def _taker(server: RunningServer, name: str) -> Callable[[str], None]:
     """Make what has the server load a model, or a follower of it that the server has loaded."""
-    loaded = {state.name for state in probe.model_states() if state.state == "READY"}
+    loaded = {state.name for state in server.model_states() if state.state == "READY"}
 
     def take(model: str) -> None:
         if model == name or model in loaded:
-            _take(probe, server, model)
+            _take(server, model)
 
     return take
 
 
-def _take(probe: HttpProbe, server: str, name: str) -> None:
+def _take(server: RunningServer, name: str) -> None:
     """Have the server load what the folder says now; raise where it did not, or may not have."""
     doubt = (
-        f"the folder is as before, but {server} may still be loading; look with ct2-models list "
-        f"--server {server}"
+        f"the folder is as before, but {server.url} may still be loading; look with ct2-models "
+        f"list --url {server.url}"
     )
     try:
-        failure = probe.load_model(name)
+        server.load(name)
     except ConnectionLostError as error:
         raise VersionError(f"no answer to the load ({error}): {doubt}") from error
+    except VersionError as error:
+        raise VersionError(
+            f"{server.url} does not take it, so nothing is changed: {error}"
+        ) from error
     except KeyboardInterrupt:
         _LOG.warning("interrupted: %s", doubt)
         raise
-    if failure:
-        raise VersionError(f"{server} does not take it, so nothing is changed: {failure}")
-
-
-def _named(action: str, words: list[str]) -> tuple[str, list[int]]:
-    """Find the model and the versions on the command line."""
-    name, *versions = words or [""]
-    numbers = [int(word) for word in versions if word.isascii() and word.isdigit()]
-    is_right = bool(numbers) if action == "promote" else not versions
-    if not name or not is_right or len(numbers) < len(versions):
-        wanted = "MODEL VERSION [VERSION ...]" if action == "promote" else "MODEL"
-        raise VersionError(f"say ct2-models {action} {wanted}, not {' '.join(words) or 'nothing'}")
-    return name, numbers
 
 
 def _list(versions: Sequence[int]) -> str:
     return ", ".join(map(str, versions)) or "none"
-
-
-def _probe(server: str) -> HttpProbe:
-    from ct2_triton.serve.http_probe import HttpProbe
-
-    host, colon, port = server.rpartition(":")
-    if not colon or not port.isdigit():
-        raise PreparedModelError(f"--server {server} is not of the form host:port")
-    probe = HttpProbe(host.strip("[]"), int(port))
-    if not probe.server_version():
-        raise ServerUnreachableError(f"no Triton server answers at http://{server}")
-    return probe
 
 
 def _verify(entry: CatalogEntry, *, as_json: bool) -> bool:

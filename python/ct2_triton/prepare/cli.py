@@ -6,13 +6,10 @@
     ct2-prepare translate-en_de-1_0.argosmodel
     ct2-prepare demo --io both
     ct2-prepare ./model --shortlist-from deu_Latn=german.txt,fra_Latn=french.txt
-    ct2-prepare ./my-newer-model --name news-de-fr --as-version 2
-    ct2-prepare --verify model_repository/news-de-fr
 
 Families: NLLB-200, M2M100, mBART-50, mBART-25, Marian (OPUS-MT), T5 (mT5, UMT5, MADLAD-400).
-CTranslate2 folders, Argos packages and OPUS-MT archives need no PyTorch. The result is complete:
-the converted weights, the tokenizer, the language table and a config.pbtxt. `demo` is a small model
-in the package itself, which needs no network (a folder of that name is `./demo`).
+CTranslate2 folders, Argos packages and OPUS-MT archives need no PyTorch. `demo` is a small model in
+the package itself, which needs no network (a folder of that name is `./demo`).
 """
 
 from __future__ import annotations
@@ -42,22 +39,18 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 # What asks a process to end; a closed terminal sends SIGHUP, which Windows does not have.
 _ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+USUAL = (
+    *("--model-repository", "--name", "--revision", "--quantization", "--instance-kind", "--io"),
+    *("--set", "--shortlist-from", "--force"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    task = parser.add_mutually_exclusive_group(required=True)
-    task.add_argument(
+    parser.add_argument(
         "source",
-        nargs="?",
         help="hub id (owner/name), local directory of the model, package (.argosmodel, .zip), or "
         "demo",
-    )
-    task.add_argument(
-        "--verify",
-        type=Path,
-        metavar="FOLDER",
-        help="check the files of this prepared model against the SHA-256 in its ct2_model.json",
     )
     parser.add_argument(
         "--model-repository",
@@ -71,8 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--quantization",
         choices=QUANTIZATIONS,
         default="int8",
-        help="type the weights are stored in (default: %(default)s, the smallest and on a CPU the "
-        "fastest; float32 loses nothing)",
+        metavar="TYPE",
+        help=f"type the weights are stored in: {', '.join(QUANTIZATIONS)} (default: %(default)s, "
+        "the smallest and on a CPU the fastest; float32 loses nothing)",
     )
     _add_serving_arguments(parser)
     parser.add_argument(
@@ -162,7 +156,7 @@ def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prepare one model and say on stdout where it is, or verify one.
+    """Prepare one model and say on stdout where it is.
 
     Args:
         args: What `add_arguments` declares.
@@ -172,10 +166,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         PrepareError: It failed; nothing was written.
-        PreparedModelError: The model to verify is damaged.
     """
-    if args.verify:
-        return _verify(args.verify)
     from ct2_triton.prepare.pipeline import prepare
 
     options = PrepareOptions(
@@ -197,15 +188,6 @@ def run(args: argparse.Namespace) -> int:
     with _ended_in_order():
         model = prepare(options, report=_LOG.info)
     print(model.directory if args.as_version is None else model.directory / str(args.as_version))
-    return 0
-
-
-def _verify(folder: Path) -> int:
-    from ct2_triton.checksums import verify
-
-    for note in verify(folder):
-        _LOG.warning(note)
-    print(f"{folder}: the files are those that ct2-prepare wrote")
     return 0
 
 

@@ -31,7 +31,6 @@ from ct2_triton.serve.command import exposure_warnings
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
 from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
 from ct2_triton.serve.installation import find_server
-from ct2_triton.serve.model_files import verify_models
 from ct2_triton.serve.options import ServerOptions
 from ct2_triton.serve.ports import Ports, check_free
 from ct2_triton.serve.release_defects import release_warnings
@@ -46,6 +45,10 @@ if TYPE_CHECKING:
 PASSES_ON = True  # what stands after "--" are arguments of another program
 _LOG = logging.getLogger(__name__)
 _EXIT_TERMINATED = 128 + signal.SIGTERM
+USUAL = (
+    *("--model-repository", "--quantization", "--revision", "--check", "--install-backend"),
+    *("--host", "--grpc-port", "--free-ports", "--log-file"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,12 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="append the server's log to this file (default: standard error)",
     )
     parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="before the start, check the files of prepared models against their SHA-256",
-    )
-    parser.add_argument(
-        "--start-timeout",
+        "--timeout",
         type=duration,
         default=300.0,
         metavar="SECONDS",
@@ -166,13 +164,10 @@ def run(args: argparse.Namespace) -> int:
         for warning in exposure_warnings(options):
             _LOG.warning(warning)
         _check_model_configs(options)
-        if args.verify:
-            for note in verify_models(options.model_repositories):
-                _LOG.warning(note)
         server = TritonServer(options)
         supervisor = Supervisor(
             server,
-            start_timeout_s=args.start_timeout,
+            start_timeout_s=args.timeout,
             most_restarts=args.restarts_per_minute,
         )
         return supervisor.run(partial(_print_ready, server))
@@ -205,7 +200,7 @@ def _check(args: argparse.Namespace) -> int:
     """Print what was found; give 1 if anything is wrong, else 0."""
     options = _options(args, args.model_repository or [default_repository()])
     wrong = 0
-    for finding in doctor.examine(options, args.models, args.start_timeout):
+    for finding in doctor.examine(options, args.models, args.timeout):
         wrong += finding.is_wrong
         print(
             f"{'wrong' if finding.is_wrong else 'ok':6}{finding.what:13}{finding.text}", flush=True

@@ -8,12 +8,8 @@ import json
 import socket
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
-
-from ct2_triton.errors import ConnectionLostError
 
 _TIMEOUT_S = 5.0
-_LOAD_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -94,35 +90,6 @@ class HttpProbe:
             ModelState(*(str(entry.get(key, "")) for key in ("name", "version", "state", "reason")))
             for entry in entries or []
         ]
-
-    def load_model(self, name: str, timeout_s: float = _LOAD_TIMEOUT_S) -> str:
-        """Have a server under explicit model control load a model, or load it again.
-
-        Args:
-            name: The model.
-            timeout_s: Seconds that the load may take.
-
-        Returns:
-            Why it failed, in the server's words; empty if the model is loaded.
-
-        Raises:
-            ConnectionLostError: The server was asked and gave no answer; it may still be loading.
-        """
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
-        try:
-            connection.connect()
-        except OSError as error:
-            return f"{type(error).__name__}: {error}"
-        try:
-            connection.request("POST", f"/v2/repository/models/{quote(name, safe='')}/load")
-            response = connection.getresponse()
-            body = response.read().decode(errors="replace")
-        except (OSError, http.client.HTTPException) as error:
-            raise ConnectionLostError(f"{type(error).__name__}: {error}") from error
-        else:
-            return "" if response.status == http.client.OK else body
-        finally:
-            connection.close()
 
     def _ask(self, method: str, path: str) -> Any:  # noqa: ANN401 - whatever the JSON holds
         connection = http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT_S)

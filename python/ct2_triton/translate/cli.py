@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translate lines of text with a model that Triton serves.
 
-The model takes token ids, with a tokenizer here, or text, without one; its server says which.
-Each line is one sentence. A line is translated when it arrives, not at the end of the input, so
-the command can stand behind a live source. Results come in the order of the lines, with their
-language where there are several. Files are translated with -i and -o:
+Each line is one sentence, and is translated when it arrives. Results come in the order of the
+lines, with their language where there are several. Files are translated with -i and -o:
 
     echo "Good morning." | ct2-translate --model nllb --from eng_Latn --to deu_Latn,fra_Latn
     deu_Latn  Guten Morgen.
     fra_Latn  Bonjour.
     ct2-translate --model nllb --from en --to de --stream < book.txt
-    ct2-translate --model nllb --from en --to de -i book.txt -o book.de.txt
     ct2-translate --model nllb --from en --to de -i film.srt -o film.de.srt
 
 Large files, over several servers: ct2-translate bulk --help
@@ -40,6 +37,7 @@ from ct2_triton.connection_arguments import (
     add_tokenizer_arguments,
     credentials,
     names,
+    outage_s,
 )
 from ct2_triton.errors import ClientError, UnexpectedResponseError
 from ct2_triton.terms.arguments import add_term_arguments, read_terms
@@ -71,6 +69,10 @@ if TYPE_CHECKING:
     from ct2_triton.client.stream import StreamItem
 
 _LOG = logging.getLogger(__name__)
+USUAL = (
+    *("--input", "--output", "--json", "--stream", "--model", "--from", "--to", "--keep"),
+    *("--glossary", "--url", "--retry-for"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -263,12 +265,12 @@ def made_of(
 
 async def _prepare(client: TranslationClient, args: argparse.Namespace) -> None:
     """Wait for the model where that is wanted; else find out what it takes where that counts."""
-    patience_s = max(args.retry_for, 1.0)
-    if args.stream and args.retry_for > 0:
+    patience_s = max(args.retry_for or 0.0, 1.0)
+    if args.stream and args.retry_for:
         async with make_client(args, stream_model(args.model)) as streams:
             with suppress(UnexpectedResponseError):  # it is there: no other call is to use it
                 await streams.wait_until_ready(patience_s)
-    elif args.retry_for > 0:
+    elif args.retry_for:
         await client.wait_until_ready(patience_s)
     elif isinstance(client.languages, NamedLanguages) and not args.stream:
         await client.connect()
@@ -294,7 +296,7 @@ def client_settings(args: argparse.Namespace) -> dict[str, Any]:
         "repository": args.model_repository,
         "tokenizer": args.tokenizer,
         "timeout_s": args.timeout,
-        "retry": RetryPolicy(outage_s=args.patience),
+        "retry": RetryPolicy(outage_s=outage_s(args)),
         "credentials": credentials(args),
         "metadata": dict(args.header),
         "versions": args.model_versions,

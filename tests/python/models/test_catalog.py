@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.prepare import PrepareOptions, prepare
+from support.commands import run
 from support.models_command import ct2_models
 from support.repository import write_model
 from support.servers import MakeServer
@@ -87,7 +88,10 @@ def test_an_unknown_model_is_told_with_the_nearest(repository: Path, tmp_path: P
 
 
 def test_without_an_action_only_the_action_is_missing(repository: Path) -> None:
-    assert "required: action\n" in ct2_models(repository, code=2)
+    done = run("ct2-models", code=2, folder=repository)
+    assert done.stderr == (
+        "ct2-models: the following arguments are required: COMMAND; see ct2-models --help\n"
+    )
 
 
 def test_a_model_of_text_is_told_as_what_it_is(tmp_path: Path) -> None:
@@ -128,17 +132,16 @@ def test_a_server_says_what_it_has_loaded(tmp_path: Path, make_server: MakeServe
     server = make_server(
         tmp_path, server_arguments=["--model-control-mode=explicit", "--load-model=served"]
     )
-    address = server.http_url.removeprefix("http://")
-    lines = [
-        line.split() for line in ct2_models(tmp_path, "list", "--server", address).splitlines()
-    ]
+    address = server.grpc_url
+    lines = [line.split() for line in ct2_models(tmp_path, "list", "--url", address).splitlines()]
     assert [line[-2:] for line in lines[1:]] == [["apache-2.0", "-"], ["apache-2.0", "READY"]]
-    shown = json.loads(ct2_models(tmp_path, "show", "served", "--json", "--server", address))
+    shown = json.loads(ct2_models(tmp_path, "show", "served", "--json", "--url", address))
     assert shown["server"] == {"1": "READY"}
     assert "int8" in _origin(server.log_text())
     server.stop()
-    text = ct2_models(tmp_path, "list", "--server", address, code=1)
-    assert text == f"ct2-models: no Triton server answers at http://{address}\n"
+    text = ct2_models(tmp_path, "list", "--url", address, code=1)
+    assert text.startswith(f"ct2-models: no Triton server answers at {address}: ")
+    assert len(text.splitlines()) == 1
 
 
 def _origin(log: str) -> str:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,8 +14,8 @@ import pytest
 from ct2_triton.cli import models
 from ct2_triton.errors import OutputError, PreparedModelError, VersionError
 from ct2_triton.models.rollout import promote, rollback
+from ct2_triton.models.server import RunningServer
 from ct2_triton.prepare import PrepareOptions, prepare
-from ct2_triton.serve.http_probe import HttpProbe
 
 
 @pytest.fixture
@@ -25,26 +25,38 @@ def demo(tmp_path: Path) -> Path:
     return prepare(PrepareOptions("demo", tmp_path / "repository", as_version=2)).directory
 
 
+_SILENT = """
+import os
+from concurrent.futures import ThreadPoolExecutor
+import grpc
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+class Silent(service_pb2_grpc.GRPCInferenceServiceServicer):
+    def ServerLive(self, request, context):
+        return service_pb2.ServerLiveResponse(live=True)
+
+    def RepositoryIndex(self, request, context):
+        return service_pb2.RepositoryIndexResponse()
+
+    def RepositoryModelLoad(self, request, context):
+        os._exit(1)
+
+server = grpc.server(ThreadPoolExecutor(2))
+service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(Silent(), server)
+print(server.add_insecure_port("127.0.0.1:0"), flush=True)
+server.start()
+server.wait_for_termination()
+"""
+
+
 @pytest.fixture
 def silent_server() -> Iterator[str]:
-    """A server that takes a load and hangs up without an answer, as one that is ended does."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b'{"name": "silent", "version": "2"}')
-
-        def do_POST(self) -> None:
-            self.close_connection = True
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
+    """A server that takes a load and ends without an answer, as one that is killed does."""
+    command = [sys.executable, "-c", _SILENT]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield f"127.0.0.1:{process.stdout.readline().strip()}"
+        process.kill()
 
 
 def _files(demo: Path) -> dict[str, bytes]:
@@ -66,9 +78,9 @@ def test_a_load_without_an_answer_is_said_to_go_on_perhaps(
 ) -> None:
     before = (demo / "config.pbtxt").read_bytes()
     repository = ["--model-repository", str(demo.parent)]
-    assert models(["promote", "demo", "2", "--server", silent_server, *repository]) == 1
+    assert models(["promote", "demo", "2", "--url", silent_server, *repository]) == 1
     said = capsys.readouterr().err
-    assert f"may still be loading; look with ct2-models list --server {silent_server}" in said
+    assert f"may still be loading; look with ct2-models list --url {silent_server}" in said
     assert "nothing is changed" not in said
     assert (demo / "config.pbtxt").read_bytes() == before
 
@@ -82,9 +94,9 @@ def test_an_interrupted_load_is_said_to_go_on_perhaps(
     def interrupted(*_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(HttpProbe, "load_model", interrupted)
+    monkeypatch.setattr(RunningServer, "load", interrupted)
     repository = ["--model-repository", str(demo.parent)]
-    assert models(["promote", "demo", "2", "--server", silent_server, *repository]) == 130
+    assert models(["promote", "demo", "2", "--url", silent_server, *repository]) == 130
     assert "may still be loading; look with ct2-models list" in capsys.readouterr().err
 
 

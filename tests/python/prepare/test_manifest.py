@@ -47,9 +47,9 @@ def copied(prepared: Prepared, tmp_path: Path) -> Path:
 def test_verify_is_content_with_what_was_written(
     copied: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.prepare(["--verify", str(copied)]) == 0
+    assert cli.models(["verify", "nllb", "--model-repository", str(copied.parent)]) == 0
     captured = capsys.readouterr()
-    assert captured.out == f"{copied}: the files are those that ct2-prepare wrote\n"
+    assert captured.out == "nllb: whole\n"
     assert captured.err == ""
 
 
@@ -58,8 +58,8 @@ def test_verify_finds_a_flipped_byte(
     copied: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     flip_a_byte(copied / name)
-    assert cli.prepare(["--verify", str(copied)]) == 1
-    assert f"{name} has other bytes" in capsys.readouterr().err
+    assert cli.models(["verify", "nllb", "--model-repository", str(copied.parent)]) == 1
+    assert f"{name} has other bytes" in capsys.readouterr().out
     flip_a_byte(copied / name)
     assert verify(copied) == []
 

@@ -124,8 +124,8 @@ def test_without_the_header_access_is_denied_at_once(
 
 def test_the_command_is_let_in_by_its_flags(closed: Access, run: Run) -> None:
     folder = closed[2]
-    ca = f"--ca={folder / 'ca.pem'}"
-    own = [f"--cert={folder / 'client.pem'}", f"--key={folder / 'client.key'}"]
+    ca = f"--tls-ca={folder / 'ca.pem'}"
+    own = [f"--tls-cert={folder / 'client.pem'}", f"--tls-key={folder / 'client.key'}"]
     header = f"triton-grpc-protocol-{HEADER}: {SECRET}"
     done = run(ca, *own, "--header", header)
     assert (done.returncode, done.stderr) == (0, "")
@@ -144,12 +144,22 @@ def test_the_command_is_let_in_by_its_flags(closed: Access, run: Run) -> None:
 @pytest.mark.parametrize(
     ("flags", "host", "code", "message"),
     [
-        (["--cert=a"], "grpcs://localhost", 1, "--cert and --key belong together"),
-        (["--ca=no-such-file"], "grpcs://localhost", 1, "cannot read no-such-file: No such file"),
+        (["--tls-cert=a"], "grpcs://localhost", 1, "--tls-cert and --tls-key belong together"),
+        (
+            ["--tls-ca=no-such-file"],
+            "grpcs://localhost",
+            1,
+            "cannot read no-such-file: No such file",
+        ),
         (["--header=nothing"], "localhost", 2, "a header is 'NAME: VALUE'"),
         (["--header=grpc-x: 1"], "localhost", 2, "neither begins with 'grpc-'"),
         ([], "http://localhost", 1, "the client speaks gRPC, not HTTP"),
-        ([f"--ca={__file__}"], "grpc://localhost", 1, "in the clear, and certificates are given"),
+        (
+            [f"--tls-ca={__file__}"],
+            "grpc://localhost",
+            1,
+            "in the clear, and certificates are given",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

@@ -183,7 +183,7 @@ def test_an_outage_that_does_not_end_names_the_first_line_that_is_missing(
     only = ["--model-control-mode=explicit", f"--load-model={prepared('nllb').name}"]
     own = make_server(server_repository, server_arguments=only)
     with subprocess.Popen(
-        command("--url", own.grpc_url, "--patience", "1", to="deu_Latn"),
+        command("--url", own.grpc_url, "--retry-for", "1", to="deu_Latn"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -128,7 +128,7 @@ def test_half_of_a_surrogate_pair_fails_its_line_alone(translate: Translate) -> 
 async def test_each_attempt_after_an_outage_has_a_clock_of_its_own(
     demo_server: TritonServer, repository: Path, monkeypatch: pytest.MonkeyPatch, busy: int
 ) -> None:
-    """Else --timeout would end what --patience waits for."""
+    """Else --timeout would end what --retry-for waits for."""
     clocks: list[object] = []
     infer = Connection.infer
 

@@ -233,9 +233,15 @@ async def test_bad_updates_harm_no_neighbour(
     assert found["ben/1"] == found["anna/a"] == answer.text
 
 
-async def test_keys_and_the_number_of_viewers(start: Start, web: aiohttp.ClientSession) -> None:
+async def test_keys_and_the_number_of_viewers(
+    start: Start, web: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    for who, password in (("speaker", "s3"), ("viewer", "v3")):
+        (tmp_path / who).write_text(f"{password}\n")
+    speakers = ("--speaker-password-file", str(tmp_path / "speaker"))
+    viewers = ("--viewer-password-file", str(tmp_path / "viewer"))
     live = start(
-        "--speaker-key", "s3", "--viewer-key", "v3", "--max-viewers", "1", "--title", "Talk <1>"
+        *speakers, *viewers, "--max-viewers", "1", "--title", "Talk <1>"
     )  # fmt: skip
     for path in (
         "speak?speaker=a&key=v3",

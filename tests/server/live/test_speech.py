@@ -94,7 +94,9 @@ async def test_a_microphone_speaks_to_an_event(
     speech: Path, updates: list[SegmentUpdate], start: Start
 ) -> None:
     """Samples without a header on standard input; viewers get what the file would have given."""
-    live = start("--speaker-key", "k")
+    password = speech.with_name("password")
+    password.write_text("k\n")
+    live = start("--speaker-password-file", str(password))
     first = next(update for update in updates if update.final)
     samples = samples_of(speech, (first.time or 0.0) + 0.1)
     event = ["--event", live.url, "--speaker", "anna"]
@@ -102,7 +104,7 @@ async def test_a_microphone_speaks_to_an_event(
     assert kept_out.returncode == 1
     assert b"hear: the event at" in kept_out.stderr
     assert b"401" in kept_out.stderr
-    done = hear(*event, "--key", "k", audio=samples)
+    done = hear(*event, "--password-file", str(password), audio=samples)
     assert done.returncode == 0, done.stderr.decode()
     async with (
         aiohttp.ClientSession() as web,
@@ -111,7 +113,9 @@ async def test_a_microphone_speaks_to_an_event(
         found = await finals(viewer, {"source"})
     assert found["source"]["segment"] == "anna/1"
     assert found["source"]["transcript"] == first.text
-    refused = hear(*event, "--key", "k", audio=samples)  # the same segment once more
+    refused = hear(
+        *event, "--password-file", str(password), audio=samples
+    )  # the same segment once more
     assert refused.returncode == 1
     assert b"segment 'anna/1' is final already" in refused.stderr
 

@@ -11,7 +11,6 @@
 #include "engine/compute/library_gpu/device_model.h"
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_support.h"
-#include "engine/loop/step_times.h"
 #include "engine/loop/trial.h"
 #include "engine/shared_by_key.h"
 #include "engine/thread_scope.h"
@@ -100,10 +99,6 @@ void LoopModel::Make(const std::shared_ptr<const Weights>& weights) {
     weights->file().RequireUnchanged();  // its weights were read piece by piece
   }
   description_ += Describe(TryDecoder(*model_, truth));
-  if (model_->on_device()) return;
-  step_times_ = MeasureSteps(*weights, CoresOfProcess(), [this] {
-    return std::make_unique<DecodeLoop>(model_, std::make_shared<LoopCaches>(/*keep_bytes=*/0));
-  });
 }
 
 std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "config/engine_options.h"
-#include "engine/loop/step_time.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
 
@@ -116,8 +115,6 @@ class LoopModel {
   // Whether the row's source is encoded, or is being so.
   bool HasEncoding(const CheckedRow& row) const;
   size_t cache_bytes_in_use() const;
-  // What steps of these weights take here; empty on a GPU, and where it could not be measured.
-  virtual const StepTimes& step_times() const { return step_times_; }
   size_t logits_bytes() const;  // of the memory that all loops hold for logits
   size_t packed_bytes() const;  // of copies of the weights, made for loops
   // Of them, those of the candidates of one vocabulary map of the weights.
@@ -129,7 +126,6 @@ class LoopModel {
   void Make(const std::shared_ptr<const Weights>& weights);
 
   std::string description_;
-  StepTimes step_times_;
   std::shared_ptr<const DecoderModel> model_;
   const std::shared_ptr<LoopCaches> caches_;
 };

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands where their scripts are not on PATH: `python -m ct2_triton serve demo`."""
+
+from __future__ import annotations
+
+import sys
+
+from ct2_triton import cli
+
+_COMMANDS = ("serve", "prepare", "models", "translate", "gateway", "live", "bench")
+_USAGE = f"say python -m ct2_triton COMMAND, where COMMAND is one of {', '.join(_COMMANDS)}\n"
+_EXIT_MISUSE = 2
+
+
+def _main() -> int:
+    name, *arguments = sys.argv[1:] or [""]
+    if name in {"-h", "--help"}:
+        sys.stdout.write(_USAGE)
+        return 0
+    if name.removeprefix("ct2-") not in _COMMANDS:
+        sys.stderr.write(_USAGE)
+        return _EXIT_MISUSE
+    return int(getattr(cli, name.removeprefix("ct2-"))(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(_main())
