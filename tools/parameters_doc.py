@@ -62,8 +62,8 @@ only:
 | `return_alternatives`, `beam_size` x `num_hypotheses` over 128 | its beams all run at once |
 | with `use_vmap` and a map that has lines for n-grams | the candidates differ from row to row |
 | of a model that the loop cannot run, or whose trial at load fails | the load log says the reason |
-| on a GPU, unless `decoding` is `loop` | a single row is slower in the loop there |
-| on a GPU: beams, several hypotheses, alignments, `replace_unknowns` | not in the GPU's loop |
+| on a GPU, unless `decoding` is `loop` | the loop's kernels have not run on a GPU yet |
+| on a GPU: a source or a limit of more than 1,024 tokens | the size of the loop's buffers |
 
 ## Refused combinations
 

@@ -74,8 +74,8 @@ std::unique_ptr<GpuDecoder> NewDecoder(const std::string& library, const std::st
                                        const std::string& model, const std::string& type,
                                        std::optional<float> epsilon, const py::dict& limits,
                                        int ordinal) {
-  return std::make_unique<GpuDecoder>(library, ordinal, images, ModelFile(model), TypeOf(type),
-                                      epsilon, LimitsOf(limits));
+  return std::make_unique<GpuDecoder>(gpu::GpuPlace{library, ordinal, images}, ModelFile(model),
+                                      TypeOf(type), epsilon, LimitsOf(limits));
 }
 
 int Begin(GpuDecoder* decoder, int encoding, int start, const std::vector<int>& forced,
@@ -85,10 +85,13 @@ int Begin(GpuDecoder* decoder, int encoding, int start, const std::vector<int>& 
 
 using Given = std::tuple<int, size_t, std::vector<int>, size_t>;
 
-std::vector<ChosenToken> Run(GpuDecoder* decoder, const std::vector<Given>& rows) {
+// places: of the first rows.
+std::vector<ChosenToken> Run(GpuDecoder* decoder, const std::vector<Given>& rows,
+                             const std::vector<std::vector<int>>& places) {
   std::vector<GivenTokens> given;
   for (const auto& [sequence, position, tokens, outputs] : rows) {
     given.push_back({sequence, position, tokens, outputs});
+    if (given.size() <= places.size()) given.back().places = places[given.size() - 1];
   }
   return decoder->Run(given);
 }
@@ -125,8 +128,17 @@ void BindGpu(py::module_& module) {
       .def("add_list", &GpuDecoder::AddList)
       .def("begin", &Begin, py::arg("encoding"), py::arg("start"), py::arg("forced"),
            py::arg("limit"), py::arg("rules"))
-      .def("fork", &GpuDecoder::Fork)
-      .def("become", &GpuDecoder::Become)
+      // Sequences that share a cache.
+      .def("join",
+           [](GpuDecoder* decoder, int encoding, size_t count, const py::dict& rules) {
+             const auto cache = decoder->NewCache();
+             std::vector<int> names;
+             for (size_t i = 0; i < count; ++i) {
+               names.push_back(decoder->Join(encoding, /*prompt=*/0, cache));
+               decoder->SetRules(names.back(), RulesOf(rules));
+             }
+             return names;
+           })
       .def("continue_with", &GpuDecoder::Continue)
       .def("set_rules", [](GpuDecoder* decoder, int sequence,
                            const py::dict& rules) { decoder->SetRules(sequence, RulesOf(rules)); })
@@ -138,8 +150,13 @@ void BindGpu(py::module_& module) {
              return std::make_tuple(state.tokens, state.score, state.ended);
            })
       .def("last", &GpuDecoder::Last)
-      .def("run", &Run)
-      .def("logits", &GpuDecoder::Logits)
+      .def("run", &Run, py::arg("rows"), py::arg("places") = std::vector<std::vector<int>>())
+      .def("logits",
+           [](const GpuDecoder& decoder) {
+             std::vector<std::vector<float>> all;
+             for (size_t i = 0; i < decoder.outputs(); ++i) all.push_back(decoder.Logits(i));
+             return all;
+           })
       .def_property_readonly("taken_pages", &GpuDecoder::taken_pages)
       .def_property_readonly("cache_bytes", &GpuDecoder::cache_bytes)
       .def_property_readonly("weight_bytes", &GpuDecoder::weight_bytes)

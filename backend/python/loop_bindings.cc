@@ -14,6 +14,8 @@
 #include "config/parameters.h"
 #include "engine/compute/cpu/host_model.h"
 #include "engine/compute/cpu/kernels.h"
+#include "engine/compute/gpu/gpu_model.h"
+#include "engine/compute/gpu/gpu_place.h"
 #include "engine/compute/library_gpu/device_model.h"
 #include "engine/compute/library_gpu/tensors.h"
 #include "engine/loaded_model.h"
@@ -151,7 +153,9 @@ class PyModel {
     loaded_ = std::make_unique<LoadedModel>(directory, device, defaults, engine_, /*threads=*/1);
     const Damage damage{damaged, factor, uses_left_};
     const auto& weights = loaded_->weights();
-    if (DecoderModel::OnDevice(*weights)) {
+    if (const auto place = gpu::PlaceOf(device)) {
+      decoder_ = std::make_shared<const gpu::GpuModel>(weights, *place);
+    } else if (DecoderModel::OnDevice()) {
       decoder_ = MakeDeviceModel(weights, damage);
     } else {
       LayerPacker packer(weights->file(), weights->loop_type(), /*threads=*/1);
@@ -177,6 +181,7 @@ class PyModel {
     auto rows = loaded_->Check({{source, prefix, draft}}, &options);
     auto reason = WhyNotLoop(rows[0], *loaded_->weights());
     if (!reason && decoder_->on_device()) reason = WhyNotOnDevice(*rows[0].search);
+    if (!reason) reason = decoder_->WhyNot(rows[0]);
     if (reason) throw Error(ErrorCode::kUnsupported, *reason);
     return std::move(rows[0]);
   }

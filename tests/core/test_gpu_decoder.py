@@ -293,19 +293,18 @@ def test_draws_are_those_of_the_cpus_loop(
     assert [token for token in tokens if token != truth.end] == answer["ids"]
 
 
-def test_candidates_and_forks_make_beams(truth: GpuTruth, decoder: Any) -> None:
-    """Beams share the keys and values of what they have in common."""
+def test_candidates_and_places_make_beams(truth: GpuTruth, decoder: Any) -> None:
+    """Beams share the keys and values of what they have in common, in one cache."""
     [source] = truth.sources(9)
     [encoding] = decoder.encode([source])
-    rules = truth.rules(candidates=5)
-    first = decoder.begin(encoding, truth.start, [], 20, rules)
+    first, second = decoder.join(encoding, 2, truth.rules(candidates=5))
     [chosen] = decoder.run([(first, 0, [truth.start], 1)])
     best = chosen.candidates
-    second = decoder.fork(first, 1)
 
-    after = decoder.run([(first, 1, [best[0][0]], 1), (second, 1, [best[1][0]], 1)])
-    decoder.become(first, second, 2)
-    [again] = decoder.run([(first, 1, [best[1][0]], 1)])
+    after = decoder.run(
+        [(first, 1, [best[0][0]], 1), (second, 1, [best[1][0]], 1)], [[0, 1], [0, 2]]
+    )
+    [again] = decoder.run([(first, 1, [best[1][0]], 1)], [[0, 2]])
 
     result = truth.result(source, max_decoding_length=2, return_logits_vocab=True)
     logits = np.array(result.logits[0][0])

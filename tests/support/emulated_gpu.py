@@ -15,6 +15,8 @@ from support.checkout import ROOT
 SOURCES = ROOT / "backend" / "gpu"
 PARTS = ("driver", "fibers", "kernels")
 # backend/CMakeLists.txt has the same.
+NAME = "libct2triton_emulated_gpu.so"
+SONAME = f"-Wl,-soname,{NAME}"
 FLAGS = ("-std=c++17", "-ffp-contract=off", "-fPIC")
 
 
@@ -33,17 +35,18 @@ def emulated_gpu(folder: Path = SOURCES, flags: tuple[str, ...] = ("-O2",)) -> P
     Returns:
         The library.
     """
-    digest = hashlib.sha256(repr(flags).encode())
+    digest = hashlib.sha256(repr((SONAME, flags)).encode())
     for path in sources(folder):
         digest.update(path.read_bytes())
     place = ROOT / "build" / "emulated-gpu" / digest.hexdigest()[:16]
-    library = place / "libct2triton_emulated_gpu.so"
+    library = place / NAME
     if library.exists():
         return library
     place.mkdir(parents=True, exist_ok=True)
     unfinished = place / f"{os.getpid()}.so"
     parts = [str(folder / "emulation" / f"{part}.cc") for part in PARTS]
-    subprocess.run(["g++", *FLAGS, *flags, "-shared", *parts, "-o", str(unfinished)], check=True)
+    command = ["g++", *FLAGS, *flags, "-shared", SONAME, *parts, "-o", str(unfinished)]
+    subprocess.run(command, check=True)
     unfinished.rename(library)
     return library
 
@@ -58,6 +61,11 @@ def gpu_and_images(folder: Path) -> tuple[Path, Path]:
     if REAL_DRIVER:
         return Path(REAL_DRIVER), Path(REAL_IMAGES or "")
     return emulated_gpu(), no_images(folder / "kernels.bin")
+
+
+def load() -> None:
+    """Makes the library known in this process by its name, as backend/ asks for it."""
+    ctypes.CDLL(str(emulated_gpu()))
 
 
 def run_in_order(library: Path, seed: int) -> None:

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of libcuda.so.1 that the host side calls, over the emulation: engine/compute/gpu/
 // loads this library as it loads the driver's.
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "fibers.h"
@@ -12,8 +14,9 @@ namespace {
 constexpr int kSuccess = 0, kOutOfMemory = 2, kNotFound = 500, kInvalidValue = 1;
 
 using Graph = std::vector<std::function<void()>>;
-std::unique_ptr<Graph> capturing;
-size_t allocated, most_bytes = size_t{8} << 30;
+thread_local std::unique_ptr<Graph> capturing;
+std::mutex mutex;  // kernels run one at a time, whichever thread launches them
+std::atomic<size_t> allocated{0}, most_bytes{size_t{8} << 30};
 
 size_t& BytesBefore(void* memory) { return *static_cast<size_t*>(memory); }
 constexpr size_t kHead = 256;  // of an allocation: its size, and the alignment of a GPU's
@@ -130,6 +133,7 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned, unsigned 
   // A graph keeps the arguments as they are when it is captured.
   const auto* bytes = static_cast<const char*>(args[0]);
   const auto run = [=, kept = std::vector<char>(bytes, bytes + kernel->args_bytes)] {
+    const std::lock_guard<std::mutex> lock(mutex);
     emulation::Launch(*kernel, kept.data(), {gx, gy}, {bx}, shared);
   };
   if (capturing) {

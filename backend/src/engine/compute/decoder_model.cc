@@ -12,8 +12,7 @@
 
 namespace ct2triton {
 
-bool DecoderModel::OnDevice(const Weights& weights) {
-  if (weights.device().kind == Device::Kind::kGpu) return true;
+bool DecoderModel::OnDevice() {
   const char* chosen = std::getenv("CT2_TRITON_LOOP");
   return chosen != nullptr && std::string(chosen) == "device";
 }

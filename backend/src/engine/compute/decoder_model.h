@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "engine/loop/step_budget.h"
 #include "engine/model/stack_shape.h"
@@ -23,13 +25,14 @@ class DecoderModel {
   DecoderModel(const DecoderModel&) = delete;
   DecoderModel& operator=(const DecoderModel&) = delete;
 
-  // Loops compute by operations of CTranslate2 (DeviceModel), and not by our own code for CPUs
-  // (HostModel). So it is on a GPU, and where the environment variable CT2_TRITON_LOOP is "device":
-  // that is how it is tested on a CPU.
-  static bool OnDevice(const Weights& weights);
+  // Loops compute by operations of CTranslate2 (DeviceModel): where the environment variable
+  // CT2_TRITON_LOOP is "device".
+  static bool OnDevice();
   virtual bool on_device() const = 0;
   // What one loop computes with. The model and the caches must be there as long.
   virtual std::unique_ptr<LoopCompute> NewCompute(LoopCaches* caches) const = 0;
+  // Why its loops cannot run a row, for a message; none: they can.
+  virtual std::optional<std::string> WhyNot(const CheckedRow& /*row*/) const { return {}; }
   // Of forced tokens and drafts that a step takes beside one token of each row.
   virtual StepRoom step_room() const = 0;
   virtual size_t packed_bytes() const = 0;  // of copies of the weights, made for loops

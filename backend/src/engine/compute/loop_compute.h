@@ -32,11 +32,11 @@ class LoopCompute {
   // and values from the rows' positions on, and nothing else: a step that failed can be run again.
   // Throws what the layers throw.
   virtual std::vector<Found> Step(const std::vector<StepRow>& rows,
-                                  const std::vector<TokenRules>& rules) = 0;
+                                  const std::vector<OutputRules>& rules) = 0;
 
   // Of some outputs of the last step, whose rows are there yet, by other rules.
   virtual std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
-                                         const std::vector<TokenRules>& rules) = 0;
+                                         const std::vector<OutputRules>& rules) = 0;
 };
 
 }  // namespace ct2triton

@@ -19,9 +19,13 @@ class RowAlignment {
   // `first`, `count`: which of the encoded tokens are the row's own; at least one.
   RowAlignment(AlignmentHeads heads, size_t first, size_t count, size_t slots);
 
-  size_t layer() const { return heads_.layer; }
+  const AlignmentHeads& heads() const { return heads_; }
+  size_t first() const { return first_; }
+  size_t count() const { return count_; }
   // The token in this slot has this attention, [all heads, encoded tokens].
   void Note(size_t slot, const float* weights, size_t encoded_tokens) noexcept;
+  // A device has found it: the position among the row's own tokens.
+  void Put(size_t slot, int64_t position) noexcept { positions_[slot] = position; }
   // In the source row; of a slot that was noted.
   int64_t PositionOf(size_t slot) const { return positions_[slot]; }
 

@@ -71,7 +71,7 @@ void DecodeLoop::Step(LoopListener* listener) {
   const std::vector<StepRow> feed = NextFeed(&choosing);
   if (!feed.empty()) {
     OfLibrary([&] {
-      std::vector<TokenRules> rules;
+      std::vector<OutputRules> rules;
       for (const Choosing& row : choosing) row.row->AddRules(&rules);
       Choose(choosing, compute_->Step(feed, rules));
     });
@@ -124,7 +124,7 @@ void DecodeLoop::Choose(const std::vector<Choosing>& rows, const std::vector<Fou
   // Seldom: candidates that are equal, or nearly. Logits decide.
   if (undecided.empty()) return;
   std::vector<size_t> outputs;
-  std::vector<TokenRules> rules;
+  std::vector<OutputRules> rules;
   for (const Choosing& row : undecided) {
     for (size_t i = 0; i < row.count; ++i) outputs.push_back(row.first + i);
     rules.resize(outputs.size(), LogitsOf(row.row->map()));

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <iomanip>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "engine/compute/cpu/host_model.h"
 #include "engine/compute/cpu/layer_packer.h"
+#include "engine/compute/gpu/gpu_model.h"
+#include "engine/compute/gpu/gpu_place.h"
 #include "engine/compute/library_gpu/device_model.h"
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_support.h"
@@ -76,9 +79,10 @@ LoopCounters& LoopCounters::operator-=(const LoopCounters& other) {
 }
 
 std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights) {
-  static SharedByKey<std::pair<const Weights*, bool>, LoopModel> known;
-  return known.Get({weights.get(), DecoderModel::OnDevice(*weights)},
-                   [&] { return std::make_shared<LoopModel>(weights); });
+  static SharedByKey<std::tuple<const Weights*, bool, bool>, LoopModel> known;
+  return known.Get(
+      {weights.get(), DecoderModel::OnDevice(), gpu::PlaceOf(weights->device()).has_value()},
+      [&] { return std::make_shared<LoopModel>(weights); });
 }
 
 LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights)
@@ -89,7 +93,11 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights)
 void LoopModel::Make(const std::shared_ptr<const Weights>& weights) {
   ReadDecoder(weights->file());  // refuses what the loop does not know before anything is loaded
   const TrialTruth truth = AskCTranslate2(*weights);
-  if (DecoderModel::OnDevice(*weights)) {
+  if (const auto place = gpu::PlaceOf(weights->device())) {
+    const auto model = std::make_shared<const gpu::GpuModel>(weights, *place);
+    model_ = model;
+    description_ = model->Description() + ", ";
+  } else if (DecoderModel::OnDevice()) {
     model_ = std::make_shared<const DeviceModel>(weights);
     description_ = "by operations of CTranslate2, ";
   } else {
@@ -125,6 +133,7 @@ std::optional<std::string> LoopModel::WhyNot(const Search& search) const {
 
 std::optional<std::string> LoopModel::WhyNot(const CheckedRow& row) const {
   if (auto reason = WhyNot(*row.search)) return reason;
+  if (auto reason = model_->WhyNot(row)) return reason;
   return WhyNotLoop(row, model_->weights());
 }
 

@@ -171,7 +171,7 @@ size_t RunningRow::AddDraft(StepRoom* room) {
   return tried.size();
 }
 
-void RunningRow::AddRules(std::vector<TokenRules>* rules) const {
+void RunningRow::AddRules(std::vector<OutputRules>* rules) const {
   if (const auto* search = std::get_if<DraftedSearch>(&search_)) return search->AddRules(rules);
   for (size_t i = 0; i < beams()->beams(); ++i) rules->push_back(beams()->Rules(i));
 }

@@ -49,7 +49,7 @@ class RunningRow {
   // while forced tokens follow.
   size_t AddTo(std::vector<StepRow>* feed, StepRoom* room);
   // Adds how each of these is chosen from.
-  void AddRules(std::vector<TokenRules>* rules) const;
+  void AddRules(std::vector<OutputRules>* rules) const;
   const VocabularyMap* map() const { return rules_->map(); }
   // found: what the step gave, one for each that AddTo counted; outputs: of the projection. False,
   // and nothing is decided, where beams need their logits.

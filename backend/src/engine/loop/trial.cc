@@ -107,7 +107,7 @@ void Trial::Step(size_t step) {
   if (feed.empty()) return;
   size_t outputs = 0;
   for (const StepRow& row : feed) outputs += row.outputs;
-  const auto found = compute_->Step(feed, std::vector<TokenRules>(outputs, LogitsOf(nullptr)));
+  const auto found = compute_->Step(feed, std::vector<OutputRules>(outputs, LogitsOf(nullptr)));
   const Found* next = found.data();
   for (size_t i = 0; i < fed.size(); ++i) {
     fed[i]->fed += feed[i].count;
@@ -134,8 +134,9 @@ void Trial::Compare(const FollowedRow& row, const float* logits) {
   const size_t outputs = model_.shape().vocabulary;
   const auto& given = row.truth.logits[row.fed - 1];
   std::vector<float> copied;
-  if (model_.on_device()) copied = Tensors::Floats(given, outputs);
-  const float* expected = model_.on_device() ? copied.data() : given.data<float>();
+  const bool on_gpu = model_.weights().device().kind == Device::Kind::kGpu;
+  if (on_gpu) copied = Tensors::Floats(given, outputs);
+  const float* expected = on_gpu ? copied.data() : given.data<float>();
   const double error = RelativeError(logits, expected, outputs);
   ++report_.tokens;
   report_.largest_error = std::max(report_.largest_error, static_cast<float>(error));

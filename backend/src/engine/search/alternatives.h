@@ -33,7 +33,7 @@ class Alternatives final : public WideSearch {
   int32_t last(size_t beam) const override;
   const int32_t* slots(size_t beam) const override { return slots_[beam].data(); }
   void Choose(const std::vector<float*>& logits, size_t outputs, const Kernels& kernels) override;
-  TokenRules Rules(size_t /*beam*/) const override { return LogitsOf(first_rules_->map()); }
+  OutputRules Rules(size_t /*beam*/) const override { return LogitsOf(first_rules_->map()); }
   bool Ends() const override;
   std::vector<Hypothesis> Results() const override;
   void Accept() noexcept override;

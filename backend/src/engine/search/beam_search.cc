@@ -75,8 +75,8 @@ bool BeamSearch::Leans() const {
 }
 
 // What the best outputs do not tell is found in the logits.
-TokenRules BeamSearch::Rules(size_t beam) const {
-  TokenRules rules = rules_->For(beams_[beam].outputs);
+OutputRules BeamSearch::Rules(size_t beam) const {
+  OutputRules rules = rules_->For(beams_[beam].outputs);
   rules.logits = sampler_ || Leans();
   if (!rules.logits) rules.best = OutputsToTell(Wanted());
   return rules;

@@ -63,7 +63,7 @@ class BeamSearch final : public WideSearch {
   int32_t last(size_t beam) const override { return beams_[beam].outputs.back(); }
   const int32_t* slots(size_t beam) const override { return beams_[beam].slots.data(); }
   void Choose(const std::vector<float*>& logits, size_t outputs, const Kernels& kernels) override;
-  TokenRules Rules(size_t beam) const override;
+  OutputRules Rules(size_t beam) const override;
   bool ChooseOfBest(const std::vector<BestOutputs>& best) override;
   bool Ends() const override { return next_.ends; }
   std::vector<Hypothesis> Results() const override;

@@ -19,7 +19,7 @@ const Outputs& DraftedSearch::Try(size_t most) {
   return tried_;
 }
 
-void DraftedSearch::AddRules(std::vector<TokenRules>* all) const {
+void DraftedSearch::AddRules(std::vector<OutputRules>* all) const {
   all->push_back(search_.Rules());
   for (const GreedySearch& search : ahead_) all->push_back(search.Rules());
 }

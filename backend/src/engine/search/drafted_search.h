@@ -24,7 +24,7 @@ class DraftedSearch {
   const Outputs& Try(size_t most);
   size_t tried() const { return tried_.size(); }
   // Adds the rules of each choice of this step: one more than tokens are tried.
-  void AddRules(std::vector<TokenRules>* rules) const;
+  void AddRules(std::vector<OutputRules>* rules) const;
   // found: what was found by these.
   void Choose(const Found* found);
   // The tokens of this step, in order; never none.

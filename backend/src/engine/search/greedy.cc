@@ -13,8 +13,8 @@ GreedySearch::GreedySearch(std::shared_ptr<const SearchRules> rules, const Outpu
   outputs_.assign(forced.begin(), forced.end());
 }
 
-TokenRules GreedySearch::Rules() const {
-  TokenRules rules = rules_->For(outputs_);
+OutputRules GreedySearch::Rules() const {
+  OutputRules rules = rules_->For(outputs_);
   if (sampler_) rules.draw = {*sampler_, outputs_.size()};
   if (bias_) {
     rules.leaning = bias_->Next(outputs_, *rules_);

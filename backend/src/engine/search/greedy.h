@@ -28,7 +28,7 @@ class GreedySearch {
                std::shared_ptr<const DraftBias> bias = nullptr);
 
   // Of the next token; good until the search goes on.
-  TokenRules Rules() const;
+  OutputRules Rules() const;
   // Whether the row ends with this choice, and the score that it has then.
   bool EndsWith(const Choice& choice) const;
   float ScoreWith(const Choice& choice) const;

@@ -23,6 +23,11 @@ class Sampler {
   // key, so that rows of one seed draw independently; without, the key is new for each sampler.
   static std::optional<Sampler> Of(const CheckedRow& row);
 
+  size_t topk() const { return topk_; }
+  float topp() const { return topp_; }
+  float temperature() const { return temperature_; }
+  uint64_t key() const { return key_; }
+
   // That of another sequence of the same row.
   Sampler OfSequence(size_t index) const;
 

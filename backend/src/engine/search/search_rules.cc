@@ -80,8 +80,8 @@ void SearchRules::Apply(const Outputs& before, float* logits) const {
   disable(others);
 }
 
-TokenRules SearchRules::For(const Outputs& before) const {
-  TokenRules rules;
+OutputRules SearchRules::For(const Outputs& before) const {
+  OutputRules rules;
   rules.map = map_;
   rules.forbidden = Disabled(before);
   rules.penalty = repetition_penalty_;

@@ -35,7 +35,7 @@ class SearchRules {
   float Normalized(float score, size_t length) const;
 
   // Of the best token behind `before`, which must be there as long.
-  TokenRules For(const Outputs& before) const;
+  OutputRules For(const Outputs& before) const;
   // The outputs that must not follow `before`, ascending, each once.
   std::vector<int64_t> Disabled(const Outputs& before) const;
   // The same on logits, [outputs], and the rest of the options.

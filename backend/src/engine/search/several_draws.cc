@@ -31,7 +31,7 @@ void SeveralDraws::Choose(const std::vector<float*>& logits, size_t outputs,
                           const Kernels& kernels) {
   for (size_t i = 0; i < running_.size(); ++i) {
     Draw& draw = draws_[running_[i]];
-    const TokenRules rules = draw.search.Rules();
+    const OutputRules rules = draw.search.Rules();
     if (i < logits.size()) ApplyRules(rules, logits[i], outputs, kernels);
     draw.choice = PickToken(rules, has_chosen_ ? logits[i] : logits.front(), outputs, kernels);
   }

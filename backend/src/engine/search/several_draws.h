@@ -28,7 +28,7 @@ class SeveralDraws final : public WideSearch {
   int32_t last(size_t beam) const override { return draws_[running_[beam]].choice.output; }
   const int32_t* slots(size_t beam) const override { return draws_[running_[beam]].slots.data(); }
   void Choose(const std::vector<float*>& logits, size_t outputs, const Kernels& kernels) override;
-  TokenRules Rules(size_t /*beam*/) const override { return LogitsOf(rules_->map()); }
+  OutputRules Rules(size_t /*beam*/) const override { return LogitsOf(rules_->map()); }
   bool Ends() const override;
   std::vector<Hypothesis> Results() const override;
   void Accept() noexcept override;

@@ -9,7 +9,7 @@ namespace ct2triton {
 namespace {
 
 // The bias lessens all others alike, so that only the best of them may win.
-Choice PickBiased(const TokenRules& rules, const float* log_probabilities, int32_t best) {
+Choice PickBiased(const OutputRules& rules, const float* log_probabilities, int32_t best) {
   const int32_t leaning = *rules.leaning;
   Choice choice{leaning, LeantTo(log_probabilities[leaning], rules.bias)};
   const float other = LeantFrom(log_probabilities[best], rules.bias);
@@ -39,7 +39,7 @@ void Penalize(const Outputs& before, float penalty, float* logits) {
   }
 }
 
-void ApplyRules(const TokenRules& rules, float* logits, size_t outputs, const Kernels& kernels) {
+void ApplyRules(const OutputRules& rules, float* logits, size_t outputs, const Kernels& kernels) {
   if (rules.penalty != 1) Penalize(*rules.before, rules.penalty, logits);
   for (const int64_t output : rules.forbidden) {
     logits[output] = std::numeric_limits<float>::lowest();  // as CTranslate2 does it
@@ -47,7 +47,7 @@ void ApplyRules(const TokenRules& rules, float* logits, size_t outputs, const Ke
   if (rules.scored || rules.leaning) kernels.rows->log_softmax(logits, outputs);
 }
 
-Choice PickToken(const TokenRules& rules, const float* scores, size_t outputs,
+Choice PickToken(const OutputRules& rules, const float* scores, size_t outputs,
                  const Kernels& kernels) {
   const size_t place = rules.draw ? rules.draw->sampler.One(scores, outputs, rules.draw->step)
                                   : kernels.first_maximum(scores, outputs);

@@ -25,7 +25,7 @@ struct Draw {
 
 // How the token that follows an output of a step is chosen, by plain values: what a device needs to
 // know. The order is: penalty, forbidden outputs, log-softmax, draw or best, bias.
-struct TokenRules {
+struct OutputRules {
   const VocabularyMap* map = nullptr;  // whose candidates are the outputs; null: the vocabulary
   std::vector<int64_t> forbidden;      // ascending, each once
   float penalty = 1;                   // once for each distinct output of `before`
@@ -41,8 +41,8 @@ struct TokenRules {
   bool ChangesLogits() const { return penalty != 1 || draw || leaning; }
 };
 
-inline TokenRules LogitsOf(const VocabularyMap* map) {
-  TokenRules rules;
+inline OutputRules LogitsOf(const VocabularyMap* map) {
+  OutputRules rules;
   rules.map = map;
   rules.logits = true;
   return rules;
@@ -66,8 +66,8 @@ float LeantTo(float log_probability, float bias);
 float LeantFrom(float log_probability, float bias);
 
 // Makes of logits, [outputs], what is chosen from; and chooses.
-void ApplyRules(const TokenRules& rules, float* logits, size_t outputs, const Kernels& kernels);
-Choice PickToken(const TokenRules& rules, const float* scores, size_t outputs,
+void ApplyRules(const OutputRules& rules, float* logits, size_t outputs, const Kernels& kernels);
+Choice PickToken(const OutputRules& rules, const float* scores, size_t outputs,
                  const Kernels& kernels);
 
 // Puts the penalty on the logits of the outputs in `before`, once for each distinct one.

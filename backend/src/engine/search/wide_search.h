@@ -42,7 +42,7 @@ class WideSearch {
   virtual void Choose(const std::vector<float*>& logits, size_t outputs,
                       const Kernels& kernels) = 0;
   // What is asked for a beam: the best outputs, or the logits for Choose.
-  virtual TokenRules Rules(size_t beam) const = 0;
+  virtual OutputRules Rules(size_t beam) const = 0;
   // The same as Choose, from the best outputs. False, and nothing is decided, where they leave it
   // open.
   virtual bool ChooseOfBest(const std::vector<BestOutputs>& /*best*/) { return false; }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMostBest = 64;  // outputs of a row: they are inserted one by one
 
-bool WantsLogits(const TokenRules& rules) {
+bool WantsLogits(const OutputRules& rules) {
   return rules.logits || rules.ChangesLogits() || rules.best > kMostBest;
 }
 
@@ -43,10 +43,10 @@ void Chooser::Count() noexcept {
 }
 
 // With room in logits_ and top_ for what is to be written.
-std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<TokenRules>& given) {
+std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<OutputRules>& given) {
   size_t writing = 0;
   size_t best = 0;
-  for (const TokenRules& one : given) {
+  for (const OutputRules& one : given) {
     if (WantsLogits(one)) {
       writing += model_.Candidates(one.map);
     } else {
@@ -58,7 +58,7 @@ std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<TokenRules
   auto* top = top_.data();
   std::vector<products::ChoiceRules> rules(given.size());
   for (size_t row = 0; row < given.size(); ++row) {
-    const TokenRules& one = given[row];
+    const OutputRules& one = given[row];
     if (WantsLogits(one)) {
       rules[row].logits = logits;
       logits += model_.Candidates(one.map);
@@ -73,8 +73,8 @@ std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<TokenRules
   return rules;
 }
 
-std::vector<Found> Chooser::Choose(const std::vector<TokenRules>& rules, const float* hidden) {
-  const auto same_map = [&](const TokenRules& one) { return one.map == rules.front().map; };
+std::vector<Found> Chooser::Choose(const std::vector<OutputRules>& rules, const float* hidden) {
+  const auto same_map = [&](const OutputRules& one) { return one.map == rules.front().map; };
   const auto asked = RulesOf(rules);
   std::vector<products::Choice> chosen(rules.size());
   if (std::all_of(rules.begin(), rules.end(), same_map)) {
@@ -90,7 +90,7 @@ std::vector<Found> Chooser::Choose(const std::vector<TokenRules>& rules, const f
 }
 
 // One product for each map.
-void Chooser::ChooseByMap(const std::vector<TokenRules>& rules, const float* hidden,
+void Chooser::ChooseByMap(const std::vector<OutputRules>& rules, const float* hidden,
                           const std::vector<products::ChoiceRules>& asked,
                           std::vector<products::Choice>* chosen) {
   const size_t width = model_.shape().width;
@@ -109,7 +109,7 @@ void Chooser::ChooseByMap(const std::vector<TokenRules>& rules, const float* hid
   }
 }
 
-Found Chooser::FoundBy(const TokenRules& rules, const products::ChoiceRules& asked,
+Found Chooser::FoundBy(const OutputRules& rules, const products::ChoiceRules& asked,
                        const products::Choice& chosen) const {
   Found found;
   if (rules.best > 0 || rules.logits) {

@@ -24,18 +24,18 @@ class Chooser {
   Chooser& operator=(const Chooser&) = delete;
 
   // rules: one per row; hidden: [rows, width].
-  std::vector<Found> Choose(const std::vector<TokenRules>& rules, const float* hidden);
+  std::vector<Found> Choose(const std::vector<OutputRules>& rules, const float* hidden);
   // No row is left: gives the room for logits back.
   void Rest() noexcept;
 
  private:
   float* LogitsRoom(size_t count);
   void Count() noexcept;
-  std::vector<products::ChoiceRules> RulesOf(const std::vector<TokenRules>& given);
-  void ChooseByMap(const std::vector<TokenRules>& rules, const float* hidden,
+  std::vector<products::ChoiceRules> RulesOf(const std::vector<OutputRules>& given);
+  void ChooseByMap(const std::vector<OutputRules>& rules, const float* hidden,
                    const std::vector<products::ChoiceRules>& asked,
                    std::vector<products::Choice>* chosen);
-  Found FoundBy(const TokenRules& rules, const products::ChoiceRules& asked,
+  Found FoundBy(const OutputRules& rules, const products::ChoiceRules& asked,
                 const products::Choice& chosen) const;
 
   const HostModel& model_;

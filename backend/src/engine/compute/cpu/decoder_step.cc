@@ -78,7 +78,7 @@ void DecoderStep::AttendToSource(size_t layer, const float* queries, float* out)
     call.keys = encoding.keys(layer);
     call.values = encoding.values(layer);
     call.tokens = encoding.tokens();
-    const bool noted = row.alignment != nullptr && row.alignment->layer() == layer;
+    const bool noted = row.alignment != nullptr && row.alignment->heads().layer == layer;
     for (size_t i = 0; i < row.count; ++i) {
       stack().kernels().attend(call);
       if (noted) row.alignment->Note(row.Slot(i), call.scores, call.tokens);

@@ -16,13 +16,13 @@ std::unique_ptr<RowCache> HostCompute::NewCache(const CheckedRow& /*row*/, size_
 }
 
 std::vector<Found> HostCompute::Step(const std::vector<StepRow>& rows,
-                                     const std::vector<TokenRules>& rules) {
+                                     const std::vector<OutputRules>& rules) {
   hidden_ = step_.Run(rows);
   return chooser_.Choose(rules, hidden_);
 }
 
 std::vector<Found> HostCompute::ChooseAgain(const std::vector<size_t>& outputs,
-                                            const std::vector<TokenRules>& rules) {
+                                            const std::vector<OutputRules>& rules) {
   const size_t width = model_.shape().width;
   float* const gathered = gathered_.Room(outputs.size() * width);
   float* to = gathered;

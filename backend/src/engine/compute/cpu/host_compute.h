@@ -28,9 +28,9 @@ class HostCompute final : public LoopCompute {
                                   SourceEncoder::Counts* counts) override;
   std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) override;
   std::vector<Found> Step(const std::vector<StepRow>& rows,
-                          const std::vector<TokenRules>& rules) override;
+                          const std::vector<OutputRules>& rules) override;
   std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
-                                 const std::vector<TokenRules>& rules) override;
+                                 const std::vector<OutputRules>& rules) override;
   void Rest() noexcept override { chooser_.Rest(); }
 
  private:

@@ -26,7 +26,8 @@ void Gpu::Check(int code, const std::string& what) const {
                   " (" + std::to_string(code) + ")");
 }
 
-Gpu::Gpu(const std::string& library, int ordinal, const std::string& image) : driver_(library) {
+Gpu::Gpu(const GpuPlace& place) : driver_(place.library) {
+  const int ordinal = place.ordinal;
   constexpr int kMajor = 75, kMinor = 76;  // of the compute capability
   Check(driver_.init(0), "the driver does not start");
   int count = 0;
@@ -46,7 +47,7 @@ Gpu::Gpu(const std::string& library, int ordinal, const std::string& image) : dr
   Check(driver_.context_retain(&context_, device_), "no context can be made");
   try {
     MakeCurrent();
-    LoadKernels(image);
+    LoadKernels(place.images);
     Check(driver_.stream_create(&stream_, kNonBlocking), "no stream can be made");
   } catch (...) {
     driver_.context_release(device_);
@@ -62,7 +63,7 @@ Gpu::~Gpu() {
 }
 
 void Gpu::LoadKernels(const std::string& image) {
-  const std::string fitting = ImageFor(image, capability_);
+  const std::string fitting = image.empty() ? image : ImageFor(image, capability_);
   int version = 0;
   Check(driver_.driver_version(&version), "no version of the driver");
   Check(driver_.module_load(&module_, fitting.c_str()),
@@ -82,7 +83,9 @@ Address Gpu::Allocate(size_t bytes) const {
 }
 
 void Gpu::Free(Address address) const noexcept {
-  if (address != 0) driver_.free(address);
+  if (address == 0) return;
+  driver_.context_set(context_);  // of whatever thread
+  driver_.free(address);
 }
 
 void Gpu::CopyTo(Address to, const void* from, size_t bytes) const {

@@ -15,12 +15,18 @@ namespace ct2triton::gpu {
 
 class Graph;
 
+// Where the kernels run.
+struct GpuPlace {
+  std::string library;  // of the driver
+  int ordinal = 0;      // of the device
+  std::string images;   // the file that tools/gpu_images.py writes; empty: the library has kernels
+};
+
 // A GPU with our kernels in it, and one stream of work. One thread's at a time. Every failure of
 // the driver is thrown as an Error that says what failed; kUnavailable where memory ran out.
 class Gpu {
  public:
-  // image: the file that tools/gpu_images.py writes.
-  Gpu(const std::string& library, int ordinal, const std::string& image);
+  explicit Gpu(const GpuPlace& place);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;

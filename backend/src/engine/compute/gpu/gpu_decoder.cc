@@ -22,8 +22,12 @@ size_t SlotBytes(const ModelWeights& weights) {
          weights.activation_bytes();
 }
 
-size_t MostRows(const GpuLimits& limits) {
-  return Rounded(std::max({limits.sequences, limits.step_tokens, limits.encoded_tokens}));
+size_t StepRows(const GpuLimits& limits) {
+  return Rounded(std::max(limits.sequences, limits.step_tokens));
+}
+
+size_t MostOutputs(const GpuLimits& limits) {
+  return limits.outputs > 0 ? limits.outputs : std::max(limits.sequences, limits.step_tokens);
 }
 
 }  // namespace
@@ -48,19 +52,18 @@ GpuOutputs::GpuOutputs(const Gpu& gpu, const ModelWeights& weights, size_t wante
       source_weights(
           gpu, rows_of_step * static_cast<size_t>(weights.decoder().heads) * limits.source_tokens),
       alignment_weight(gpu, capacity) {
-  std::vector<int> first(static_cast<size_t>(weights.alignment_heads()));
-  std::iota(first.begin(), first.end(), 0);
-  heads = {gpu, first};
+  heads = {gpu, static_cast<size_t>(weights.decoder().heads)};
 }
 
-GpuDecoder::GpuDecoder(const std::string& library, int ordinal, const std::string& images,
-                       const ModelFile& file, Number type, std::optional<float> epsilon,
-                       const GpuLimits& limits)
-    : gpu_(library, ordinal, images),
+GpuDecoder::GpuDecoder(const GpuPlace& place, const ModelFile& file, Number type,
+                       std::optional<float> epsilon, const GpuLimits& limits)
+    : gpu_(place),
       limits_(limits),
-      weights_(&gpu_, file, type, std::max(limits.source_tokens, limits.target_tokens), epsilon),
-      slots_(&gpu_, SlotBytes(weights_), limits.cache_bytes),
-      workspace_(&gpu_, weights_, MostRows(limits) + kNobody),
+      weights_(&gpu_, file, type, {limits.source_tokens, limits.target_tokens}, epsilon),
+      slots_(&gpu_, SlotBytes(weights_),
+             limits.cache_bytes > 0 ? limits.cache_bytes : gpu_.FreeBytes() / 10 * 9),
+      workspace_(&gpu_, weights_,
+                 std::max(StepRows(limits), Rounded(limits.encoded_tokens)) + kNobody),
       encoded_(&gpu_, Rounded(limits.encoded_tokens)),
       running_(&gpu_, Rounded(limits.sequences) + kNobody),
       given_(&gpu_, Rounded(limits.step_tokens) + kNobody),
@@ -68,15 +71,14 @@ GpuDecoder::GpuDecoder(const std::string& library, int ordinal, const std::strin
       source_tokens_(gpu_, limits.encoded_tokens),
       beside_(gpu_, 1),
       table_(gpu_, limits.sequences * limits.target_tokens),
-      source_table_(gpu_, limits.sequences * Slots::Pages(limits.source_tokens)),
+      source_table_(gpu_, limits.sequences * Slots::PagesOf(limits.source_tokens)),
       count_(gpu_, limits.sequences),
       prompt_(gpu_, limits.sequences),
       history_(gpu_, limits.sequences * limits.target_tokens),
       rules_(gpu_, limits.sequences),
       scores_(gpu_, limits.sequences),
-      outputs_(std::make_unique<GpuOutputs>(gpu_, weights_,
-                                            std::max(limits.sequences, limits.step_tokens),
-                                            MostRows(limits) + kNobody, limits)),
+      outputs_(std::make_unique<GpuOutputs>(gpu_, weights_, MostOutputs(limits),
+                                            StepRows(limits) + kNobody, limits)),
       sequences_(limits.sequences) {
   unsigned char* beside = workspace_.projected.get() +
                           static_cast<size_t>(weights_.heads_width()) * weights_.activation_bytes();
@@ -84,10 +86,18 @@ GpuDecoder::GpuDecoder(const std::string& library, int ordinal, const std::strin
   std::vector<int> lanes(limits.sequences);  // of running sequences: row and name are one number
   std::iota(lanes.begin(), lanes.end(), 0);
   running_.sequence.Put(0, lanes.data(), lanes.size());
+  AlignBy(weights_.alignment());
   gpu_.Wait();
 }
 
 GpuDecoder::~GpuDecoder() = default;
+
+void GpuDecoder::AlignBy(const AlignmentHeads& heads) {
+  if (heads == aligning_) return;
+  aligning_ = heads;
+  const std::vector<int> numbers(heads.heads.begin(), heads.heads.end());
+  outputs_->heads.Put(0, numbers.data(), numbers.size());
+}
 
 Graph& GpuDecoder::GraphOf(const std::vector<int>& key, const std::function<void()>& launch) {
   if (graphs_.size() >= kMostGraphs && graphs_.count(key) == 0) graphs_.clear();
@@ -114,7 +124,7 @@ std::vector<int> GpuDecoder::Encode(const std::vector<std::vector<int>>& sources
                                                    " tokens; allowed are 1 to " +
                                                    std::to_string(most));
     }
-    RequireTokens(source);
+    RequireTokens(source, weights_.encoder());
   }
   std::vector<int> names;
   for (size_t begin = 0, end = 0; begin < sources.size(); begin = end) {
@@ -133,10 +143,9 @@ std::vector<int> GpuDecoder::Encode(const std::vector<std::vector<int>>& sources
   return names;
 }
 
-void GpuDecoder::RequireTokens(const std::vector<int>& tokens) const {
-  const int most = std::min(weights_.encoder().embedding.n, weights_.decoder().embedding.n);
+void GpuDecoder::RequireTokens(const std::vector<int>& tokens, const SideWeights& side) {
   for (const int token : tokens) {
-    if (token >= 0 && token < most) continue;
+    if (token >= 0 && token < side.embedding.n) continue;
     throw Error(ErrorCode::kInvalidArgument,
                 "token " + std::to_string(token) + " is none of the tokens of the vocabulary");
   }
@@ -148,17 +157,15 @@ void GpuDecoder::EncodePass(const std::vector<std::vector<int>>& sources, size_t
   for (size_t i = begin; i < end; ++i) {
     const int name = next_encoding_++;
     names->push_back(name);
-    Encoded& encoded = encodings_[name];
-    encoded.tokens = sources[i].size();
-    encoded.pages = slots_.Take(Slots::Pages(encoded.tokens));
+    const auto encoded = std::make_shared<GpuEncoded>(&slots_, sources[i].size());
+    encodings_[name] = encoded;
     first.push_back(static_cast<int>(token.size()));
-    count.push_back(static_cast<int>(encoded.tokens));
-    for (size_t t = 0; t < encoded.tokens; ++t) {
+    count.push_back(static_cast<int>(encoded->tokens));
+    for (size_t t = 0; t < encoded->tokens; ++t) {
       token.push_back(sources[i][t]);
       position.push_back(static_cast<int>(t));
       sequence.push_back(static_cast<int>(i - begin));
-      slot.push_back(encoded.pages[t >> Slots::kPageShift] +
-                     static_cast<int>(t % Slots::kPageSlots));
+      slot.push_back(encoded->pages.SlotOf(t));
     }
   }
   const size_t rows = Rounded(token.size());
@@ -206,14 +213,14 @@ void GpuDecoder::LaunchStep(const Step& step) {
   self.table_stride = self.most_tokens = stride;
   self.prompt = prompt_.get();
   source.table = source_table_.get();
-  source.table_stride = static_cast<int>(Slots::Pages(limits_.source_tokens));
+  source.table_stride = static_cast<int>(Slots::PagesOf(limits_.source_tokens));
   source.shift = Slots::kPageShift;
   source.count = count_.get();
   source.most_tokens = static_cast<int>(limits_.source_tokens);
   for (int i = 0; i < static_cast<int>(side.layers.size()); ++i) {
     const LayerWeights& layer = side.layers[static_cast<size_t>(i)];
     self.cache = source.cache = slots_.CacheOf(i, 2 * weights_.heads_width());
-    const bool noted = step.aligns && i == weights_.alignment_layer();
+    const bool noted = step.aligns && i == static_cast<int>(aligning_.layer);
     source.weights = noted ? outputs_->source_weights.get() : nullptr;
     pass.Self(layer, self, &self.cache);
     pass.Source(layer, source);
@@ -260,7 +267,7 @@ void GpuDecoder::LaunchChoice(const Step& step, const Group& group, Pass* pass) 
                        out.heads.get(),
                        out.aligned.get() + first,
                        out.alignment_weight.get() + first,
-                       weights_.alignment_heads(),
+                       static_cast<int>(aligning_.heads.size()),
                        weights_.decoder().heads,
                        static_cast<int>(limits_.source_tokens)};
     gpu_.Launch("align", outputs, 1, 32, 0, align);
@@ -269,7 +276,8 @@ void GpuDecoder::LaunchChoice(const Step& step, const Group& group, Pass* pass) 
 }
 
 Graph& GpuDecoder::GraphOf(const Step& step) {
-  std::vector<int> key = {step.advances ? 1 : 0, step.aligns ? 1 : 0, step.rows};
+  const int aligned = static_cast<int>(aligning_.heads.size() << 16 | (aligning_.layer + 1));
+  std::vector<int> key = {step.advances ? 1 : 0, step.aligns ? aligned : 0, step.rows};
   for (const Group& group : step.groups) {
     key.insert(key.end(), {group.list, group.first, group.bucket});
   }
@@ -287,6 +295,11 @@ GpuDecoder::Step GpuDecoder::MakeStep(const RowBuffers& state, int rows,
     throw Error(ErrorCode::kUnsupported, "a step has rows of " + std::to_string(of_list.size()) +
                                              " lists; allowed are " +
                                              std::to_string(GpuOutputs::kMostGroups));
+  }
+  if (wanted.size() > MostOutputs(limits_)) {
+    throw Error(ErrorCode::kUnsupported, "a step has " + std::to_string(wanted.size()) +
+                                             " outputs; allowed are " +
+                                             std::to_string(MostOutputs(limits_)));
   }
   std::vector<int> output_rows;
   last_.assign(wanted.size(), {});
@@ -322,33 +335,48 @@ void GpuDecoder::Advance(size_t steps) {
   ReadStates();
 }
 
-std::vector<ChosenToken> GpuDecoder::Run(const std::vector<GivenTokens>& rows) {
+// Puts the tokens of a row behind those of others.
+void GpuDecoder::AddGiven(const GivenTokens& given, std::vector<int>* token,
+                          std::vector<int>* position, std::vector<int>* sequence,
+                          std::vector<Wanted>* wanted) {
+  GpuSequence& known = Known(given.sequence);
+  const size_t end = given.position + given.tokens.size();
+  if (given.tokens.empty() || given.outputs > given.tokens.size() || end > limits_.target_tokens) {
+    throw Error(ErrorCode::kInvalidArgument, "a step cannot run tokens " +
+                                                 std::to_string(given.position) + " to " +
+                                                 std::to_string(end) + " of a sequence");
+  }
+  RequireTokens(given.tokens, weights_.decoder());
+  if (given.places.empty()) {
+    Reserve(given.sequence, end);
+  } else {
+    PutPlaces(given.sequence, given.places);
+  }
+  known.outputs.resize(std::max(given.position, size_t{1}) - 1);
+  for (size_t i = 0; i < given.tokens.size(); ++i) {
+    if (given.position + i > 0) known.outputs.push_back(OutputOf(known, given.tokens[i]));
+    if (i + given.outputs >= given.tokens.size()) {
+      wanted->push_back(
+          {static_cast<int>(token->size()), given.sequence, known.rules.list.value_or(-1)});
+    }
+    token->push_back(given.tokens[i]);
+    position->push_back(static_cast<int>(given.position + i));
+    sequence->push_back(given.sequence);
+  }
+  const bool whole = !given.before.empty();
+  if (whole) known.outputs = given.before;
+  if (known.rules.penalty == 1) return;  // the device does not read it
+  PutHistory(given.sequence, whole ? 0 : std::max(given.position, size_t{1}) - 1,
+             known.outputs.size());
+}
+
+std::vector<ChosenToken> GpuDecoder::Run(const std::vector<GivenTokens>& rows,
+                                         const AlignmentHeads* heads) {
   gpu_.MakeCurrent();
+  AlignBy(heads != nullptr ? *heads : weights_.alignment());
   std::vector<int> token, position, sequence;
   std::vector<Wanted> wanted;
-  for (const GivenTokens& row : rows) {
-    GpuSequence& known = Known(row.sequence);
-    const size_t end = row.position + row.tokens.size();
-    if (row.tokens.empty() || row.outputs > row.tokens.size() || end > limits_.target_tokens) {
-      throw Error(ErrorCode::kInvalidArgument, "a step cannot run tokens " +
-                                                   std::to_string(row.position) + " to " +
-                                                   std::to_string(end) + " of a sequence");
-    }
-    RequireTokens(row.tokens);
-    Reserve(row.sequence, end);
-    known.outputs.resize(std::max(row.position, size_t{1}) - 1);
-    for (size_t i = 0; i < row.tokens.size(); ++i) {
-      if (row.position + i > 0) known.outputs.push_back(OutputOf(known, row.tokens[i]));
-      if (i + row.outputs >= row.tokens.size()) {
-        wanted.push_back(
-            {static_cast<int>(token.size()), row.sequence, known.rules.list.value_or(-1)});
-      }
-      token.push_back(row.tokens[i]);
-      position.push_back(static_cast<int>(row.position + i));
-      sequence.push_back(row.sequence);
-    }
-    PutHistory(row.sequence, std::max(row.position, size_t{1}) - 1, known.outputs.size());
-  }
+  for (const GivenTokens& row : rows) AddGiven(row, &token, &position, &sequence, &wanted);
   if (token.size() > limits_.step_tokens) {
     throw Error(ErrorCode::kInvalidArgument, "a step has " + std::to_string(token.size()) +
                                                  " tokens; allowed are " +
@@ -400,20 +428,19 @@ std::vector<ChosenToken> GpuDecoder::ReadChoices(const std::vector<Place>& place
   return choices;
 }
 
-std::vector<std::vector<float>> GpuDecoder::Logits() const {
-  std::vector<std::vector<float>> logits;
-  std::map<int, size_t> first;  // of a list's group
+std::vector<float> GpuDecoder::Logits(size_t of_output) const {
+  const Place& wanted = last_.at(of_output);
+  int first = wanted.output;  // of its group
   for (const Place& place : last_) {
-    const auto output = static_cast<size_t>(place.output);
-    const auto from = first.emplace(place.list, output).first->second;
-    const auto list = static_cast<size_t>(place.list);
-    const size_t stride = place.list < 0 ? outputs_->stride : static_cast<size_t>(lists_[list].n);
-    const size_t count =
-        place.list < 0 ? static_cast<size_t>(weights_.outputs()) : list_tokens_[list].size();
-    logits.push_back(
-        outputs_->logits.Get(from * outputs_->stride + (output - from) * stride, count));
+    if (place.list == wanted.list) first = std::min(first, place.output);
   }
-  return logits;
+  const auto list = static_cast<size_t>(wanted.list);
+  const size_t stride = wanted.list < 0 ? outputs_->stride : static_cast<size_t>(lists_[list].n);
+  const size_t count =
+      wanted.list < 0 ? static_cast<size_t>(weights_.outputs()) : list_tokens_[list].size();
+  const auto behind = static_cast<size_t>(wanted.output - first);
+  return outputs_->logits.Get(static_cast<size_t>(first) * outputs_->stride + behind * stride,
+                              count);
 }
 
 }  // namespace ct2triton::gpu

@@ -15,6 +15,7 @@
 #include "engine/compute/gpu/slots.h"
 #include "engine/compute/gpu/weights.h"
 #include "gpu/args.h"
+#include "rows/alignment_heads.h"
 
 namespace ct2triton::gpu {
 
@@ -52,6 +53,10 @@ struct GivenTokens {
   size_t position = 0;
   std::vector<int> tokens;
   size_t outputs = 1;  // so many of the last tokens are asked what follows them
+  // Where in its cache each token of the sequence lies, those to be run now too; empty: in order.
+  std::vector<int> places = {};
+  // What a penalty sees, as outputs, where the sequence did not bring all of it itself.
+  std::vector<int> before = {};
 };
 
 struct TokenCandidate {
@@ -78,9 +83,11 @@ struct GpuLimits {
   size_t encoded_tokens = 64;  // of a pass of the encoder
   size_t source_tokens = 64;   // of a source
   size_t target_tokens = 64;   // of a sequence
-  size_t cache_bytes = size_t{1} << 30;
+  size_t cache_bytes = 0;      // 0: nine tenths of what is free
+  size_t outputs = 0;          // of a step; 0: one of each sequence and token
 };
 
+struct GpuEncoded;   // an encoding
 struct GpuSequence;  // what the host knows of one
 struct GpuOutputs;   // room for logits and choices
 
@@ -89,24 +96,24 @@ struct GpuOutputs;   // room for logits and choices
 // those that are asked for. Failures of the device are thrown as Error.
 class GpuDecoder {
  public:
-  GpuDecoder(const std::string& library, int ordinal, const std::string& images,
-             const ModelFile& file, Number type, std::optional<float> epsilon,
-             const GpuLimits& limits);
+  GpuDecoder(const GpuPlace& place, const ModelFile& file, Number type,
+             std::optional<float> epsilon, const GpuLimits& limits);
   ~GpuDecoder();
 
   // Sources of any lengths, without padding. Gives the name of each encoding.
   std::vector<int> Encode(const std::vector<std::vector<int>>& sources);
-  void ForgetEncoding(int encoding);  // when no sequence of it is left
+  void ForgetEncoding(int encoding);  // its sequences keep what they need
 
   // Ascending tokens that a sequence may be held to. Gives the list's name.
   int AddList(const std::vector<int>& tokens);
 
   // Gives the sequence's name. It runs from the next Advance() on.
   int Begin(const NewSequence& sequence);
-  // Another sequence that goes on from the first `tokens` tokens of this one's cache; both share
-  // their keys and values. It runs with given tokens only, until Become() or Forget().
-  int Fork(int sequence, size_t tokens);
-  void Become(int sequence, int other, size_t tokens);
+  // A sequence that runs with given tokens only, and gets its rules by SetRules(). cache: where its
+  // keys and values lie; sequences may share one.
+  int Join(int encoding, size_t prompt, const std::shared_ptr<Pages>& cache);
+  std::shared_ptr<Pages> NewCache() { return std::make_shared<Pages>(&slots_); }
+  size_t free_sequences() const;
   void SetRules(int sequence, const TokenRules& rules);
   void Forget(int sequence);
 
@@ -117,25 +124,24 @@ class GpuDecoder {
   // What was chosen last for a sequence, in the last Advance() or Run().
   ChosenToken Last(int sequence) const;
   // A step with given tokens, which no other sequence takes part in. Gives what would follow.
-  std::vector<ChosenToken> Run(const std::vector<GivenTokens>& rows);
+  // heads: whose attention aligns tokens; null: the model's own.
+  std::vector<ChosenToken> Run(const std::vector<GivenTokens>& rows,
+                               const AlignmentHeads* heads = nullptr);
   // The sequence goes on by itself behind its first `position` tokens with this one.
   void Continue(int sequence, size_t position, int token);
 
-  // For tests: of the outputs of the last Run(), each [outputs of the projection or list].
-  std::vector<std::vector<float>> Logits() const;
+  size_t outputs() const { return last_.size(); }  // of the last Run()
+  // Of one of them: [outputs of the projection or list].
+  std::vector<float> Logits(size_t output) const;
   size_t taken_pages() const { return slots_.taken_pages(); }
   size_t cache_bytes() const { return slots_.bytes(); }
+  size_t slot_bytes() const { return slots_.slot_bytes(); }
   size_t weight_bytes() const { return weights_.bytes(); }
   size_t graphs() const { return graphs_.size(); }
   size_t kernels_of_last_graph() const { return kernels_of_graph_; }
   const std::string& device() const { return gpu_.name(); }
 
  private:
-  struct Encoded {
-    std::vector<int> pages;
-    size_t tokens = 0;
-    size_t sequences = 0;
-  };
   // A row of a step whose output is wanted, and the list that it is held to (-1: none).
   struct Wanted {
     int row, sequence, list;
@@ -150,13 +156,13 @@ class GpuDecoder {
     const RowBuffers* state;
     int rows;
     bool advances, aligns;
-    std::vector<Group> groups;
+    std::vector<Group> groups = {};
   };
   struct Place {
     int sequence, list, output;
   };
 
-  void RequireTokens(const std::vector<int>& tokens) const;
+  static void RequireTokens(const std::vector<int>& tokens, const SideWeights& side);
   void EncodePass(const std::vector<std::vector<int>>& sources, size_t begin, size_t end,
                   std::vector<int>* names);
   void LaunchEncoder(int rows);
@@ -168,9 +174,12 @@ class GpuDecoder {
   GpuSequence& Known(int sequence) const;
   int NewName();
   void Reserve(int name, size_t tokens);
-  void Share(GpuSequence* sequence, const GpuSequence& other, size_t tokens);
+  void PutPlaces(int name, const std::vector<int>& places);
   void PutHistory(int name, size_t begin, size_t end);
-  void PutSource(int name, int encoding);
+  void PutSource(int name, const std::shared_ptr<GpuEncoded>& encoded);
+  void AlignBy(const AlignmentHeads& heads);
+  void AddGiven(const GivenTokens& given, std::vector<int>* token, std::vector<int>* position,
+                std::vector<int>* sequence, std::vector<Wanted>* wanted);
   int OutputOf(const GpuSequence& sequence, int token) const;
   int TokenOf(int list, int output) const;
   std::vector<ChosenToken> ReadChoices(const std::vector<Place>& places) const;
@@ -192,7 +201,8 @@ class GpuDecoder {
   std::vector<Matrix> lists_;
   std::vector<std::vector<int>> list_tokens_;
   std::vector<Buffer<int>> list_ids_;
-  std::map<int, Encoded> encodings_;
+  std::map<int, std::shared_ptr<GpuEncoded>> encodings_;
+  AlignmentHeads aligning_;
   int next_encoding_ = 0;
   std::vector<std::unique_ptr<GpuSequence>> sequences_;  // by name; null: free
   std::map<std::vector<int>, std::unique_ptr<Graph>> graphs_;

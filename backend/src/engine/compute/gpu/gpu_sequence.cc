@@ -2,6 +2,7 @@
 #include "engine/compute/gpu/gpu_sequence.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "error.h"
 
@@ -44,6 +45,10 @@ int GpuDecoder::NewName() {
               "all " + std::to_string(sequences_.size()) + " sequences of the GPU run");
 }
 
+size_t GpuDecoder::free_sequences() const {
+  return static_cast<size_t>(std::count(sequences_.begin(), sequences_.end(), nullptr));
+}
+
 int GpuDecoder::AddList(const std::vector<int>& tokens) {
   gpu_.MakeCurrent();
   const bool ascends = std::is_sorted(tokens.begin(), tokens.end(), std::less_equal<int>());
@@ -74,8 +79,14 @@ void GpuDecoder::SetRules(int name, const TokenRules& rules) {
   rule.ends = static_cast<int>(listed.size());
   for (const int token : rules.forbidden) listed.push_back(OutputOf(sequence, token));
   rule.forbidden = static_cast<int>(listed.size()) - rule.ends;
-  sequence.listed = {gpu_, listed};
-  rule.listed = sequence.listed.get();
+  if (listed != sequence.listed) {
+    if (listed.size() > sequence.listed_there.count()) {
+      sequence.listed_there = {gpu_, listed.size()};
+    }
+    sequence.listed_there.Put(0, listed.data(), listed.size());
+    sequence.listed = std::move(listed);
+  }
+  rule.listed = sequence.listed_there.get();
   if (rules.list) rule.ids = list_ids_[static_cast<size_t>(*rules.list)].get();
   rule.key = rules.key;
   rule.forced = static_cast<int>(sequence.forced);
@@ -91,7 +102,9 @@ void GpuDecoder::SetRules(int name, const TokenRules& rules) {
   rule.penalty = rules.penalty;
   rule.top_p = rules.top_p;
   rule.temperature = rules.temperature;
+  if (sequence.rule && std::memcmp(&rule, &*sequence.rule, sizeof rule) == 0) return;
   rules_.Put(static_cast<size_t>(name), rule);
+  sequence.rule = rule;
 }
 
 void GpuDecoder::PutHistory(int name, size_t begin, size_t end) {
@@ -101,12 +114,33 @@ void GpuDecoder::PutHistory(int name, size_t begin, size_t end) {
                sequence.outputs.data() + begin, end - begin);
 }
 
-void GpuDecoder::PutSource(int name, int encoding) {
-  Encoded& encoded = encodings_.at(encoding);
-  ++encoded.sequences;
+void GpuDecoder::PutSource(int name, const std::shared_ptr<GpuEncoded>& encoded) {
+  Known(name).encoded = encoded;
   const size_t stride = source_table_.count() / sequences_.size();
-  source_table_.Put(static_cast<size_t>(name) * stride, encoded.pages.data(), encoded.pages.size());
-  count_.Put(static_cast<size_t>(name), static_cast<int>(encoded.tokens));
+  const auto& pages = encoded->pages.first_slots();
+  source_table_.Put(static_cast<size_t>(name) * stride, pages.data(), pages.size());
+  count_.Put(static_cast<size_t>(name), static_cast<int>(encoded->tokens));
+}
+
+int GpuDecoder::Join(int encoding, size_t prompt, const std::shared_ptr<Pages>& cache) {
+  gpu_.MakeCurrent();
+  const auto found = encodings_.find(encoding);
+  if (found == encodings_.end()) {
+    throw Error(ErrorCode::kInternal, "there is no encoding " + std::to_string(encoding));
+  }
+  const int name = NewName();
+  GpuSequence& sequence = Known(name);
+  try {
+    sequence.cache = cache;
+    sequence.prompt = prompt;
+    PutSource(name, found->second);
+    prompt_.Put(static_cast<size_t>(name), static_cast<int>(prompt));
+    scores_.Put(static_cast<size_t>(name), 0);
+  } catch (...) {
+    sequences_[static_cast<size_t>(name)].reset();
+    throw;
+  }
+  return name;
 }
 
 int GpuDecoder::Begin(const NewSequence& begins) {
@@ -119,27 +153,17 @@ int GpuDecoder::Begin(const NewSequence& begins) {
                     "; allowed are more than the forced ones, at most " +
                     std::to_string(limits_.target_tokens));
   }
-  if (encodings_.count(begins.encoding) == 0) {
-    throw Error(ErrorCode::kInternal, "there is no encoding " + std::to_string(begins.encoding));
-  }
   RequireRules(begins.rules);
-  RequireTokens(begins.forced);
-  RequireTokens({begins.start});
-  const int name = NewName();
+  RequireTokens(begins.forced, weights_.decoder());
+  RequireTokens({begins.start}, weights_.decoder());
+  const int name = Join(begins.encoding, begins.prompt, NewCache());
   GpuSequence& sequence = Known(name);
-  sequence.encoding = begins.encoding;
   sequence.limit = begins.limit;
   sequence.forced = begins.forced.size();
-  sequence.prompt = begins.prompt;
-  PutSource(name, begins.encoding);
   SetRules(name, begins.rules);
   for (const int token : begins.forced) sequence.outputs.push_back(OutputOf(sequence, token));
   const std::vector<int> none(limits_.target_tokens, kNotYet);
-  const auto place = static_cast<size_t>(name);
-  history_.Put(place * limits_.target_tokens, none.data(), none.size());
-  PutHistory(name, 0, sequence.forced);
-  prompt_.Put(place, static_cast<int>(sequence.prompt));
-  scores_.Put(place, 0);
+  history_.Put(static_cast<size_t>(name) * limits_.target_tokens, none.data(), none.size());
   Continue(name, 0, begins.start);
   return name;
 }
@@ -148,97 +172,45 @@ void GpuDecoder::Continue(int name, size_t position, int token) {
   GpuSequence& sequence = Known(name);
   sequence.position = position;
   sequence.running = true;
+  PutHistory(name, 0, sequence.outputs.size());
   const auto place = static_cast<size_t>(name);
   running_.token.Put(place, token);
   running_.position.Put(place, static_cast<int>(position));
 }
 
-// Gives the sequence slots for so many tokens.
+// Gives the sequence slots for so many tokens in order.
 void GpuDecoder::Reserve(int name, size_t tokens) {
   GpuSequence& sequence = Known(name);
-  const size_t before = sequence.slots.size();
-  if (tokens <= before) return;
-  const size_t left = std::min(tokens - before, static_cast<size_t>(sequence.slots_left));
-  const auto fresh = slots_.Take(Slots::Pages(tokens - before - left));
-  sequence.pages.insert(sequence.pages.end(), fresh.begin(), fresh.end());
-  for (auto page = fresh.begin(); sequence.slots.size() < tokens; --sequence.slots_left) {
-    if (sequence.slots_left == 0) {
-      sequence.next_slot = *page++;
-      sequence.slots_left = Slots::kPageSlots;
-    }
-    sequence.slots.push_back(sequence.next_slot++);
-  }
-  table_.Put(static_cast<size_t>(name) * limits_.target_tokens + before,
-             sequence.slots.data() + before, tokens - before);
+  sequence.cache->Reserve(tokens);
+  if (tokens <= sequence.in_order) return;
+  std::vector<int> slots;
+  for (size_t i = sequence.in_order; i < tokens; ++i) slots.push_back(sequence.cache->SlotOf(i));
+  table_.Put(static_cast<size_t>(name) * limits_.target_tokens + sequence.in_order, slots.data(),
+             slots.size());
+  sequence.in_order = tokens;
 }
 
-// Takes over the slots of the other's first tokens. What comes behind them gets slots of its own.
-void GpuDecoder::Share(GpuSequence* sequence, const GpuSequence& other, size_t tokens) {
-  const std::vector<int> slots(other.slots.begin(),
-                               other.slots.begin() + static_cast<std::ptrdiff_t>(tokens));
-  std::vector<int> pages;
-  for (const int slot : slots) pages.push_back(slot / Slots::kPageSlots * Slots::kPageSlots);
-  if (sequence->slots_left > 0) pages.push_back(sequence->pages.back());
-  const int own = pages.empty() ? 0 : pages.back();
-  std::sort(pages.begin(), pages.end());
-  pages.erase(std::unique(pages.begin(), pages.end()), pages.end());
-  for (const int page : pages) slots_.Hold(page);
-  for (const int page : sequence->pages) slots_.Release(page);
-  if (sequence->slots_left > 0)
-    std::swap(*std::find(pages.begin(), pages.end(), own), pages.back());
-  sequence->pages = pages;
-  sequence->slots = slots;
-  sequence->outputs = other.outputs;
-  sequence->outputs.resize(std::min(other.outputs.size(), tokens));
-}
-
-int GpuDecoder::Fork(int name, size_t tokens) {
-  gpu_.MakeCurrent();
-  const GpuSequence& from = Known(name);
-  const int forked = NewName();
-  GpuSequence& sequence = Known(forked);
-  sequence.encoding = from.encoding;
-  sequence.limit = from.limit;
-  sequence.forced = from.forced;
-  sequence.prompt = from.prompt;
-  PutSource(forked, from.encoding);
-  prompt_.Put(static_cast<size_t>(forked), static_cast<int>(from.prompt));
-  SetRules(forked, from.rules);
-  Become(forked, name, tokens);
-  return forked;
-}
-
-void GpuDecoder::Become(int name, int other, size_t tokens) {
+void GpuDecoder::PutPlaces(int name, const std::vector<int>& places) {
   GpuSequence& sequence = Known(name);
-  const GpuSequence& from = Known(other);
-  if (tokens > from.slots.size()) {
-    throw Error(ErrorCode::kInternal, "a sequence has " + std::to_string(from.slots.size()) +
-                                          " tokens, not " + std::to_string(tokens));
+  sequence.in_order = 0;
+  sequence.cache->Reserve(static_cast<size_t>(*std::max_element(places.begin(), places.end())) + 1);
+  std::vector<int> slots;
+  for (const int place : places) {
+    slots.push_back(sequence.cache->SlotOf(static_cast<size_t>(place)));
   }
-  if (name != other) Share(&sequence, from, tokens);
-  if (tokens > 0) {
-    table_.Put(static_cast<size_t>(name) * limits_.target_tokens, sequence.slots.data(), tokens);
-  }
-  PutHistory(name, 0, sequence.outputs.size());
+  table_.Put(static_cast<size_t>(name) * limits_.target_tokens, slots.data(), slots.size());
 }
 
 void GpuDecoder::Forget(int name) {
   GpuSequence& sequence = Known(name);
-  gpu_.MakeCurrent();
-  running_.position.Put(static_cast<size_t>(name), -1);
-  for (const int page : sequence.pages) slots_.Release(page);
-  --encodings_.at(sequence.encoding).sequences;
+  if (sequence.running) {
+    gpu_.MakeCurrent();
+    running_.position.Put(static_cast<size_t>(name), -1);
+  }
   sequences_[static_cast<size_t>(name)].reset();
 }
 
-void GpuDecoder::ForgetEncoding(int encoding) {
-  const auto found = encodings_.find(encoding);
-  if (found == encodings_.end() || found->second.sequences > 0) {
-    throw Error(ErrorCode::kInternal, "encoding " + std::to_string(encoding) + " is in use");
-  }
-  for (const int page : found->second.pages) slots_.Release(page);
-  encodings_.erase(found);
-}
+void GpuDecoder::ForgetEncoding(int encoding) { encodings_.erase(encoding); }
 
 // What the device has done by itself.
 void GpuDecoder::ReadStates() {

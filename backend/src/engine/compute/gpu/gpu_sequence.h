@@ -6,15 +6,24 @@
 
 namespace ct2triton::gpu {
 
+struct GpuEncoded {
+  GpuEncoded(Slots* slots, size_t of_tokens) : pages(slots), tokens(of_tokens) {
+    pages.Reserve(tokens);
+  }
+
+  Pages pages;
+  const size_t tokens;
+};
+
 struct GpuSequence {
-  int encoding = 0;
+  std::shared_ptr<GpuEncoded> encoded;
+  std::shared_ptr<Pages> cache;
   size_t limit = 0;
   TokenRules rules;
-  Buffer<int> listed;        // ends and forbidden outputs, which a Rule refers to
-  std::vector<int> slots;    // of each token of the cache
-  std::vector<int> pages;    // that it holds, each once
-  int next_slot = 0;         // of its own page
-  int slots_left = 0;        // there
+  std::optional<Rule> rule;  // as the device has it
+  std::vector<int> listed;   // ends and forbidden outputs, which the rule refers to
+  Buffer<int> listed_there;
+  size_t in_order = 0;       // so many places of its table are those of the cache in order
   std::vector<int> outputs;  // forced and chosen
   size_t forced = 0;
   size_t prompt = 0;

@@ -27,22 +27,32 @@ void Slots::Grow() {
   for (int slot = (1 << kSlabShift) - kPageSlots; slot >= 0; slot -= kPageSlots) {
     free_.push_back(first + slot);
   }
-  holders_.resize(slabs_.size() * (size_t{1} << kSlabShift) / kPageSlots);
+  free_.reserve(slabs_.size() << (kSlabShift - kPageShift));  // Release must not fail
 }
 
 std::vector<int> Slots::Take(size_t count) {
   while (free_.size() < count) Grow();
   const std::vector<int> pages(free_.end() - static_cast<std::ptrdiff_t>(count), free_.end());
   free_.resize(free_.size() - count);
-  for (const int page : pages) holders_[static_cast<size_t>(page) / kPageSlots] = 1;
   taken_ += count;
   return pages;
 }
 
-void Slots::Release(int page) {
-  if (--holders_[static_cast<size_t>(page) / kPageSlots] > 0) return;
-  free_.push_back(page);
-  --taken_;
+void Slots::Release(const std::vector<int>& pages) noexcept {
+  free_.insert(free_.end(), pages.begin(), pages.end());
+  taken_ -= pages.size();
+}
+
+void Pages::Clear() noexcept {
+  slots_->Release(first_slots_);
+  first_slots_.clear();
+}
+
+void Pages::Reserve(size_t tokens) {
+  const size_t wanted = Slots::PagesOf(tokens);
+  if (wanted <= first_slots_.size()) return;
+  const auto fresh = slots_->Take(wanted - first_slots_.size());
+  first_slots_.insert(first_slots_.end(), fresh.begin(), fresh.end());
 }
 
 Cache Slots::CacheOf(int layer, int stride) const {

@@ -10,21 +10,21 @@
 namespace ct2triton::gpu {
 
 // Memory of keys and values, in pages of slots of one token each. It grows in slabs when pages are
-// taken, and none of its addresses ever changes. A page may have several holders.
+// taken, and none of its addresses ever changes.
 class Slots {
  public:
   static constexpr int kPageShift = 4;
   static constexpr int kPageSlots = 1 << kPageShift;
-  static size_t Pages(size_t tokens) { return (tokens + kPageSlots - 1) / kPageSlots; }
+  static size_t PagesOf(size_t tokens) { return (tokens + kPageSlots - 1) / kPageSlots; }
 
   // slot_bytes: of all layers. most_bytes: of all slabs together.
   Slots(Gpu* gpu, size_t slot_bytes, size_t most_bytes);
 
   // The first slots of so many pages, or none: throws Error(kUnavailable) where memory is short.
   std::vector<int> Take(size_t count);
-  void Hold(int page) { ++holders_[static_cast<size_t>(page) / kPageSlots]; }
-  void Release(int page);
+  void Release(const std::vector<int>& pages) noexcept;
   size_t taken_pages() const { return taken_; }
+  size_t slot_bytes() const { return slot_bytes_; }
   size_t bytes() const { return slabs_.size() * SlabBytes(); }
 
   // stride: numbers of a slot in a layer.
@@ -41,8 +41,29 @@ class Slots {
   std::vector<Buffer<unsigned char>> slabs_;
   Buffer<void*> addresses_;
   std::vector<int> free_;
-  std::vector<int> holders_;  // of each page
   size_t taken_ = 0;
+};
+
+// Pages that go back with this object.
+class Pages {
+ public:
+  explicit Pages(Slots* slots) : slots_(slots) {}
+  ~Pages() { Clear(); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+
+  void Clear() noexcept;
+  // Has room for so many tokens from now on.
+  void Reserve(size_t tokens);
+  // Of a token's place among those that there is room for.
+  int SlotOf(size_t place) const {
+    return first_slots_[place >> Slots::kPageShift] + static_cast<int>(place % Slots::kPageSlots);
+  }
+  const std::vector<int>& first_slots() const { return first_slots_; }
+
+ private:
+  Slots* const slots_;
+  std::vector<int> first_slots_;
 };
 
 }  // namespace ct2triton::gpu

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 
 #include "engine/compute/cpu/positions.h"
 #include "error.h"
@@ -38,9 +39,9 @@ int Padded(int64_t n) { return static_cast<int>((n + 15) / 16 * 16); }
 
 }  // namespace
 
-ModelWeights::ModelWeights(Gpu* gpu, const ModelFile& file, Number type, size_t most_positions,
+ModelWeights::ModelWeights(Gpu* gpu, const ModelFile& file, Number type, const MostPositions& most,
                            std::optional<float> epsilon)
-    : gpu_(gpu), file_(file), type_(type), most_positions_(most_positions), epsilon_(epsilon) {
+    : gpu_(gpu), file_(file), type_(type), most_positions_(most), epsilon_(epsilon) {
   if (type == kBfloat16 && gpu->capability() < 80) {
     Refuse("bfloat16 needs a GPU of compute capability 8.0 or later; float16 runs on this one");
   }
@@ -52,10 +53,11 @@ ModelWeights::ModelWeights(Gpu* gpu, const ModelFile& file, Number type, size_t 
   outputs_ = static_cast<int>(file.Get("decoder/projection/weight").rows());
   output_scale_ = static_cast<float>(file_.Attribute("decoder/scale_outputs", 1));
   const double layer = file_.Attribute("decoder/alignment_layer", -1);
-  alignment_layer_ =
-      static_cast<int>(layer < 0 ? layer + static_cast<double>(decoder_.layers.size()) : layer);
-  alignment_heads_ = static_cast<int>(file_.Attribute("decoder/alignment_heads", 1));
-  if (alignment_heads_ == 0) alignment_heads_ = decoder_.heads;
+  alignment_.layer =
+      static_cast<size_t>(layer < 0 ? layer + static_cast<double>(decoder_.layers.size()) : layer);
+  const auto heads = static_cast<int>(file_.Attribute("decoder/alignment_heads", 1));
+  alignment_.heads.resize(static_cast<size_t>(heads == 0 ? decoder_.heads : heads));
+  std::iota(alignment_.heads.begin(), alignment_.heads.end(), 0);
   gpu_->Wait();
 }
 
@@ -216,17 +218,18 @@ LayerWeights ModelWeights::ReadLayer(const std::string& scope, bool has_source,
 
 void ModelWeights::ReadPositions(const std::string& side, SideWeights* to) {
   const std::string name = side + '/' + "position_encodings/encodings";
+  const size_t most = side == "encoder" ? most_positions_.source : most_positions_.target;
   if (const Variable* stored = file_.Find(name)) {
-    if (static_cast<size_t>(stored->rows()) < most_positions_) {
+    if (static_cast<size_t>(stored->rows()) < most) {
       Refuse(name + " has " + std::to_string(stored->rows()) + " positions, and " +
-             std::to_string(most_positions_) + " are wanted");
+             std::to_string(most) + " are wanted");
     }
     to->positions = Floats(name, stored->elements());
     return;
   }
   const auto width = static_cast<size_t>(to->embedding.k);
-  std::vector<float> encodings(most_positions_ * width);
-  for (size_t i = 0; i < most_positions_; ++i) {
+  std::vector<float> encodings(most * width);
+  for (size_t i = 0; i < most; ++i) {
     SinusoidalPosition(i, width, encodings.data() + i * width);
   }
   to->positions = Keep(encodings);

@@ -12,6 +12,7 @@
 #include "engine/compute/gpu/gpu.h"
 #include "engine/model/model_file.h"
 #include "gpu/args.h"
+#include "rows/alignment_heads.h"
 
 namespace ct2triton::gpu {
 
@@ -28,6 +29,11 @@ struct LayerWeights {
   Norm feed_forward_norm;
   Matrix inner, gate, outer;
   bool gated = false;
+};
+
+// Tokens of a source and of a sequence that the model is to know positions of.
+struct MostPositions {
+  size_t source, target;
 };
 
 // An encoder or a decoder.
@@ -51,7 +57,7 @@ class ModelWeights {
  public:
   // type: of the activations and of the weights that are not int8: kFloat32, kFloat16, kBfloat16.
   // epsilon: of the norms, as the model's config.json has it; none: CTranslate2's.
-  ModelWeights(Gpu* gpu, const ModelFile& file, Number type, size_t most_positions,
+  ModelWeights(Gpu* gpu, const ModelFile& file, Number type, const MostPositions& most,
                std::optional<float> epsilon);
 
   const SideWeights& encoder() const { return encoder_; }
@@ -61,9 +67,8 @@ class ModelWeights {
   float output_scale() const { return output_scale_; }
   int width() const { return projection_.k; }
   int heads_width() const { return decoder_.layers[0].self.out.k; }
-  int inner_width() const;  // the widest of all layers
-  int alignment_layer() const { return alignment_layer_; }
-  int alignment_heads() const { return alignment_heads_; }
+  int inner_width() const;                                        // the widest of all layers
+  const AlignmentHeads& alignment() const { return alignment_; }  // as the model has it
   size_t bytes() const;
   // "f32", "f16", "bf16" or "i8": the products' kernels, and "f32", "f16" or "bf16": attention's.
   std::string WeightName() const;
@@ -93,7 +98,7 @@ class ModelWeights {
   Gpu* const gpu_;
   const ModelFile& file_;  // only while this is made
   const Number type_;
-  const size_t most_positions_;
+  const MostPositions most_positions_;
   const std::optional<float> epsilon_;
   bool int8_ = false;
   std::vector<Buffer<float>> floats_;
@@ -105,7 +110,7 @@ class ModelWeights {
   Matrix projection_ = {};
   int outputs_ = 0;
   float output_scale_ = 1;
-  int alignment_layer_ = 0, alignment_heads_ = 0;
+  AlignmentHeads alignment_;
 };
 
 }  // namespace ct2triton::gpu

@@ -9,7 +9,7 @@ namespace ct2triton {
 namespace {
 
 // Whether the search chooses by more than the logits as they are.
-bool NeedsLogits(const TokenRules& rules) {
+bool NeedsLogits(const OutputRules& rules) {
   return rules.logits || rules.ChangesLogits() || rules.scored || !rules.forbidden.empty();
 }
 
@@ -43,7 +43,7 @@ std::unique_ptr<RowCache> DeviceCompute::NewCache(const CheckedRow& row, size_t 
 }
 
 std::vector<Found> DeviceCompute::Step(const std::vector<StepRow>& rows,
-                                       const std::vector<TokenRules>& rules) {
+                                       const std::vector<OutputRules>& rules) {
   hidden_ = step_.Run(rows);
   std::vector<size_t> outputs(rules.size());
   std::iota(outputs.begin(), outputs.end(), 0);
@@ -51,7 +51,7 @@ std::vector<Found> DeviceCompute::Step(const std::vector<StepRow>& rows,
 }
 
 std::vector<Found> DeviceCompute::ChooseAgain(const std::vector<size_t>& outputs,
-                                              const std::vector<TokenRules>& rules) {
+                                              const std::vector<OutputRules>& rules) {
   std::map<const VocabularyMap*, std::vector<size_t>> places;
   for (size_t i = 0; i < rules.size(); ++i) places[rules[i].map].push_back(i);
   numbers_.clear();
@@ -69,7 +69,7 @@ Tensor DeviceCompute::Project(const Tensor& hidden, const VocabularyMap* map) co
 // group: places in all others, of one map.
 void DeviceCompute::ChooseAmong(const std::vector<size_t>& group,
                                 const std::vector<size_t>& outputs,
-                                const std::vector<TokenRules>& rules, std::vector<Found>* found) {
+                                const std::vector<OutputRules>& rules, std::vector<Found>* found) {
   const VocabularyMap* map = rules[group.front()].map;
   std::vector<int32_t> own, copied;
   for (const size_t i : group) {

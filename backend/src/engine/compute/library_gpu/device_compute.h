@@ -24,13 +24,13 @@ class DeviceCompute final : public LoopCompute {
   // Greedy searches only. A search that takes the largest logit as it is chooses on the device; the
   // logits of the others are copied.
   std::vector<Found> Step(const std::vector<StepRow>& rows,
-                          const std::vector<TokenRules>& rules) override;
+                          const std::vector<OutputRules>& rules) override;
   std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
-                                 const std::vector<TokenRules>& rules) override;
+                                 const std::vector<OutputRules>& rules) override;
 
  private:
   void ChooseAmong(const std::vector<size_t>& group, const std::vector<size_t>& outputs,
-                   const std::vector<TokenRules>& rules, std::vector<Found>* found);
+                   const std::vector<OutputRules>& rules, std::vector<Found>* found);
   Tensor Project(const Tensor& hidden, const VocabularyMap* map) const;
 
   const DeviceModel& model_;

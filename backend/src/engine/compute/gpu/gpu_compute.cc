@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compute/gpu/gpu_compute.h"
+
+#include <algorithm>
+#include <set>
+
+#include "error.h"
+
+namespace ct2triton::gpu {
+namespace {
+
+constexpr size_t kEncodedTogether = 64;  // sources
+constexpr size_t kMostLists = 8;         // of a pass
+
+bool SameDraw(const std::optional<Draw>& a, const std::optional<Draw>& b) {
+  return a.has_value() == b.has_value();  // of one row: the step is the position
+}
+
+// But for what comes before, which the device knows by itself.
+bool SameRules(const OutputRules& a, const OutputRules& b) {
+  return a.forbidden == b.forbidden && a.penalty == b.penalty && SameDraw(a.draw, b.draw) &&
+         a.leaning == b.leaning && a.bias == b.bias && a.best == b.best && a.logits == b.logits;
+}
+
+int IdOf(const VocabularyMap* map, int64_t output) {
+  return static_cast<int>(map == nullptr ? output : map->Id(static_cast<size_t>(output)));
+}
+
+int32_t OutputOf(const VocabularyMap* map, int id) {
+  if (map == nullptr) return id;
+  const auto& known = map->numbered();
+  return static_cast<int32_t>(std::lower_bound(known.begin(), known.end(), id) - known.begin());
+}
+
+}  // namespace
+
+GpuEncoding::~GpuEncoding() {
+  const std::lock_guard<std::mutex> lock(engine_->mutex);
+  engine_->decoder.ForgetEncoding(name_);
+}
+
+GpuRowCache::GpuRowCache(std::shared_ptr<GpuEngine> engine, CacheBlock block)
+    : block_(std::move(block)), engine_(std::move(engine)), pages_(engine_->decoder.NewCache()) {
+  const std::lock_guard<std::mutex> lock(engine_->mutex);
+  engine_->caches.insert(this);
+}
+
+GpuRowCache::~GpuRowCache() {
+  const std::lock_guard<std::mutex> lock(engine_->mutex);
+  engine_->caches.erase(this);
+  Forget();
+  pages_->Clear();
+}
+
+void GpuRowCache::Forget() noexcept {
+  for (const int sequence : sequences_) engine_->decoder.Forget(sequence);
+  sequences_.clear();
+}
+
+// Where there are no more sequences, rows that are not in this step give theirs back: they hold
+// nothing that is not known here.
+int GpuRowCache::NextSequence(const GpuEncoding& encoding, size_t prompt) {
+  GpuDecoder& decoder = engine_->decoder;
+  if (used_ == sequences_.size()) {
+    sequences_.reserve(used_ + 1);
+    if (decoder.free_sequences() == 0) {
+      for (GpuRowCache* other : engine_->caches) {
+        if (other->used_ == 0 && other != this) other->Forget();
+      }
+    }
+    sequences_.push_back(decoder.Join(encoding.name(), prompt, pages_));
+  }
+  return sequences_[used_++];
+}
+
+GpuEncoder::GpuEncoder(const GpuModel& model)
+    : SourceEncoder(model, kEncodedTogether), model_(model) {}
+
+std::vector<std::shared_ptr<Encoding>> GpuEncoder::Make(const SourceIds& ids,
+                                                        std::vector<Making> makings,
+                                                        CachePool* pool) {
+  std::vector<std::vector<int>> sources;
+  for (const auto& source : ids) sources.emplace_back(source.begin(), source.end());
+  std::vector<CacheBlock> blocks;
+  for (const Making& making : makings) {
+    blocks.push_back(pool->Reserve(model_.SourceCacheFloats(making.tokens)));
+  }
+  std::vector<int> names;
+  {
+    const std::lock_guard<std::mutex> lock(model_.engine()->mutex);
+    names = model_.engine()->decoder.Encode(sources);
+  }
+  std::vector<std::shared_ptr<Encoding>> made;
+  for (size_t i = 0; i < names.size(); ++i) {
+    made.push_back(std::make_shared<GpuEncoding>(std::move(makings[i].place), makings[i].tokens,
+                                                 std::move(blocks[i]), model_.engine(), names[i]));
+  }
+  return made;
+}
+
+SourceEncoder::Encodings GpuCompute::Encode(const std::vector<const CheckedRow*>& rows,
+                                            LoopCaches* caches, SourceEncoder::Counts* counts) {
+  return encoder_.Encode(rows, caches, counts);
+}
+
+std::unique_ptr<RowCache> GpuCompute::NewCache(const CheckedRow& /*row*/, size_t slots) {
+  return std::make_unique<GpuRowCache>(model_.engine(),
+                                       caches_->pool.Reserve(model_.FloatsOf(slots)));
+}
+
+std::vector<Found> GpuCompute::Step(const std::vector<StepRow>& rows,
+                                    const std::vector<OutputRules>& rules) {
+  rows_ = rows;
+  return Decode(rules);
+}
+
+// The step is run again, which changes nothing.
+std::vector<Found> GpuCompute::ChooseAgain(const std::vector<size_t>& outputs,
+                                           const std::vector<OutputRules>& rules) {
+  size_t all = 0;
+  for (const StepRow& row : rows_) all += row.outputs;
+  std::vector<OutputRules> of_all(all);
+  for (size_t i = 0; i < outputs.size(); ++i) of_all[outputs[i]] = rules[i];
+  const auto found = Decode(of_all);
+  std::vector<Found> wanted;
+  for (const size_t output : outputs) wanted.push_back(found[output]);
+  return wanted;
+}
+
+std::vector<Found> GpuCompute::Decode(const std::vector<OutputRules>& rules) {
+  const std::lock_guard<std::mutex> lock(model_.engine()->mutex);
+  numbers_.clear();
+  tops_.clear();
+  std::vector<Piece> pieces;
+  size_t first = 0;
+  for (GpuRowCache* cache : model_.engine()->caches) cache->BeginStep();
+  for (const StepRow& row : rows_) {
+    AddPieces(row, first, rules, &pieces);
+    first += row.outputs;
+  }
+  std::vector<Found> found(rules.size());
+  std::vector<Piece> pass;
+  for (const Piece& piece : pieces) {
+    if (!Fits(pass, piece, rules)) {
+      RunPass(pass, rules, &found);
+      pass.clear();
+    }
+    pass.push_back(piece);
+  }
+  if (!pass.empty()) RunPass(pass, rules, &found);
+  return found;
+}
+
+// first: the rule of the row's first output.
+void GpuCompute::AddPieces(const StepRow& row, size_t first, const std::vector<OutputRules>& rules,
+                           std::vector<Piece>* pieces) {
+  const size_t given = row.count - row.outputs;  // before the first that is chosen behind
+  const auto rule_of = [&](size_t token) { return first + token - given; };
+  for (size_t begin = 0; begin < row.count;) {
+    size_t end = row.outputs == 0 ? row.count : std::max(begin, given) + 1;
+    while (end < row.count && SameRules(rules[rule_of(end - 1)], rules[rule_of(end)])) ++end;
+    const size_t chosen = row.outputs == 0 ? 0 : end - std::max(begin, given);
+    pieces->push_back({&row, begin, end, chosen, chosen == 0 ? 0 : rule_of(end - chosen)});
+    begin = end;
+  }
+}
+
+// Of one pass: the room of the buffers, few lists, and one choice of heads.
+bool GpuCompute::Fits(const std::vector<Piece>& pass, const Piece& piece,
+                      const std::vector<OutputRules>& rules) const {
+  size_t tokens = piece.end - piece.begin;
+  std::set<const VocabularyMap*> maps;
+  const RowAlignment* alignment = piece.row->alignment;
+  const auto map_of = [&](const Piece& one) {
+    return one.chosen == 0 ? nullptr : rules[one.rule].map;
+  };
+  maps.insert(map_of(piece));
+  for (const Piece& other : pass) {
+    tokens += other.end - other.begin;
+    maps.insert(map_of(other));
+    const RowAlignment* others = other.row->alignment;
+    if (others == nullptr || alignment == nullptr) continue;
+    if (!(others->heads() == alignment->heads())) return false;
+  }
+  return tokens <= model_.limits().step_tokens && maps.size() <= kMostLists;
+}
+
+void GpuCompute::RunPass(const std::vector<Piece>& pass, const std::vector<OutputRules>& rules,
+                         std::vector<Found>* found) {
+  GpuDecoder& decoder = model_.engine()->decoder;
+  const OutputRules nothing;
+  std::vector<GivenTokens> given;
+  const AlignmentHeads* heads = nullptr;
+  for (const Piece& piece : pass) {
+    given.push_back(GivenBy(piece, piece.chosen == 0 ? nothing : rules[piece.rule]));
+    if (piece.chosen > 0 && rules[piece.rule].penalty != 1) {
+      given.back().before = *rules[piece.rule + piece.chosen - 1].before;
+    }
+    if (piece.row->alignment != nullptr) heads = &piece.row->alignment->heads();
+  }
+  const auto chosen = decoder.Run(given, heads);
+  size_t output = 0;
+  for (size_t i = 0; i < pass.size(); ++i) {
+    const Piece& piece = pass[i];
+    for (size_t t = piece.end - given[i].outputs; t < piece.end; ++t, ++output) {
+      if (piece.row->alignment != nullptr) {
+        piece.row->alignment->Put(piece.row->Slot(t), chosen[output].aligned_source);
+      }
+      if (t + piece.chosen < piece.end) continue;
+      const size_t rule = piece.rule + t - (piece.end - piece.chosen);
+      (*found)[rule] = FoundBy(rules[rule], chosen[output], output);
+    }
+  }
+}
+
+// Tokens that are aligned are all asked for.
+GivenTokens GpuCompute::GivenBy(const Piece& piece, const OutputRules& rules) {
+  const StepRow& row = *piece.row;
+  GivenTokens given;
+  auto& cache = static_cast<GpuRowCache&>(*row.cache);  // NewCache's own
+  given.sequence = cache.NextSequence(static_cast<const GpuEncoding&>(*row.encoding), row.prompt);
+  model_.engine()->decoder.SetRules(given.sequence, RulesFor(rules, row));
+  given.position = row.position + piece.begin;
+  given.tokens.assign(row.tokens + piece.begin, row.tokens + piece.end);
+  given.outputs = row.alignment != nullptr ? given.tokens.size() : piece.chosen;
+  if (row.slots != nullptr) given.places.assign(row.slots, row.slots + row.position + piece.end);
+  return given;
+}
+
+// A draw of more candidates than a device keeps; of all, where they are not all drawn from.
+bool GpuCompute::HostChooses(const OutputRules& rules) const {
+  if (rules.logits || rules.best > kMostCandidates) return true;
+  if (!rules.draw) return false;
+  const Sampler& sampler = rules.draw->sampler;
+  const size_t outputs = model_.Candidates(rules.map);
+  const bool of_all = sampler.topk() == 0 || sampler.topk() >= outputs;
+  return of_all ? sampler.topp() < 1 : sampler.topk() > kMostCandidates;
+}
+
+TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepRow& row) const {
+  TokenRules there;
+  there.list = model_.ListOf(rules.map);
+  if (row.alignment != nullptr) {
+    there.first_source = row.alignment->first();
+    there.sources = row.alignment->count();
+  }
+  if (HostChooses(rules)) return there;
+  there.penalty = rules.penalty;
+  for (const int64_t output : rules.forbidden) there.forbidden.push_back(IdOf(rules.map, output));
+  there.candidates = std::max<size_t>(rules.best, 1);
+  if (rules.leaning) there.leaning = IdOf(rules.map, *rules.leaning);
+  there.bias = rules.bias;
+  if (!rules.draw) return there;
+  const Sampler& sampler = rules.draw->sampler;
+  there.draws = true;
+  there.key = sampler.key();
+  there.top_k = sampler.topk() >= model_.Candidates(rules.map) ? 0 : sampler.topk();
+  there.top_p = sampler.topp();
+  there.temperature = sampler.temperature();
+  return there;
+}
+
+Found GpuCompute::FoundBy(const OutputRules& rules, const ChosenToken& chosen, size_t output) {
+  Found found;
+  if (HostChooses(rules)) {
+    numbers_.push_back(model_.engine()->decoder.Logits(output));
+    float* logits = numbers_.back().data();
+    if (rules.logits || rules.best > 0) {
+      found.logits = logits;
+      return found;
+    }
+    const size_t outputs = numbers_.back().size();
+    ApplyRules(rules, logits, outputs, model_.kernels());
+    found.choice = PickToken(rules, logits, outputs, model_.kernels());
+  } else if (rules.best > 0) {
+    auto& top = tops_.emplace_back();
+    for (const TokenCandidate& one : chosen.candidates) {
+      top.push_back({one.log_probability, OutputOf(rules.map, one.token)});
+    }
+    found.best = {top.data(), top.size(), 0};
+  } else {
+    found.choice.output = OutputOf(rules.map, chosen.chosen.token);
+    if (rules.scored) found.choice.log_probability = chosen.chosen.log_probability;
+  }
+  return found;
+}
+
+}  // namespace ct2triton::gpu

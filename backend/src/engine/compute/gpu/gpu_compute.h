@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/compute/gpu/gpu_model.h"
+#include "engine/compute/loop_compute.h"
+#include "engine/loop/cache_pool.h"
+#include "engine/loop/source_encoder.h"
+
+namespace ct2triton::gpu {
+
+// An encoded source on a GPU.
+class GpuEncoding final : public Encoding {
+ public:
+  GpuEncoding(SharedEncodings::Place place, size_t tokens, CacheBlock block,
+              std::shared_ptr<GpuEngine> engine, int name)
+      : Encoding(std::move(place), tokens),
+        block_(std::move(block)),
+        engine_(std::move(engine)),
+        name_(name) {}
+  ~GpuEncoding() override;
+
+  int name() const { return name_; }
+
+ private:
+  const CacheBlock block_;  // stands for the memory that it takes
+  const std::shared_ptr<GpuEngine> engine_;
+  const int name_;
+};
+
+// Keys and values of a row on a GPU, and the sequences that stand for it there: one for each beam,
+// and for each token of a draft that has rules of its own.
+class GpuRowCache final : public RowCache {
+ public:
+  GpuRowCache(std::shared_ptr<GpuEngine> engine, CacheBlock block);
+  ~GpuRowCache() override;
+
+  // The engine's mutex is held:
+  void BeginStep() { used_ = 0; }
+  int NextSequence(const GpuEncoding& encoding, size_t prompt);
+
+ private:
+  void Forget() noexcept;
+
+  const CacheBlock block_;  // stands for the memory that it takes
+  const std::shared_ptr<GpuEngine> engine_;
+  const std::shared_ptr<Pages> pages_;
+  std::vector<int> sequences_;
+  size_t used_ = 0;  // of them, in this step
+};
+
+// Encodes sources of all lengths together, without padding.
+class GpuEncoder final : public SourceEncoder {
+ public:
+  explicit GpuEncoder(const GpuModel& model);
+
+ private:
+  std::vector<std::shared_ptr<Encoding>> Make(const SourceIds& ids, std::vector<Making> makings,
+                                              CachePool* pool) override;
+
+  const GpuModel& model_;
+};
+
+// On a GPU. A choice whose rules the kernels do not have is made here, of copied logits.
+class GpuCompute final : public LoopCompute {
+ public:
+  GpuCompute(const GpuModel& model, LoopCaches* caches)
+      : model_(model), caches_(caches), encoder_(model) {}
+
+  SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
+                                  SourceEncoder::Counts* counts) override;
+  std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) override;
+  std::vector<Found> Step(const std::vector<StepRow>& rows,
+                          const std::vector<OutputRules>& rules) override;
+  std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
+                                 const std::vector<OutputRules>& rules) override;
+
+ private:
+  // Some tokens of a row, behind which the choices have the same rules.
+  struct Piece {
+    const StepRow* row;
+    size_t begin, end;  // of its tokens
+    size_t chosen;      // so many of the last ones are chosen behind,
+    size_t rule;        // the first of these by this one, of all rules
+  };
+
+  std::vector<Found> Decode(const std::vector<OutputRules>& rules);
+  static void AddPieces(const StepRow& row, size_t first, const std::vector<OutputRules>& rules,
+                        std::vector<Piece>* pieces);
+  bool Fits(const std::vector<Piece>& pass, const Piece& piece,
+            const std::vector<OutputRules>& rules) const;
+  void RunPass(const std::vector<Piece>& pass, const std::vector<OutputRules>& rules,
+               std::vector<Found>* found);
+  GivenTokens GivenBy(const Piece& piece, const OutputRules& rules);
+  TokenRules RulesFor(const OutputRules& rules, const StepRow& row) const;
+  bool HostChooses(const OutputRules& rules) const;
+  Found FoundBy(const OutputRules& rules, const ChosenToken& chosen, size_t output);
+
+  const GpuModel& model_;
+  LoopCaches* const caches_;
+  GpuEncoder encoder_;
+  std::vector<StepRow> rows_;  // of the last step
+  std::vector<std::vector<float>> numbers_;
+  std::vector<std::vector<products::RankedOutput>> tops_;
+};
+
+}  // namespace ct2triton::gpu

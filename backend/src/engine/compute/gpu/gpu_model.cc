@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compute/gpu/gpu_model.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "engine/compute/gpu/gpu_compute.h"
+#include "error.h"
+
+namespace ct2triton::gpu {
+namespace {
+
+constexpr int64_t kMostTokens = 1024;  // of a source, and of a sequence
+constexpr size_t kStepTokens = 128;    // and outputs; a step of more takes several passes
+
+[[noreturn]] void RefuseType(const std::string& why) {
+  throw Error(ErrorCode::kUnsupported, "the GPU's kernels cannot run this model: " + why);
+}
+
+// What activations are computed in. Weights are held in it too, unless they are int8 in the file.
+Number TypeOf(const Weights& weights) {
+  static const std::map<std::string, Number> known = {
+      {"auto", kFloat16},         {"float32", kFloat32},       {"float16", kFloat16},
+      {"bfloat16", kBfloat16},    {"int8", kFloat16},          {"int8_float16", kFloat16},
+      {"int8_float32", kFloat32}, {"int8_bfloat16", kBfloat16}};
+  const std::string& name = weights.compute_type();
+  const ElementType stored = weights.file().Get("decoder/layer_0/ffn/linear_0/weight").type;
+  const bool wants_int8 = name.rfind("int8", 0) == 0;
+  if (wants_int8 && stored != ElementType::kInt8) {
+    RefuseType("compute_type \"" + name + "\" needs weights that are int8 in model.bin");
+  }
+  if (weights.device().kind == Device::Kind::kCpu) {  // emulated
+    return stored == ElementType::kInt8 ? kFloat16 : kFloat32;
+  }
+  if (name == "default") {
+    if (stored == ElementType::kFloat32) return kFloat32;
+    return stored == ElementType::kBfloat16 ? kBfloat16 : kFloat16;
+  }
+  const auto found = known.find(name);
+  if (found == known.end()) RefuseType("compute_type is \"" + name + '"');
+  return found->second;
+}
+
+GpuLimits LimitsOf(const Weights& weights) {
+  GpuLimits limits;
+  limits.sequences = 512;
+  limits.step_tokens = limits.outputs = kStepTokens;
+  limits.source_tokens =
+      static_cast<size_t>(std::min(kMostTokens, weights.source_positions().value_or(kMostTokens)));
+  limits.target_tokens =
+      static_cast<size_t>(std::min(kMostTokens, weights.target_positions().value_or(kMostTokens)));
+  limits.encoded_tokens = limits.source_tokens;
+  return limits;
+}
+
+}  // namespace
+
+GpuEngine::GpuEngine(const GpuPlace& place, const Weights& weights, const GpuLimits& limits)
+    : decoder(place, weights.file(), TypeOf(weights), weights.files().layer_norm_epsilon, limits) {}
+
+GpuModel::GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place)
+    : DecoderModel(std::move(weights)), limits_(LimitsOf(this->weights())) {
+  try {
+    engine_ = std::make_shared<GpuEngine>(place, this->weights(), limits_);
+    for (const VocabularyMap* map : this->weights().AllMaps()) {
+      if (!map->fixed()) continue;
+      const size_t before = engine_->decoder.weight_bytes();
+      const int name = engine_->decoder.AddList({map->numbered().begin(), map->numbered().end()});
+      lists_[map] = {name, engine_->decoder.weight_bytes() - before};
+    }
+  } catch (const Error& error) {  // what is missing is no fault of the files
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    throw Error(ErrorCode::kUnsupported, error.what());
+  }
+  packed_bytes_ = engine_->decoder.weight_bytes();
+}
+
+std::unique_ptr<LoopCompute> GpuModel::NewCompute(LoopCaches* caches) const {
+  return std::make_unique<GpuCompute>(*this, caches);
+}
+
+std::optional<std::string> GpuModel::WhyNot(const CheckedRow& row) const {
+  if (EncodedTokens(row) > limits_.source_tokens) {
+    return "its source has " + std::to_string(EncodedTokens(row)) +
+           " tokens, and loops on a GPU run at most " + std::to_string(limits_.source_tokens);
+  }
+  const auto limit = static_cast<size_t>(row.limit_tokens);
+  if (limit > limits_.target_tokens) {
+    return "its answer may have " + std::to_string(limit) +
+           " tokens, and loops on a GPU give at most " + std::to_string(limits_.target_tokens);
+  }
+  return std::nullopt;
+}
+
+size_t GpuModel::MapBytes(const VocabularyMap& map) const {
+  const auto found = lists_.find(&map);
+  return found == lists_.end() ? 0 : found->second.bytes;
+}
+
+size_t GpuModel::FloatsOf(size_t tokens) const {
+  const size_t slots = Slots::PagesOf(tokens) * Slots::kPageSlots;
+  return slots * engine_->decoder.slot_bytes() / sizeof(float);
+}
+
+std::optional<int> GpuModel::ListOf(const VocabularyMap* map) const {
+  if (map == nullptr) return std::nullopt;
+  return lists_.at(map).name;
+}
+
+std::string GpuModel::Description() const {
+  return "by our own kernels on GPU " + engine_->decoder.device();
+}
+
+}  // namespace ct2triton::gpu

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "engine/compute/decoder_model.h"
+#include "engine/compute/gpu/gpu_decoder.h"
+
+namespace ct2triton::gpu {
+
+class GpuRowCache;
+
+// A model on a GPU and what the loops of all threads have there, one thread's at a time.
+struct GpuEngine {
+  GpuEngine(const GpuPlace& place, const Weights& weights, const GpuLimits& limits);
+
+  std::mutex mutex;  // of all that follows
+  GpuDecoder decoder;
+  std::set<GpuRowCache*> caches;
+};
+
+// A model whose loops run on our own kernels for GPUs.
+class GpuModel final : public DecoderModel {
+ public:
+  // Throws Error(kUnsupported), with the reason, where they cannot run it there.
+  GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place);
+
+  bool on_device() const override { return false; }
+  std::unique_ptr<LoopCompute> NewCompute(LoopCaches* caches) const override;
+  std::optional<std::string> WhyNot(const CheckedRow& row) const override;
+  StepRoom step_room() const override { return {63, 32}; }
+  size_t packed_bytes() const override { return packed_bytes_; }
+  size_t MapBytes(const VocabularyMap& map) const override;
+  size_t CacheFloats(const CheckedRow& row) const override { return FloatsOf(CacheTokens(row)); }
+  size_t SourceCacheFloats(size_t tokens) const override { return FloatsOf(tokens); }
+  // As many floats as the pages of so many tokens take.
+  size_t FloatsOf(size_t tokens) const;
+
+  const GpuLimits& limits() const { return limits_; }
+  const std::shared_ptr<GpuEngine>& engine() const { return engine_; }
+  // The list of the engine that stands for a map; none: the whole vocabulary.
+  std::optional<int> ListOf(const VocabularyMap* map) const;
+  std::string Description() const;
+
+ private:
+  struct List {
+    int name;
+    size_t bytes;
+  };
+
+  const GpuLimits limits_;
+  std::shared_ptr<GpuEngine> engine_;
+  std::map<const VocabularyMap*, List> lists_;
+  size_t packed_bytes_ = 0;
+};
+
+}  // namespace ct2triton::gpu
