@@ -60,7 +60,7 @@ def _value(
     if action.nargs == 0:
         if text.lower() not in _TRUTH:
             parser.error(f"{name} is {text!r}; it must be one of {', '.join(_TRUTH)}")
-        return _TRUTH[text.lower()]
+        return action.const if _TRUTH[text.lower()] else action.default
     repeatable = isinstance(action, argparse._AppendAction)
     try:
         # A path is one folder, whatever it holds.

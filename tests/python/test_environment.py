@@ -135,3 +135,14 @@ def test_a_command_reads_its_variables() -> None:
     )
     assert result.returncode == 1
     assert "no connection to 127.0.0.1:9" in result.stderr
+
+
+def test_the_variable_of_an_option_that_switches_off_switches_off() -> None:
+    parser = argparse.ArgumentParser(prog="ct2-x")
+    parser.add_argument("--no-files", dest="files", action="store_false")
+    add_variables(parser, {"CT2_X_NO_FILES": "1"})
+    assert parser.parse_args([]).files is False
+    parser = argparse.ArgumentParser(prog="ct2-x")
+    parser.add_argument("--no-files", dest="files", action="store_false")
+    add_variables(parser, {"CT2_X_NO_FILES": "0"})
+    assert parser.parse_args([]).files is True

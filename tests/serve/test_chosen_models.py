@@ -105,6 +105,28 @@ def test_the_demo_needs_nothing_on_disk_and_is_prepared_once(folder: Path) -> No
     assert (folder / "model_repository" / "demo" / "ct2_model.json").stat().st_mtime_ns == written
 
 
+def test_a_missing_model_is_prepared_with_the_options_of_ct2_prepare(folder: Path) -> None:
+    shutil.copytree(tiny_checkpoint("marian"), folder / "tiny")
+    options = ("--quantization", "float32", "--io", "ids", "--set", "beam_size=3")
+    with _serving(folder, "tiny", *options, "--no-placeholders") as (ready, _):
+        assert ready["models"] == "tiny"
+    model = folder / "model_repository" / "tiny"
+    assert json.loads((model / "ct2_model.json").read_text())["conversion"]["quantization"] == (
+        "float32"
+    )
+    assert re.search(
+        r'"beam_size"\s+value \{\s+string_value: "3"', (model / "config.pbtxt").read_text()
+    )
+    errors = _refused(folder, "tiny", "--quantization", "int8")
+    assert errors.endswith(
+        "model_repository/tiny was prepared with --quantization float32, not int8: replace it with "
+        "ct2-prepare --force, or prepare another one with ct2-prepare --name\n"
+    )
+    with _serving(folder, "tiny", *options) as (ready, log):
+        assert ready["models"] == "tiny"
+        assert "tiny is prepared already, without regard to --io, --set" in log.read_text()
+
+
 def test_a_server_keeps_nothing_of_the_preparation(folder: Path) -> None:
     """PyTorch took memory for as long as the server ran."""
     (checkpoint := folder / "pair").symlink_to(tiny_checkpoint("marian"))

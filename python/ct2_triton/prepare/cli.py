@@ -22,14 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
-from ct2_triton.errors import SettingError
-from ct2_triton.prepare.options import (
-    INSTANCE_KINDS,
-    IO_CHOICES,
-    QUANTIZATIONS,
-    PrepareOptions,
-    ShortlistOptions,
-)
+from ct2_triton.prepare.arguments import add_preparation_arguments, preparation_options
 
 if TYPE_CHECKING:
     import argparse
@@ -59,36 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"Triton's model repository ({DEFAULT_TEXT})",
     )
     parser.add_argument("--name", help="name in Triton (default: the last part of the source)")
-    parser.add_argument("--revision", help="branch, tag or commit on the hub (default: main)")
-    parser.add_argument(
-        "--quantization",
-        choices=QUANTIZATIONS,
-        default="int8",
-        metavar="TYPE",
-        help=f"type the weights are stored in: {', '.join(QUANTIZATIONS)} (default: %(default)s, "
-        "the smallest and on a CPU the fastest; float32 loses nothing)",
-    )
-    _add_serving_arguments(parser)
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        dest="settings",
-        help="a parameter of the backend, for example beam_size=4 (docs/parameters.md); repeatable",
-    )
-    parser.add_argument(
-        "--language-pair",
-        metavar="FROM:TO",
-        help="what a converted model translates (en:de), where nothing in it says so",
-    )
-    _add_shortlist_arguments(parser)
-    parser.add_argument(
-        "--no-placeholders",
-        dest="placeholders",
-        action="store_false",
-        help="do not try which placeholders for terms the model copies (docs/terms.md)",
-    )
+    add_preparation_arguments(parser)
     parser.add_argument("--force", action="store_true", help="replace a model of this name")
     parser.add_argument(
         "--as-version",
@@ -96,62 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="add the result to the model of this name, as version N; it is served once ct2-models "
         "promote says so (docs/versions.md)",
-    )
-
-
-def _add_serving_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--instance-kind",
-        choices=INSTANCE_KINDS,
-        default="auto",
-        help="where Triton runs the model (default: %(default)s, on a GPU if there is one)",
-    )
-    parser.add_argument(
-        "--io",
-        choices=IO_CHOICES,
-        default="ids",
-        help="what clients send and get: token ids, text, or both: NAME takes ids and NAME-text "
-        "text, on the same weights; stream: both, and NAME-stream sends text as it grows; auto: "
-        "stream, or ids where the backend cannot tokenize (default: %(default)s; docs/text.md)",
-    )
-    parser.add_argument(
-        "--max-batch-size",
-        type=int,
-        default=256,
-        metavar="ROWS",
-        help="most rows that Triton puts into one batch; 0: no batching (default: %(default)s)",
-    )
-
-
-def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "vocabulary shortlist", "fewer tokens to choose from, for speed: docs/shortlists.md"
-    )
-    group.add_argument(
-        "--shortlist-from",
-        action="append",
-        default=[],
-        metavar="LANGUAGE[=FILE],...",
-        help="target languages whose tokens answers are made of: those in a text of one sentence a "
-        "line, or without a file every token of the language's script; FILE alone where a model "
-        "has one target language; repeatable",
-    )
-    group.add_argument(
-        "--shortlist-size",
-        type=int,
-        metavar="TOKENS",
-        help="tokens of each language beside those that spell any text: the most frequent of its "
-        "text, and where the text has fewer, the first of its script (default: all of the text)",
-    )
-    group.add_argument(
-        "--shortlist-licence",
-        metavar="TEXT",
-        help="licence of the texts, for the model's record (default: not stated)",
-    )
-    group.add_argument(
-        "--shortlist-union",
-        action="store_true",
-        help="one list for all languages (vmap.txt), instead of one for each (shortlists.json)",
     )
 
 
@@ -169,19 +77,11 @@ def run(args: argparse.Namespace) -> int:
     """
     from ct2_triton.prepare.pipeline import prepare
 
-    options = PrepareOptions(
-        source=args.source,
-        model_repository=args.model_repository,
+    options = preparation_options(
+        args,
+        args.source,
+        args.model_repository,
         name=args.name,
-        revision=args.revision,
-        quantization=args.quantization,
-        instance_kind=args.instance_kind,
-        max_batch_size=args.max_batch_size,
-        settings=_settings(args.settings),
-        shortlist=_shortlist(args),
-        language_pair=args.language_pair,
-        io=args.io,
-        placeholders=args.placeholders,
         force=args.force,
         as_version=args.as_version,
     )
@@ -204,27 +104,3 @@ def _ended_in_order() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _shortlist(args: argparse.Namespace) -> ShortlistOptions | None:
-    entries = tuple(entry for value in args.shortlist_from for entry in value.split(","))
-    if entries:
-        return ShortlistOptions(
-            entries, args.shortlist_size, args.shortlist_licence, args.shortlist_union
-        )
-    if (args.shortlist_size, args.shortlist_licence, args.shortlist_union) != (None, None, False):
-        raise SettingError(
-            "--shortlist-size, --shortlist-licence and --shortlist-union say more about "
-            "--shortlist-from: name a target language with it"
-        )
-    return None
-
-
-def _settings(pairs: list[str]) -> dict[str, str]:
-    settings = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            raise SettingError(f"--set {pair} is not of the form name=value")
-        settings[name.strip()] = value.strip()
-    return settings

@@ -20,12 +20,20 @@ from ct2_triton.serve.errors import ModelRepositoryError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ct2_triton.prepare.options import PrepareOptions
+
+    MakeOptions = Callable[[str, Path], PrepareOptions]
+
 # What lies beside a model of ids and is served with it.
 _BESIDE = (TEXT_SUFFIX, STREAM_SUFFIX)
 
 
 def choose_models(
-    sources: Sequence[str], repositories: Sequence[Path], report: Callable[[str], None]
+    sources: Sequence[str],
+    repositories: Sequence[Path],
+    report: Callable[[str], None],
+    make_options: MakeOptions,
+    given: Sequence[str] = (),
 ) -> list[Path]:
     """Find the folder of each model, and prepare what has none.
 
@@ -34,17 +42,25 @@ def choose_models(
             checkpoint, or `demo`.
         repositories: Where models are looked for; the first receives what is prepared.
         report: Gets a line of text for each step of a preparation.
+        make_options: Makes the options of a preparation from a source and a repository.
+        given: Names of the options that were asked for.
 
     Returns:
         The folders, each once, in order, then the text models that lie beside them.
 
     Raises:
-        ModelRepositoryError: If a name stands for two models, or a source for a repository.
+        ModelRepositoryError: If a name stands for two models, a source for a repository, or a
+            model was prepared with other options than those asked for.
         PrepareError: If a preparation failed.
     """
     chosen: dict[str, Path] = {}
     for source in sources:
-        folder = _existing(source, repositories) or _prepare(source, repositories[0], report)
+        folder = _existing(source, repositories)
+        options = make_options(source, repositories[0])
+        if folder is None:
+            folder = _prepare(options, report)
+        else:
+            _check_as_asked(folder, options, given, report)
         if chosen.setdefault(folder.name, folder).resolve() != folder.resolve():
             raise ModelRepositoryError(
                 f"{chosen[folder.name]} and {folder} are both the model '{folder.name}': a server "
@@ -104,6 +120,32 @@ def _check_origin(model: Path, hub_id: str) -> None:
         )
 
 
+def _check_as_asked(
+    model: Path, options: PrepareOptions, given: Sequence[str], report: Callable[[str], None]
+) -> None:
+    """Refuse a prepared model of another type or revision; say which options come too late."""
+    if not given or not (model / MANIFEST_NAME).is_file():
+        return
+    prepared = PreparedModel.read(model)
+    of_record = {
+        "quantization": {prepared.manifest.get("conversion", {}).get("quantization")},
+        "revision": {prepared.source.revision, prepared.source.commit},
+    }
+    for name, values in of_record.items():
+        known = values - {None}
+        if name in given and known and getattr(options, name) not in known:
+            raise ModelRepositoryError(
+                f"{model} was prepared with --{name} {' = '.join(sorted(known))}, not "
+                f"{getattr(options, name)}: replace it with ct2-prepare --force, or prepare "
+                "another one with ct2-prepare --name"
+            )
+    if late := [f"--{name}" for name in given if name not in of_record]:
+        report(
+            f"{model.name} is prepared already, without regard to {', '.join(late)}; ct2-prepare "
+            "--force prepares it again"
+        )
+
+
 def _name(source: str, repository: Path) -> str:
     from ct2_triton.prepare.options import PrepareOptions
     from ct2_triton.prepare.pipeline import model_name
@@ -111,12 +153,12 @@ def _name(source: str, repository: Path) -> str:
     return model_name(PrepareOptions(source, repository))
 
 
-def _prepare(source: str, repository: Path, report: Callable[[str], None]) -> Path:
+def _prepare(options: PrepareOptions, report: Callable[[str], None]) -> Path:
     from ct2_triton.prepare.child import prepare_in_child
-    from ct2_triton.prepare.options import PrepareOptions
 
+    source, repository = options.source, options.model_repository
     there = {path.parent.name for path in repository.glob(f"*/{CONFIG_NAME}")} | {"demo"}
     near = difflib.get_close_matches(source, sorted(there - {source}), 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     report(f"{source} is not in {repository}{hint}: preparing it")
-    return prepare_in_child(PrepareOptions(source, repository, io="auto"), report)
+    return prepare_in_child(options, report)

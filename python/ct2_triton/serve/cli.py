@@ -23,6 +23,11 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from ct2_triton.arguments import count, duration, port_number
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
+from ct2_triton.prepare.arguments import (
+    add_preparation_arguments,
+    given_options,
+    preparation_options,
+)
 from ct2_triton.prepared_model import CONFIG_NAME
 from ct2_triton.serve import doctor, model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
@@ -62,7 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="MODEL",
         help="serve these only: names in the repository, hub ids (owner/name), folders, or demo; "
-        "what is missing is prepared as ct2-prepare does (default: the whole repository)",
+        "what is missing is prepared as ct2-prepare does, with the options of a preparation "
+        "(default: the whole repository)",
     )
     task = parser.add_mutually_exclusive_group()
     task.add_argument(
@@ -110,6 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="start the server again after a crash, at most so often in 60 seconds; 0: end instead "
         "(default: %(default)s)",
     )
+    add_preparation_arguments(parser, io="auto")
 
 
 def _add_address_arguments(parser: argparse.ArgumentParser) -> None:
@@ -220,7 +227,10 @@ def _repositories(args: argparse.Namespace) -> list[Path]:
     """Give what the server is to load: whole repositories, or the models named of them."""
     repositories = args.model_repository or [default_repository()]
     if args.models:
-        return [repository_of(choose_models(args.models, repositories, _LOG.info))]
+        make_options = partial(preparation_options, args)
+        given = given_options(args)
+        chosen = choose_models(args.models, repositories, _LOG.info, make_options, given)
+        return [repository_of(chosen)]
     if all(map(_is_empty, repositories)) and "--model-control-mode" not in " ".join(args.passed_on):
         raise ModelRepositoryError(
             f"{', '.join(map(str, repositories))} has no model: name one that is to be prepared, "

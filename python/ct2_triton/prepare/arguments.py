@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of a preparation, for ct2-prepare and for what ct2-serve prepares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.errors import SettingError
+from ct2_triton.prepare.options import (
+    INSTANCE_KINDS,
+    IO_CHOICES,
+    QUANTIZATIONS,
+    PrepareOptions,
+    ShortlistOptions,
+)
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+_OF_A_SHORTLIST = ("shortlist_size", "shortlist_licence", "shortlist_union")
+_NAMES = (
+    *("revision", "quantization", "instance_kind", "io", "max_batch_size", "settings"),
+    *("language_pair", "placeholders", "shortlist_from", *_OF_A_SHORTLIST),
+)
+
+
+def add_preparation_arguments(parser: argparse.ArgumentParser, io: str = PrepareOptions.io) -> None:
+    """Declare them; each is None where it is not given.
+
+    Args:
+        parser: Receives them.
+        io: What clients send and get by default.
+    """
+    add = parser.add_argument_group("preparation", "docs/preparing.md").add_argument
+    add("--revision", help="branch, tag or commit on the hub (default: main)")
+    add(
+        "--quantization",
+        choices=QUANTIZATIONS,
+        metavar="TYPE",
+        help=f"type the weights are stored in: {', '.join(QUANTIZATIONS)} (default: "
+        f"{PrepareOptions.quantization}, the smallest and on a CPU the fastest; float32 loses "
+        "nothing)",
+    )
+    add(
+        "--instance-kind",
+        choices=INSTANCE_KINDS,
+        help=f"where Triton runs the model (default: {PrepareOptions.instance_kind}, on a GPU if "
+        "there is one)",
+    )
+    add(
+        "--io",
+        choices=IO_CHOICES,
+        help="what clients send and get: token ids, text, or both: NAME takes ids and NAME-text "
+        "text, on the same weights; stream: both, and NAME-stream sends text as it grows; auto: "
+        f"stream, or ids where the backend cannot tokenize (default: {io}; docs/text.md)",
+    )
+    add(
+        "--max-batch-size",
+        type=int,
+        metavar="ROWS",
+        help="most rows that Triton puts into one batch; 0: no batching (default: "
+        f"{PrepareOptions.max_batch_size})",
+    )
+    add(
+        "--set",
+        action="append",
+        metavar="NAME=VALUE",
+        dest="settings",
+        help="a parameter of the backend, for example beam_size=4 (docs/parameters.md); repeatable",
+    )
+    add(
+        "--language-pair",
+        metavar="FROM:TO",
+        help="what a converted model translates (en:de), where nothing in it says so",
+    )
+    add(
+        "--no-placeholders",
+        dest="placeholders",
+        action="store_const",
+        const=False,
+        help="do not try which placeholders for terms the model copies (docs/terms.md)",
+    )
+    _add_shortlist_arguments(parser)
+    parser.set_defaults(default_io=io)
+
+
+def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "vocabulary shortlist", "fewer tokens to choose from, for speed: docs/shortlists.md"
+    )
+    group.add_argument(
+        "--shortlist-from",
+        action="append",
+        metavar="LANGUAGE[=FILE],...",
+        help="target languages whose tokens answers are made of: those in a text of one sentence a "
+        "line, or without a file every token of the language's script; FILE alone where a model "
+        "has one target language; repeatable",
+    )
+    group.add_argument(
+        "--shortlist-size",
+        type=int,
+        metavar="TOKENS",
+        help="tokens of each language beside those that spell any text: the most frequent of its "
+        "text, and where the text has fewer, the first of its script (default: all of the text)",
+    )
+    group.add_argument(
+        "--shortlist-licence",
+        metavar="TEXT",
+        help="licence of the texts, for the model's record (default: not stated)",
+    )
+    group.add_argument(
+        "--shortlist-union",
+        action="store_const",
+        const=True,
+        help="one list for all languages (vmap.txt), instead of one for each (shortlists.json)",
+    )
+
+
+def given_options(args: argparse.Namespace) -> list[str]:
+    """Name the options of a preparation that a command line has, without their dashes."""
+    names = [name for name in _NAMES if getattr(args, name) is not None]
+    shown = {"settings": "set", "placeholders": "no-placeholders"}
+    return [shown.get(name, name.replace("_", "-")) for name in names]
+
+
+def preparation_options(
+    args: argparse.Namespace,
+    source: str,
+    repository: Path,
+    **more: Any,  # noqa: ANN401 - attributes of PrepareOptions
+) -> PrepareOptions:
+    """Make the options of one preparation.
+
+    Args:
+        args: What `add_preparation_arguments` declares.
+        source: What to prepare.
+        repository: Where to.
+        **more: Further attributes.
+
+    Returns:
+        The options.
+
+    Raises:
+        SettingError: A setting or a shortlist is not one.
+    """
+    given = {
+        name: getattr(args, name)
+        for name in _NAMES
+        if not name.startswith("shortlist_") and getattr(args, name) is not None
+    }
+    given = {"io": args.default_io, **given, "settings": _settings(args.settings or [])}
+    return PrepareOptions(source, repository, shortlist=_shortlist(args), **given, **more)
+
+
+def _shortlist(args: argparse.Namespace) -> ShortlistOptions | None:
+    entries = tuple(entry for value in args.shortlist_from or [] for entry in value.split(","))
+    if entries:
+        union = bool(args.shortlist_union)
+        return ShortlistOptions(entries, args.shortlist_size, args.shortlist_licence, union)
+    if any(getattr(args, name) is not None for name in _OF_A_SHORTLIST):
+        raise SettingError(
+            "--shortlist-size, --shortlist-licence and --shortlist-union say more about "
+            "--shortlist-from: name a target language with it"
+        )
+    return None
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise SettingError(f"--set {pair} is not of the form name=value")
+        settings[name.strip()] = value.strip()
+    return settings
