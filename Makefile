@@ -16,6 +16,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 
+# What is compiled is kept, in containers, too: the tests start hundreds of commands.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 PYTEST_ARGS ?=
 # Processes that run tests; auto: one more than there are cores, eight at most.
