@@ -198,7 +198,8 @@ def code_of(language: Language) -> str:
     Returns:
         Its tag.
     """
-    tags = sorted({name.replace("_", "-") for name in (language.code, *language.aliases)})
+    names = (name for name in language.aliases if name[:1].islower())  # a tag, and no English name
+    tags = sorted({name.replace("_", "-") for name in (language.code, *names)})
     by_script = [tag for tag in tags if tag in _BY_SCRIPT]
     short = [tag for tag in tags if len(tag) == 2]
     return [*by_script, *short, *sorted(tags, key=len)][0]

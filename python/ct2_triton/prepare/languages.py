@@ -58,19 +58,19 @@ def with_aliases(languages: Sequence[Language], tags: Mapping[str, str]) -> tupl
     Returns:
         The same languages in the same order, with aliases.
     """
-    claims: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
-    for entry in languages:
-        tag = tags.get(entry.code)
-        if tag and _is_well_formed(tag):
-            for alias, rank in _candidates(entry.code, tag).items():
-                claims[alias].append((rank, _script_distance(alias, tag), entry.code))
-            for alias, (rank, subtag) in _words(tag).items():
-                claims[alias].append((rank, _script_distance(subtag, tag), entry.code))
-    codes = {_fold(entry.code) for entry in languages}
+    taken = {_fold(entry.code) for entry in languages}
     aliases: dict[str, list[str]] = defaultdict(list)
-    for alias, claim in claims.items():
-        if (winner := _winner(claim)) and _fold(alias) not in codes:
-            aliases[winner].append(alias)
+    for names_of in (_candidates, _words):  # a name like a code, such as Ga or Mon, is no alias
+        claims: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+        for entry in languages:
+            tag = tags.get(entry.code)
+            if tag and _is_well_formed(tag):
+                for alias, (rank, subtag) in names_of(entry.code, tag).items():
+                    claims[alias].append((rank, _script_distance(subtag, tag), entry.code))
+        for alias, claim in claims.items():
+            if (winner := _winner(claim)) and _fold(alias) not in taken:
+                aliases[winner].append(alias)
+        taken |= {_fold(alias) for alias in claims}
     return tuple(replace(entry, aliases=tuple(sorted(aliases[entry.code]))) for entry in languages)
 
 
@@ -108,8 +108,8 @@ def _is_well_formed(tag: str) -> bool:
     return True
 
 
-def _candidates(code: str, tag: str) -> dict[str, int]:
-    """List names of one language, with how close each is."""
+def _candidates(code: str, tag: str) -> dict[str, tuple[int, str]]:
+    """List codes of one language, with how close each is, and its tag."""
     import langcodes
 
     parsed = langcodes.Language.get(tag, normalize=False)
@@ -126,10 +126,10 @@ def _candidates(code: str, tag: str) -> dict[str, int]:
         names[_FLORES_NAMES[code]] = _EXACT
     standard = langcodes.standardize_tag(tag, macro=True)
     names.setdefault(standard, _VARIETY)
-    return names
+    return {name: (rank, name) for name, rank in names.items()}
 
 
-def _words(tag: str) -> dict[str, tuple[int, str]]:
+def _words(_code: str, tag: str) -> dict[str, tuple[int, str]]:
     """List English names and ISO 639-2/B codes, with how close each is, and its subtag."""
     import langcodes
 

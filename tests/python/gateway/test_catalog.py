@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,6 @@ BASE = TokenRules.read(
 
 
 def rules(languages: list[Language], *, required: bool) -> TokenRules:
-    from dataclasses import replace
-
     tags = {language.code: language.code.replace("_", "-") for language in languages}
     named = with_aliases(languages, tags)
     return replace(BASE, languages=named, source_required=required, target_required=required)
@@ -54,6 +53,22 @@ def test_nllb_codes_become_those_of_libretranslate() -> None:
     assert catalog.find("xx") is None
     assert catalog.find("  en  ") is catalog.languages["en"]
     assert catalog.find("en" + " " * 34) is None  # no tag is that long
+
+
+def test_an_english_name_is_nobodys_code() -> None:
+    """Ga's name is the code of Irish, and Fon's and Mon's are their own codes."""
+    catalog = Catalog({"m": many("eng_Latn", "gaa_Latn", "gle_Latn", "fon_Latn", "mnw_Mymr")})
+    assert set(catalog.languages) == {"en", "gaa", "ga", "fon", "mnw"}
+    for name, code in (("GA", "ga"), ("Fon", "fon"), ("mon", "mnw"), ("irish", "ga")):
+        found = catalog.find(name)
+        assert found is not None
+        assert found.code == code
+
+
+def test_a_model_that_was_prepared_with_a_name_like_a_code() -> None:
+    old = Language("gaa_Latn", aliases=("Ga", "gaa"))
+    catalog = Catalog({"m": replace(BASE, languages=(Language("eng_Latn", aliases=("en",)), old))})
+    assert set(catalog.languages) == {"en", "gaa"}
 
 
 def test_models_of_a_pair_are_put_together_and_the_first_counts() -> None:
