@@ -225,11 +225,39 @@ std::vector<size_t> PyTakeRows(const std::vector<std::tuple<size_t, size_t, size
 
 class Nobody : public RowListener {
  public:
+  explicit Nobody(std::string tenant = "") : tenant_(std::move(tenant)) {}
+  std::string_view tenant() const noexcept override { return tenant_; }
   CallObserver* observer() const noexcept override { return nullptr; }
   bool Cancelled() const noexcept override { return false; }
   void RowDone(size_t, RowResult, const CallTimes&) noexcept override {}
   void RowFailed(size_t, const Error&, const CallTimes&) noexcept override {}
+
+ private:
+  const std::string tenant_;
 };
+
+// `events`: a tenant, how many rows of how many tokens come in one request, and how many rows are
+// then taken, one after the other. Whose those were, in order.
+std::vector<std::string> PyTenantOrder(
+    const std::vector<std::tuple<std::string, size_t, size_t, size_t>>& events) {
+  RowQueue queue([] {});
+  const QueueShare share(events.size());
+  std::vector<std::string> order;
+  int64_t id = 0;
+  for (const auto& [tenant, count, tokens, takes] : events) {
+    std::vector<CheckedRow> rows(count);
+    std::vector<size_t> positions(count);
+    for (CheckedRow& row : rows) row.source = Ids(tokens, ++id);
+    queue.Add(std::move(rows), positions, std::make_shared<Nobody>(tenant), share);
+    for (size_t i = 0; i < takes; ++i) {
+      const AdmissionBounds bounds{/*rows=*/1, LoopSettings().encode_tokens, {}, 0, 0};
+      for (const Job& job : queue.TakeRows(bounds, [](const CheckedRow&) { return false; })) {
+        order.emplace_back(job.waiters.front().listener->tenant());
+      }
+    }
+  }
+  return order;
+}
 
 // Rows of so many beams wait for a full loop: which it takes, and at how many it has looked.
 std::pair<std::vector<int64_t>, size_t> PyTakePastWide(const std::vector<int64_t>& beams,
@@ -336,6 +364,9 @@ void BindLoopWork(py::module_& module) {
              "Tell which of these rows (beams, tokens, bytes of cache) a loop takes.");
   module.def("take_past_wide", &PyTakePastWide, py::arg("beams"), py::arg("narrow_rows"),
              "(rows, looked at): what a full loop takes of waiting rows of so many beams.");
+  module.def("tenant_order", &PyTenantOrder, py::arg("events"),
+             "Whose rows a queue hands out, in order. `events`: tenant, rows of a request, tokens "
+             "of each, rows that are then taken.");
   module.def("share_cores", &PyShareCores, py::arg("cores"), py::arg("works"),
              py::arg("later") = std::vector<std::tuple<uint64_t, size_t, size_t>>(),
              "(start, number) of each piece that the scheduler starts. `works`: model, cores of a "

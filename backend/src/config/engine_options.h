@@ -23,6 +23,7 @@ struct EngineOptions {
   std::int64_t max_search_tokens = 0;         // rows x hypotheses searched x length limit of one
                                               // call; 0 = automatic
   std::int64_t max_queued_rows = 512;         // rows of a model that may wait
+  std::string tenant_header;                  // names the tenant; empty = all are one
   bool verify_files = false;                  // hold them against the manifest at load
   std::string model_path;                     // relative to the model's folder; empty = found
                                               // in the version folder

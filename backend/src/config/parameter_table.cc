@@ -244,6 +244,11 @@ std::vector<Parameter> EngineParameters() {
        "Most rows of this model that may wait to be decoded; while as many requests wait to enter, "
        "no further batch is taken from Triton's queue.",
        "1024"},
+      {"tenant_header", &E::tenant_header, kModel, FromTo(1, 256),
+       "Header or request parameter, without regard to case, that names the tenant: tenants have "
+       "equal shares of the queue, and while it is full, the newest requests of the one that has "
+       "the most are refused.",
+       "x-tenant"},
   };
 }
 

@@ -18,12 +18,6 @@ namespace {
 constexpr std::string_view kStop = "stop";
 constexpr std::optional<std::string_view> kEndToken = "end_token";
 
-bool EqualsNoCase(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
-
 // A trailing * in the pattern stands for any ending.
 bool Matches(std::string_view pattern, std::string_view name) {
   if (pattern.empty() || pattern.back() != '*') return EqualsNoCase(pattern, name);
@@ -127,12 +121,16 @@ void Assign(const Parameter& parameter, const ParameterValue& value, const Owner
                                                Allowed(parameter, engine));
 }
 
-// Headers of one word that clients and proxies send; Triton forwards headers as parameters.
+// Headers of one word that clients and proxies send, those of WebDAV among them; Triton forwards
+// headers as parameters. What has exactly the name of a parameter is one.
 constexpr std::string_view kHeadersOfOneWord[] = {
-    "accept",  "authorization", "b3",          "baggage",    "connection", "cookie",
-    "date",    "dnt",           "expect",      "forwarded",  "from",       "host",
-    "origin",  "pragma",        "priority",    "range",      "referer",    "te",
-    "trailer", "upgrade",       "traceparent", "tracestate", "via",        "warning",
+    "accept",  "authorization", "b3",        "baggage", "connection", "cookie",      "date",
+    "depth",   "destination",   "digest",    "dnt",     "downlink",   "dpop",        "dpr",
+    "ect",     "expect",        "forwarded", "from",    "host",       "if",          "isolation",
+    "label",   "link",          "meter",     "origin",  "overwrite",  "position",    "pragma",
+    "prefer",  "priority",      "range",     "referer", "refresh",    "rtt",         "signature",
+    "slug",    "tcn",           "te",        "timeout", "topic",      "traceparent", "tracestate",
+    "trailer", "ttl",           "upgrade",   "urgency", "via",        "warning",     "width",
 };
 
 // Other headers have a hyphen, which no parameter has; one in place of _ is a mistake.
@@ -150,6 +148,12 @@ bool IsHeader(std::string_view name) {
 }
 
 }  // namespace
+
+bool EqualsNoCase(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
 
 void NamedOnce::Add(std::string_view name) {
   const auto [known, is_new] = names_.emplace(CanonicalName(name), name);
@@ -228,6 +232,7 @@ bool IsIgnoredParameter(std::string_view name, const EngineOptions& engine) {
   // Triton keeps this prefix for itself: request parameters ("triton_...", its parameter
   // extension) and config parameters that its core reads ("TRITON_BATCH_STRATEGY_PATH").
   if (Matches("triton_*", name)) return true;
+  if (!engine.tenant_header.empty() && EqualsNoCase(engine.tenant_header, name)) return true;
   return std::any_of(engine.allowed_parameters.begin(), engine.allowed_parameters.end(),
                      [&](const std::string& pattern) { return Matches(pattern, name); });
 }

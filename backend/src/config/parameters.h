@@ -86,9 +86,12 @@ void SetRequestParameter(std::string_view name, const ParameterValue& value,
                          const EngineOptions& engine, DecodingOptions* decoding,
                          RequestOptions* request);
 
-// Whether a parameter that is not ours passes without a word: it is one of allowed_parameters
-// (no case, a trailing * stands for any ending) or carries Triton's own prefix "triton_". In a
-// request, headers that the server forwards pass as well.
+// As names of headers are compared.
+bool EqualsNoCase(std::string_view a, std::string_view b);
+
+// Whether a parameter that is not ours passes without a word: it is tenant_header, one of
+// allowed_parameters (no case, a trailing * stands for any ending) or carries Triton's own prefix
+// "triton_". In a request, headers that the server forwards pass as well.
 bool IsIgnoredParameter(std::string_view name, const EngineOptions& engine);
 
 }  // namespace ct2triton

@@ -14,6 +14,7 @@
 namespace ct2triton {
 
 struct Job;
+struct TenantJobs;
 
 // Where a job stands in its queue: by turn, and then by a number that no other job has.
 using Place = std::pair<uint64_t, uint64_t>;
@@ -40,6 +41,7 @@ using Waiters = std::list<Waiter>;
 struct Job {
   CheckedRow row;
   Waiters waiters;
+  TenantJobs* tenant = nullptr;  // among whose jobs it waits
   size_t hash = 0;
   Place place{};
   size_t grown = 0;   // ids of its answer that were reported; it may run again after a failure

@@ -46,7 +46,7 @@ void RowQueue::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& posi
   for (size_t i = 0; i < rows.size(); ++i) {
     Waiter waiter{listener,       positions[i], Counted(share.rows),
                   share.decoding, Counted(),    queued_ns};
-    jobs_.Add(std::move(rows[i]), std::move(waiter), turn_ + i * kTurnsOfRow);
+    jobs_.Add(std::move(rows[i]), std::move(waiter), listener->tenant(), i * kTurnsOfRow);
   }
 }
 
@@ -115,7 +115,6 @@ Job RowQueue::Take(Job* waiting) noexcept {
     waiter.runs = Counted(waiter.decoding);
   }
   job.running = Counted(running_);
-  turn_ = std::max(turn_ + 1, job.place.first);
   return job;
 }
 

@@ -30,7 +30,8 @@ struct QueueShare {
 using IsEncoded = std::function<bool(const CheckedRow&)>;
 
 // Rows that wait, each request's in order of arrival; a request of many rows takes turns with those
-// that came later. Equal rows become one job. Threads may use it at once.
+// that came later, and tenants have equal shares. Equal rows of a tenant become one job. Threads
+// may use it at once.
 class RowQueue {
  public:
   // `wake`: called when rows have come or were withdrawn, or the queue was closed, without a lock.
@@ -81,7 +82,6 @@ class RowQueue {
   std::mutex mutex_;
   WaitingJobs jobs_;
   LimitRates limit_rates_;
-  uint64_t turn_ = 0;  // of rows that come now
 
   // What of it is read without the lock; written under it.
   std::atomic<size_t> size_{0};

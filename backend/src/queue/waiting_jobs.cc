@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +15,12 @@ namespace {
 constexpr size_t kMostOfHash = 8;
 
 constexpr size_t kBucketsAsked = 1024;
+
+// Known at once; further ones share the place of those without a name.
+constexpr size_t kMostTenants = 1024;
+
+// What a row of no tokens costs, in tokens of one sequence.
+constexpr size_t kTokensOfRow = 8;
 
 size_t Mixed(size_t hash, size_t value) { return (hash ^ value) * 0x9E3779B97F4A7C15U; }
 
@@ -33,30 +40,73 @@ size_t HashRow(const CheckedRow& row) {
   return hash;
 }
 
+uint64_t Cost(const CheckedRow& row) {
+  return static_cast<size_t>(row.copies) * (kTokensOfRow + row.source.size());
+}
+
 }  // namespace
 
-Job* WaitingJobs::Cursor::Next() noexcept {
-  const bool has_wide = wide_ != jobs_.wide_.end();
-  if (has_wide && (narrow_ == jobs_.narrow_.end() || wide_->first < narrow_->first)) {
-    return &(wide_++)->second;
+TenantJobs::Jobs::iterator* TenantJobs::Next(bool only_narrow) noexcept {
+  const bool has_narrow = next_narrow != narrow.end();
+  const bool has_wide = !only_narrow && next_wide != wide.end();
+  if (has_wide && (!has_narrow || next_wide->first < next_narrow->first)) return &next_wide;
+  return has_narrow ? &next_narrow : nullptr;
+}
+
+WaitingJobs::Cursor::Cursor(WaitingJobs* jobs) noexcept : jobs_(*jobs) {
+  std::optional<uint64_t> first;
+  for (auto& [name, tenant] : jobs_.tenants_) {
+    tenant.next_narrow = tenant.narrow.begin();
+    tenant.next_wide = tenant.wide.begin();
+    tenant.next_start = tenant.start;
+    if (!tenant.empty()) first = std::min(first.value_or(tenant.start), tenant.start);
   }
-  return NextNarrow();
+  jobs_.time_ = std::max(jobs_.time_, first.value_or(0));
 }
 
-Job* WaitingJobs::Cursor::NextNarrow() noexcept {
-  return narrow_ == jobs_.narrow_.end() ? nullptr : &(narrow_++)->second;
+Job* WaitingJobs::Cursor::Next(bool only_narrow) noexcept {
+  TenantJobs* of = nullptr;
+  for (auto& [name, tenant] : jobs_.tenants_) {
+    if (of != nullptr && of->next_start <= tenant.next_start) continue;
+    if (tenant.Next(only_narrow) != nullptr) of = &tenant;
+  }
+  if (of == nullptr) return nullptr;
+  Job* const job = &((*of->Next(only_narrow))++)->second;
+  of->next_start += Cost(job->row);
+  return job;
 }
 
-void WaitingJobs::Add(CheckedRow row, Waiter waiter, uint64_t turn) {
+// While none waits, nobody has had more than his share.
+TenantJobs& WaitingJobs::JobsOf(std::string_view name) {
+  if (empty()) {
+    tenants_.clear();
+    time_ = 0;
+  }
+  auto known = tenants_.find(name);
+  if (known == tenants_.end()) {
+    for (auto it = tenants_.begin(); it != tenants_.end();) {
+      const bool even = it->second.empty() && it->second.start <= time_;
+      it = even ? tenants_.erase(it) : std::next(it);
+    }
+    known = tenants_.try_emplace(tenants_.size() < kMostTenants ? std::string(name) : "").first;
+  }
+  TenantJobs& tenant = known->second;
+  if (tenant.empty()) tenant.start = std::max(tenant.start, time_);
+  return tenant;
+}
+
+void WaitingJobs::Add(CheckedRow row, Waiter waiter, std::string_view name, uint64_t later) {
+  TenantJobs& tenant = JobsOf(name);
+  const uint64_t turn = tenant.turn + later;
   Waiters added;
   added.push_back(std::move(waiter));
   Waiter& one = added.front();
   one.self = added.begin();
-  const size_t hash = HashRow(row);
+  const size_t hash = Mixed(HashRow(row), reinterpret_cast<uintptr_t>(&tenant));
   const auto [listener, is_new] = listeners_.try_emplace(one.listener.get(), nullptr);
   try {
-    one.job = FindEqual(row, hash);
-    if (one.job == nullptr) one.job = Insert(std::move(row), hash, {turn, ++number_});
+    one.job = FindEqual(row, tenant, hash);
+    if (one.job == nullptr) one.job = Insert(std::move(row), &tenant, hash, turn);
   } catch (...) {
     if (is_new) listeners_.erase(listener);
     throw;
@@ -66,27 +116,30 @@ void WaitingJobs::Add(CheckedRow row, Waiter waiter, uint64_t turn) {
   MoveForward(one.job, turn);
 }
 
-Job* WaitingJobs::FindEqual(const CheckedRow& row, size_t hash) noexcept {
+Job* WaitingJobs::FindEqual(const CheckedRow& row, const TenantJobs& tenant, size_t hash) noexcept {
   if (!row.repeatable) return nullptr;
   const auto [begin, end] = by_hash_.equal_range(hash);
-  const auto equal = std::find_if(
-      begin, end, [&row](const auto& known) { return EqualRows(known.second->row, row); });
+  const auto equal = std::find_if(begin, end, [&](const auto& known) {
+    return known.second->tenant == &tenant && EqualRows(known.second->row, row);
+  });
   return equal == end ? nullptr : equal->second;
 }
 
-Job* WaitingJobs::Insert(CheckedRow row, size_t hash, Place place) {
-  Jobs one;
-  Job& job = one.try_emplace(place, Job{std::move(row), {}, hash, place}).first->second;
+Job* WaitingJobs::Insert(CheckedRow row, TenantJobs* tenant, size_t hash, uint64_t turn) {
+  TenantJobs::Jobs one;
+  const Place place(turn, ++number_);
+  Job& job = one.try_emplace(place, Job{std::move(row), {}, tenant, hash, place}).first->second;
   if (job.row.repeatable && by_hash_.count(hash) < kMostOfHash) by_hash_.emplace(hash, &job);
   step_rows_ += static_cast<size_t>(job.row.copies);
-  Of(job.row).insert(one.extract(one.begin()));  // takes no memory
+  ++size_;
+  tenant->Of(job.row).insert(one.extract(one.begin()));  // takes no memory
   return &job;
 }
 
 // An equal row has come whose turn is earlier: nobody waits longer than for a row of one's own.
 void WaitingJobs::MoveForward(Job* job, uint64_t turn) noexcept {
   if (turn >= job->place.first) return;
-  Jobs& jobs = Of(job->row);
+  TenantJobs::Jobs& jobs = job->tenant->Of(job->row);
   auto node = jobs.extract(job->place);
   node.key() = job->place = {turn, ++number_};
   jobs.insert(std::move(node));
@@ -94,6 +147,9 @@ void WaitingJobs::MoveForward(Job* job, uint64_t turn) noexcept {
 
 Job WaitingJobs::Take(Job* job) noexcept {
   for (Waiter& waiter : job->waiters) Unlink(&waiter);
+  TenantJobs& tenant = *job->tenant;
+  tenant.turn = std::max(tenant.turn + 1, job->place.first);
+  tenant.start += Cost(job->row);
   return Remove(job);
 }
 
@@ -103,7 +159,8 @@ Job WaitingJobs::Remove(Job* job) noexcept {
       std::find_if(begin, end, [job](const auto& entry) { return entry.second == job; });
   if (known != end) by_hash_.erase(known);
   step_rows_ -= static_cast<size_t>(job->row.copies);
-  return std::move(Of(job->row).extract(job->place).mapped());
+  --size_;
+  return std::move(job->tenant->Of(job->row).extract(job->place).mapped());
 }
 
 Waiters WaitingJobs::TakeWaiters(const RowListener& listener) noexcept {

@@ -3,38 +3,57 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "queue/job.h"
 
 namespace ct2triton {
 
-// The jobs of a queue, in the order of their places, and found by their row and by who waits. No
-// operation walks through them. For one thread at a time.
-class WaitingJobs {
- private:
+// The waiting jobs of one tenant, in the order of their places.
+struct TenantJobs {
   using Jobs = std::map<Place, Job>;
 
+  Jobs& Of(const CheckedRow& row) { return row.copies == 1 ? narrow : wide; }
+  bool empty() const { return narrow.empty() && wide.empty(); }
+  Jobs::iterator* Next(bool only_narrow) noexcept;  // of the cursor's; null at the end
+
+  Jobs narrow;  // of rows with one sequence, which may go past the others
+  Jobs wide;
+  uint64_t turn = 0;   // of rows that come now
+  uint64_t start = 0;  // of the next job, in the virtual time of all tenants
+  // Of the only cursor:
+  Jobs::iterator next_narrow, next_wide;
+  uint64_t next_start = 0;
+};
+
+// The jobs of a queue: of each tenant in the order of their places, and found by their row and by
+// who waits. Tenants share by start-time fair queueing: the next job is of the one whose start is
+// the earliest, and moves it on by what the job costs. No operation walks through the jobs. For one
+// thread at a time.
+class WaitingJobs {
  public:
-  // Goes through the jobs in order. The job that it has given may be taken.
+  // Goes through the jobs in order. The job that it has given may be taken. One at a time.
   class Cursor {
    public:
-    explicit Cursor(WaitingJobs* jobs)
-        : jobs_(*jobs), narrow_(jobs->narrow_.begin()), wide_(jobs->wide_.begin()) {}
+    explicit Cursor(WaitingJobs* jobs) noexcept;
 
-    Job* Next() noexcept;        // null at the end
-    Job* NextNarrow() noexcept;  // passes over jobs of several sequences
+    Job* Next() noexcept { return Next(/*only_narrow=*/false); }       // null at the end
+    Job* NextNarrow() noexcept { return Next(/*only_narrow=*/true); }  // passes over wide jobs
 
    private:
+    Job* Next(bool only_narrow) noexcept;
+
     WaitingJobs& jobs_;
-    Jobs::iterator narrow_, wide_;
   };
 
-  // Adds a job for the row behind those of the same or an earlier turn. If an equal row waits, the
-  // waiter joins its job, which moves forward if `turn` is earlier. An exception leaves all as it
-  // was.
-  void Add(CheckedRow row, Waiter waiter, uint64_t turn);
+  // Adds a job for the row, `later` turns behind the tenant's current one. If an equal row of the
+  // tenant waits, the waiter joins its job, which moves forward if this turn is earlier. An
+  // exception leaves all as it was.
+  void Add(CheckedRow row, Waiter waiter, std::string_view tenant, uint64_t later);
   Job Take(Job* job) noexcept;
   // Takes all that one listener waits for, with the jobs that nobody else waits for.
   Waiters TakeWaiters(const RowListener& listener) noexcept;
@@ -43,24 +62,26 @@ class WaitingJobs {
   Waiters TakeCancelled() noexcept;
 
   bool empty() const { return size() == 0; }
-  size_t size() const { return narrow_.size() + wide_.size(); }
+  size_t size() const { return size_; }
   size_t step_rows() const { return step_rows_; }  // in a step of a loop, where each beam counts
   Job* First() noexcept { return Cursor(this).Next(); }
 
  private:
   using Listeners = std::unordered_map<const RowListener*, Waiter*>;  // to the first of its waiters
 
-  Jobs& Of(const CheckedRow& row) { return row.copies == 1 ? narrow_ : wide_; }
-  Job* FindEqual(const CheckedRow& row, size_t hash) noexcept;
-  Job* Insert(CheckedRow row, size_t hash, Place place);
+  TenantJobs& JobsOf(std::string_view tenant);
+  Job* FindEqual(const CheckedRow& row, const TenantJobs& tenant, size_t hash) noexcept;
+  Job* Insert(CheckedRow row, TenantJobs* tenant, size_t hash, uint64_t turn);
   Job Remove(Job* job) noexcept;
   void MoveForward(Job* job, uint64_t turn) noexcept;
   void Link(Waiter* waiter, Waiter** first) noexcept;
   void Unlink(Waiter* waiter) noexcept;
   const RowListener* FindCancelled(size_t bucket) const noexcept;
 
-  Jobs narrow_;  // of rows with one sequence, which may go past the others
-  Jobs wide_;
+  // Those who wait, and those who have had more than their share.
+  std::map<std::string, TenantJobs, std::less<>> tenants_;
+  uint64_t time_ = 0;  // virtual: the start of the first job
+  size_t size_ = 0;
   std::unordered_multimap<size_t, Job*> by_hash_;  // jobs that equal rows may join
   Listeners listeners_;
   size_t next_asked_ = 0;  // bucket of listeners_, counted on and on

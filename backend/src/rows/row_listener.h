@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "error.h"
 #include "rows/call_report.h"
@@ -29,6 +30,8 @@ class RowListener {
  public:
   virtual ~RowListener() = default;
   virtual CallObserver* observer() const noexcept = 0;
+  // Whose request it is; tenants have equal shares of a queue. Does not change.
+  virtual std::string_view tenant() const noexcept;
   // True once the client has gone; rows that wait are then failed with kCancelled.
   virtual bool Cancelled() const noexcept = 0;
   // True once a newer request has taken this one's place, or its time is over. Its rows are then
@@ -42,6 +45,7 @@ class RowListener {
 };
 
 inline void CallObserver::RowLeft(const RowReport&) noexcept {}
+inline std::string_view RowListener::tenant() const noexcept { return {}; }
 inline bool RowListener::Ended() const noexcept { return false; }
 inline void RowListener::RowGrew(size_t, int64_t) noexcept {}
 

@@ -56,6 +56,8 @@ InstanceState::InstanceState(TRITONBACKEND_ModelInstance* instance)
                front_.get(),
                translator_.get(),
                model_.supersede_keys(),
+               &model_.config().engine.tenant_header,
+               &tenants_,
                deadlines_.get(),
                model_.waits(),
                model_.metrics(),
@@ -76,7 +78,9 @@ void InstanceState::Execute(TRITONBACKEND_Request** requests, uint32_t count) {
   for (const auto& request : batch) request->Submit();
   Count& entering = *context_.entering;
   const size_t most = translator_->most_waiting();
-  while (entering.value() >= most) entering.WaitBelow(most, entering.wakes(), kLongestWait);
+  while (entering.value() >= most) {
+    if (!tenants_.RefuseOne()) entering.WaitBelow(most, entering.wakes(), kLongestWait);
+  }
 }
 
 InstanceState::Batch InstanceState::TakeOver(TRITONBACKEND_Request** requests,

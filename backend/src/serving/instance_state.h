@@ -13,6 +13,7 @@
 #include "serving/pending_request.h"
 #include "serving/row_feeder.h"
 #include "serving/task_thread.h"
+#include "serving/tenants.h"
 #include "triton_c_api.h"
 
 namespace ct2triton {
@@ -31,8 +32,9 @@ class InstanceState : public CallObserver {
   ~InstanceState() override;
 
   // Takes over the requests and returns, but blocks while as many requests wait for the queue as
-  // rows may wait in it: Triton keeps what comes then. Throws only before the first request is
-  // taken over.
+  // rows may wait in it: Triton keeps what comes then. Where tenants have names, requests are
+  // refused instead, so that no tenant waits behind another one in Triton's queue. Throws only
+  // before the first request is taken over.
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);
 
   void RowLeft(const RowReport& report) noexcept override;
@@ -49,6 +51,7 @@ class InstanceState : public CallObserver {
   const std::unique_ptr<const Front> front_;
   // In this order: each one uses those before it.
   const std::shared_ptr<DeadlineClock> deadlines_ = DeadlineClock::OfProcess();
+  Tenants tenants_;
   TaskThread answering_;
   RowFeeder feeder_;
   TaskThread reading_;

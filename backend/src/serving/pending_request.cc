@@ -58,6 +58,7 @@ void PendingRequest::Read() noexcept {
     const bool begins = reader_ == nullptr;
     if (begins) {
       SetTimeout(request_.Timeout_us());
+      EnterTenant();
       reader_ = context_.front->Start(request_);
     }
     if (!reader_->Read()) {
@@ -72,6 +73,22 @@ void PendingRequest::Read() noexcept {
   }
   half_read_ = Counted();
   reader_.reset();
+}
+
+void PendingRequest::EnterTenant() {
+  const std::string& header = *context_.tenant_header;
+  if (header.empty()) return;
+  tenant_ = context_.tenants->Enter(TenantName(request_.Parameters(), header), shared_from_this());
+}
+
+std::string_view PendingRequest::tenant() const noexcept {
+  return tenant_ ? std::string_view(tenant_->name()) : std::string_view();
+}
+
+// Its rows are all handed over, or need not be. Called with the lock.
+void PendingRequest::LeaveEntering() noexcept {
+  entering_ = Counted();
+  if (tenant_) context_.tenants->Leave(tenant_.get(), *this);
 }
 
 // To supersede others is the last thing that may fail: a request that is refused ends no other one.
@@ -167,6 +184,7 @@ RowSource::Handed PendingRequest::HandOver(size_t most) noexcept {
     if (!failure_) end += std::min({most, all - begin, kMostRowsOut - rows_out_});
     next_row_ = end;
     rows_out_ += end - begin;
+    if (tenant_) tenant_->rows += end - begin;
   }
   try {
     const auto rows = decoded_.rows.begin();
@@ -186,7 +204,7 @@ RowSource::Handed PendingRequest::HandOver(size_t most) noexcept {
   const bool whole = failure_ || end == all;
   in_feeder_ = !whole && rows_out_ < kMostRowsOut;
   if (whole) {
-    entering_ = Counted();
+    LeaveEntering();
     bytes_ = Counted();
   }
   return in_feeder_ ? Handed::kMore : whole ? Handed::kAll : Handed::kForNow;
@@ -220,7 +238,8 @@ void PendingRequest::SetTimeout(uint64_t timeout_us) {
 // Rows that would only wait until it is too late are refused at once.
 void PendingRequest::RequireTime() const {
   if (!deadline_ || decoded_.rows.empty()) return;
-  const size_t waiting = context_.translator->waiting();
+  size_t waiting = context_.translator->waiting();
+  if (tenant_) waiting = context_.tenants->RowsBefore(*tenant_, waiting);
   const uint64_t wait_ns = context_.waits->Of_ns(waiting);
   if (SteadyNow_ns() + wait_ns <= deadline_->first) return;
   throw Error(ErrorCode::kCancelled,
@@ -245,6 +264,7 @@ bool PendingRequest::End(const Error& error, bool superseded) noexcept {
     ended_ = true;
     superseded_ = superseded;
     ++holds_;
+    LeaveEntering();
   }
   context_.translator->Withdraw(*this, error);
   context_.feeder->Drop(*this);
@@ -300,6 +320,7 @@ void PendingRequest::CountAnswered(size_t row, const CallTimes& times) noexcept 
     times_.Add(times);
     trace_.Add(row, times);
     --rows_out_;
+    if (tenant_) --tenant_->rows;
     ++holds_;
   }
   Feed(/*later=*/true);
@@ -342,7 +363,7 @@ void PendingRequest::AnswerLater(Task task) {
 void PendingRequest::Finish() noexcept {
   if (!key_.empty()) context_.supersede_keys->Leave(key_, *this);
   if (deadline_) context_.deadlines->Forget(*deadline_);
-  entering_ = Counted();
+  LeaveEntering();
   bytes_ = Counted();
   // Its rows may have ended half-way: such an answer must not pass for a whole one.
   if (!failure_ && request_.IsCancelled()) failure_ = client_cancelled;

@@ -20,6 +20,7 @@
 #include "serving/model_metrics.h"
 #include "serving/row_feeder.h"
 #include "serving/task_thread.h"
+#include "serving/tenants.h"
 #include "serving/wait_estimate.h"
 #include "triton/in_flight.h"
 #include "triton/request.h"
@@ -36,6 +37,8 @@ struct RequestContext {
   const Front* front = nullptr;
   Translator* translator = nullptr;
   SupersedeKeys* supersede_keys = nullptr;
+  const std::string* tenant_header = nullptr;  // empty: no tenants
+  Tenants* tenants = nullptr;
   DeadlineClock* deadlines = nullptr;
   const WaitEstimate* waits = nullptr;
   ModelMetrics* metrics = nullptr;
@@ -55,6 +58,7 @@ class PendingRequest : public RowListener,
                        public RowSource,
                        public Supersedable,
                        public Expiring,
+                       public Refusable,
                        public std::enable_shared_from_this<PendingRequest> {
  public:
   explicit PendingRequest(const RequestContext& context) : context_(context) {}
@@ -69,16 +73,19 @@ class PendingRequest : public RowListener,
   void Submit() noexcept;
 
   CallObserver* observer() const noexcept override { return context_.observer; }
+  std::string_view tenant() const noexcept override;
   // Also once a row has failed: the other rows would be computed for nothing.
   bool Cancelled() const noexcept override;
   bool Ended() const noexcept override { return ended_; }
   bool Supersede() noexcept override;
   void Expire() noexcept override;
+  bool Refuse(const Error& error) noexcept override { return End(error, /*superseded=*/false); }
   void RowGrew(size_t row, int64_t id) noexcept override;
   void RowDone(size_t row, RowResult result, const CallTimes& times) noexcept override;
   void RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept override;
 
   bool IsLarge() const noexcept override;
+  size_t TenantRows() const noexcept override { return tenant_ ? tenant_->rows.load() : 0; }
   Handed HandOver(size_t most) noexcept override;
   void LeaveFeeder() noexcept override { LetGo(); }
 
@@ -94,6 +101,8 @@ class PendingRequest : public RowListener,
   bool End(const Error& error, bool superseded) noexcept;
   void SetTimeout(uint64_t timeout_us);
   void RequireTime() const;
+  void EnterTenant();
+  void LeaveEntering() noexcept;
   void FinishReading();
   void ReadOn() noexcept;
   void Announce();
@@ -112,9 +121,10 @@ class PendingRequest : public RowListener,
   RequestHandle request_;
   std::unique_ptr<RequestReader> reader_;  // until it is read
   Counted half_read_;
-  DecodedRequest decoded_;  // its rows until they are handed over
-  bool large_ = false;      // set before its rows are handed over
-  std::string key_;         // under which it may be superseded
+  DecodedRequest decoded_;          // its rows until they are handed over
+  bool large_ = false;              // set before its rows are handed over
+  std::string key_;                 // under which it may be superseded
+  std::shared_ptr<Tenant> tenant_;  // null: no tenants
   std::optional<DeadlineClock::Ticket> deadline_;
   uint64_t came_ns_ = 0;
 

@@ -14,6 +14,16 @@ constexpr size_t kSmallForLargeRow = 4;
 // Places for large requests are filled again once one in so many of them is free.
 constexpr size_t kPlacesAtOnce = 4;
 
+// Puts the source first whose tenant has the fewest rows in the queue: the oldest one, where there
+// are no tenants.
+void PutNextFirst(std::list<RowFeeder::Source>* sources) noexcept {
+  if (sources->empty() || sources->front()->TenantRows() == 0) return;
+  const auto next = std::min_element(
+      sources->begin(), sources->end(),
+      [](const auto& one, const auto& other) { return one->TenantRows() < other->TenantRows(); });
+  sources->splice(sources->begin(), *sources, next);
+}
+
 }  // namespace
 
 RowFeeder::RowFeeder(Translator* translator)
@@ -56,8 +66,13 @@ void RowFeeder::Add(Source source) {
 // are free. A row of a large one that is due goes before them, so that none of them starves.
 RowFeeder::Sources* RowFeeder::NextToServe(size_t* places) noexcept {
   const size_t waiting = translator_->waiting();
-  const bool is_large_due = !large_.empty() && small_entered_ >= kSmallForLargeRow;
   if (waiting >= most_) return nullptr;
+  PutNextFirst(&small_);
+  PutNextFirst(&large_);
+  const bool is_large_due =
+      !large_.empty() &&
+      (small_entered_ >= kSmallForLargeRow ||
+       (!small_.empty() && large_.front()->TenantRows() < small_.front()->TenantRows()));
   if (!small_.empty() && !is_large_due) {
     ++small_entered_;
     *places = most_;

@@ -19,6 +19,8 @@ class RowSource {
 
   virtual ~RowSource() = default;
   virtual bool IsLarge() const noexcept = 0;
+  // Of the tenant whose request it is: handed over, and not answered.
+  virtual size_t TenantRows() const noexcept = 0;
   // Hands at most so many rows over. A request that has failed has none left.
   virtual Handed HandOver(size_t most) noexcept = 0;
   // Whether nobody needs its rows any more.
@@ -30,7 +32,7 @@ class RowSource {
 // Lets rows into the queue of a model as it has places (max_queued_rows). A small request enters
 // whole as soon as there is a place. Large ones take turns, part by part, and together have half of
 // the places; where small ones fill these, too, one row of a large one enters for every few of
-// them.
+// them. Tenants that have fewer rows in the queue go first.
 class RowFeeder {
  public:
   using Source = std::shared_ptr<RowSource>;
@@ -54,6 +56,7 @@ class RowFeeder {
   void Add(Source source);
   // While there are places. Called, and returns, with the lock.
   void Distribute(std::unique_lock<std::mutex>* lock) noexcept;
+  // The next source stands first in its list.
   Sources* NextToServe(size_t* places) noexcept;
   void DropCancelled(std::unique_lock<std::mutex>* lock) noexcept;
   void Run();

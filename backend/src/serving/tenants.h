@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/parse_value.h"
+#include "error.h"
+
+namespace ct2triton {
+
+// The name of the tenant among a request's parameters, where tenant_header (no case) names one;
+// else empty. Throws Error(kInvalidArgument): a name that is too long, or two that differ.
+std::string TenantName(const std::vector<std::pair<std::string, ParameterValue>>& parameters,
+                       const std::string& tenant_header);
+
+// A request that may be refused while it waits to enter the queue.
+class Refusable {
+ public:
+  virtual ~Refusable() = default;
+  // False where it has an answer, or will have another one.
+  virtual bool Refuse(const Error& error) noexcept = 0;
+};
+
+// Whoever sends requests to an instance under one name.
+class Tenant {
+ public:
+  explicit Tenant(std::string name) : name_(std::move(name)) {}
+  const std::string& name() const noexcept { return name_; }
+
+  std::atomic<size_t> rows{0};  // handed over and not answered
+
+ private:
+  friend class Tenants;
+  struct Member {
+    const Refusable* request = nullptr;
+    std::weak_ptr<Refusable> alive;
+  };
+
+  const std::string name_;
+  std::vector<Member> entering_;  // requests whose rows are not all handed over; the newest is last
+};
+
+// The tenants of an instance, as long as one of their requests is there.
+class Tenants {
+ public:
+  // A request has come.
+  std::shared_ptr<Tenant> Enter(const std::string& name, const std::shared_ptr<Refusable>& request);
+  // Its rows are all handed over, or it has ended. May be called again.
+  void Leave(Tenant* tenant, const Refusable& request) noexcept;
+
+  // Refuses the newest request of the tenant that has the most of them. False where none is left.
+  bool RefuseOne() noexcept;
+  // Of `waiting` rows, those that run before a further one of this tenant, if all share equally.
+  size_t RowsBefore(const Tenant& tenant, size_t waiting) const noexcept;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<Tenant>> known_;
+};
+
+}  // namespace ct2triton
