@@ -45,7 +45,7 @@ from ct2_triton.terms.arguments import add_term_arguments, read_terms
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ct2_triton.live.server import Access
     from ct2_triton.terms.finding import Terms
@@ -167,8 +167,12 @@ def _client(args: argparse.Namespace) -> TranslationClient:
 
 
 def _translator(
-    args: argparse.Namespace, client: TranslationClient, terms: Mapping[str | None, Terms]
+    args: argparse.Namespace,
+    client: TranslationClient,
+    terms: Mapping[str | None, Terms],
+    targets: Sequence[str | None] = (),
 ) -> LiveTranslator:
+    """Make a translation into these languages, or else into all that the arguments name."""
     options = LiveOptions(
         mode=args.mode,
         min_words=args.min_words,
@@ -178,7 +182,8 @@ def _translator(
         max_words=args.max_words,
         outage_s=outage_s(args),
     )
-    languages = {"source": args.source, "targets": args.targets}
+    wanted = [target for target in targets if target is not None] or args.targets
+    languages = {"source": args.source, "targets": wanted}
     return LiveTranslator(client, **languages, options=options, terms=terms)
 
 
@@ -229,7 +234,7 @@ async def _serve(args: argparse.Namespace) -> int:
         client = await stack.enter_async_context(_client(args))
         await client.wait_until_ready(max(args.retry_for or 0.0, 1.0))
         terms = read_terms(args, client, args.targets)
-        make: Callable[[], LiveTranslator] = partial(_translator, args, client, terms)
+        make: Callable[..., LiveTranslator] = partial(_translator, args, client, terms)
         make()  # says what is wrong with the arguments now
         speakers = Speakers(hub, make, args.max_speakers, args.speaker_grace)
         if began is not None:

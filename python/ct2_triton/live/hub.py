@@ -134,19 +134,19 @@ class Hub:
         return finals_of(self.entries(), language)
 
     def untranslated(self, languages: Collection[str]) -> list[Entry]:
-        """Give what was said to its end and has no final in some of the languages."""
+        """Give what was said to its end and has no translation in some of the languages."""
         return [
             entry
             for (segment, language), entry in self._entries.items()
             if language == SOURCE
             and entry.caption.final
-            and not all(self.has_final(segment, one) for one in languages)
+            and not all(self.is_translated(segment, one) for one in languages)
         ]
 
-    def has_final(self, segment: str, language: str) -> bool:
-        """Tell whether a segment has its final in a language."""
+    def is_translated(self, segment: str, language: str) -> bool:
+        """Tell whether a segment has its final in a language, and not an error in its place."""
         found = self._entries.get((segment, language))
-        return found is not None and found.caption.final
+        return found is not None and found.caption.final and found.caption.error is None
 
     def languages(self) -> list[str]:
         """Give the languages that have finals."""

@@ -11,7 +11,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ct2_triton.client.tasks import cancel_all, run_all
+from ct2_triton.client.tasks import cancel_all
 from ct2_triton.errors import ClientError
 from ct2_triton.live.hub import ONLY_LANGUAGE, SOURCE
 from ct2_triton.live.updates import (
@@ -25,13 +25,14 @@ from ct2_triton.live.updates import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from ct2_triton.live.hub import Hub
+    from ct2_triton.live.hub import Entry, Hub
     from ct2_triton.live.translator import LiveTranslator
 
 _LOG = logging.getLogger(__name__)
 _MAX_NAME_BYTES = 40
 _ROOM_S = 5.0  # how long a newcomer waits for a place that becomes free
 _REMEMBERED = 10_000  # names that spoke and left
+_CATCHING_UP = 8  # segments at a time, of those that a crash left
 
 
 class EventFullError(ClientError):
@@ -128,13 +129,13 @@ class Speakers:
     """All speakers of an event."""
 
     def __init__(
-        self, hub: Hub, make: Callable[[], LiveTranslator], most: int, grace_s: float
+        self, hub: Hub, make: Callable[..., LiveTranslator], most: int, grace_s: float
     ) -> None:
         """Start the event's clock.
 
         Args:
             hub: Where captions go.
-            make: Makes a speaker's translation.
+            make: Makes a speaker's translation, into all languages or into those that it is given.
             most: Speakers that may be connected at a time.
             grace_s: Seconds for which one who left may come back and go on with the same segments.
         """
@@ -218,24 +219,30 @@ class Speakers:
 
     async def _catch_up(self) -> None:
         """Translate what was said to its end before a crash, into the languages that lack it."""
-        async with self._make() as live:
-            missing = self._hub.untranslated([target or ONLY_LANGUAGE for target in live.targets])
+        targets = self._make().targets
+        room = asyncio.Semaphore(_CATCHING_UP)
 
-            async def settle() -> None:
-                for one in missing:
-                    said = one.caption
-                    await live.settle(
-                        SegmentUpdate(said.segment, said.committed, final=True, time=one.end_s)
-                    )
-                await live.finish()
+        async def catch_up(entry: Entry) -> None:
+            async with room:
+                await self._settle(entry, targets)
 
-            async def pass_on() -> None:
-                async with aclosing(live.captions()) as captions:
-                    async for one in captions:
-                        if not self._hub.has_final(one.segment, one.target or ONLY_LANGUAGE):
-                            _put(self._hub, one)
+        missing = self._hub.untranslated([target or ONLY_LANGUAGE for target in targets])
+        for ended in await asyncio.gather(*map(catch_up, missing), return_exceptions=True):
+            if isinstance(ended, Exception):  # of one segment: the others have their captions
+                _LOG.error("a translation ended with a failure", exc_info=ended)
 
-            await run_all([settle(), pass_on()])
+    async def _settle(self, entry: Entry, targets: Sequence[str | None]) -> None:
+        said = entry.caption
+        update = SegmentUpdate(said.segment, said.committed, final=True, time=entry.end_s)
+        missing = [
+            target
+            for target in targets
+            if not self._hub.is_translated(said.segment, target or ONLY_LANGUAGE)
+        ]
+        async with self._make(missing) as live, aclosing(live.captions()) as captions:
+            await live.settle(update)
+            for _ in missing:
+                _put(self._hub, await anext(captions))
 
     async def _make_room(self, name: str) -> None:
         """Wait until there is a place; one who has left gives theirs up."""
