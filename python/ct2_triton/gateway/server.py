@@ -116,6 +116,9 @@ class Gateway:
         except Ct2TritonError as error:
             refusal = self._refusals.of(error)
             return _error(refusal.status, str(refusal), refusal.headers)
+        except web.HTTPRequestEntityTooLarge as error:
+            most = f"{self._limits.max_bytes:,} bytes ({self._limits.max_chars:,} characters)"
+            return _error(error.status, f"Invalid request: a body may have up to {most}", {})
         except web.HTTPException as error:
             allow = error.headers.get("Allow")
             text = f"{error.reason}: {request.method} {request.path[:80]}"

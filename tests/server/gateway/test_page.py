@@ -241,6 +241,88 @@ async def test_an_outage_is_one_sentence(browser: Any, make_site: MakeSite, site
     await until(browser, f"{ANSWER}.textContent", GERMAN)
 
 
+async def test_a_newer_question_and_clear_end_what_is_under_way(
+    browser: Any, site: Site, tmp_path: Path
+) -> None:
+    await open_page(browser, site, "?source=en&target=de")
+    signals = """(() => {
+        window.signals = [];
+        window.fetch = (path, {signal}) => new Promise((_, fail) => {
+            signals.push(signal);
+            signal.addEventListener("abort", () => fail(signal.reason));
+        });
+    })()"""
+    await run(browser, signals)
+    ended = "window.signals.map((one) => one.aborted)"
+    file = tmp_path / "a.txt"
+    await asyncio.to_thread(file.write_text, SENTENCE)
+    for _ in range(2):
+        await type_into(browser, "file", str(file))
+    await until(browser, ended, [True, False])
+    await type_into(browser, "text", "a")
+    await until(browser, ended, [True, False, False])
+    await press(browser, "#clear")
+    await until(browser, ended, [True, True, True])
+    assert await run(browser, "document.getElementById('file-line').hidden") is True
+    await open_page(browser, site, f"?source=en&target=de&q={SENTENCE}")
+    await until(browser, f"{ANSWER}.textContent", GERMAN)
+
+
+@pytest.mark.parametrize(
+    "answer", ["Promise.reject(new TypeError())", "new Response('<p>', {status: 502})"]
+)
+async def test_a_gateway_that_does_not_answer_is_one_sentence(
+    browser: Any, site: Site, answer: str
+) -> None:
+    """The link stays, to try it again."""
+    await open_page(browser, site, "?source=en&target=de&q=a")
+    await until(browser, "document.getElementById('link').disabled", False)
+    await run(browser, f"void (window.asks = fetch, window.fetch = async () => {answer})")
+    await run(browser, "document.getElementById('text').value = ''")
+    await type_into(browser, "text", SENTENCE)
+    await until(browser, STATUS, "The gateway does not answer; try again later")
+    assert "q=a" in await run(browser, "location.search")
+    await run(browser, "void (window.fetch = asks)")
+    await run(browser, "document.getElementById('form').requestSubmit()")
+    await until(browser, f"{ANSWER}.textContent", GERMAN)
+    await until(browser, "document.getElementById('link').disabled", False)
+
+
+async def test_a_text_that_is_too_long_is_said_and_not_cut(
+    browser: Any, make_site: MakeSite
+) -> None:
+    """Characters count, as for the gateway: letters beyond the first plane are one."""
+    short = await make_site(max_chars=40, files=None)
+    await open_page(browser, short, "?source=en&target=de")
+    assert await run(browser, "document.getElementById('text').placeholder") == (
+        "Type or paste a text"
+    )
+    long = SENTENCE + " " + "😀" * 8  # 41 characters
+    field = "document.getElementById('text')"
+    typed = f"({field}.value = {long!r}, {field}.dispatchEvent(new Event('input')))"
+    await run(browser, typed)
+    await until(browser, STATUS, "A text may have up to 40 characters")
+    assert await run(browser, "document.getElementById('counter').textContent") == "41 / 40"
+    await run(browser, typed.replace(long, long[:-1]))
+    await until(browser, STATUS, "Done")
+
+
+async def test_a_file_that_is_too_large_names_the_limit(
+    browser: Any, make_site: MakeSite, tmp_path: Path
+) -> None:
+    small = await make_site(max_chars=100)
+    await open_page(browser, small, "?source=en&target=de")
+    file = tmp_path / "a.txt"
+    await asyncio.to_thread(file.write_text, "a" * 200_000)
+    await type_into(browser, "file", str(file))
+    said = "Invalid request: a body may have up to "
+    await until(browser, f"{STATUS}.startsWith({said!r})", True)
+    assert (await run(browser, STATUS)).endswith(" bytes (100 characters)")
+    await asyncio.to_thread(file.write_text, SENTENCE)
+    await type_into(browser, "file", str(file))
+    await until(browser, STATUS, "Done")
+
+
 async def test_the_api_can_be_read(browser: Any, site: Site) -> None:
     await asyncio.to_thread(browser.get, f"{site.url}/docs")
     await until(browser, STATUS, "LibreTranslate's API in front of ct2-triton.")

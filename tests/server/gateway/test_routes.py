@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from ct2_triton.client import TranslationClient
+from ct2_triton.gateway.admission import Limits
 from ct2_triton.serve import TritonServer
 from server.gateway.conftest import GERMAN, GOOD, MODEL, SENTENCE, MakeSite, Site
 
@@ -179,7 +180,8 @@ async def test_a_body_that_is_too_large_is_not_read(make_site: MakeSite) -> None
     site = await make_site(max_chars=100)
     status, answer = await site.post("/translate", {**GOOD, "api_key": "k" * 70_000})
     assert status == 413
-    assert "Too Large" in answer["error"]
+    most = f"{Limits(max_chars=100).max_bytes:,} bytes (100 characters)"
+    assert answer == {"error": f"Invalid request: a body may have up to {most}"}
     await site.good()
 
 

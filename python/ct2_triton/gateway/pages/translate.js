@@ -6,13 +6,15 @@ const ALTERNATIVES = 3;
 const MOST_LINKED = 4000; // characters of a link; servers refuse long addresses
 const LINES = "application/x-ndjson";
 const AUTO = "auto";
+const NO_ANSWER = "The gateway does not answer; try again later";
 const $ = (id) => document.getElementById(id);
 const names = new Intl.DisplayNames(navigator.languages, { type: "language", fallback: "none" });
 let languages = [];
 let settings = {};
-let asked = 0; // only the answer to the last question is shown
 let detected = ""; // the language of the last text, where it was detected
 let timer = 0;
+let asking = new AbortController(); // ends the last question
+let sending = new AbortController(); // ends the last file
 
 function say(text, isBad = false) {
   $("status").textContent = text;
@@ -70,10 +72,17 @@ function swap() {
 /* Texts */
 
 async function fetchJson(path, options) {
-  const response = await fetch(path, options);
-  const answer = await response.json();
+  return answerOf(await fetch(path, options).catch(sayNoAnswer));
+}
+
+async function answerOf(response) {
+  const answer = await response.json().catch(sayNoAnswer);
   if (!response.ok) throw new Error(answer.error);
   return answer;
+}
+
+function sayNoAnswer(error) {
+  throw error.name === "AbortError" ? error : new Error(NO_ANSWER);
 }
 
 function question() {
@@ -120,20 +129,28 @@ function linkTo({ source, target, q }) {
   return link.length > MOST_LINKED ? location.pathname : link;
 }
 
+function showNone(text, isBad = false) {
+  show({ translatedText: "" }, "");
+  say(text, isBad);
+}
+
 async function translate() {
   clearTimeout(timer);
-  const number = ++asked;
+  asking.abort(); // nobody reads the answer to an older question
+  asking = new AbortController();
+  const { signal } = asking;
   const body = question();
   if (!body.q.trim()) {
-    show({ translatedText: "" }, "");
-    return say("");
+    history.replaceState(null, "", location.pathname);
+    return showNone("");
   }
+  if (isTooLong()) return showNone(`A text may have up to ${settings.charLimit.toLocaleString()} characters`, true);
   $("answer").classList.add("old");
   say("Translating …");
-  const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal };
   try {
     const answer = await fetchJson("translate", options);
-    if (number !== asked) return;
+    if (signal.aborted) return;
     show(answer, body.target);
     showSamples(body, answer);
     history.replaceState(null, "", linkTo(body));
@@ -141,14 +158,15 @@ async function translate() {
     const found = detected === body.target ? "The text is already in" : "Detected:";
     say(detected ? `${found} ${nameOf(detected)}` : "Done");
   } catch (error) {
-    if (number !== asked) return;
-    show({ translatedText: "" }, "");
-    say(error.message, true);
+    if (!signal.aborted) showNone(error.message, true);
   }
 }
 
+const isTooLong = () => [...$("text").value].length > settings.charLimit;
+
 function count() {
-  const { length } = $("text").value;
+  const { length } = [...$("text").value]; // characters, as the gateway counts them
+  $("counter").classList.toggle("bad", isTooLong());
   $("counter").textContent = `${length.toLocaleString()} / ${settings.charLimit.toLocaleString()}`;
   $("clear").disabled = !length;
 }
@@ -166,8 +184,8 @@ function typed() {
 
 function clear() {
   $("text").value = "";
+  sending.abort();
   $("file-line").hidden = true;
-  history.replaceState(null, "", location.pathname);
   changed();
   $("text").focus();
 }
@@ -197,21 +215,27 @@ async function translateFile(file) {
   const form = new FormData();
   for (const [name, value] of Object.entries({ source, target, ...(key && { api_key: key }) })) form.append(name, value);
   form.append("file", file);
+  sending.abort(); // one file at a time
+  sending = new AbortController();
+  const { signal } = sending;
   $("file-line").hidden = false;
   $("download").hidden = true;
   $("progress").removeAttribute("value");
   say(`Translating ${file.name} …`);
   try {
-    const response = await fetch("translate_file", { method: "POST", headers: { Accept: LINES }, body: form });
-    if (!response.ok) throw new Error((await response.json()).error);
+    const options = { method: "POST", headers: { Accept: LINES }, body: form, signal };
+    const response = await fetch("translate_file", options).catch(sayNoAnswer);
+    if (!response.ok) await answerOf(response);
     for await (const step of linesOf(response.body)) {
+      if (signal.aborted) return;
       if (step.error) throw new Error(step.error);
       if (step.of) $("progress").value = step.done / step.of;
       if (step.translatedFileUrl) showDownload(step.translatedFileUrl);
     }
   } catch (error) {
+    if (signal.aborted) return;
     $("file-line").hidden = true;
-    say(error.message, true);
+    say(error instanceof TypeError ? NO_ANSWER : error.message, true); // the connection broke
   }
 }
 
@@ -231,6 +255,7 @@ function takeFile(files) {
 }
 
 function acceptFiles() {
+  $("text").placeholder += ", or drop a file";
   $("choose-file").hidden = false;
   $("file").accept = settings.supportedFilesFormat.join();
   $("choose-file").addEventListener("click", () => $("file").click());
@@ -275,7 +300,6 @@ async function start() {
   languages = await fetchJson("languages");
   const given = new URLSearchParams(location.search);
   $("key-line").hidden = !settings.keyRequired;
-  $("text").maxLength = settings.charLimit;
   showSources(given.get("source") ?? settings.language.source.code);
   showTargets(given.get("target") ?? "");
   if ($("target").value !== given.get("target")) $("target").value = preferredTarget($("source").value);
