@@ -35,18 +35,20 @@ Every command has these options besides its own:
 | `--version` | print the version and exit |
 | `-v`, `--verbose` | log each step |
 | `-q`, `--quiet` | log errors only |
+| `--log-format` `{short,full,json}` | text alone; with time and level; JSON objects |
 | `--print-completion` `SHELL` | print a completion script for this shell and exit |
 
 **Environment variables.** Each option has a variable, named after the command and the option:
 `--grpc-port` of `ct2-serve` is `CT2_SERVE_GRPC_PORT`, `--workers` of `ct2-translate bulk` is
-`CT2_TRANSLATE_BULK_WORKERS`. All commands share `CT2_URL`, `CT2_MODEL_REPOSITORY` and `CT2_LOG`. An
-option on the command line overrides its variable. The variable of an option without a value is `1`,
-`true`, `yes`, `0`, `false` or `no`; that of an option that can be repeated is a list of words.
+`CT2_TRANSLATE_BULK_WORKERS`. All commands share `CT2_URL`, `CT2_MODEL_REPOSITORY`, `CT2_LOG` and
+`CT2_LOG_FORMAT`. An option on the command line overrides its variable. The variable of an option
+without a value is `1`, `true`, `yes`, `0`, `false` or `no`; that of an option that can be repeated
+is a list of words.
 
 **Exit status.** 0: done. 1: failed, with one line on standard error. 2: wrong arguments.
 130: interrupted.
 """
-_COMMON = {"-h", "--help-all", "--version", "-v", "-q", "--print-completion"}
+_COMMON = {"-h", "--help-all", "--version", "-v", "-q", "--log-format", "--print-completion"}
 
 
 def commands() -> Iterator[tuple[str, str]]:

@@ -85,16 +85,16 @@ def _run(program: str, module_name: str, argv: Sequence[str] | None) -> int:
         mark = arguments.index("--")
         arguments, passed_on = arguments[:mark], arguments[mark + 1 :]
     args = parser.parse_args(arguments, argparse.Namespace(passed_on=passed_on, log_level=None))
-    set_up(parser, args.log_level, os.environ)
+    set_up(parser, args, os.environ)
     try:
         status = int(module.run(args))
         print(end="", flush=True)  # else Python itself says at its end what cannot be written
     except (Ct2TritonError, OSError) as error:
-        return _failed(program, error)
+        return _failed(error)
     return status
 
 
-def _failed(program: str, error: Exception) -> int:
+def _failed(error: Exception) -> int:
     """Say in a line why a command has failed; give its exit code."""
     text = str(error)
     if isinstance(error, OSError):  # the disk is full, say
@@ -102,7 +102,7 @@ def _failed(program: str, error: Exception) -> int:
         text = f"{error.strerror or repr(error)}{place}"
     _flush()
     if not isinstance(error, BrokenPipeError):  # whoever reads has had enough, as in "| head"
-        print(f"{program}: {text}", file=sys.stderr)
+        _LOG.error("%s", text)
     _LOG.debug("this is where:", exc_info=True)
     return EXIT_FAILED
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands log: `-v`, `-q` and CT2_LOG say how much, and standard error gets it.
+"""What the commands log: how much, in which form, and each request of a web server if asked.
 
 The library logs under `ct2_triton` and sets nothing up, so that a program that uses it decides.
 """
@@ -7,7 +7,9 @@ The library logs under `ct2_triton` and sets nothing up, so that a program that 
 from __future__ import annotations
 
 import argparse
+import json
 import logging
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,10 +23,13 @@ LEVELS = {
     "error": logging.ERROR,
 }
 _LIBRARY = "ct2_triton"
+_FORMATS = ("short", "full", "json")
+ACCESS = "ct2_triton.access"
+"""Name of the logger of web servers' requests; a record's `fields` are members of its JSON."""
 
 
 def add_log_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `-v` and `-q`.
+    """Declare `-v`, `-q` and `--log-format`.
 
     Args:
         parser: Receives them.
@@ -42,27 +47,51 @@ def add_log_arguments(parser: argparse.ArgumentParser) -> None:
             default=argparse.SUPPRESS,  # both have one variable
             help=f"{text} [${LOG_VARIABLE}={level}]",
         )
+    chosen = parser.add_argument(
+        "--log-format",
+        choices=_FORMATS,
+        default="short",
+        help="what a line of the log has: short: command and text; full: also time and level; "
+        "json: all of it, as JSON (default: %(default)s)",
+    )
+    chosen.variable = "CT2_LOG_FORMAT"  # type: ignore[attr-defined]  # of all commands
+
+
+def add_access_log_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare `--access-log`, of commands that are web servers.
+
+    Args:
+        parser: Receives it.
+    """
+    parser.add_argument(
+        "--access-log",
+        action="store_true",
+        help="log each request: who asked for what, the status, bytes and milliseconds",
+    )
 
 
 def set_up(
-    parser: argparse.ArgumentParser, level: str | None, variables: Mapping[str, str]
+    parser: argparse.ArgumentParser, args: argparse.Namespace, variables: Mapping[str, str]
 ) -> None:
     """Send what the library logs to standard error, each line with the name of the command.
 
     Args:
         parser: Of the command; a wrong variable ends the process, as a wrong flag does.
-        level: What `-v` or `-q` says; None without them.
+        args: What is declared here; `log_level` is None without `-v` and `-q`.
         variables: The environment.
     """
-    name = level or variables.get(LOG_VARIABLE) or "info"
+    name = args.log_level or variables.get(LOG_VARIABLE) or "info"
     if name.lower() not in LEVELS:
         parser.error(f"{LOG_VARIABLE} is {name!r}; it must be one of {', '.join(LEVELS)}")
+    formatters = {"short": _Formatter, "full": _FullFormatter, "json": _JsonFormatter}
     handler = logging.StreamHandler()
-    handler.setFormatter(_Formatter(parser.prog))
+    handler.setFormatter(formatters[args.log_format](parser.prog))
     logger = logging.getLogger(_LIBRARY)
     logger.handlers[:] = [handler]
     logger.propagate = False
     logger.setLevel(LEVELS[name.lower()])
+    wanted = getattr(args, "access_log", False) and logger.level <= logging.INFO
+    logging.getLogger(ACCESS).setLevel(logging.INFO if wanted else logging.WARNING)
 
 
 class _Formatter(logging.Formatter):
@@ -76,3 +105,33 @@ class _Formatter(logging.Formatter):
         kind = {logging.WARNING: "warning: ", logging.DEBUG: f"{record.name}: "}
         text = f"{self._program}: {kind.get(record.levelno, '')}{record.getMessage()}"
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+    def time_of(self, record: logging.LogRecord) -> str:
+        """Give the time of a record in UTC, as RFC 3339 has it."""
+        time = datetime.fromtimestamp(record.created, timezone.utc)
+        return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class _FullFormatter(_Formatter):
+    """Write time and level as well."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = f"{self.time_of(record)} {record.levelname} {self._program}: {record.getMessage()}"
+        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+class _JsonFormatter(_Formatter):
+    """Write an object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        members = {
+            "time": self.time_of(record),
+            "level": record.levelname.lower(),
+            "command": self._program,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            members["exception"] = self.formatException(record.exc_info)
+        return json.dumps(members, ensure_ascii=False)

@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
+from aiohttp.abc import AbstractAccessLogger
+
+from ct2_triton.logs import ACCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +27,27 @@ _FULL = b"".join(
 )
 
 
+class _AccessLog(AbstractAccessLogger):
+    """Log each request without its query, which may have a key."""
+
+    def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
+        fields = {
+            "remote": request.remote,
+            "method": request.method,
+            "path": request.path,
+            "status": response.status,
+            "bytes": response.body_length,
+            "milliseconds": round(1000 * time, 1),
+        }
+        text = " ".join(str(value) for value in fields.values())
+        self.logger.info("%s", text, extra={"fields": fields})
+
+    @property
+    def enabled(self) -> bool:
+        """Whether anybody wants them."""
+        return self.logger.isEnabledFor(logging.INFO)
+
+
 class BoundedRunner(web.AppRunner):
     """Runs an application with so many connections at a time; the next ones get 503 at once."""
 
@@ -34,7 +59,9 @@ class BoundedRunner(web.AppRunner):
             most: Connections at a time.
             **settings: Of `AppRunner`.
         """
-        super().__init__(app, **settings)
+        super().__init__(
+            app, access_log=logging.getLogger(ACCESS), access_log_class=_AccessLog, **settings
+        )
         self._most = most
 
     @property

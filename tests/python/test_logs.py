@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +51,24 @@ def test_a_wrong_level_is_refused(tmp_path: Path) -> None:
     assert "CT2_LOG is 'loud'; it must be one of debug, info, warning, error" in wrong.stderr
     both = run("ct2-prepare", "demo", "-q", "-v", folder=tmp_path, code=2)
     assert "not allowed with" in both.stderr
+
+
+def test_lines_have_times_and_levels_or_are_json(tmp_path: Path) -> None:
+    full = _prepare(tmp_path, "--log-format", "full")
+    assert all(
+        re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO ct2-prepare: ", line)
+        for line in full
+    )
+    lines = [json.loads(line) for line in _prepare(tmp_path, CT2_LOG_FORMAT="json")]
+    assert {(line["level"], line["command"]) for line in lines} == {("info", "ct2-prepare")}
+    assert [line.partition("ct2-prepare: ")[2] for line in full] == [
+        line["message"] for line in lines
+    ]
+    done = run("ct2-serve", "--model-repository", "none", folder=tmp_path, code=1,
+               CT2_LOG_FORMAT="json")  # fmt: skip
+    [line] = map(json.loads, done.stderr.splitlines())
+    assert line["level"] == "error"
+    assert line["message"].startswith("none is not a folder")
 
 
 def test_the_library_alone_prints_nothing(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import shutil
 import signal
@@ -84,6 +85,28 @@ def test_the_log_goes_to_a_file_if_asked(repository: Path, tmp_path: Path) -> No
     assert errors == ""
     assert log.read_text().startswith("kept\n")
     assert "successfully loaded 'nllb'" in log.read_text()
+
+
+def test_on_a_terminal_the_servers_log_goes_to_a_file_that_is_named(
+    repository: Path, tmp_path: Path
+) -> None:
+    terminal, end = pty.openpty()
+    cache = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    arguments = ("--model-repository", repository, "--free-ports")
+    with serving(*arguments, stderr=end, env=cache) as process:
+        assert read_ready(process)["models"] == "nllb"
+        said = os.read(terminal, 10_000).decode().split()
+        process.terminate()
+        process.wait()
+    os.close(end)
+    os.close(terminal)
+    assert said[:3] == ["ct2-serve:", "tritonserver's", "log:"]
+    assert len(said) == 4
+    assert "successfully loaded 'nllb'" in Path(said[3]).read_text()
+    with serving(*arguments, "--log-file", "-") as process:
+        read_ready(process)
+        process.terminate()
+        assert "successfully loaded 'nllb'" in process.communicate()[1]
 
 
 def test_a_log_file_that_cannot_be_written_is_named(repository: Path, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ from ct2_triton.gateway.catalog import read_catalog
 from ct2_triton.gateway.detection import Detector
 from ct2_triton.gateway.processes import serve_in, spare_collector
 from ct2_triton.gateway.translation import Translator
+from ct2_triton.logs import add_access_log_argument
 from ct2_triton.prepared_model import TEXT_SUFFIX
 from ct2_triton.terms.arguments import named_file, read_glossary
 from ct2_triton.terms.finding import Terms
@@ -102,6 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_glossaries(parser)
     _add_limits(parser)
+    add_access_log_argument(parser)
     add_tokenizer_arguments(parser)
     add_connection_arguments(parser, outage_s=0.0)  # who asks over HTTP wants to know
 

@@ -83,7 +83,6 @@ class Gateway:
             self._limits.max_connections,
             keepalive_timeout=self._limits.idle_s,
             shutdown_timeout=shutdown_s,
-            access_log=None,
             logger=server_log(),
             handler_cancellation=True,
         )

@@ -41,6 +41,7 @@ from ct2_triton.live.options import MODES, LiveOptions
 from ct2_triton.live.speakers import Speakers
 from ct2_triton.live.translator import LiveTranslator
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate
+from ct2_triton.logs import add_access_log_argument
 from ct2_triton.terms.arguments import add_term_arguments, read_terms
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=_HELP["origin"],
     )
     add_term_arguments(parser, loss="a final that loses a term is told")
+    add_access_log_argument(parser)
     add_tokenizer_arguments(parser)
     add_connection_arguments(parser)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import sys
 from functools import partial
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from ct2_triton.arguments import count, duration, port_number
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
+from ct2_triton.linked_folder import user_cache
 from ct2_triton.prepare.arguments import (
     add_preparation_arguments,
     given_options,
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 
 PASSES_ON = True  # what stands after "--" are arguments of another program
 _LOG = logging.getLogger(__name__)
+_STANDARD_ERROR = Path("-")
+_KEPT_LOGS = 5
 _EXIT_TERMINATED = 128 + signal.SIGTERM
 USUAL = (
     *("--model-repository", "--quantization", "--revision", "--check", "--install-backend"),
@@ -99,7 +103,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--log-file",
         type=Path,
         metavar="FILE",
-        help="append the server's log to this file (default: standard error)",
+        help="append tritonserver's log to this file; -: standard error (default: standard error, "
+        "and on a terminal a file, which is named)",
     )
     parser.add_argument(
         "--timeout",
@@ -293,11 +298,24 @@ def _exit_on_signal(_signal_number: int, _frame: FrameType | None) -> NoReturn:
     sys.exit(_EXIT_TERMINATED)
 
 
+def _new_log_file() -> Path:
+    """Make room for a log among those of the newest starts."""
+    folder = user_cache() / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    old = sorted(folder.glob("tritonserver-*.log"), key=lambda file: file.stat().st_mtime)
+    for file in old[: -_KEPT_LOGS + 1]:
+        file.unlink(missing_ok=True)
+    return folder / f"tritonserver-{os.getpid()}.log"
+
+
 @contextlib.contextmanager
 def _open_log(path: Path | None) -> Iterator[TextIO]:
-    if path is None:
+    if path == _STANDARD_ERROR or (path is None and not sys.stderr.isatty()):
         yield sys.stderr
         return
+    if path is None:
+        path = _new_log_file()
+        _LOG.info("tritonserver's log: %s", path)
     try:
         log = path.open("a", encoding="utf-8")
     except OSError as error:

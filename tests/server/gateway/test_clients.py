@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import signal
 import socket
@@ -97,6 +98,26 @@ def test_a_file_that_one_process_translates_another_gives_out(start_gateway: Sta
     found = {requests.get(answer["translatedFileUrl"], timeout=60).text for _ in range(8)}
     assert found == {GERMAN}
     assert gateway.stop() == 0
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_each_request_is_logged_without_its_query(
+    start_gateway: StartGateway, processes: str
+) -> None:
+    options = ("--access-log", "--log-format", "json", "--processes", processes)
+    gateway = start_gateway(*options, stderr=subprocess.PIPE)
+    assert requests.get(f"{gateway.url}/nowhere?api_key=secret", timeout=60).status_code == 404
+    assert _good(gateway.url) == GERMAN
+    assert gateway.stop() == 0
+    assert gateway.process.stderr is not None
+    text = gateway.process.stderr.read()
+    assert "secret" not in text
+    lines = [json.loads(line) for line in text.splitlines()]
+    found = [(line["method"], line["path"], line["status"], line["remote"]) for line in lines]
+    assert sorted(found) == [
+        ("GET", "/nowhere", 404, "127.0.0.1"),
+        ("POST", "/translate", 200, "127.0.0.1"),
+    ]
 
 
 def test_a_process_that_is_killed_is_replaced(start_gateway: StartGateway) -> None:
