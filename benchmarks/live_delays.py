@@ -13,7 +13,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ct2_triton.live.words import common_words
+from ct2_triton.words import common_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import live_delays
 from ct2_triton.bench.figures import percentile
 from ct2_triton.bench.tables import Table
-from ct2_triton.live.words import common_words, split_words
+from ct2_triton.words import common_words, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

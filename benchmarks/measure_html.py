@@ -81,7 +81,7 @@ async def measure(client: TranslationClient, texts: list[str]) -> None:
                 found = await translate_html(client, text, source="en", target=language)
                 if _TAG.findall(found) != _TAG.findall(text):
                     raise AssertionError(f"{text!r} became {found!r}")
-                [plain] = await client.translate(_TAG.sub("", text), source="en", targets=language)
+                plain = await client.translate(_TAG.sub("", text), source="en", targets=language)
                 whole += _TAG.sub("", found) == plain.text
             shares.append(f"{100 * whole / len(tagged):.0f} %")
         print(f"| {name} | {' | '.join(shares)} |")

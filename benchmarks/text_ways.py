@@ -65,7 +65,7 @@ class _ByEnsemble:
         found = await asyncio.gather(
             *(self._client.translate(sentence, source="en", targets=one) for one in targets)
         )
-        return [one.text for [one] in found]
+        return [one.text for one in found]
 
 
 class _ByGateway:

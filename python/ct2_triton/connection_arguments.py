@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that say how a command reaches its server."""
+"""The options that say how a command reaches its server, and the client that they make."""
 
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ct2_triton.arguments import duration
+from ct2_triton.client.calls import read_headers
+from ct2_triton.client.client import TranslationClient
+from ct2_triton.client.model_client import DEFAULT_TIMEOUT_S
+from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.servers import DEFAULT_PORT, DEFAULT_URL
 from ct2_triton.default_repository import DEFAULT_TEXT
 from ct2_triton.errors import InvalidCallError
 
 if TYPE_CHECKING:
     import grpc
-
-_HEADER = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*:\s*([\x20-\x7e]*?)\s*")
 
 
 def add_connection_arguments(parser: argparse.ArgumentParser, outage_s: float = 300.0) -> None:
@@ -100,6 +101,39 @@ def add_tokenizer_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def make_client(
+    args: argparse.Namespace,
+    model: str,
+    **settings: Any,  # noqa: ANN401
+) -> TranslationClient:
+    """Make the client that a command's arguments describe.
+
+    Args:
+        args: What `add_connection_arguments` and `add_tokenizer_arguments` declare; `timeout` where
+            the command has one.
+        model: Name of the model.
+        **settings: Of `TranslationClient`, in place of what the arguments say.
+
+    Returns:
+        The client; it has not connected yet.
+    """
+    return TranslationClient(args.url, model, **(client_settings(args) | settings))
+
+
+def client_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Give the further settings of that client."""
+    return {
+        "load_balancing": args.load_balancing,
+        "repository": args.model_repository,
+        "tokenizer": args.tokenizer,
+        "timeout_s": getattr(args, "timeout", DEFAULT_TIMEOUT_S),
+        "retry": RetryPolicy(outage_s=outage_s(args)),
+        "credentials": credentials(args),
+        "metadata": dict(args.header),
+        "versions": args.model_versions,
+    }
+
+
 def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
     """Make the credentials that `--tls-ca`, `--tls-cert` and `--tls-key` name.
 
@@ -167,14 +201,15 @@ def header(text: str) -> tuple[str, str]:
     Raises:
         ArgumentTypeError: It is something else, or gRPC could not send it.
     """
-    match = _HEADER.fullmatch(text)
-    if match is None or match[1].lower().startswith("grpc-") or match[1].lower().endswith("-bin"):
-        # The value may be a secret, and this ends in a log.
+    name, colon, value = text.partition(":")
+    try:
+        [found] = read_headers({name.strip(): value.strip()} if colon else {"": ""})
+    except InvalidCallError:  # which names the value: it may be a secret, and this ends in a log
         raise argparse.ArgumentTypeError(
             "a header is 'NAME: VALUE': a name of letters, digits, '-', '_' and '.', which neither "
             "begins with 'grpc-' nor ends with '-bin', and a value of printable ASCII"
-        )
-    return match[1].lower(), match[2]
+        ) from None
+    return found
 
 
 def _read(path: Path | None) -> bytes | None:

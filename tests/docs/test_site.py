@@ -18,7 +18,12 @@ def test_the_site_builds(tmp_path: Path) -> None:
         mkdocs, "build", "--strict", "--config-file", ROOT / "mkdocs.yml", "--site-dir", tmp_path
     )
     api = (tmp_path / "python-api" / "index.html").read_text()
-    for name in ("TranslationClient.translate", "ServerOptions", "prepare"):
+    for name in (
+        "TranslationClient.translate",
+        "TranslationClient.connect",
+        "ServerOptions",
+        "prepare",
+    ):
         assert name in api, f"{name} is not in the API reference"
     parameters = (tmp_path / "parameters" / "index.html").read_text()
     assert "max_batch_tokens" in parameters

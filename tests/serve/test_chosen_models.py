@@ -95,7 +95,7 @@ def test_the_demo_needs_nothing_on_disk_and_is_prepared_once(folder: Path) -> No
         assert "ct2-serve: demo is not in model_repository: preparing it" in log.read_text()
         repository = folder / "model_repository"
         with SyncTranslationClient(ready["gRPC"], "demo", repository=repository) as client:
-            [german] = client.translate(SENTENCE, source="en", targets="de")
+            german = client.translate(SENTENCE, source="en", targets="de")
         assert "5:45" in german.text
         assert _streamed(ready["HTTP"]) == german.text
     written = (folder / "model_repository" / "demo" / "ct2_model.json").stat().st_mtime_ns

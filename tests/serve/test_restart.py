@@ -60,7 +60,7 @@ class Demo:
             async def one(sentence: str) -> str:
                 nonlocal answered
                 async with places:
-                    (german,) = await client.translate(sentence, source="en", targets="de")
+                    german = await client.translate(sentence, source="en", targets="de")
                 answered += 1
                 if under is not None and answered == 20:
                     under.set()

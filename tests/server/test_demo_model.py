@@ -80,7 +80,7 @@ def test_ten_sentences_in_german(server: TritonServer, model: PreparedModel) -> 
     repository = model.directory.parent
     with SyncTranslationClient(server.grpc_url, "demo", repository=repository) as client:
         answers = client.translate(list(GERMAN), source="eng_Latn", targets="deu_Latn")
-    assert [row[0].text for row in answers] == list(GERMAN.values())
+    assert [answer.text for answer in answers] == list(GERMAN.values())
 
 
 def test_one_sentence_into_six_languages_as_six_calls_and_as_six_rows_of_one(

@@ -64,7 +64,7 @@ async def test_its_answers_are_those_of_the_text_model(
     for model in (ENSEMBLE, "demo-text"):
         async with TranslationClient(ensemble_server.grpc_url, model) as client:
             found = await client.translate(texts, source="en", targets=target)
-            answers.append([one.text for [one] in found])
+            answers.append([one.text for one in found])
     assert answers[0] == answers[1]
 
 

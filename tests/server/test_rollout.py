@@ -96,7 +96,7 @@ def test_promoted_and_rolled_back_under_traffic(served: TritonServer, repository
     with SyncTranslationClient(served.grpc_url, "demo", repository=repository) as client:
 
         def translate() -> str:
-            (german,) = client.translate(SENTENCE, source="en", targets="de")
+            german = client.translate(SENTENCE, source="en", targets="de")
             return german.text
 
         expected = translate()
@@ -154,7 +154,7 @@ def test_a_canary_is_promoted_and_rolled_back_under_traffic(
         assert len(streamed) == 24
         assert len(set(streamed)) == 1
         keyed = [
-            client.translate(sentence, source="en", targets="de", supersede="talk")[0].version
+            client.translate(sentence, source="en", targets="de", supersede="talk").version
             for sentence in sentences
         ]
         assert len(set(keyed)) == 1
@@ -165,7 +165,7 @@ def test_a_canary_is_promoted_and_rolled_back_under_traffic(
         texts = itertools.cycle(sentences)
 
         def translate() -> str:
-            return str(client.translate(next(texts), source="en", targets="de")[0].version)
+            return str(client.translate(next(texts), source="en", targets="de").version)
 
         for action, versions in (("promote", {"2"}), ("rollback", {"1", "2"})):
             with Traffic(translate) as traffic:
@@ -201,8 +201,8 @@ def test_models_of_text_follow_under_traffic(tmp_path: Path, make_server: MakeSe
     ):
 
         def translate() -> str:
-            (ids,) = by_ids.translate(SENTENCE, source="en", targets="de")
-            (text,) = by_text.translate(SENTENCE, source="en", targets="de")
+            ids = by_ids.translate(SENTENCE, source="en", targets="de")
+            text = by_text.translate(SENTENCE, source="en", targets="de")
             parts = by_ids.stream_text(SENTENCE, source="en", targets="de")
             assert "".join(part.text for part in parts) == text.text == ids.text
             return f"{ids.version}{text.version}"
@@ -222,8 +222,8 @@ def test_models_of_text_follow_under_traffic(tmp_path: Path, make_server: MakeSe
                 assert set(traffic.answers[start:]) == {2 * served[-1]}
     split = {"1": 0.5, "2": 0.5}
     with SyncTranslationClient(server.grpc_url, "demo-text", versions=split) as client:
-        rows = client.translate([f"Platform {n}." for n in range(24)], source="en", targets="de")
-    assert {row[0].version for row in rows} == {"1", "2"}
+        found = client.translate([f"Platform {n}." for n in range(24)], source="en", targets="de")
+    assert {one.version for one in found} == {"1", "2"}
     assert "demo-text is on the files of demo, and serves what that serves" in ct2_models(
         tmp_path, "promote", "demo-text", "2", code=1
     )

@@ -62,7 +62,7 @@ def whole(server: TritonServer, repository: Path) -> Iterator[SyncTranslationCli
 
 def texts(client: SyncTranslationClient, lines: list[str], **call: object) -> list[str]:
     answers = client.translate(lines, source="en", targets="de", **call)  # type: ignore[arg-type]
-    return [row[0].text for row in answers]
+    return [answer.text for answer in answers]
 
 
 def test_the_list_is_short_and_its_answers_are_right(

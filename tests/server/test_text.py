@@ -79,7 +79,7 @@ def by_ids(server: TritonServer, repository: Path) -> Iterator[SyncTranslationCl
 
 
 def _texts(client: SyncTranslationClient, lines: list[str], target: str) -> list[str]:
-    return [row[0].text for row in client.translate(lines, source="en", targets=target)]
+    return [one.text for one in client.translate(lines, source="en", targets=target)]
 
 
 def _decoding(server: TritonServer, model: str) -> float:
@@ -203,7 +203,7 @@ def test_alignments_are_those_of_the_token_ids(
         wanted = []
         for line in lines:
             row = tokenizer.rules.input_ids(tokenizer.encode(line).ids, source, target)
-            [one] = by_ids.translate(line, source="en", targets=language, return_alignments=True)
+            one = by_ids.translate(line, source="en", targets=language, return_alignments=True)
             for token, position in zip(one.ids, one.alignments or (), strict=True):
                 pair = tokenizer.decode([row[position]]), tokenizer.decode([token])
                 wanted += [pair] if position >= 0 and all(pair) else []
@@ -254,8 +254,8 @@ def test_alignments_are_sent_to_those_who_ask(
     )
     assert "alignments" in called  # also where CTranslate2 itself runs the row
     with SyncTranslationClient(server.grpc_url, "demo-text", repository=repository) as client:
-        [plain] = client.translate(GOOD, source="en", targets="de")
-        [found] = client.translate(GOOD, source="en", targets="de", return_alignments=True)
+        plain = client.translate(GOOD, source="en", targets="de")
+        found = client.translate(GOOD, source="en", targets="de", return_alignments=True)
         assert plain.alignment_ranges is None
         assert found.alignment_ranges == tuple(map(tuple, got["alignments"][0][0]))
     assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]
@@ -269,7 +269,7 @@ def test_hypotheses_are_joined_by_rank(
     lines = COMMENTARY[:2]
     got = answer(send_text(connection, " ".join(lines), ["de"], outputs=outputs, **options))
     first, second = (
-        by_ids.translate(line, source="en", targets="de", **options)[0].hypotheses for line in lines
+        by_ids.translate(line, source="en", targets="de", **options).hypotheses for line in lines
     )
     wanted = [f"{a.text} {b.text}" for a, b in zip(first, second, strict=True)]
     assert got["hypotheses"] == [[wanted]]
@@ -298,7 +298,7 @@ def test_no_targets_are_refused(connection: Connection) -> None:
 
 
 def test_options_are_those_of_ids(connection: Connection, by_ids: SyncTranslationClient) -> None:
-    beam = by_ids.translate(COMMENTARY[3], source="en", targets="de", beam_size=4)[0].text
+    beam = by_ids.translate(COMMENTARY[3], source="en", targets="de", beam_size=4).text
     assert translated(connection, COMMENTARY[3], ["de"], beam_size=4) == [[beam]]
     assert "unknown parameter" in refusal(connection, GOOD, ["de"], beam_sise=4)
     assert translated(connection, GOOD, ["de"]) == [[GOOD_GERMAN]]

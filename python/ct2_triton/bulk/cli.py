@@ -27,16 +27,16 @@ from ct2_triton.bulk.cluster import cluster, translate
 from ct2_triton.bulk.outputs import finish, open_blocks, open_parts, remove_parts
 from ct2_triton.bulk.worker import Task
 from ct2_triton.client.calls import code_of
+from ct2_triton.connection_arguments import make_client
 from ct2_triton.default_repository import default_repository
 from ct2_triton.errors import ClientError
+from ct2_triton.subtitles import is_subtitles
 from ct2_triton.translate.cli import (
     add_translation_arguments,
     made_of,
-    make_client,
 )
 from ct2_triton.translate.files import Progress, plan
 from ct2_triton.translate.records import describe, finished, held
-from ct2_triton.translate.subtitles import is_subtitles
 
 if TYPE_CHECKING:
     import argparse

@@ -20,12 +20,13 @@ from ct2_triton.bulk.blocks import (
     read_table,
 )
 from ct2_triton.client.sync_client import SyncTranslationClient
+from ct2_triton.connection_arguments import client_settings
 from ct2_triton.errors import (
     ClientError,
     DeadlineExceededError,
     ServerFailedError,
 )
-from ct2_triton.translate.cli import client_settings, decoding_options
+from ct2_triton.translate.cli import decoding_options
 from ct2_triton.translate.formats import as_json, text_of, write_json
 from ct2_triton.translate.inputs import judged
 from ct2_triton.translate.line_errors import concerns_one_line

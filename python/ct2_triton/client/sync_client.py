@@ -7,11 +7,10 @@ import asyncio
 import concurrent.futures
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from ct2_triton.client.blocking import iterate_in_thread
 from ct2_triton.client.client import TranslationClient
-from ct2_triton.client.servers import DEFAULT_URL
 from ct2_triton.client.tasks import cancel_all
 from ct2_triton.errors import InvalidCallError
 
@@ -32,6 +31,32 @@ if TYPE_CHECKING:
     from ct2_triton.client.stream import Sentence, StreamItem
 
 Result = TypeVar("Result")
+First = TypeVar("First")
+Own = TypeVar("Own")
+P = ParamSpec("P")
+
+
+def parameters_of(
+    method: Callable[Concatenate[Any, P], object],
+) -> Callable[[Callable[Concatenate[Own, ...], Result]], Callable[Concatenate[Own, P], Result]]:
+    """Give a method the parameters of another one, for those who check types.
+
+    Args:
+        method: The other one.
+
+    Returns:
+        A decorator that changes nothing at run time.
+    """
+    return lambda own: own
+
+
+def further_parameters_of(
+    method: Callable[Concatenate[Any, Any, P], object],
+) -> Callable[
+    [Callable[Concatenate[Own, First, ...], Result]], Callable[Concatenate[Own, First, P], Result]
+]:
+    """Give a method the parameters of another one behind its first, as `parameters_of` does."""
+    return lambda own: own
 
 
 class SyncTranslationClient:
@@ -40,23 +65,18 @@ class SyncTranslationClient:
     May be used by several threads at once. For example:
 
         with SyncTranslationClient("localhost:8001", "nllb", repository="models") as client:
-            [german] = client.translate("Good morning.", source="en", targets="de")
+            german = client.translate("Good morning.", source="en", targets="de")
     """
 
-    def __init__(
-        self,
-        url: str | Sequence[str] = DEFAULT_URL,
-        model: str = "",
-        **settings: Any,  # noqa: ANN401
-    ) -> None:
+    @parameters_of(TranslationClient.__init__)
+    def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401
         """Start the thread; connect with the first call.
 
         Args:
-            url: The server's gRPC endpoint, as for `TranslationClient`; or several of them.
-            model: Name of the model on the server.
-            **settings: The further arguments of `TranslationClient`, which raises what is wrong.
+            *arguments: Those of `TranslationClient`, which raises what is wrong.
+            **settings: Likewise.
         """
-        self._client = TranslationClient(url, model, **settings)
+        self._client = TranslationClient(*arguments, **settings)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="ct2-translation-client", daemon=True
@@ -108,7 +128,39 @@ class SyncTranslationClient:
         text: str,
         *,
         source: str | None = ...,
-        targets: str | Sequence[str] | None = ...,
+        targets: str | None = ...,
+        timeout_s: float | EllipsisType | None = ...,
+        supersede: str | None = ...,
+        session: str | None = ...,
+        prefix_ids: Sequence[int] = ...,
+        draft_ids: Sequence[int] = ...,
+        metadata: Mapping[str, str] | None = ...,
+        **options: OptionValue,
+    ) -> Translation: ...
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] to typing
+        self,
+        text: str,
+        *,
+        source: str | None = ...,
+        targets: Sequence[str],
+        timeout_s: float | EllipsisType | None = ...,
+        supersede: str | None = ...,
+        session: str | None = ...,
+        prefix_ids: Sequence[int] = ...,
+        draft_ids: Sequence[int] = ...,
+        metadata: Mapping[str, str] | None = ...,
+        **options: OptionValue,
+    ) -> list[Translation]: ...
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a str is a Sequence[str] to typing
+        self,
+        text: Sequence[str],
+        *,
+        source: str | None = ...,
+        targets: str | None = ...,
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         session: str | None = ...,
@@ -124,7 +176,7 @@ class SyncTranslationClient:
         text: Sequence[str],
         *,
         source: str | None = ...,
-        targets: str | Sequence[str] | None = ...,
+        targets: Sequence[str],
         timeout_s: float | EllipsisType | None = ...,
         supersede: str | None = ...,
         session: str | None = ...,
@@ -136,36 +188,23 @@ class SyncTranslationClient:
 
     def translate(
         self,
-        text: str | Sequence[str],
-        *,
-        source: str | None = None,
-        targets: str | Sequence[str] | None = None,
-        timeout_s: float | EllipsisType | None = ...,
-        supersede: str | None = None,
-        session: str | None = None,
-        prefix_ids: Sequence[int] = (),
-        draft_ids: Sequence[int] = (),
-        metadata: Mapping[str, str] | None = None,
-        **options: OptionValue,
-    ) -> list[Translation] | list[list[Translation]]:
+        text: Any,
+        **arguments: Any,
+    ) -> Any:
         """Translate as `TranslationClient.translate` does, with the same arguments.
 
         An interrupt (Ctrl-C) cancels what is under way on the server.
-        """
-        call = self._client.translate(
-            text,
-            source=source,
-            targets=targets,
-            timeout_s=timeout_s,
-            supersede=supersede,
-            session=session,
-            prefix_ids=prefix_ids,
-            draft_ids=draft_ids,
-            metadata=metadata,
-            **options,
-        )
-        return self._run(call)
 
+        Args:
+            text: A sentence, or a sequence of them.
+            **arguments: Those of `TranslationClient.translate`.
+
+        Returns:
+            The translation or translations, as there.
+        """
+        return self._run(self._client.translate(text, **arguments))
+
+    @further_parameters_of(TranslationClient.stream)
     def stream(
         self,
         sentences: Iterable[str | Sentence],
@@ -182,6 +221,7 @@ class SyncTranslationClient:
         """
         return self.iterate(lambda client: client.stream(iterate_in_thread(sentences), **arguments))
 
+    @parameters_of(TranslationClient.stream_text)
     def stream_text(
         self,
         text: str,

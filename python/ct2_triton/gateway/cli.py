@@ -26,14 +26,11 @@ from ct2_triton.arguments import (
     port_number,
     public_address,
 )
-from ct2_triton.client.client import TranslationClient
-from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.connection_arguments import (
     add_connection_arguments,
     add_tokenizer_arguments,
-    credentials,
+    make_client,
     names,
-    outage_s,
 )
 from ct2_triton.errors import ClientError
 from ct2_triton.gateway.catalog import read_catalog
@@ -238,7 +235,10 @@ async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> 
     detector = Detector(catalog.sources, lambda name: _code(catalog, name))
     async with AsyncExitStack() as stack:
         clients = {
-            model: await stack.enter_async_context(_client(args, model)) for model in args.models
+            model: await stack.enter_async_context(
+                make_client(args, model, tokenizer=None, join_texts=True)
+            )
+            for model in args.models
         }
         for model, client in clients.items():
             await client.wait_until_ready(max(args.retry_for or 0.0, 1.0))
@@ -258,21 +258,6 @@ async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> 
             await place.ended()
         finally:
             await runner.cleanup()
-
-
-def _client(args: argparse.Namespace, model: str) -> TranslationClient:
-    return TranslationClient(
-        args.url,
-        model,
-        load_balancing=args.load_balancing,
-        repository=args.model_repository,
-        timeout_s=args.timeout,
-        retry=RetryPolicy(outage_s=outage_s(args)),
-        credentials=credentials(args),
-        metadata=dict(args.header),
-        versions=args.model_versions,
-        join_texts=True,
-    )
 
 
 def _limits(args: argparse.Namespace) -> Limits:

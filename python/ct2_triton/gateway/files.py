@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.errors import ClientError
 from ct2_triton.gateway.refusals import Refusal
-from ct2_triton.translate.subtitles import SUFFIXES as SUBTITLES
-from ct2_triton.translate.subtitles import read_subtitles, write_subtitles
+from ct2_triton.subtitles import SUFFIXES as SUBTITLES
+from ct2_triton.subtitles import read_subtitles, write_subtitles
 
 if TYPE_CHECKING:
     import os

@@ -92,7 +92,7 @@ async def translate_plain(
     client: TranslationClient, text: str, road: Road, alternatives: int
 ) -> Sequence[str]:
     """Translate plain text; it is a `Format`."""
-    [found] = await client.translate(
+    found = await client.translate(
         text, source=road.source, targets=road.target, **_several(alternatives)
     )
     return list(dict.fromkeys(hypothesis.text for hypothesis in found.hypotheses))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from ct2_triton.live.words import split_words
+from ct2_triton.words import split_words
 
 if TYPE_CHECKING:
     from ct2_triton.client.client import TranslationClient

@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import count, duration, origin, port_number, secret
 from ct2_triton.client.blocking import iterate_in_thread, read_byte_lines
-from ct2_triton.client.client import TranslationClient
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.tasks import run_all
 from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.connection_arguments import (
     add_connection_arguments,
     add_tokenizer_arguments,
-    credentials,
+    make_client,
     names,
     outage_s,
 )
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from ct2_triton.client.client import TranslationClient
     from ct2_triton.live.server import Access
     from ct2_triton.terms.finding import Terms
 
@@ -155,17 +155,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _client(args: argparse.Namespace) -> TranslationClient:
-    return TranslationClient(
-        args.url,
-        args.model,
-        load_balancing=args.load_balancing,
-        repository=args.model_repository,
-        tokenizer=args.tokenizer,
-        retry=RetryPolicy(),
-        credentials=credentials(args),
-        metadata=dict(args.header),
-        versions=args.model_versions,
-    )
+    """Make the client; what is lost in an outage is the live translation's to send again."""
+    return make_client(args, args.model, retry=RetryPolicy())
 
 
 def _translator(

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 
-from ct2_triton.live.words import common_words, join_words, split_words
 from ct2_triton.scripts import UNSPACED
+from ct2_triton.words import common_words, join_words, split_words
 
 _MOST_PAIRS = 100_000  # of words that are compared, some hundredths of a second
 _UNSPACED_END = re.compile(rf"[{UNSPACED}]$")

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import InvalidCallError
-from ct2_triton.live.words import split_words
+from ct2_triton.subtitles import Cue, filled, width
+from ct2_triton.words import split_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,15 +48,6 @@ class CueLimits:
                 raise InvalidCallError(
                     f"{name} is {getattr(self, name)}; it must be {least} or more"
                 )
-
-
-@dataclass(frozen=True)
-class Cue:
-    """Lines of text, and when they are shown, in milliseconds since the event began."""
-
-    start_ms: int
-    end_ms: int
-    lines: Sequence[str]
 
 
 def make_cues(finals: Iterable[Entry], limits: CueLimits) -> list[Cue]:
@@ -118,27 +109,15 @@ def cut_text(text: str, limits: CueLimits) -> tuple[tuple[str, ...], ...]:
     words = [part for word in split_words(" ".join(text.split())) for part in _parts(word, limits)]
     if not words:
         return ()
-    least = len(_filled(words, limits.line_chars))
+    least = len(filled(words, limits.line_chars))
     cues = math.ceil(least / limits.lines)
     most = cues * limits.lines if cues > 1 else least
     low, high = 1, limits.line_chars
     while low < high:  # the narrowest lines that are no more
         middle = (low + high) // 2
-        low, high = (low, middle) if len(_filled(words, middle)) <= most else (middle + 1, high)
-    lines = _filled(words, low)
+        low, high = (low, middle) if len(filled(words, middle)) <= most else (middle + 1, high)
+    lines = filled(words, low)
     return tuple(tuple(lines[i : i + limits.lines]) for i in range(0, len(lines), limits.lines))
-
-
-def width(text: str) -> int:
-    """Count the columns of a text: two for a wide character, none for a mark on another one."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.category(one) in {"Mn", "Me", "Cf"}
-        else 2 if unicodedata.east_asian_width(one) in "WF"
-        else 1
-        for one in text
-    )  # fmt: skip
 
 
 def _parts(word: str, limits: CueLimits) -> list[str]:
@@ -147,15 +126,3 @@ def _parts(word: str, limits: CueLimits) -> list[str]:
         return [word]
     size = limits.line_chars // 2  # also of wide characters
     return [word[i : i + size] for i in range(0, len(word), size)]
-
-
-def _filled(words: Sequence[str], columns: int) -> list[str]:
-    """Fill lines; a word that is wider than the columns has a line of its own."""
-    lines, used = [""], 0
-    for word in words:
-        if lines[-1] and used + width(word.rstrip()) > columns:
-            lines.append("")
-            used = 0
-        lines[-1] += word
-        used += width(word)
-    return [line.rstrip() for line in lines]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ct2_triton.engine_library import EngineLibraryError, load_core
 from ct2_triton.live.source import StableSource
 from ct2_triton.live.updates import piece_name
-from ct2_triton.live.words import join_words, split_words
+from ct2_triton.words import join_words, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ct2_triton.live.completion import begins_with, covered_start
-from ct2_triton.live.words import common_words, join_words, split_words
+from ct2_triton.words import common_words, join_words, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

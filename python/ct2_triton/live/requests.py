@@ -62,7 +62,7 @@ class LiveRequests:
         self._decoding = decoding
         self._terms = terms
         self._counts = counts
-        self._running: set[asyncio.Task[list[Translation]]] = set()
+        self._running: set[asyncio.Task[Translation]] = set()
         self._check_ids()
 
     async def close(self) -> None:
@@ -86,7 +86,7 @@ class LiveRequests:
             found = terms.find(text) if terms else None
             plain = text if found is None else found.text
 
-            async def ask(asked: str, **_: Any) -> Sequence[Translation]:  # noqa: ANN401
+            async def ask(asked: str, **_: Any) -> Translation:  # noqa: ANN401
                 options = self._settings(is_final=is_final, attends=attends)
                 is_plain = asked == plain
                 known = latest.get(is_plain, ())
@@ -95,13 +95,13 @@ class LiveRequests:
                     options |= {"draft_ids": leans, "draft_bias": draft.bias}
                 elif self._options.drafts and (expected := _expected(known, draft.ids, options)):
                     options["draft_ids"] = expected
-                answers = await self._send(segment, asked, target, draft, options)
-                latest[is_plain] = answers[0].ids
-                self._count(answers[0], is_final=is_final)
-                return answers
+                answer = await self._send(segment, asked, target, draft, options)
+                latest[is_plain] = answer.ids
+                self._count(answer, is_final=is_final)
+                return answer
 
             if found is None:
-                return (await ask(text))[0]
+                return await ask(text)
             [kept] = await keep_terms(self._client, found, ask, target)
             if is_final and kept.failed:
                 _LOG.warning("%s, %s: lost %s", segment, target, ", ".join(map(repr, kept.lost)))
@@ -120,7 +120,7 @@ class LiveRequests:
 
     async def _send(
         self, segment: str, text: str, target: str | None, draft: Draft, options: dict[str, Any]
-    ) -> list[Translation]:
+    ) -> Translation:
         call = self._client.translate(
             text,
             source=self._source,
@@ -130,13 +130,13 @@ class LiveRequests:
             prefix_ids=draft.ids,
             **options,
         )
-        request: asyncio.Task[list[Translation]] = asyncio.create_task(call)
+        request: asyncio.Task[Translation] = asyncio.create_task(call)
         self._running.add(request)
         request.add_done_callback(self._running.discard)
         # Whoever waits may leave; the request ends by itself, or by its key.
-        answers = await asyncio.shield(request)
+        answer = await asyncio.shield(request)
         self._check_ids()
-        return answers
+        return answer
 
     def _check_ids(self) -> None:
         """End what needs token ids, and has a model that gives none.

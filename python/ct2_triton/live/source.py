@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ct2_triton.live.words import common_words, join_words, split_words
+from ct2_triton.words import common_words, join_words, split_words
 
 if TYPE_CHECKING:
     from ct2_triton.live.updates import SegmentUpdate

@@ -4,21 +4,19 @@
 from __future__ import annotations
 
 import asyncio
-import html
 from typing import TYPE_CHECKING, Literal
 
 from ct2_triton.live.cues import CueLimits, make_cues
 from ct2_triton.live.hub import finals_of
+from ct2_triton.subtitles import write_cues
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ct2_triton.live.cues import Cue
     from ct2_triton.live.hub import Entry, Hub
 
 Format = Literal["vtt", "srt"]
 KINDS: tuple[Format, ...] = ("vtt", "srt")
-_NO_MARKUP = {ord("{"): "(", ord("}"): ")"}  # players read {...} in SubRip as markup
 
 
 def write_subtitles(finals: Iterable[Entry], kind: Format, limits: CueLimits | None = None) -> str:
@@ -32,9 +30,7 @@ def write_subtitles(finals: Iterable[Entry], kind: Format, limits: CueLimits | N
     Returns:
         The file's text.
     """
-    cues = make_cues(finals, limits or CueLimits())
-    blocks = [_block(number, cue, kind) for number, cue in enumerate(cues, 1)]
-    return "\n".join(["WEBVTT\n", *blocks] if kind == "vtt" else blocks)
+    return write_cues(make_cues(finals, limits or CueLimits()), f".{kind}")
 
 
 class SubtitleFiles:
@@ -68,15 +64,3 @@ class SubtitleFiles:
 
     def _write(self, entries: Sequence[Entry], language: str, kind: Format) -> str:
         return write_subtitles(finals_of(entries, language), kind, self._limits)
-
-
-def _block(number: int, cue: Cue, kind: Format) -> str:
-    from pysubs2.formats.subrip import SubripFormat
-    from pysubs2.formats.webvtt import WebVTTFormat
-
-    lines = "\n".join(cue.lines).translate(_NO_MARKUP)
-    stamp = (WebVTTFormat if kind == "vtt" else SubripFormat).ms_to_timestamp
-    times = f"{stamp(cue.start_ms)} --> {stamp(cue.end_ms)}"
-    if kind == "vtt":
-        return f"{times}\n{html.escape(lines, quote=False)}\n"
-    return f"{number}\n{times}\n{lines}\n"

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.blocking import iterate_in_thread
+from ct2_triton.client.sync_client import further_parameters_of
 from ct2_triton.live.translator import LiveTranslator
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class SyncLiveTranslator:
             print(caption.segment, caption.target, caption.shown)
     """
 
+    @further_parameters_of(LiveTranslator.__init__)
     def __init__(self, client: SyncTranslationClient, **settings: Any) -> None:  # noqa: ANN401
         """Keep the settings.
 

@@ -12,7 +12,7 @@ from ct2_triton.errors import ClientError, RequestRejectedError, SupersededError
 from ct2_triton.live.completion import begins_with, spliced
 from ct2_triton.live.policies import Draft, Shown
 from ct2_triton.live.updates import Caption
-from ct2_triton.live.words import common_words, split_words
+from ct2_triton.words import common_words, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -71,6 +71,7 @@ class LiveTranslator:
     def __init__(
         self,
         client: TranslationClient,
+        /,
         *,
         source: str | None = None,
         targets: str | Sequence[str] | None = None,

@@ -202,5 +202,5 @@ def _translation(server: TritonServer, folder: Path) -> str:
     source = next(iter(sources), None)
     target = next((one.code for one in rules.languages if one.target and one.code != source), None)
     with SyncTranslationClient(server.grpc_url, folder.name, repository=folder.parent) as client:
-        [answer] = client.translate(_TEXT, source=source, targets=target)
+        answer = client.translate(_TEXT, source=source, targets=target)
     return f"{folder.name}: {_TEXT!r} -> {answer.text!r} ({answer.target or 'no target language'})"

@@ -99,9 +99,9 @@ async def translate_html_ranks(
         if ranks == 1 and any(map(client.gives, ("ALIGNMENTS", "alignments"))):
             options.setdefault("return_alignments", True)
         found = await client.translate(asked, source=source, targets=target, **options)
-        answers = ([hypothesis.text for hypothesis in one.hypotheses] for [one] in found)
+        answers = ([hypothesis.text for hypothesis in one.hypotheses] for one in found)
         known.update(zip(asked, answers, strict=True))
-        aligned.update((text, one) for text, [one] in zip(asked, found, strict=True))
+        aligned.update((text, one) for text, one in zip(asked, found, strict=True))
 
     def align(text: str) -> Alignment | None:
         answer = aligned.get(text)

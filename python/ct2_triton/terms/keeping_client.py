@@ -47,12 +47,15 @@ class _KeepingClient:
         *,
         targets: str | Sequence[str] | None = None,
         **options: Any,  # noqa: ANN401
-    ) -> list[Translation] | list[list[Translation]]:
+    ) -> Any:  # noqa: ANN401 - as of `TranslationClient.translate`
         ask = partial(self._client.translate, **options)
 
-        async def keep(text: str) -> list[Translation]:
+        async def keep(text: str) -> Translation | list[Translation]:
             kept = await keep_terms(self._client, self._terms.find(text), ask, targets)
-            return [replace(cast("Translation", one.translation), source_text=text) for one in kept]
+            found = [
+                replace(cast("Translation", one.translation), source_text=text) for one in kept
+            ]
+            return found[0] if targets is None or isinstance(targets, str) else found
 
         if isinstance(texts, str):
             return await keep(texts)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.client.results import Translation
 from ct2_triton.errors import InvalidCallError
 from ct2_triton.terms.finding import Terms
 from ct2_triton.terms.placeholders import check_kind, kinds_of, mark, restore
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from ct2_triton.client.client import TranslationClient
-    from ct2_triton.client.results import Hypothesis, Translation
+    from ct2_triton.client.results import Hypothesis
     from ct2_triton.terms.finding import TermText
     from ct2_triton.terms.placeholders import Marked
 
-    Ask = Callable[..., Awaitable[Sequence[Translation]]]
-    """Translates a text into `targets`."""
+    Ask = Callable[..., Awaitable[Translation | Sequence[Translation]]]
+    """Translates a text into `targets`, as `TranslationClient.translate`."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ async def keep_terms(
         ClientError: The translation fails.
     """
     named = [targets] if isinstance(targets, str) or targets is None else list(targets)
-    plain = await ask(found.text, targets=targets)
+    plain = listed(await ask(found.text, targets=targets))
     done = [_judged(found, one, name) for one, name in zip(plain, named, strict=True)]
     if placeholders is None:
         placeholders = kinds_of(client) if any(one.failed for one in done) else ()
@@ -128,12 +129,17 @@ async def keep_terms(
         if not open_ or (marked := mark(found, kind)) is None:
             continue
         asked = [name for i in open_ if (name := named[i]) is not None] or None
-        again = await ask(marked.text, targets=asked)
+        again = listed(await ask(marked.text, targets=asked))
         for i, one in zip(open_, again, strict=True):
             restored = _restored(found, marked, one)
             if restored is not None:
                 done[i] = TermTranslation(restored.text, named[i], (), kind, restored)
     return done
+
+
+def listed(found: Translation | Sequence[Translation]) -> Sequence[Translation]:
+    """Give what a call of one text has found as a list, also for a single language."""
+    return [found] if isinstance(found, Translation) else found
 
 
 def _judged(found: TermText, plain: Translation, target: str | None) -> TermTranslation:

@@ -28,18 +28,17 @@ from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.blocking import iterate_in_thread
 from ct2_triton.client.calls import code_of
-from ct2_triton.client.client import DEFAULT_TIMEOUT_S, TranslationClient
-from ct2_triton.client.retry import RetryPolicy
+from ct2_triton.client.model_client import DEFAULT_TIMEOUT_S
 from ct2_triton.client.text_stream import stream_model
 from ct2_triton.client.tokenization import NamedLanguages
 from ct2_triton.connection_arguments import (
     add_connection_arguments,
     add_tokenizer_arguments,
-    credentials,
+    make_client,
     names,
-    outage_s,
 )
 from ct2_triton.errors import ClientError, UnexpectedResponseError
+from ct2_triton.subtitles import is_subtitles, read_subtitles, write_subtitles
 from ct2_triton.terms.arguments import add_term_arguments, read_terms
 from ct2_triton.terms.lines import stream_terms
 from ct2_triton.translate.files import (
@@ -61,11 +60,11 @@ from ct2_triton.translate.records import (
     model_checksum,
     tokenizer_checksum,
 )
-from ct2_triton.translate.subtitles import is_subtitles, read_subtitles, write_subtitles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
+    from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.stream import StreamItem
 
 _LOG = logging.getLogger(__name__)
@@ -274,33 +273,6 @@ async def _prepare(client: TranslationClient, args: argparse.Namespace) -> None:
         await client.wait_until_ready(patience_s)
     elif isinstance(client.languages, NamedLanguages) and not args.stream:
         await client.connect()
-
-
-def make_client(args: argparse.Namespace, model: str) -> TranslationClient:
-    """Make the client that `add_translation_arguments` describes.
-
-    Args:
-        args: What it declares.
-        model: Name of the model.
-
-    Returns:
-        The client; it has not connected yet.
-    """
-    return TranslationClient(args.url, model, **client_settings(args))
-
-
-def client_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Give the further settings of that client."""
-    return {
-        "load_balancing": args.load_balancing,
-        "repository": args.model_repository,
-        "tokenizer": args.tokenizer,
-        "timeout_s": args.timeout,
-        "retry": RetryPolicy(outage_s=outage_s(args)),
-        "credentials": credentials(args),
-        "metadata": dict(args.header),
-        "versions": args.model_versions,
-    }
 
 
 async def _translate_file(

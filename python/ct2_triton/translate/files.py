@@ -17,8 +17,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import ClientError
+from ct2_triton.subtitles import is_subtitles
 from ct2_triton.translate.records import changes, deliver, replace_text
-from ct2_triton.translate.subtitles import is_subtitles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

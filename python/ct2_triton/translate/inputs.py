@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ct2_triton.client.blocking import read_lines
 from ct2_triton.client.stream import Sentence
 from ct2_triton.errors import ClientError, MalformedLineError
-from ct2_triton.translate.subtitles import is_subtitles, read_subtitles
+from ct2_triton.subtitles import is_subtitles, read_subtitles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -422,7 +422,7 @@ async def test_tls_is_checked_against_the_name_and_not_the_address(
         "retry": RetryPolicy(budget_s=2),
     }
     async with TranslationClient(f"localhost:{port}", "m", **settings) as client:
-        assert len(await client.translate("One.", source="en", targets="de")) == 1
+        assert (await client.translate("One.", source="en", targets="de")).target == "deu_Latn"
     async with TranslationClient(f"127.0.0.1:{port}", "m", **settings) as client:
         with pytest.raises(errors.ServerUnreachableError):
             await client.translate("One.", source="en", targets="de")

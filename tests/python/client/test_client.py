@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -152,11 +153,21 @@ async def test_a_long_list_is_sent_within_the_bound(tokenizer: CountingTokenizer
     assert server.most == 8
 
 
+async def test_one_text_or_one_language_adds_no_list(tokenizer: CountingTokenizer) -> None:
+    async with client_of(Recorder(), tokenizer) as client:
+        ask = partial(client.translate, source="eng_Latn")
+        one = await ask(TEXT, targets=TARGETS[0])
+        assert (one.source_text, one.target) == (TEXT, TARGETS[0])
+        assert await ask(TEXT, targets=TARGETS[:1]) == [one]
+        assert await ask([TEXT, TEXT], targets=TARGETS[0]) == [one, one]
+        assert await ask([TEXT], targets=TARGETS[:1]) == [[one]]
+
+
 async def test_nothing_is_sent_for_nothing(tokenizer: CountingTokenizer) -> None:
     server = Recorder()
     async with client_of(server, tokenizer) as client:
         assert await client.translate([], source="eng_Latn", targets=TARGETS) == []
-        [answer] = await client.translate(" \n", source="eng_Latn", targets="de")
+        answer = await client.translate(" \n", source="eng_Latn", targets="de")
     assert (answer.text, answer.finish_reason, answer.source_text) == ("", "empty", " \n")
     assert server.requests == []
 
@@ -199,7 +210,7 @@ async def test_an_answer_shorter_than_the_prefix_is_no_text(tokenizer: CountingT
         return response
 
     async with client_of(FaultServer(cut), tokenizer) as client:
-        [answer] = await client.translate(TEXT, source="eng_Latn", targets="de")
+        answer = await client.translate(TEXT, source="eng_Latn", targets="de")
     assert (answer.text, answer.ids) == ("", ())
 
 
@@ -242,7 +253,7 @@ def test_a_client_may_be_made_before_the_loop_and_the_server(
 
 def test_a_model_must_be_named(tokenizer: CountingTokenizer) -> None:
     with pytest.raises(errors.InvalidCallError, match="model is ''; name the model"):
-        TranslationClient("localhost:8001", tokenizer=tokenizer)
+        TranslationClient("localhost:8001", "", tokenizer=tokenizer)
     with pytest.raises(errors.InvalidCallError, match=r"model is '\\udcff'; name the model"):
         TranslationClient("localhost:8001", "\udcff", tokenizer=tokenizer)
 
@@ -256,7 +267,7 @@ def test_threads_share_the_synchronous_twin(tokenizer: CountingTokenizer) -> Non
     ):
 
         def work(text: str) -> None:
-            found[text] = client.translate(text, source="eng_Latn", targets="de")[0].text
+            found[text] = client.translate(text, source="eng_Latn", targets="de").text
 
         threads = [threading.Thread(target=work, args=(text,)) for text in texts]
         for thread in threads:

@@ -59,7 +59,7 @@ def test_the_collector_may_end_a_stream_on_the_clients_own_thread(
             assert collected.wait(GUARD_S)
         finally:
             gc.enable()
-        assert len(client.translate(TEXT, **CALL)) == 1
+        assert client.translate(TEXT, **CALL).text == TEXT
 
 
 def test_leaving_a_stream_ends_it_on_the_server(tokenizer: Tokenizer) -> None:
@@ -94,7 +94,7 @@ def test_a_call_from_the_clients_own_thread_is_refused(tokenizer: Tokenizer, url
         assert done.wait(GUARD_S)
         assert isinstance(found[0], errors.InvalidCallError)
         assert "own thread" in str(found[0])
-        assert len(client.translate(TEXT, **CALL)) == 1
+        assert client.translate(TEXT, **CALL).text == TEXT
 
 
 def test_a_program_may_end_in_the_middle_of_a_stream(
@@ -116,7 +116,7 @@ def test_a_client_goes_on_in_a_second_event_loop(tokenizer: Tokenizer, url: str)
     client = TranslationClient(url, "m", tokenizer=tokenizer)
 
     async def call() -> str:
-        [answer] = await client.translate(TEXT, **CALL)
+        answer = await client.translate(TEXT, **CALL)
         return answer.text
 
     for _ in range(3):

@@ -71,7 +71,7 @@ class ScriptedClient:
         session: str,
         prefix_ids: Any = (),
         **options: Any,
-    ) -> list[Translation]:
+    ) -> Translation:
         self.calls.append((text, targets, {**options, "prefix_ids": prefix_ids}))
         self.arrived.set()
         await self.gate.wait()
@@ -84,7 +84,7 @@ class ScriptedClient:
             answer = start + answer[len(start) :]
         positions = tuple(range(1, len(answer) + 1)) if "return_alignments" in options else None
         hypothesis = Hypothesis(answer, tuple(map(ord, answer)), alignments=positions)
-        return [Translation(text, None, targets, (hypothesis,))]
+        return Translation(text, None, targets, (hypothesis,))
 
 
 def live(client: Any, targets: Any = ("de",), options: LiveOptions = AT_ONCE) -> LiveTranslator:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ct2_triton.errors import InvalidCallError
 from ct2_triton.live import LiveInputError, LiveOptions, SegmentUpdate, cutting
 from ct2_triton.live.cutting import Cuts, Piece, sentence_ends
-from ct2_triton.live.words import split_words
+from ct2_triton.words import split_words
 from python.live.scripted import AT_ONCE, ScriptedClient, collect, each, live, texts
 
 TALK = (

@@ -24,7 +24,7 @@ from ct2_triton.live.policies import (
 )
 from ct2_triton.live.source import StableSource
 from ct2_triton.live.updates import SegmentUpdate
-from ct2_triton.live.words import common_words, join_words, split_words
+from ct2_triton.words import common_words, join_words, split_words
 
 # Few letters, so that texts often begin alike; a Chinese one, a combining accent, odd spaces.
 LETTERS = "ab 水\u0301\u00a0\n."

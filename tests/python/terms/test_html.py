@@ -37,10 +37,10 @@ class Dictionary:
     def gives(self, _: str) -> bool:
         return False
 
-    async def translate(self, texts: list[str], **_: Any) -> list[list[Translation]]:
+    async def translate(self, texts: list[str], **_: Any) -> list[Translation]:
         self.asked += texts
         answers = [GERMAN.get(text, text.upper()) for text in texts]
-        return [[Translation("", None, None, (Hypothesis(answer),))] for answer in answers]
+        return [Translation("", None, None, (Hypothesis(answer),)) for answer in answers]
 
 
 async def _translated(document: str) -> str:

@@ -166,8 +166,8 @@ def test_placeholders_that_share_a_sign_are_each_found() -> None:
 class Echo:
     """Translates nothing."""
 
-    async def translate(self, text: str, **_: Any) -> list[Translation]:
-        return [Translation("", None, None, (Hypothesis(text),))]
+    async def translate(self, text: str, **_: Any) -> Translation:
+        return Translation("", None, None, (Hypothesis(text),))
 
 
 class Unread(Sequence[str]):

@@ -120,6 +120,6 @@ def expected(
             server.grpc_url, prepared("nllb").name, repository=server_repository
         ) as client:
             answers = client.translate(lines, source="en", targets="de", max_decoding_length=8)
-        return [" ".join(answer.text.splitlines()) for [answer] in answers]
+        return [" ".join(answer.text.splitlines()) for answer in answers]
 
     return texts

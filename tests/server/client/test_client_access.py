@@ -105,7 +105,7 @@ def test_a_client_with_certificate_and_header_is_let_in(
     url = f"{scheme}localhost:{closed[0].ports.grpc}"
     with SyncTranslationClient(url, "nllb", **settings) as client:
         client.wait_until_ready(100)
-        [german] = client.translate("One.", **CALL)
+        german = client.translate("One.", **CALL)
     assert german.text
 
 
@@ -182,7 +182,7 @@ async def test_a_client_waits_for_a_server_that_starts_later(
         waiting = asyncio.create_task(client.wait_until_ready(100))
         server = await asyncio.to_thread(make_server, repository, ports=ports)
         await waiting
-        [german] = await client.translate("One.", **CALL)
+        german = await client.translate("One.", **CALL)
         assert german.text
         await asyncio.to_thread(server.stop)
         with pytest.raises(errors.ServerUnreachableError):

@@ -22,24 +22,24 @@ CALL: dict[str, Any] = {"source": "eng_Latn", "targets": "deu_Latn", "max_decodi
 
 async def test_a_position_for_each_id(make_client: MakeClient) -> None:
     async with make_client() as client:
-        [plain] = await client.translate(TEXT, **CALL)
+        plain = await client.translate(TEXT, **CALL)
         assert plain.alignments is None
         length = len(client.tokenizer.encode(TEXT).ids) + 2  # language and end tokens
         for options in ({"beam_size": 1}, {"beam_size": 3, "num_hypotheses": 3}):
-            [aligned] = await client.translate(TEXT, **CALL, **options, return_alignments=True)
+            aligned = await client.translate(TEXT, **CALL, **options, return_alignments=True)
             assert aligned.alignments is not None
             assert len(aligned.alignments) == len(aligned.ids)
             assert set(aligned.alignments) <= set(range(length))
             assert [one.alignments for one in aligned.hypotheses[1:]] == [None] * (
                 len(aligned.hypotheses) - 1
             )
-        [forced] = await client.translate(
+        forced = await client.translate(
             TEXT, **CALL, prefix_ids=plain.ids[:3], return_alignments=True
         )
         assert forced.alignments is not None
         assert forced.alignments[:3] == (-1, -1, -1)
         assert min(forced.alignments[3:]) >= 0
-        [blank] = await client.translate(" ", **CALL, return_alignments=True)
+        blank = await client.translate(" ", **CALL, return_alignments=True)
         assert blank.alignments is None
 
 
@@ -51,7 +51,7 @@ def test_a_model_that_declares_none(
     with SyncTranslationClient(server.grpc_url, name, tokenizer=folder) as client:
         with pytest.raises(errors.InvalidCallError, match="does not declare ALIGNMENTS"):
             client.translate(TEXT, **CALL, return_alignments=True)
-        [good] = client.translate(TEXT, **CALL)
+        good = client.translate(TEXT, **CALL)
     assert good.ids
 
 
@@ -73,5 +73,5 @@ def test_a_model_of_text_that_declares_none(
     with SyncTranslationClient(server.grpc_url, name) as client:
         with pytest.raises(errors.InvalidCallError, match="'test' does not declare alignments;"):
             client.translate(TEXT, **CALL, return_alignments=True)
-        [good] = client.translate(TEXT, **CALL)
+        good = client.translate(TEXT, **CALL)
     assert good.text

@@ -58,7 +58,7 @@ def expected(
         with SyncTranslationClient(
             server.grpc_url, prepared("nllb").name, repository=server_repository
         ) as client:
-            [answer] = client.translate(
+            answer = client.translate(
                 text, source="eng_Latn", targets=target, max_decoding_length=8
             )
         return answer.text

@@ -73,7 +73,7 @@ def translated(
             client.translate(text, source=source, targets=target, max_decoding_length=STEPS)
             for text in TEXTS
         ]
-    return [one.text for [one] in found]
+    return [one.text for one in found]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

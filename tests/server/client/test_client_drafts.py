@@ -22,16 +22,16 @@ CALL: dict[str, Any] = {"source": "eng_Latn", "max_decoding_length": 12, "min_de
 
 async def test_a_draft_changes_no_answer(make_client: MakeClient) -> None:
     async with make_client() as client:
-        [plain] = await client.translate(TEXT, targets="deu_Latn", beam_size=1, **CALL)
+        plain = await client.translate(TEXT, targets="deu_Latn", beam_size=1, **CALL)
         assert plain.draft_tokens_kept is None
         ids = list(plain.ids)
         for draft, kept in ((ids, len(ids) - 1), ([*ids[:4], 7], 4), ([7], 0)):
-            [drafted] = await client.translate(
+            drafted = await client.translate(
                 TEXT, targets="deu_Latn", beam_size=1, draft_ids=draft, **CALL
             )
             assert drafted.hypotheses == plain.hypotheses
             assert drafted.draft_tokens_kept == kept
-        [drafted] = await client.translate(
+        drafted = await client.translate(
             TEXT, targets="deu_Latn", beam_size=1, prefix_ids=ids[:3], draft_ids=ids[3:], **CALL
         )
         assert drafted.hypotheses == plain.hypotheses
@@ -42,11 +42,11 @@ async def test_an_answer_leans_towards_a_draft(make_client: MakeClient) -> None:
     async with make_client() as client:
         for beam_size in (1, 3):
             call = {"beam_size": beam_size, "draft_ids": draft, "draft_bias": 0.99, **CALL}
-            [leaning] = await client.translate(TEXT, targets="deu_Latn", **call)
+            leaning = await client.translate(TEXT, targets="deu_Latn", **call)
             assert list(leaning.ids[:3]) == draft
         with pytest.raises(errors.RequestRejectedError, match="draft_bias 0.5 has no draft"):
             await client.translate(TEXT, targets="deu_Latn", beam_size=1, draft_bias=0.5, **CALL)
-        [good] = await client.translate(TEXT, targets="deu_Latn", beam_size=1, **CALL)
+        good = await client.translate(TEXT, targets="deu_Latn", beam_size=1, **CALL)
         assert list(good.ids[:3]) != draft
 
 
@@ -61,9 +61,7 @@ async def test_a_bad_draft_is_refused(make_client: MakeClient) -> None:
                 await client.translate(TEXT, targets=targets, **call)
         with pytest.raises(errors.InvalidCallError, match="draft_ids are for one sentence"):
             await client.translate([TEXT], targets="deu_Latn", draft_ids=[5], **CALL)
-        [good] = await client.translate(
-            TEXT, targets="deu_Latn", beam_size=1, draft_ids=[5], **CALL
-        )
+        good = await client.translate(TEXT, targets="deu_Latn", beam_size=1, draft_ids=[5], **CALL)
         assert good.ids
 
 
@@ -73,8 +71,8 @@ def test_a_model_that_takes_no_drafts_gets_none(
     folder = prepared("nllb").tokenizer_folder
     name = load(configs.plain())
     with SyncTranslationClient(server.grpc_url, name, tokenizer=folder) as client:
-        [plain] = client.translate(TEXT, targets="deu_Latn", beam_size=1, **CALL)
-        [drafted] = client.translate(
+        plain = client.translate(TEXT, targets="deu_Latn", beam_size=1, **CALL)
+        drafted = client.translate(
             TEXT, targets="deu_Latn", beam_size=1, draft_ids=plain.ids, **CALL
         )
     assert drafted == plain

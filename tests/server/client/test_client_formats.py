@@ -13,7 +13,7 @@ from typing import Any
 import pysubs2
 import pytest
 
-from ct2_triton.translate.subtitles import read_subtitles, write_subtitles
+from ct2_triton.subtitles import read_subtitles, write_subtitles
 from server.client.conftest import Command
 from support.commands import run
 

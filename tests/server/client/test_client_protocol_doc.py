@@ -66,7 +66,7 @@ def client(server: TritonServer, prepared: Prepared) -> Any:
 
 
 def test_one_request(variables: dict[str, Any], client: SyncTranslationClient) -> None:
-    [expected] = client.translate("How is your day going?", source="eng_Latn", targets="deu_Latn")
+    expected = client.translate("How is your day going?", source="eng_Latn", targets="deu_Latn")
     assert variables["german"].strip() == expected.text
 
 
@@ -78,12 +78,12 @@ def test_several_rows(variables: dict[str, Any], client: SyncTranslationClient) 
         variables["answers"],
         strict=True,
     ):
-        [expected] = client.translate(text, source="eng_Latn", targets=target)
+        expected = client.translate(text, source="eng_Latn", targets=target)
         assert ids.tolist() == [*prefix, *expected.ids]
 
 
 def test_options(variables: dict[str, Any], client: SyncTranslationClient) -> None:
-    [expected] = client.translate(
+    expected = client.translate(
         "How is your day going?",
         source="eng_Latn",
         targets="deu_Latn",

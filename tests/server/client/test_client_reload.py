@@ -54,7 +54,7 @@ def client(reloaded: Reloaded) -> Iterator[SyncTranslationClient]:
 
 
 def _german(client: SyncTranslationClient) -> str:
-    (german,) = client.translate(SENTENCE, source="en", targets="de")
+    german = client.translate(SENTENCE, source="en", targets="de")
     return german.text
 
 

@@ -40,7 +40,7 @@ async def arriving(texts: Iterable[str | Sentence]) -> AsyncGenerator[str | Sent
 
 async def good(client: TranslationClient) -> None:
     """Sends a request that must succeed."""
-    [answer] = await client.translate(TEXT, targets="deu_Latn", **SHORT)
+    answer = await client.translate(TEXT, targets="deu_Latn", **SHORT)
     assert len(answer.ids) == SHORT["max_decoding_length"] - 1
 
 
@@ -296,11 +296,11 @@ async def test_a_model_that_only_gives_ids_says_what_it_lacks(
     connection.raw.load_model("only-ids")
     folder = model.tokenizer_folder
     async with TranslationClient(server.grpc_url, "only-ids", tokenizer=folder) as client:
-        [answer] = await client.translate(TEXT, targets="deu_Latn", **SHORT)
+        answer = await client.translate(TEXT, targets="deu_Latn", **SHORT)
         with pytest.raises(errors.InvalidCallError, match="HYPOTHESES"):
             await client.translate(TEXT, targets="deu_Latn", num_hypotheses=2, **SHORT)
     async with make_client() as client:
-        [expected] = await client.translate(TEXT, targets="deu_Latn", **SHORT)
+        expected = await client.translate(TEXT, targets="deu_Latn", **SHORT)
     connection.raw.unload_model("only-ids")
     connection.close()
     assert (answer.ids, answer.finish_reason) == (expected.ids, None)

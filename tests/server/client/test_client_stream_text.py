@@ -250,7 +250,7 @@ async def test_what_is_refused_and_a_good_one_after(client: TranslationClient) -
         await read(supersede="")
     with pytest.raises(InvalidCallError, match="not valid Unicode"):
         await anext(client.stream_text("a \ud800 river", source="en", targets="de"))
-    (expected,) = await client.translate("Good morning.", source="en", targets="de")
+    expected = await client.translate("Good morning.", source="en", targets="de")
     assert await read() == expected.text
 
 

@@ -118,9 +118,9 @@ async def test_all_languages_are_one_request(
 async def test_texts_and_options_of_texts(make_text_client: MakeTextClient) -> None:
     async with make_text_client() as client:
         parts = await client.translate(LINES[:2], targets="de", **CALL)
-        [whole] = await client.translate("  ".join(LINES[:2]), targets="de", **CALL)
-        assert whole.text == "  ".join(part[0].text for part in parts)
-        [unsplit] = await client.translate(" ".join(LINES[:2]), targets="de", split="none", **CALL)
+        whole = await client.translate("  ".join(LINES[:2]), targets="de", **CALL)
+        assert whole.text == "  ".join(part.text for part in parts)
+        unsplit = await client.translate(" ".join(LINES[:2]), targets="de", split="none", **CALL)
         assert unsplit.text != whole.text.replace("  ", " ")
         blank = await client.translate(" \n", targets=TARGETS, **CALL)
         assert [one.finish_reason for one in blank] == ["empty"] * 3
@@ -135,7 +135,7 @@ async def test_a_model_of_ids_without_a_tokenizer_is_refused(
         with pytest.raises(TokenizerError, match="copy the folder tokenizer"):
             await client.wait_until_ready(10)
         shutil.copytree(server_repository / IDS / "tokenizer", tmp_path / IDS / "tokenizer")
-        [german] = await client.translate(LINES[0], targets="de", **CALL)
+        german = await client.translate(LINES[0], targets="de", **CALL)
         assert (client.takes_text, german.target) == (False, "deu_Latn")
 
 
@@ -144,7 +144,7 @@ async def test_a_model_of_streams_is_refused(make_text_client: MakeTextClient) -
         with pytest.raises(UnexpectedResponseError, match="while they grow"):
             await client.translate(LINES[0], targets="de", **CALL)
     async with make_text_client() as client:
-        assert (await client.translate(LINES[0], targets="de", **CALL))[0].text
+        assert (await client.translate(LINES[0], targets="de", **CALL)).text
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ async def test_what_cannot_be_is_refused(
             await client.translate(LINES[0], **{**CALL, **arguments})
         with pytest.raises(InvalidCallError, match="text_input is not valid Unicode"):
             await client.translate("a\ud800", targets="de", **CALL)
-        assert (await client.translate(LINES[0], targets="de", **CALL))[0].text
+        assert (await client.translate(LINES[0], targets="de", **CALL)).text
 
 
 async def test_a_newer_call_ends_the_older_one_with_its_key(
@@ -234,8 +234,7 @@ async def test_live_captions_without_ids(make_text_client: MakeTextClient) -> No
             await finals(client, "append")
         [caption] = await finals(client, "steady")
         assert (
-            caption.committed
-            == (await client.translate(LINES[1], source="en", targets="de"))[0].text
+            caption.committed == (await client.translate(LINES[1], source="en", targets="de")).text
         )
 
 

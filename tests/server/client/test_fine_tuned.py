@@ -73,14 +73,14 @@ async def test_text_is_that_of_generate_with_its_own_config(
         answers = await client.translate(TEXTS, source="eng_Latn", targets="fra_Latn")
     async with TranslationClient(server.grpc_url, served.name + TEXT_SUFFIX) as client:
         of_texts = await client.translate(TEXTS, source="eng_Latn", targets="fra_Latn")
-    assert [a.text for (a,) in of_texts] == [a.text for (a,) in answers]
+    assert [a.text for a in of_texts] == [a.text for a in answers]
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(checkpoint, src_lang="eng_Latn")
     model: Any = transformers.AutoModelForSeq2SeqLM.from_pretrained(checkpoint)
     french = tokenizer.convert_tokens_to_ids("fra_Latn")
-    for text, (answer,) in zip(TEXTS, answers, strict=True):
+    for text, answer in zip(TEXTS, answers, strict=True):
         asked = tokenizer(text, return_tensors="pt")
         assert asked.input_ids[0, -2:].tolist() == [2, tokenizer.convert_tokens_to_ids("eng_Latn")]
         [ids] = model.generate(**asked, forced_bos_token_id=french).tolist()
         assert len(ids) <= OWN_SEARCH["max_length"]
         assert answer.text == tokenizer.decode(ids, skip_special_tokens=True)
-    assert any("covfefe" in answer.text for (answer,) in answers)
+    assert any("covfefe" in answer.text for answer in answers)

@@ -19,10 +19,10 @@ CUE = "1\n00:00:01,000 --> 00:00:02,500\n"
 FILES = {
     "a b.txt": (f"{SENTENCE}\r\n\r\n  \n{SENTENCE}", f"{GERMAN}\r\n\r\n  \n{GERMAN}"),
     "page.html": (f"<h1 id=a>{SENTENCE}</h1>\n", f"<h1 id=a>{GERMAN}</h1>\n"),
-    "film.srt": (f"{CUE}{SENTENCE}\n", f"{CUE}{GERMAN}\n\n"),
+    "film.srt": (f"{CUE}{SENTENCE}\n", f"{CUE}{GERMAN}\n"),
     "film.vtt": (
         f"WEBVTT\n\n00:01.000 --> 00:02.500\n{SENTENCE}\n",
-        f"WEBVTT\n\n1\n00:00:01.000 --> 00:00:02.500\n{GERMAN}\n\n",
+        f"WEBVTT\n\n00:00:01.000 --> 00:00:02.500\n{GERMAN}\n",
     ),
 }
 

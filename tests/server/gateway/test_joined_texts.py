@@ -80,7 +80,7 @@ async def test_a_request_has_some_short_texts_asked_for_alike(
     )
     assert found[0] == [GERMAN]
     assert found[1][0].startswith(f"{GERMAN} {GERMAN}")
-    assert len(found[2][0].hypotheses) == 2
+    assert len(found[2].hypotheses) == 2
     assert len(sent) == 7
 
 

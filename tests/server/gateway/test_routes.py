@@ -39,7 +39,7 @@ async def test_a_long_text_keeps_its_lines(site: Site) -> None:
 
 async def test_alternatives_are_the_next_best(site: Site, demo_server: TritonServer) -> None:
     async with TranslationClient(demo_server.grpc_url, MODEL) as client:
-        [truth] = await client.translate(
+        truth = await client.translate(
             SENTENCE, source="eng_Latn", targets="deu_Latn", num_hypotheses=3, beam_size=4
         )
     best, *others = [hypothesis.text for hypothesis in truth.hypotheses]
@@ -250,7 +250,7 @@ async def test_a_format_that_is_not_there_is_refused(site: Site, make_site: Make
     await site.good()
 
     async def bold(client: TranslationClient, text: str, road: Any, _: int) -> list[str]:
-        [found] = await client.translate(text[3:-4], source=road.source, targets=road.target)
+        found = await client.translate(text[3:-4], source=road.source, targets=road.target)
         return [f"<b>{found.text}</b>"]
 
     other = await make_site(formats={"bold": bold})

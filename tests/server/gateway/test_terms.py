@@ -75,7 +75,7 @@ async def test_a_term_that_is_lost_is_told_and_the_translation_is_plain(
     client: TranslationClient,
 ) -> None:
     [german] = await translate_terms(client, TEXT, source="en", targets="de")
-    [[plain]] = await client.translate(["Penalty for Quixolab!"], source="en", targets="de")
+    [plain] = await client.translate(["Penalty for Quixolab!"], source="en", targets="de")
     assert german == TermTranslation(plain.text, "de", ("Quixolab",))
     assert german.failed
 

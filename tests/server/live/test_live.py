@@ -83,23 +83,23 @@ async def test_running_text_is_translated_sentence_by_sentence(client: Translati
 async def test_an_answer_goes_on_from_its_own_start_and_leans_to_it(
     client: TranslationClient,
 ) -> None:
-    [free] = await client.translate(SENTENCES[1], source="en", targets="de")
+    free = await client.translate(SENTENCES[1], source="en", targets="de")
     for length in range(0, len(free.ids), 5):
         start = free.ids[:length]
-        [forced] = await client.translate(SENTENCES[1], source="en", targets="de", prefix_ids=start)
+        forced = await client.translate(SENTENCES[1], source="en", targets="de", prefix_ids=start)
         assert forced == free
-    [other] = await client.translate(SENTENCES[0], source="en", targets="de")
-    [forced] = await client.translate(
+    other = await client.translate(SENTENCES[0], source="en", targets="de")
+    forced = await client.translate(
         SENTENCES[1], source="en", targets="de", prefix_ids=other.ids[:3]
     )
     assert forced.ids[:3] == other.ids[:3]
-    [biased] = await client.translate(
+    biased = await client.translate(
         SENTENCES[1], source="en", targets="de", prefix_ids=free.ids[:4], prefix_bias_beta=0.3
     )
     assert biased.text == free.text
     with pytest.raises(InvalidCallError, match="one sentence in one language"):
         await client.translate(SENTENCES[0], source="en", targets=TARGETS, prefix_ids=(4,))
-    [again] = await client.translate(SENTENCES[1], source="en", targets="de")
+    again = await client.translate(SENTENCES[1], source="en", targets="de")
     assert again == free
 
 

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subtitles: SubRip (.srt) and WebVTT (.vtt)."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ct2_triton.errors import ClientError
+from ct2_triton.words import split_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+SUFFIXES = (".srt", ".vtt")
+_LINE_LETTERS = 42  # the width that broadcasters use
+_NO_MARKUP = {ord("{"): "(", ord("}"): ")"}  # players read {...} in SubRip as markup
+
+
+@dataclass(frozen=True)
+class Cue:
+    """Lines of text, and when they are shown, in milliseconds since the event began."""
+
+    start_ms: int
+    end_ms: int
+    lines: Sequence[str]
+
+
+def is_subtitles(path: Path) -> bool:
+    """Tell subtitles from other text, by the name of the file."""
+    return path.suffix.lower() in SUFFIXES
+
+
+def read_subtitles(path: Path) -> list[tuple[str, dict[str, int]]]:
+    """Read the subtitles of a file.
+
+    Args:
+        path: A file whose name ends with .srt or .vtt, in UTF-8.
+
+    Returns:
+        For each subtitle its text, in one line and without markup, and its times: `start_ms` and
+        `end_ms`.
+
+    Raises:
+        ClientError: The file cannot be read, or holds no subtitles.
+    """
+    plain = html.unescape if path.suffix.lower() == ".vtt" else str
+    return [
+        (" ".join(plain(event.plaintext).split()), {"start_ms": event.start, "end_ms": event.end})
+        for event in _load(path)
+    ]
+
+
+def write_subtitles(source: Path, texts: Sequence[str], output: Path, suffix: str) -> None:
+    """Write subtitles with the times of others.
+
+    Args:
+        source: The file that has the times.
+        texts: A text for each of its subtitles.
+        output: The file to write.
+        suffix: The format: one of `SUFFIXES`.
+
+    Raises:
+        ClientError: `source` cannot be read.
+    """
+    cues = (
+        Cue(event.start, event.end, filled(split_words(" ".join(text.split())), _LINE_LETTERS))
+        for event, text in zip(_load(source), texts, strict=True)
+    )
+    output.write_text(write_cues(cues, suffix), encoding="utf-8")
+
+
+def write_cues(cues: Iterable[Cue], suffix: str) -> str:
+    """Write cues.
+
+    Args:
+        cues: In the order of their times.
+        suffix: The format: one of `SUFFIXES`.
+
+    Returns:
+        The file's text.
+    """
+    is_vtt = suffix.lower() == ".vtt"
+    blocks = [_block(number, cue, is_vtt=is_vtt) for number, cue in enumerate(cues, 1)]
+    return "\n".join(["WEBVTT\n", *blocks] if is_vtt else blocks)
+
+
+def width(text: str) -> int:
+    """Count the columns of a text: two for a wide character, none for a mark on another one."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.category(one) in {"Mn", "Me", "Cf"}
+        else 2 if unicodedata.east_asian_width(one) in "WF"
+        else 1
+        for one in text
+    )  # fmt: skip
+
+
+def filled(words: Sequence[str], columns: int) -> list[str]:
+    """Fill lines; a word that is wider than the columns has a line of its own.
+
+    Args:
+        words: The words, each with the space behind it.
+        columns: The width of a line.
+
+    Returns:
+        The lines.
+    """
+    lines, used = [""], 0
+    for word in words:
+        if lines[-1] and used + width(word.rstrip()) > columns:
+            lines.append("")
+            used = 0
+        lines[-1] += word
+        used += width(word)
+    return [line.rstrip() for line in lines]
+
+
+def _block(number: int, cue: Cue, *, is_vtt: bool) -> str:
+    from pysubs2.formats.subrip import SubripFormat
+    from pysubs2.formats.webvtt import WebVTTFormat
+
+    lines = "\n".join(cue.lines).translate(_NO_MARKUP)
+    stamp = (WebVTTFormat if is_vtt else SubripFormat).ms_to_timestamp
+    times = f"{stamp(cue.start_ms)} --> {stamp(cue.end_ms)}"
+    if is_vtt:
+        return f"{times}\n{html.escape(lines, quote=False)}\n"
+    return f"{number}\n{times}\n{lines}\n"
+
+
+def _load(path: Path) -> Any:  # noqa: ANN401  pysubs2 has no types for mypy
+    import pysubs2
+
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            subtitles = pysubs2.SSAFile.from_file(file, path.suffix.lstrip(".").lower())
+    except OSError as error:
+        raise ClientError(f"cannot read {path}: {error.strerror}") from error
+    except (UnicodeDecodeError, pysubs2.Pysubs2Error) as error:
+        raise ClientError(f"cannot read {path}: {error}") from error
+    if not subtitles and path.stat().st_size > len("WEBVTT\n\n"):
+        raise ClientError(
+            f"{path} holds no subtitles: their times are 00:00:01,000 --> 00:00:02,500"
+        )
+    return subtitles

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of subtitles: what players take for markup, and lines of scripts without spaces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ct2_triton.subtitles import read_subtitles, write_subtitles
+
+TIMES = "00:00:01,000 --> 00:00:02,500"
+
+
+@pytest.fixture
+def film(tmp_path: Path) -> Path:
+    path = tmp_path / "film.srt"
+    path.write_text(f"1\n{TIMES}\nOne.\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".srt", ".vtt"])
+def test_a_player_shows_what_was_translated(film: Path, suffix: str) -> None:
+    """Braces were taken for markup, and what stood in them was lost; a `<` hid the rest in VTT."""
+    output = film.with_name(f"out{suffix}")
+    write_subtitles(film, ["Press {Enter} & say 1 < 2, Tom &amp; Jerry"], output, suffix)
+    [(text, _)] = read_subtitles(output)
+    assert text == "Press (Enter) & say 1 < 2, Tom &amp; Jerry"
+    assert ("say 1 &lt; 2" in output.read_text(encoding="utf-8")) == (suffix == ".vtt")
+
+
+def test_the_entities_of_web_vtt_are_read(film: Path) -> None:
+    path = film.with_name("film.vtt")
+    path.write_text(
+        f"WEBVTT\n\n{TIMES.replace(',', '.')}\nTom &amp; Jerry &lt;3\n", encoding="utf-8"
+    )
+    assert [text for text, _ in read_subtitles(path)] == ["Tom & Jerry <3"]
+
+
+def test_lines_of_scripts_without_spaces_are_as_wide_as_others(film: Path) -> None:
+    output = film.with_name("out.srt")
+    write_subtitles(film, ["售票处五点四十五分开门" * 4], output, ".srt")
+    lines = output.read_text(encoding="utf-8").splitlines()[2:]
+    assert [len(line) for line in lines] == [21, 21, 2]
