@@ -139,13 +139,20 @@ class Outage:
     no other such request is under way, so that the guilty one is found and the others are answered.
     """
 
-    def __init__(self, policy: RetryPolicy) -> None:
+    def __init__(self, policy: RetryPolicy, also: tuple[type[ClientError], ...] = ()) -> None:
         """Start without an outage.
 
         Args:
             policy: How long to go on.
+            also: What a request may meet in an outage, beside a server that is out of reach, busy
+                or lost with its connection.
         """
         self._policy = policy
+        self._passing: tuple[type[ClientError], ...] = (
+            ServerBusyError,
+            ServerUnreachableError,
+            *also,
+        )
         self._since: float | None = None
         self._suspects = asyncio.Lock()
 
@@ -167,7 +174,7 @@ class Outage:
             ClientError: What the last attempt raised.
         """
         lost = 0
-        while True:
+        for pause_s in self._policy.pauses():
             try:
                 result = await self._attempt(send, start_clock, is_suspect=lost > 0)
             except ConnectionLostError as error:
@@ -178,13 +185,13 @@ class Outage:
                         f"with no other suspect; it may be the reason: {error}"
                     ) from error
                 self._check(error, start_clock())
-            except (ServerBusyError, ServerUnreachableError) as error:
+            except self._passing as error:
                 self._check(error, start_clock())
             else:
                 self._end()
                 return result
-            pause_s = self._policy.max_backoff_s
-            await asyncio.sleep(random.uniform(0.5 * pause_s, pause_s))  # noqa: S311
+            await asyncio.sleep(pause_s)
+        raise AssertionError  # pauses have no end
 
     async def _attempt(
         self,

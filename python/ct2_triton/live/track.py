@@ -6,8 +6,10 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ct2_triton.client.retry import Deadline
 from ct2_triton.errors import ClientError, RequestRejectedError, SupersededError
 from ct2_triton.live.completion import begins_with, spliced
 from ct2_triton.live.policies import Draft, Shown
@@ -18,12 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ct2_triton.client.results import Translation
-    from ct2_triton.live.finals import Finals
+    from ct2_triton.client.retry import Outage
     from ct2_triton.live.options import LiveOptions
     from ct2_triton.live.policies import Guess, Policy
 
     # Translates a text from a draft; the third argument says that it is the final.
     Translate = Callable[[str, Draft, bool], Awaitable[Translation]]
+
+_AGAIN_AFTER_S = 0.05
 
 
 @dataclass
@@ -79,7 +83,7 @@ class Track:
         options: LiveOptions,
         translate: Translate,
         guess_of: Callable[[Translation], Guess],
-        finals: Finals,
+        outage: Outage,
         deliver: Callable[[Caption], None],
         counts: LiveCounts,
     ) -> None:
@@ -92,7 +96,7 @@ class Track:
             options: How often to guess.
             translate: Sends one request.
             guess_of: Makes a guess of an answer.
-            finals: Sends finals.
+            outage: Sends finals, again where the server takes nothing.
             deliver: Takes each caption.
             counts: Where requests are counted.
         """
@@ -101,7 +105,7 @@ class Track:
         self._options = options
         self._translate = translate
         self._guess_of = guess_of
-        self._finals = finals
+        self._outage = outage
         self._deliver = deliver
         self._counts = counts
         self._shown = Shown()
@@ -252,11 +256,15 @@ class Track:
         return completed if begins_with(completed, committed) else spliced(committed, transcript)
 
     async def _settle(self, said: Said, draft: Draft) -> Translation:
-        async def send() -> Translation:
-            self._counts.requests += 1
-            return await self._translate(said.text, draft, True)
+        async def send(_: Deadline) -> Translation:
+            while True:
+                self._counts.requests += 1
+                try:
+                    return await self._translate(said.text, draft, True)
+                except SupersededError:  # an older one of the segment came to the server after it
+                    await asyncio.sleep(_AGAIN_AFTER_S)
 
-        return await self._finals.settle(send)
+        return await self._outage.outlast(send, partial(Deadline, None))
 
 
 async def _within(wait: Awaitable[object], seconds: float) -> None:

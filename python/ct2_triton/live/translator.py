@@ -10,11 +10,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ct2_triton.client.retry import Outage, RetryPolicy
 from ct2_triton.client.tasks import cancel_all
-from ct2_triton.errors import InvalidCallError
+from ct2_triton.errors import DeadlineExceededError, InvalidCallError
 from ct2_triton.live.attention import SourceAttention
 from ct2_triton.live.cutting import Cuts, Piece
-from ct2_triton.live.finals import Finals
 from ct2_triton.live.options import LiveOptions
 from ct2_triton.live.outbox import Outbox
 from ct2_triton.live.policies import Guess
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 10_000  # segments whose end is known, so that nothing is translated twice
 _MAX_KEY_BYTES = 80
+_FIRST_PAUSE_S = 0.05  # before a final is sent again
 
 
 @dataclass
@@ -120,7 +121,8 @@ class LiveTranslator:
             terms=terms,
             counts=self.counts,
         )
-        self._finals = Finals(self.options.outage_s)
+        policy = RetryPolicy(outage_s=self.options.outage_s, initial_backoff_s=_FIRST_PAUSE_S)
+        self._outage = Outage(policy, also=(DeadlineExceededError,))
         self._attention = SourceAttention(client)
         self._outbox = Outbox()
         self._talks: dict[str, _Talk] = {}
@@ -369,7 +371,7 @@ class LiveTranslator:
             options=self.options,
             translate=self._requests.into(name, target, attends=attends),
             guess_of=self._guess_of,
-            finals=self._finals,
+            outage=self._outage,
             deliver=self._outbox.put,
             counts=self.counts,
         )
