@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepared_model import PreparedModel
+from support.prepared import proofs_of
 from support.tiny import tiny_checkpoint
 
 # Tiny models are slower on several threads, and much slower on a busy machine. Read when torch and
@@ -35,10 +36,18 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
                 name=family,
                 quantization="float32",
             )
-            made[family] = prepare(options)
+            with proofs_of(32):
+                made[family] = prepare(options)
         return made[family]
 
     return get
+
+
+@pytest.fixture
+def short_proofs() -> Iterator[None]:
+    """For tests whose subject is not the proof."""
+    with proofs_of(4):
+        yield
 
 
 @pytest.fixture

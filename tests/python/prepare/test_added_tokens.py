@@ -20,6 +20,8 @@ from support.odd_texts import ODD_TEXTS
 from support.tiny import tiny_checkpoint
 from support.tokenizers import write_tokenizer
 
+pytestmark = pytest.mark.usefixtures("short_proofs")
+
 IS_5 = transformers.__version__.startswith("5.")
 TEXTS = (
     "He said covfefe to him, covfefe.",

@@ -181,6 +181,7 @@ def test_source_language_comes_first_and_the_end_last(prepared: Prepared, family
     assert rules.target_required
 
 
+@pytest.mark.usefixtures("short_proofs")
 def test_legacy_nllb_has_the_source_language_last(
     checkpoint_copy: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -198,6 +199,7 @@ def test_legacy_nllb_has_the_source_language_last(
     assert found != prepared_outputs(prepare_usual(tmp_path), case, TEXTS)
 
 
+@pytest.mark.usefixtures("short_proofs")
 def test_characters_that_are_spelled_in_bytes_come_back(tmp_path: Path) -> None:
     """The decoder of such a tokenizer.json leaves `<0xE2><0x98><0x83>`; clients read a snowman."""
     source = tiny_checkpoint("nllb", TinyOptions(pieces=1700, byte_fallback=True))
@@ -247,6 +249,7 @@ def test_target_of_marian_is_named_in_the_source(prepared: Prepared) -> None:
     assert not rules.source_required
 
 
+@pytest.mark.usefixtures("short_proofs")
 def test_a_t5_without_tasks_has_no_languages(
     checkpoint_copy: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -257,6 +260,7 @@ def test_a_t5_without_tasks_has_no_languages(
     assert model.rules.input_ids([5, 6], None, None) == [5, 6, 1]
 
 
+@pytest.mark.usefixtures("short_proofs")
 def test_mbart_without_a_begin_token_is_completed(
     checkpoint_copy: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -271,6 +275,7 @@ def test_mbart_without_a_begin_token_is_completed(
     ctranslate2.Translator(str(model.model_folder))
 
 
+@pytest.mark.usefixtures("short_proofs")
 def test_mbart_whose_config_names_no_tokenizer_starts_like_mbart50(
     checkpoint_copy: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -281,6 +286,7 @@ def test_mbart_whose_config_names_no_tokenizer_starts_like_mbart50(
     assert model.manifest["repairs"] == ["decoder_start_token was null, set to </s>"]
 
 
+@pytest.mark.usefixtures("short_proofs")
 def test_weights_in_shards_and_in_the_older_format(
     checkpoint_copy: Callable[[str], Path], tmp_path: Path, prepared: Prepared
 ) -> None:

@@ -18,6 +18,8 @@ from python.prepare.test_shortlist import FRENCH, GERMAN, demo, ids, parameters,
 from support.prepared import prepare_tiny
 from tiny_corpus import sentences
 
+pytestmark = pytest.mark.usefixtures("short_proofs")
+
 
 @pytest.fixture
 def entries(tmp_path: Path) -> tuple[str, str]:
@@ -129,5 +131,5 @@ def test_the_command_tells_of_each_list(
     for code, own in lists(model).items():
         assert f"{code}, {len(own['tokens'])} tokens: 36 lines of" in said  # type: ignore[arg-type]
     assert "of 26 probes, some of them odd, get another answer with it" in said
-    assert cli.models(["--model-repository", str(tmp_path / "r"), "show", "demo"]) == 0
+    assert cli.models(["show", "demo", "--model-repository", str(tmp_path / "r")]) == 0
     assert "lists: each language" in capsys.readouterr().out

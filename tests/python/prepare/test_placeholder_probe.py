@@ -18,6 +18,8 @@ from python.prepare.conftest import Prepared
 from support.models_command import ct2_models
 from support.prepared import prepare_tiny
 
+pytestmark = pytest.mark.usefixtures("short_proofs")
+
 
 class Copier:
     """Copies all but some letters."""

@@ -23,6 +23,8 @@ from ct2_triton.prepared_model import Language, PreparedModel, TokenRules
 from support.prepared import prepare_tiny
 from tiny_corpus import sentences
 
+pytestmark = pytest.mark.usefixtures("short_proofs")
+
 HOURS = range(20)
 GERMAN = [f"Der Zug nach {c} fährt um {n} Uhr ab." for c in ("Bonn", "Köln") for n in HOURS]
 FRENCH = [f"Le train pour {c} part à {n} heures." for c in ("Lyon", "Metz") for n in HOURS]

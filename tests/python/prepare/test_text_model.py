@@ -20,6 +20,8 @@ from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.text_config import write_text_models
 from support.tiny import tiny_checkpoint
 
+pytestmark = pytest.mark.usefixtures("short_proofs")
+
 
 def _config(folder: Path) -> ModelConfig:
     return text_format.Parse((folder / "config.pbtxt").read_text(encoding="utf-8"), ModelConfig())

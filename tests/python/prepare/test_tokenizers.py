@@ -25,6 +25,8 @@ from support.odd_texts import INVISIBLE, NOTHING, SCRIPTS, SPACES, SPECIAL_TOKEN
 from support.tiny import tiny_checkpoint
 from tiny_corpus import sentences
 
+pytestmark = pytest.mark.usefixtures("short_proofs")
+
 IS_5 = transformers.__version__.startswith("5.")
 # SentencePiece turns all of these into spaces, which it leaves out at the end of a text.
 SPACE_LAST = {

@@ -19,6 +19,8 @@ from ct2_triton.prepared_model import PreparedModel
 from python.prepare.conftest import Prepared
 from support.tiny import tiny_checkpoint
 
+pytestmark = pytest.mark.usefixtures("short_proofs")
+
 EXAMPLE = TritonConfig(
     name="m",
     max_batch_size=8,

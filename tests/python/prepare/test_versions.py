@@ -17,6 +17,8 @@ from ct2_triton.prepare.versions import check_place
 from ct2_triton.version_policy import serve_versions, served_versions
 from support.prepared import prepare_tiny
 
+pytestmark = pytest.mark.usefixtures("short_proofs")
+
 
 def _add(repository: Path, version: int = 2, **options: object) -> None:
     prepare(PrepareOptions("demo", repository, as_version=version, **options))  # type: ignore[arg-type]

@@ -18,6 +18,8 @@ from ct2_triton.prepare.writing import written_at_once
 from ct2_triton.prepared_model import PreparedModel
 from support.tiny import tiny_checkpoint
 
+pytestmark = pytest.mark.usefixtures("short_proofs")
+
 
 def write_file(output: Path, text: str, *, force: bool = False) -> None:
     with written_at_once(output, force=force) as folder:
