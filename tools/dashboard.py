@@ -161,6 +161,15 @@ SECTIONS: dict[str, list[Panel]] = {
             },
         ),
         Panel(
+            "GPU: passes, and choices on the host",
+            "1/s",
+            {
+                "{{model}} passes": rate("ct2_gpu_passes_total"),
+                "{{model}} choices on the host": rate("ct2_gpu_host_choices_total"),
+            },
+        ),
+        Panel("GPU: pages of keys and values", "bytes", gauge("ct2_gpu_cache_bytes")),
+        Panel(
             "Drafts: tokens kept, of those tried",
             "part",
             by_model(

@@ -8,7 +8,7 @@ depend on addresses, so each image is compiled by a process of its own whose add
 randomized, where the system lets a process ask for that. Registers, spilled bytes and sizes of all
 kernels are printed; a kernel that spills registers is an error.
 
-    python tools/gpu_images.py --output gpu_kernels.bin
+    python tools/gpu_images.py --output build/gpu_kernels.bin   # which the plugin's build installs
 """
 
 from __future__ import annotations
@@ -203,6 +203,7 @@ def main() -> int:
         print(f"registers are spilled by: {', '.join(spilled)}", file=sys.stderr)
         return 1
     content = pack(images)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_bytes(content)
     print(f"{options.output}: {len(images)} images, {len(content):,} bytes")
     return 0

@@ -68,6 +68,11 @@ def load() -> None:
     ctypes.CDLL(str(emulated_gpu()))
 
 
+def server_environment() -> dict[str, str]:
+    """What makes the models of a server run on the emulation."""
+    return {"CT2_TRITON_GPU": "emulated", "LD_LIBRARY_PATH": str(emulated_gpu().parent)}
+
+
 def run_in_order(library: Path, seed: int) -> None:
     """Chooses the order in which threads run, of this process and this library."""
     ctypes.CDLL(str(library)).ct2t_emulation_seed(seed)

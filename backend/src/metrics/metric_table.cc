@@ -105,6 +105,11 @@ std::vector<MetricSpec> Work() {
        "Tokens of drafts that stand in the answers, each of which took no step of its own."},
       {M::kLoopJoinedRows, "ct2_loop_joined_rows_total", kCounter, "rows",
        "Rows that joined a decode loop in which others were running."},
+      {M::kGpuPasses, "ct2_gpu_passes_total", kCounter, "passes",
+       "Passes of a GPU's decoder for decode loops; a step of many tokens takes several."},
+      {M::kGpuHostChoices, "ct2_gpu_host_choices_total", kCounter, "tokens",
+       "Choices made on the host, of logits copied from the GPU, because its kernels do not have "
+       "their rules: the device waits for each."},
       {M::kEncodes, "ct2_encodes_total", kCounter, "calls",
        "Runs of the encoder for decode loops."},
       {M::kEncodedRows, "ct2_encoded_rows_total", kCounter, "rows",
@@ -141,6 +146,8 @@ std::vector<MetricSpec> States() {
        "model. Models on the same files share it, and each shows all of it."},
       {M::kCacheBytes, "ct2_cache_bytes", kGauge, "bytes",
        "Memory of keys, values and logits of the rows in decode loops; shared likewise."},
+      {M::kGpuCacheBytes, "ct2_gpu_cache_bytes", kGauge, "bytes",
+       "Memory of the pages on a GPU that running rows and their sources hold in decode loops."},
       {M::kPublications, "ct2_publications_total", kCounter, "publications",
        "How often the other lines were brought up to date, histograms apart. Once it has grown by "
        "two, a page shows all that had been counted before."},

@@ -37,6 +37,8 @@ enum class Metric : size_t {
   kLoopDraftTokens,
   kLoopDraftTokensKept,
   kLoopJoinedRows,
+  kGpuPasses,
+  kGpuHostChoices,
   kEncodes,
   kEncodedRows,
   kEncodedTokens,
@@ -51,6 +53,7 @@ enum class Metric : size_t {
   kLoopRefused,
   kWeightBytes,
   kCacheBytes,
+  kGpuCacheBytes,
   kPublications,
 };
 

@@ -144,6 +144,7 @@ TranslatorState Translator::state() const {
   state.decoding_threads = pool_->decoding_threads();
   if (const auto& loop = model_.loop()) {
     state.cache_bytes = loop->cache_bytes_in_use() + loop->logits_bytes();
+    state.gpu_cache_bytes = loop->gpu_cache_bytes();
   }
   for (const LoopCounters& loop : pool_->loop_counters()) state.loops += loop;
   state.call_loads = model_.call_loads();

@@ -29,6 +29,7 @@ struct TranslatorState {
   uint64_t busy_ns = 0;         // of the machine's decoding threads; 0 on a GPU
   size_t decoding_threads = 0;  // of the machine; likewise
   size_t cache_bytes = 0;       // of keys, values and logits in decode loops
+  size_t gpu_cache_bytes = 0;   // of pages on a GPU
   LoopCounters loops;           // their sum
   uint64_t call_loads = 0;      // of CTranslate2's own model, for calls
 

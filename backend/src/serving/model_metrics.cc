@@ -200,6 +200,7 @@ void ModelMetrics::ReadStates() noexcept {
   cells_.Set(M::kDecodingRows, sum.decoding_rows);
   cells_.Set(M::kDecodingThreads, sum.decoding_threads);
   cells_.Set(M::kCacheBytes, sum.cache_bytes);
+  cells_.Set(M::kGpuCacheBytes, sum.gpu_cache_bytes);
   cells_.Set(M::kWeightBytes, weight_bytes);
   cells_.Set(M::kDecodesInLoop, in_loop ? 1 : 0);
   cells_.Set(M::kLoopRefused, refused ? 1 : 0);
@@ -213,6 +214,8 @@ void ModelMetrics::ReadStates() noexcept {
   cells_.Set(M::kLoopDraftTokens, loops.draft_tokens);
   cells_.Set(M::kLoopDraftTokensKept, loops.draft_tokens_kept);
   cells_.Set(M::kLoopJoinedRows, loops.joined_rows);
+  cells_.Set(M::kGpuPasses, loops.gpu_passes);
+  cells_.Set(M::kGpuHostChoices, loops.gpu_host_choices);
   cells_.Set(M::kEncodes, loops.encodes);
   cells_.Set(M::kEncodedRows, loops.encoded_rows);
   cells_.Set(M::kEncodedTokens, loops.encoded_tokens);

@@ -19,6 +19,7 @@ from ct2_triton.serve.errors import BackendFolderError, PluginMissingError
 
 BACKEND_NAME = "ctranslate2"
 PLUGIN_NAME = "libtriton_ctranslate2.so"
+GPU_IMAGES_NAME = "gpu_kernels.bin"  # as backend/src/engine/compute/gpu/gpu_place.cc asks for it
 PLUGIN_VARIABLE = "CT2_TRITON_PLUGIN"
 
 
@@ -40,7 +41,9 @@ class BackendFiles:
         Returns:
             File name in the folder, to the file it stands for.
         """
-        return {PLUGIN_NAME: self.plugin, **self.engine.links()}
+        images = self.plugin.with_name(GPU_IMAGES_NAME)
+        kernels = {GPU_IMAGES_NAME: images} if images.is_file() else {}
+        return {PLUGIN_NAME: self.plugin, **kernels, **self.engine.links()}
 
 
 def find_backend_files(

@@ -35,8 +35,9 @@ class DecoderModel {
   virtual std::optional<std::string> WhyNot(const CheckedRow& /*row*/) const { return {}; }
   // Of forced tokens and drafts that a step takes beside one token of each row.
   virtual StepRoom step_room() const = 0;
-  virtual size_t packed_bytes() const = 0;  // of copies of the weights, made for loops
-  // Of them, those of the candidates of a vocabulary map; 0: there are none of this map.
+  virtual size_t packed_bytes() const = 0;              // of copies of the weights, made for loops
+  virtual size_t gpu_cache_bytes() const { return 0; }  // of pages that rows and sources hold
+  // Of packed_bytes(), those of the candidates of a vocabulary map; 0: there are none of this map.
   virtual size_t MapBytes(const VocabularyMap& map) const = 0;
 
   const Weights& weights() const { return *weights_; }

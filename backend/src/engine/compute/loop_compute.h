@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -12,6 +13,12 @@
 
 namespace ct2triton {
 
+// What a GPU did for a loop: see LoopCounters.
+struct GpuWork {
+  uint64_t passes = 0;
+  uint64_t host_choices = 0;
+};
+
 // What a loop computes with: encoder, layers and attention of a decoder, and the choice of tokens.
 // Holds room for intermediate results, so it is one thread's.
 class LoopCompute {
@@ -21,6 +28,8 @@ class LoopCompute {
   // See SourceEncoder.
   virtual SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows,
                                           LoopCaches* caches, SourceEncoder::Counts* counts) = 0;
+  // Of the steps since the last call.
+  virtual GpuWork TakeWork() noexcept { return {}; }
   // No row is left: memory that rows of another kind may not need can go.
   virtual void Rest() noexcept {}
 

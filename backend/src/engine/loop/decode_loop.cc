@@ -76,6 +76,9 @@ void DecodeLoop::Step(LoopListener* listener) {
       Choose(choosing, compute_->Step(feed, rules));
     });
     ++counters_.steps;
+    const GpuWork work = compute_->TakeWork();
+    counters_.gpu_passes += work.passes;
+    counters_.gpu_host_choices += work.host_choices;
   }
   for (const StepRow& row : feed) {
     counters_.step_tokens += row.count;

@@ -58,6 +58,8 @@ LoopCounters& LoopCounters::operator+=(const LoopCounters& other) {
   draft_tokens_kept += other.draft_tokens_kept;
   written_rows += other.written_rows;
   joined_rows += other.joined_rows;
+  gpu_passes += other.gpu_passes;
+  gpu_host_choices += other.gpu_host_choices;
   return *this;
 }
 
@@ -75,6 +77,8 @@ LoopCounters& LoopCounters::operator-=(const LoopCounters& other) {
   draft_tokens_kept -= other.draft_tokens_kept;
   written_rows -= other.written_rows;
   joined_rows -= other.joined_rows;
+  gpu_passes -= other.gpu_passes;
+  gpu_host_choices -= other.gpu_host_choices;
   return *this;
 }
 
@@ -154,6 +158,8 @@ bool LoopModel::HasEncoding(const CheckedRow& row) const {
 }
 
 size_t LoopModel::cache_bytes_in_use() const { return caches_->pool.bytes_in_use(); }
+
+size_t LoopModel::gpu_cache_bytes() const { return model_->gpu_cache_bytes(); }
 
 size_t LoopModel::logits_bytes() const { return caches_->logits_bytes; }
 

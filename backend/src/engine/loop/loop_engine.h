@@ -48,8 +48,10 @@ struct LoopCounters {
   uint64_t step_ns = 0;
   uint64_t draft_tokens = 0;       // of step_tokens, those of drafts
   uint64_t draft_tokens_kept = 0;  // that took no step of their own
-  uint64_t written_rows = 0;  // beams that chose from written logits, not from the best outputs
-  uint64_t joined_rows = 0;   // that were admitted while others ran
+  uint64_t written_rows = 0;      // beams that chose from written logits, not from the best outputs
+  uint64_t joined_rows = 0;       // that were admitted while others ran
+  uint64_t gpu_passes = 0;        // of a GPU's decoder; a step of many tokens takes several
+  uint64_t gpu_host_choices = 0;  // of copied logits, since the kernels do not have the rules
 
   LoopCounters& operator+=(const LoopCounters& other);
   LoopCounters& operator-=(const LoopCounters& other);
@@ -115,8 +117,9 @@ class LoopModel {
   // Whether the row's source is encoded, or is being so.
   bool HasEncoding(const CheckedRow& row) const;
   size_t cache_bytes_in_use() const;
-  size_t logits_bytes() const;  // of the memory that all loops hold for logits
-  size_t packed_bytes() const;  // of copies of the weights, made for loops
+  size_t gpu_cache_bytes() const;  // of pages on a GPU that rows and sources hold
+  size_t logits_bytes() const;     // of the memory that all loops hold for logits
+  size_t packed_bytes() const;     // of copies of the weights, made for loops
   // Of them, those of the candidates of one vocabulary map of the weights.
   size_t MapBytes(const VocabularyMap& map) const;
   // For the log: what was packed, what the trial found and how long it took.

@@ -199,6 +199,7 @@ void GpuCompute::RunPass(const std::vector<Piece>& pass, const std::vector<Outpu
     if (piece.row->alignment != nullptr) heads = &piece.row->alignment->heads();
   }
   const auto chosen = decoder.Run(given, heads);
+  ++work_.passes;
   size_t output = 0;
   for (size_t i = 0; i < pass.size(); ++i) {
     const Piece& piece = pass[i];
@@ -264,6 +265,7 @@ Found GpuCompute::FoundBy(const OutputRules& rules, const ChosenToken& chosen, s
   Found found;
   if (HostChooses(rules)) {
     numbers_.push_back(model_.engine()->decoder.Logits(output));
+    ++work_.host_choices;
     float* logits = numbers_.back().data();
     if (rules.logits || rules.best > 0) {
       found.logits = logits;

@@ -78,6 +78,7 @@ class GpuCompute final : public LoopCompute {
                           const std::vector<OutputRules>& rules) override;
   std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
                                  const std::vector<OutputRules>& rules) override;
+  GpuWork TakeWork() noexcept override { return std::exchange(work_, {}); }
 
  private:
   // Some tokens of a row, behind which the choices have the same rules.
@@ -103,6 +104,7 @@ class GpuCompute final : public LoopCompute {
   const GpuModel& model_;
   LoopCaches* const caches_;
   GpuEncoder encoder_;
+  GpuWork work_;
   std::vector<StepRow> rows_;  // of the last step
   std::vector<std::vector<float>> numbers_;
   std::vector<std::vector<products::RankedOutput>> tops_;

@@ -135,6 +135,9 @@ class GpuDecoder {
   std::vector<float> Logits(size_t output) const;
   size_t taken_pages() const { return slots_.taken_pages(); }
   size_t cache_bytes() const { return slots_.bytes(); }
+  size_t taken_bytes() const {  // of pages, without a lock
+    return slots_.taken_pages() * Slots::kPageSlots * slots_.slot_bytes();
+  }
   size_t slot_bytes() const { return slots_.slot_bytes(); }
   size_t weight_bytes() const { return weights_.bytes(); }
   size_t graphs() const { return graphs_.size(); }

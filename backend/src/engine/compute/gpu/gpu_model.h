@@ -36,6 +36,7 @@ class GpuModel final : public DecoderModel {
   std::optional<std::string> WhyNot(const CheckedRow& row) const override;
   StepRoom step_room() const override { return {63, 32}; }
   size_t packed_bytes() const override { return packed_bytes_; }
+  size_t gpu_cache_bytes() const override { return engine_->decoder.taken_bytes(); }
   size_t MapBytes(const VocabularyMap& map) const override;
   size_t CacheFloats(const CheckedRow& row) const override { return FloatsOf(CacheTokens(row)); }
   size_t SourceCacheFloats(size_t tokens) const override { return FloatsOf(tokens); }

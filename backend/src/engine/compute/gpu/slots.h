@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <vector>
 
@@ -41,7 +42,7 @@ class Slots {
   std::vector<Buffer<unsigned char>> slabs_;
   Buffer<void*> addresses_;
   std::vector<int> free_;
-  size_t taken_ = 0;
+  std::atomic<size_t> taken_{0};
 };
 
 // Pages that go back with this object.

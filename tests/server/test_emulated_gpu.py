@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decode loops on our own GPU kernels, served: a real tritonserver, with an emulated GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.gpu_truth import GpuTruth
+from ct2_triton.serve import TritonServer
+from server import configs
+from server.helpers import Connection, Ids, padded
+from server.test_options import hypotheses_of
+from support import emulated_gpu
+from support.metrics import fresh
+from support.repository import write_model, write_whole_lists
+from support.servers import ServerStack
+from support.tiny import tiny_engine_model
+
+pytestmark = pytest.mark.server
+
+FAMILIES = ("marian", "nllb", "t5")
+LIMIT = {"max_decoding_length": 7, "min_decoding_length": 1}
+ALIGNMENTS = configs.entry("output", "ALIGNMENTS", "TYPE_INT32", "[-1]")
+# As CTranslate2 takes them.
+OPTIONS: list[dict[str, Any]] = [
+    {"beam_size": 1},
+    {"beam_size": 3, "num_hypotheses": 2},
+    {"beam_size": 2, "repetition_penalty": 1.6, "length_penalty": 0.0},
+    {"beam_size": 1, "repetition_penalty": 1.6, "no_repeat_ngram_size": 2},
+    {"beam_size": 1, "num_hypotheses": 2, "return_alternatives": True},
+]
+
+
+@pytest.fixture(scope="module")
+def truths() -> dict[str, GpuTruth]:
+    return {family: GpuTruth(tiny_engine_model(family)) for family in FAMILIES}
+
+
+@pytest.fixture(scope="module")
+def server(
+    truths: dict[str, GpuTruth], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TritonServer]:
+    """Three families; `listed` has a list for German, and `pinned` is written for a GPU."""
+    repository = tmp_path_factory.mktemp("emulated")
+    config = configs.full(more=ALIGNMENTS, compute_type="float32", calls="refuse")
+    for family, truth in truths.items():
+        write_model(repository, family, truth.directory, config)
+    listed = write_model(repository, "listed", truths["nllb"].directory, config)
+    write_whole_lists(listed / "1" / "model", ["deu_Latn"])
+    with ServerStack() as stack:
+        yield stack.start(repository, environment=emulated_gpu.server_environment())
+
+
+@pytest.fixture
+def connection(server: TritonServer) -> Iterator[Connection]:
+    opened = Connection(server.grpc_url)
+    yield opened
+    opened.close()
+
+
+def rows_of(truth: GpuTruth, family: str) -> list[tuple[Ids, Ids]]:
+    """Sources of several lengths, each with what the family needs before its answer."""
+    sources = truth.sources(5, 2, 11)
+    languages = ["deu_Latn", "fra_Latn", "deu_Latn"]
+    return [
+        (source, [truth.ids[language]] if family == "nllb" else [])
+        for source, language in zip(sources, languages, strict=True)
+    ]
+
+
+def work(server: TritonServer, model: str) -> dict[str, float]:
+    """Passes of the GPU's decoder, and rows by what decoded them."""
+    found = fresh(server, model)
+    return {
+        "passes": found.values.get(("ct2_gpu_passes_total",), 0),
+        "cache": found.values.get(("ct2_gpu_cache_bytes",), 0),
+        **found.by("ct2_run_rows_total"),
+    }
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_answers_are_ctranslate2s_and_no_call_runs(
+    family: str, server: TritonServer, connection: Connection, truths: dict[str, GpuTruth]
+) -> None:
+    """All rows share the steps of the loop, whatever their options."""
+    truth = truths[family]
+    asked = [
+        (row, prefix, options) for options in OPTIONS for row, prefix in rows_of(truth, family)
+    ]
+
+    pending = [
+        connection.start(family, [row], [prefix], outputs=None, **LIMIT, **options)
+        for row, prefix, options in asked
+    ]
+
+    for (row, prefix, options), sent in zip(asked, pending, strict=True):
+        result = sent.get_result(timeout=120)
+        answer = {name: result.as_numpy(name) for name in ("HYPOTHESES", "HYPOTHESIS_LENGTHS")}
+        want = truth.result(row, prefix, **{"return_end_token": False, **LIMIT, **options})
+        assert hypotheses_of(answer) == [[truth.ids[t] for t in h] for h in want.hypotheses]
+        np.testing.assert_allclose(result.as_numpy("SCORES")[0], want.scores, rtol=1e-4)
+    done = work(server, family)
+    assert done["passes"] > 0
+    assert done["cache"] == 0
+    assert done["loop"] == len(asked)
+    assert done.get("call", 0) == 0
+
+
+def test_a_list_is_gathered_and_its_answers_are_those_of_its_tokens(
+    server: TritonServer, connection: Connection, truths: dict[str, GpuTruth]
+) -> None:
+    """Rows of the list and of the whole vocabulary share a pass."""
+    rows = rows_of(truths["nllb"], "nllb")
+    sources, prefixes = padded([row for row, _ in rows]), [prefix for _, prefix in rows]
+
+    [listed, whole] = [
+        connection.infer(
+            name,
+            sources,
+            prefixes,
+            more={"INPUT_LENGTHS": [[len(row)] for row, _ in rows]},
+            beam_size=2,
+            use_vmap=True,
+            **LIMIT,
+        )
+        for name in ("listed", "nllb")
+    ]
+
+    assert listed["OUTPUT_IDS"].tolist() == whole["OUTPUT_IDS"].tolist()
+    assert sum(fresh(server, "listed").by("ct2_vmap_rows_total").values()) >= 2
+
+
+def test_drafts_change_no_answer_and_save_passes(
+    server: TritonServer, connection: Connection, truths: dict[str, GpuTruth]
+) -> None:
+    [row, prefix] = rows_of(truths["nllb"], "nllb")[0]
+    options = {"beam_size": 1, "no_repeat_ngram_size": 3, **LIMIT}
+    plain = connection.translate("nllb", row, prefix, **options)
+    before = work(server, "nllb")["passes"]
+
+    drafted = connection.infer("nllb", [row], [prefix], more={"DRAFT_IDS": [plain[1:4]]}, **options)
+
+    assert drafted["OUTPUT_IDS"][0].tolist()[: len(plain)] == plain
+    assert work(server, "nllb")["passes"] - before <= len(plain) - 2
+
+
+def test_alignments_are_ctranslate2s(connection: Connection, truths: dict[str, GpuTruth]) -> None:
+    truth = truths["marian"]
+    for options in ({"beam_size": 1}, {"beam_size": 3}):
+        [(row, prefix), *_] = rows_of(truth, "marian")
+        outputs = ["OUTPUT_IDS", "ALIGNMENTS"]
+        answer = connection.infer("marian", [row], [prefix], outputs=outputs, **LIMIT, **options)
+        want = truth.result(
+            row, prefix, return_attention=True, return_end_token=False, **LIMIT, **options
+        )
+        assert answer["ALIGNMENTS"][0].tolist() == [int(np.argmax(a)) for a in want.attention[0]]
+
+
+@pytest.mark.parametrize("top", [{"sampling_topk": 8}, {"sampling_topk": 0, "sampling_topp": 0.9}])
+def test_draws_of_a_seed_are_the_same_in_any_company(
+    top: dict[str, Any], connection: Connection, truths: dict[str, GpuTruth]
+) -> None:
+    """The kernels draw of 8 candidates; the host draws by top_p of all."""
+    rows = rows_of(truths["t5"], "t5")
+    options = {"beam_size": 1, "sampling_seed": 11, **top, **LIMIT}
+
+    alone = [connection.translate("t5", row, prefix, **options) for row, prefix in rows]
+    pending = [connection.start("t5", [row], [prefix], **options) for row, prefix in rows]
+    together = [sent.get_result(timeout=120).as_numpy("OUTPUT_IDS")[0].tolist() for sent in pending]
+
+    assert together == alone
+
+
+def test_a_cancelled_row_leaves_and_the_next_is_served(
+    server: TritonServer, connection: Connection, truths: dict[str, GpuTruth]
+) -> None:
+    [row, prefix] = rows_of(truths["marian"], "marian")[0]
+    good = connection.translate("marian", row, prefix, beam_size=1, **LIMIT)
+
+    endless = {"min_decoding_length": 90, "max_decoding_length": 99}
+    long = connection.start("marian", [row], [prefix], beam_size=4, **endless)
+    long.call.cancel()
+
+    assert connection.translate("marian", row, prefix, beam_size=1, **LIMIT) == good
+    assert work(server, "marian")["cache"] == 0
+
+
+def test_what_the_loop_lacks_is_refused_with_its_reason(
+    connection: Connection, truths: dict[str, GpuTruth]
+) -> None:
+    [row, prefix] = rows_of(truths["marian"], "marian")[0]
+    good = connection.translate("marian", row, prefix, beam_size=1, **LIMIT)
+
+    with pytest.raises(Exception, match="coverage_penalty is not 0"):
+        connection.translate("marian", row, prefix, coverage_penalty=0.5, beam_size=2, **LIMIT)
+
+    assert connection.translate("marian", row, prefix, beam_size=1, **LIMIT) == good
