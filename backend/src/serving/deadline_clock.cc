@@ -6,6 +6,11 @@
 #include "steady_clock.h"
 
 namespace ct2triton {
+namespace {
+
+constexpr uint64_t kMemoryWait_ns = 1'000'000;
+
+}  // namespace
 
 std::shared_ptr<DeadlineClock> DeadlineClock::OfProcess() {
   static std::mutex mutex;
@@ -49,11 +54,15 @@ void DeadlineClock::Run() noexcept {
     } else if (const uint64_t at_ns = watched_.begin()->first.first; at_ns > now_ns) {
       changed_.wait_for(lock, std::chrono::nanoseconds(at_ns - now_ns));
     } else {
-      auto request = watched_.extract(watched_.begin()).mapped().lock();
+      auto watched = watched_.extract(watched_.begin());
+      auto request = watched.mapped().lock();
       lock.unlock();
-      if (request) request->Expire();
+      const bool told = !request || request->Expire();
       request.reset();  // its destructor may call Forget
       lock.lock();
+      if (told) continue;
+      watched.key().first = now_ns + kMemoryWait_ns;
+      watched_.insert(std::move(watched));  // takes no memory
     }
   }
 }

@@ -15,7 +15,8 @@ namespace ct2triton {
 class Expiring {
  public:
   virtual ~Expiring() = default;
-  virtual void Expire() noexcept = 0;
+  // Does not wait. False where memory ran out: it is told again.
+  virtual bool Expire() noexcept = 0;
 };
 
 // One thread for all models: it tells each request that its time is over.

@@ -247,13 +247,24 @@ void PendingRequest::RequireTime() const {
                   std::to_string(wait_ns / 1'000'000) + " ms, longer than timeout leaves");
 }
 
-void PendingRequest::Expire() noexcept {
+// One thread tells all requests of the process. Where Triton has no memory for an answer, the
+// thread that waits is the instance's.
+bool PendingRequest::Expire() noexcept {
   std::optional<Error> late;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (finished_) return true;
+    ++holds_;  // while the instance's thread is asked
     late = late_;
   }
-  End(*late, /*superseded=*/false);
+  bool told = true;
+  try {
+    AnswerLater([self = shared_from_this(), late] { self->End(*late, /*superseded=*/false); });
+  } catch (const std::bad_alloc&) {
+    told = false;
+  }
+  LetGo();
+  return told;
 }
 
 bool PendingRequest::End(const Error& error, bool superseded) noexcept {

@@ -78,7 +78,7 @@ class PendingRequest : public RowListener,
   bool Cancelled() const noexcept override;
   bool Ended() const noexcept override { return ended_; }
   bool Supersede() noexcept override;
-  void Expire() noexcept override;
+  bool Expire() noexcept override;
   bool Refuse(const Error& error) noexcept override { return End(error, /*superseded=*/false); }
   void RowGrew(size_t row, int64_t id) noexcept override;
   void RowDone(size_t row, RowResult result, const CallTimes& times) noexcept override;
