@@ -11,11 +11,9 @@ use this server. The models are those that ct2-prepare --io text or --io both wr
 from __future__ import annotations
 
 import os
-import tempfile
 from argparse import ArgumentTypeError
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.arguments import (
@@ -35,6 +33,7 @@ from ct2_triton.connection_arguments import (
 from ct2_triton.errors import ClientError
 from ct2_triton.gateway.catalog import read_catalog
 from ct2_triton.gateway.detection import Detector
+from ct2_triton.gateway.own_folder import own_folder
 from ct2_triton.gateway.processes import serve_in, spare_collector
 from ct2_triton.gateway.translation import Translator
 from ct2_triton.logs import add_access_log_argument
@@ -45,10 +44,11 @@ from ct2_triton.terms.finding import Terms
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from pathlib import Path
 
     from ct2_triton.gateway.admission import Limits
     from ct2_triton.gateway.catalog import Catalog
-    from ct2_triton.gateway.processes import Place
+from ct2_triton.gateway.processes import Place
 
 _SHUTDOWN_S = 5.0
 _ANY_HOST = "*"
@@ -218,8 +218,8 @@ def run(args: argparse.Namespace) -> int:
     def ready(port: int) -> None:
         print(f"ct2-gateway: http://{args.host}:{port}/", flush=True)
 
-    with tempfile.TemporaryDirectory(prefix="ct2-gateway-") as folder:
-        files = None if args.disable_files_translation else Path(folder)
+    with own_folder() as folder:
+        files = None if args.disable_files_translation else folder
         serve = partial(_serve, args, files)
         serve_in(args.processes, args.host, args.port, serve, ready)
     return 0
