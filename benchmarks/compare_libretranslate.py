@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sends the same requests to LibreTranslate and to ct2-gateway (benchmarks/gateway.md).
 
-Both serve the demo model. LibreTranslate gets it as Argos packages on the same weights:
+Both serve the demo model, LibreTranslate as Argos packages on the same weights, and both search
+with beams of width 4, as LibreTranslate always does:
 
-    python benchmarks/compare_libretranslate.py packages HOME/.local/share/argos-translate/packages
-    HOME=... python benchmarks/compare_libretranslate.py serve --port 5055
-    ct2-gateway --model demo-text --port 5056
-    python benchmarks/compare_libretranslate.py compare http://127.0.0.1:5055 http://127.0.0.1:5056
+    python -m venv LT && LT/bin/pip install libretranslate==1.9.6
+    python benchmarks/compare_libretranslate.py run --libretranslate LT/bin/python
 
-`serve` runs in an environment with LibreTranslate. It takes each text as one sentence, because
-LibreTranslate's own splitter loads a model from the network at the first request.
+LibreTranslate takes each text as one sentence here, because its own splitter loads a model from the
+network at the first request.
 """
 
 from __future__ import annotations
@@ -18,10 +17,16 @@ import argparse
 import asyncio
 import itertools
 import json
+import logging
+import os
 import shutil
+import socket
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +37,8 @@ TARGETS = {
     "fr": ("fra_Latn", "French"),
     "es": ("spa_Latn", "Spanish"),
 }
+BEAM_SIZE = 4  # LibreTranslate's least
+STARTS_S = 120.0
 # method, path, JSON body (or a form, as a string)
 REQUESTS: list[tuple[str, str, Any]] = [
     ("GET", "/languages", None),
@@ -106,6 +113,7 @@ def serve(arguments: list[str]) -> None:
         def split_sentences(self, text: str) -> list[str]:
             return [text]
 
+    logging.disable(logging.INFO)  # argostranslate logs every token
     translate.MiniSBDSentencizer = Whole
     sys.argv = ["libretranslate", *arguments]
     main()
@@ -163,21 +171,69 @@ async def compare(urls: list[str], requests: int) -> None:
             print(f"| {clients} | {name} | {rate:.0f} | {1000 * p95_s:.0f} |", flush=True)
 
 
+async def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Waits until a program answers."""
+    import aiohttp
+
+    end = time.monotonic() + STARTS_S
+    async with aiohttp.ClientSession() as session:
+        while process.poll() is None and time.monotonic() < end:
+            try:
+                await ask(session, url, "GET", "/languages", None)
+            except aiohttp.ClientError:
+                await asyncio.sleep(0.2)
+            else:
+                return
+    raise SystemExit(f"{url} does not answer: {process.args}")
+
+
+def free_port() -> int:
+    """Gives a port that nobody listens on."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
+
+
+def run(libretranslate: Path, requests: int) -> None:
+    """Starts both on one model, and compares them."""
+    from ct2_triton.prepare import PrepareOptions, prepare
+    from ct2_triton.serve import ServerOptions, TritonServer
+
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        home, models = Path(folder, "home"), Path(folder, "models")
+        write_packages(home / ".local" / "share" / "argos-translate" / "packages")
+        settings = {"beam_size": str(BEAM_SIZE)}
+        prepare(PrepareOptions("demo", models, "demo", io="text", settings=settings))
+        server = TritonServer(ServerOptions([models]))
+        stack.callback(server.stop)
+        server.start(STARTS_S)
+        urls = []
+        gateway = [str(Path(sys.executable).with_name("ct2-gateway")), "--model", "demo"]
+        gateway += ["--model-repository", str(models), "--url", server.grpc_url]
+        for command in ([str(libretranslate), __file__, "serve"], gateway):
+            port = free_port()
+            process = subprocess.Popen(
+                [*command, "--port", str(port)], env={**os.environ, "HOME": str(home)}
+            )
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+            urls.append(f"http://127.0.0.1:{port}")
+            asyncio.run(wait_for(urls[-1], process))
+        asyncio.run(compare(urls, requests))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("packages").add_argument("folder", type=Path)
-    commands.add_parser("serve")
-    comparing = commands.add_parser("compare")
-    comparing.add_argument("urls", nargs=2, metavar="URL", help="of LibreTranslate, of the gateway")
-    comparing.add_argument("--requests", type=int, default=400)
+    commands.add_parser("serve", help="start LibreTranslate on the packages in HOME")
+    running = commands.add_parser("run", help="start both and compare them")
+    running.add_argument("--libretranslate", type=Path, required=True, metavar="PYTHON")
+    running.add_argument("--requests", type=int, default=400)
     args, rest = parser.parse_known_args()
-    if args.command == "packages":
-        write_packages(args.folder)
-    elif args.command == "serve":
+    if args.command == "serve":
         serve(rest)
     else:
-        asyncio.run(compare(args.urls, args.requests))
+        run(args.libretranslate, args.requests)
 
 
 if __name__ == "__main__":

@@ -38,11 +38,12 @@ def english_to_japanese(pair: PreparedModel) -> None:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo model with short sources, and a model of one pair of languages."""
+    """The demo model with short sources, a model of one pair of languages, and one of many."""
     folder = tmp_path_factory.mktemp("repository")
     settings = {"compute_type": "float32", "max_input_length": str(SHORT)}
     prepare(PrepareOptions("demo", folder, "short", settings=settings, io="both"))
     english_to_japanese(prepare_tiny("marian-pair", folder, "pair", io="both"))
+    prepare_tiny("nllb", folder, "many", io="text")
     return folder
 
 
@@ -67,6 +68,16 @@ def test_the_only_language_of_a_side_is_the_default(
     assert fresh(server, "pair-text").by("ct2_target_rows_total") == {"ja": 6}
     assert "no target language" in refusal(connection, GOOD, ["de"], None, **options)
     assert answer(send_text(connection, " ".join(parts), [""], "", **options)) == named
+
+
+@pytest.mark.parametrize("source", [None, ""])
+def test_a_source_language_that_is_missing_says_so(
+    connection: Connection, source: str | None
+) -> None:
+    options: dict[str, Any] = {"model": "many", "max_decoding_length": 4}
+    said = refusal(connection, "a river", ["deu_Latn"], source, **options)
+    assert said.startswith("this model needs a source language in source_language; it has ")
+    assert translated(connection, "a river", ["deu_Latn"], "eng_Latn", **options)
 
 
 def test_rows_are_counted_by_language(connection: Connection, server: TritonServer) -> None:
