@@ -102,7 +102,7 @@ LAYERS: dict[str, set[str]] = {
         # The interface of the engine: what does not lead to CTranslate2.
         *("engine/loaded_model.h", "engine/device.h", "engine/search/finish.h"),
         *("engine/calls/call_engine.h", "engine/calls/call_model.h"),
-        *("engine/loop/loop_engine.h", "engine/thread_scope.h"),
+        *("engine/loop/loop_engine.h", "engine/thread_scope.h", "engine/usable_cores.h"),
     },
     "triton": {"config/", "metrics/", "rows/", "engine/device.h", "triton_c_api.h"},
     "text": {"config/nearest_name.h", "config/parse_value.h"},
@@ -258,6 +258,8 @@ SCOPES = {"attention", "ffn", "layer_norm", "self_attention"}
 # and of URLs. A place of one machine (a home, a checkout, a temporary folder) is none of them.
 ROOTS = {"bin", "dev", "etc", "lib", "mnt", "opt", "proc", "sys", "usr", "var"}
 EXAMPLES = {"backends", "build", "cache", "models", "nowhere"}
+# Control groups, and what follows the number of a processor in /sys.
+KERNEL = {"a", "system.slice", "topology"}
 URLS = {
     "api",
     "download_file",
@@ -278,7 +280,7 @@ def test_nothing_names_a_machine() -> None:
     )
     # In .gitignore, a path begins at the checkout.
     files = [path for path in texts if path.name != ".gitignore"]
-    allowed = "|".join(sorted(ROOTS | EXAMPLES | URLS | SCOPES))
+    allowed = "|".join(sorted(ROOTS | EXAMPLES | KERNEL | URLS | SCOPES))
     begins = r"(?<![\w.:/+}\)\]<>*`~-])"
     assert _matches(files, rf"{begins}/(?!(?:{allowed})/)[A-Za-z_][\w.-]*/") == []
 
