@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,16 @@ def truths() -> dict[str, GpuTruth]:
 def server(
     truths: dict[str, GpuTruth], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TritonServer]:
-    """Three families; `listed` has a list for German, and `pinned` is written for a GPU."""
+    """Three families; `listed` has a list for German, and `pinned` asks for a GPU."""
     repository = tmp_path_factory.mktemp("emulated")
     config = configs.full(more=ALIGNMENTS, compute_type="float32", calls="refuse")
     for family, truth in truths.items():
         write_model(repository, family, truth.directory, config)
     listed = write_model(repository, "listed", truths["nllb"].directory, config)
     write_whole_lists(listed / "1" / "model", ["deu_Latn"])
+    pinned = "instance_group { kind: KIND_GPU gpus: [ 0 ] }\n"
+    pinned += configs.full(compute_type="float32", calls="refuse")
+    write_model(repository, "pinned", truths["marian"].directory, pinned)
     with ServerStack() as stack:
         yield stack.start(repository, environment=emulated_gpu.server_environment())
 
@@ -199,3 +203,36 @@ def test_what_the_loop_lacks_is_refused_with_its_reason(
         connection.translate("marian", row, prefix, coverage_penalty=0.5, beam_size=2, **LIMIT)
 
     assert connection.translate("marian", row, prefix, beam_size=1, **LIMIT) == good
+
+
+def test_a_model_that_asks_for_a_gpu_runs_on_the_emulated_one(
+    server: TritonServer, connection: Connection, truths: dict[str, GpuTruth]
+) -> None:
+    """ct2-serve writes KIND_CPU for KIND_GPU, since Triton sees no GPU."""
+    [row, prefix] = rows_of(truths["marian"], "marian")[0]
+
+    found = connection.translate("pinned", row, prefix, beam_size=1, **LIMIT)
+
+    assert found == connection.translate("marian", row, prefix, beam_size=1, **LIMIT)
+    assert work(server, "pinned")["passes"] > 0
+
+
+def test_a_lost_device_leaves_the_server_alive_and_calls_answer(
+    truths: dict[str, GpuTruth], tmp_path: Path
+) -> None:
+    """A context that an illegal access poisons fails each later use of the device."""
+    truth = truths["marian"]
+    write_model(tmp_path, "marian", truth.directory, configs.full(compute_type="float32"))
+    [row, prefix] = rows_of(truth, "marian")[0]
+    with ServerStack() as stack:
+        server = stack.start(tmp_path, environment=emulated_gpu.server_environment(lost_after=40))
+        opened = Connection(server.grpc_url)
+        answers = [opened.translate("marian", row, prefix, beam_size=1, **LIMIT) for _ in range(9)]
+        done = work(server, "marian")
+        opened.close()
+
+        assert server.is_alive()
+
+    assert answers == [answers[0]] * len(answers)
+    assert done["passes"] > 0
+    assert done["call"] > 0

@@ -68,9 +68,11 @@ def load() -> None:
     ctypes.CDLL(str(emulated_gpu()))
 
 
-def server_environment() -> dict[str, str]:
-    """What makes the models of a server run on the emulation."""
-    return {"CT2_TRITON_GPU": "emulated", "LD_LIBRARY_PATH": str(emulated_gpu().parent)}
+def server_environment(lost_after: int | None = None) -> dict[str, str]:
+    """What makes the models of a server run on the emulation; lost_after: launches of graphs."""
+    fault = {} if lost_after is None else {"CT2_TRITON_EMULATED_GPU_FAULT": str(lost_after)}
+    folder = str(emulated_gpu().parent)
+    return {"CT2_TRITON_GPU": "emulated", "LD_LIBRARY_PATH": folder, **fault}
 
 
 def run_in_order(library: Path, seed: int) -> None:

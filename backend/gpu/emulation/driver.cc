@@ -2,7 +2,9 @@
 // The functions of libcuda.so.1 that the host side calls, over the emulation: engine/compute/gpu/
 // loads this library as it loads the driver's.
 #include <atomic>
+#include <cstdlib>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -11,12 +13,20 @@
 
 namespace {
 
-constexpr int kSuccess = 0, kOutOfMemory = 2, kNotFound = 500, kInvalidValue = 1;
+constexpr int kSuccess = 0, kOutOfMemory = 2, kNotFound = 500, kInvalidValue = 1,
+              kIllegalAddress = 700;
 
 using Graph = std::vector<std::function<void()>>;
 thread_local std::unique_ptr<Graph> capturing;
 std::mutex mutex;  // kernels run one at a time, whichever thread launches them
 std::atomic<size_t> allocated{0}, most_bytes{size_t{8} << 30};
+
+// From the nth launch of a graph on, each call fails as on a device whose context is lost.
+std::atomic<long> launches_left{[] {
+  const char* given = std::getenv("CT2_TRITON_EMULATED_GPU_FAULT");
+  return given == nullptr ? std::numeric_limits<long>::max() : std::atol(given);
+}()};
+int Working() { return launches_left > 0 ? kSuccess : kIllegalAddress; }
 
 size_t& BytesBefore(void* memory) { return *static_cast<size_t*>(memory); }
 constexpr size_t kHead = 256;  // of an allocation: its size, and the alignment of a GPU's
@@ -59,7 +69,9 @@ int cuDevicePrimaryCtxRetain(void** context, int) {
 int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
 int cuCtxSetCurrent(void*) { return kSuccess; }
 int cuGetErrorString(int code, const char** text) {
-  *text = code == kOutOfMemory ? "out of memory" : "an error of the emulation";
+  *text = code == kOutOfMemory      ? "out of memory"
+          : code == kIllegalAddress ? "an illegal memory access was encountered"
+                                    : "an error of the emulation";
   return kSuccess;
 }
 int cuMemGetInfo_v2(size_t* left, size_t* all) {
@@ -68,6 +80,7 @@ int cuMemGetInfo_v2(size_t* left, size_t* all) {
   return kSuccess;
 }
 int cuMemAlloc_v2(Pointer* to, size_t bytes) {
+  if (Working() != kSuccess) return Working();
   if (allocated + bytes > most_bytes) return kOutOfMemory;
   void* memory = std::aligned_alloc(kHead, (kHead + bytes + kHead - 1) / kHead * kHead);
   BytesBefore(memory) = bytes;
@@ -83,7 +96,7 @@ int cuMemFree_v2(Pointer pointer) {
 }
 int cuMemcpyHtoDAsync_v2(Pointer to, const void* from, size_t bytes, void*) {
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
-  return kSuccess;
+  return Working();
 }
 int cuMemcpyDtoHAsync_v2(void* to, Pointer from, size_t bytes, void*) {
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
@@ -105,7 +118,7 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
 int cuFuncSetAttribute(void*, int, int) { return kSuccess; }
 int cuStreamCreate(void** stream, unsigned) { return *stream = nullptr, kSuccess; }
 int cuStreamDestroy_v2(void*) { return kSuccess; }
-int cuStreamSynchronize(void*) { return kSuccess; }
+int cuStreamSynchronize(void*) { return Working(); }
 int cuStreamBeginCapture_v2(void*, int) {
   capturing = std::make_unique<Graph>();
   return kSuccess;
@@ -124,6 +137,7 @@ int cuGraphDestroy(void* graph) {
 }
 int cuGraphExecDestroy(void* exec) { return cuGraphDestroy(exec); }
 int cuGraphLaunch(void* exec, void*) {
+  if (launches_left <= 0 || --launches_left == 0) return kIllegalAddress;
   for (const auto& run : *static_cast<Graph*>(exec)) run();
   return kSuccess;
 }

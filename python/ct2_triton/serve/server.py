@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ct2_triton.serve import backend_folder
+from ct2_triton.serve import backend_folder, emulated_gpu
 from ct2_triton.serve.addresses import connect_address, in_url
 from ct2_triton.serve.backend_files import find_backend_files
 from ct2_triton.serve.command import check_server_arguments, server_command, server_environment
@@ -60,7 +60,7 @@ class TritonServer:
             ServeError: If the further arguments contradict the options.
         """
         check_server_arguments(options)
-        self.options = options
+        self.options = emulated_gpu.mapped(options)
         self.installation = find_server(options.executable)
         files = find_backend_files(options.plugin, options.engine_directory)
         self._folder = backend_folder.assemble(self.installation, files, options.cache)
