@@ -75,6 +75,14 @@ def test_running_rows_end_between_two_steps(
     assert _runs_on(server, connection, text)
 
 
+def test_a_time_limit_that_is_over_at_once_names_no_rows_that_wait(
+    server: TritonServer, connection: Connection
+) -> None:
+    late = send_text(connection, "a river", model="loop-text", timeout=1, **SENT, **ENDLESS)
+    assert _late(late) == LATE.format(1)
+    assert _runs_on(server, connection, "loop-text")
+
+
 def test_rows_of_ids_have_deadlines_too(server: TritonServer, connection: Connection) -> None:
     row, prefix = [[9, 50, 60, 2]], [[9]]
     late = connection.start("loop", row, prefix, timeout=SHORT, **ENDLESS)

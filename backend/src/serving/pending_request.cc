@@ -241,7 +241,7 @@ void PendingRequest::RequireTime() const {
   size_t waiting = context_.translator->waiting();
   if (tenant_) waiting = context_.tenants->RowsBefore(*tenant_, waiting);
   const uint64_t wait_ns = context_.waits->Of_ns(waiting);
-  if (SteadyNow_ns() + wait_ns <= deadline_->first) return;
+  if (wait_ns == 0 || SteadyNow_ns() + wait_ns <= deadline_->first) return;
   throw Error(ErrorCode::kCancelled,
               "deadline exceeded: " + std::to_string(waiting) + " rows wait, which takes about " +
                   std::to_string(wait_ns / 1'000'000) + " ms, longer than timeout leaves");
