@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ct2_triton.client.results import Translation
 from ct2_triton.errors import InvalidCallError
@@ -50,6 +50,38 @@ class TermTranslation:
         return bool(self.lost)
 
 
+@overload
+async def translate_terms(
+    client: TranslationClient,
+    text: str,
+    *,
+    source: str | None = ...,
+    targets: str | None = ...,
+    keep: Collection[str] = ...,
+    glossary: Mapping[str, str] | None = ...,
+    patterns: Collection[str] = ...,
+    terms: Terms | None = ...,
+    placeholders: Sequence[str | Sequence[str]] | None = ...,
+    **options: Any,  # noqa: ANN401
+) -> TermTranslation: ...
+
+
+@overload
+async def translate_terms(
+    client: TranslationClient,
+    text: str,
+    *,
+    source: str | None = ...,
+    targets: Sequence[str],
+    keep: Collection[str] = ...,
+    glossary: Mapping[str, str] | None = ...,
+    patterns: Collection[str] = ...,
+    terms: Terms | None = ...,
+    placeholders: Sequence[str | Sequence[str]] | None = ...,
+    **options: Any,  # noqa: ANN401
+) -> list[TermTranslation]: ...
+
+
 async def translate_terms(
     client: TranslationClient,
     text: str,
@@ -61,8 +93,8 @@ async def translate_terms(
     patterns: Collection[str] = (),
     terms: Terms | None = None,
     placeholders: Sequence[str | Sequence[str]] | None = None,
-    **options: Any,  # noqa: ANN401
-) -> list[TermTranslation]:
+    **options: Any,
+) -> TermTranslation | list[TermTranslation]:
     """Translate a text so that its terms survive.
 
     The plain translation is asked for first: what it keeps by itself needs no placeholder. The
@@ -82,7 +114,7 @@ async def translate_terms(
         **options: Further arguments of `TranslationClient.translate`.
 
     Returns:
-        One translation for each target, in order.
+        The translation into one language; of a sequence of languages a list in their order.
 
     Raises:
         InvalidCallError: The terms or the placeholders cannot be.
@@ -94,7 +126,8 @@ async def translate_terms(
     for kind in placeholders or ():
         check_kind(kind)
     ask = partial(client.translate, source=source, **options)
-    return await keep_terms(client, found, ask, targets, placeholders)
+    kept = await keep_terms(client, found, ask, targets, placeholders)
+    return kept[0] if targets is None or isinstance(targets, str) else kept
 
 
 async def keep_terms(

@@ -183,7 +183,7 @@ class Unread(Sequence[str]):
 async def test_placeholders_are_made_only_where_a_term_is_lost() -> None:
     text = "Ask <dnt>Ada</dnt>."
     echo: Any = Echo()
-    [kept] = await translate_terms(echo, text, targets="de", placeholders=[Unread()])
+    kept = await translate_terms(echo, text, targets="de", placeholders=[Unread()])
     assert kept == TermTranslation("Ask Ada.", "de")
     with pytest.raises(InvalidCallError, match="'X' is no kind of placeholder"):
         await translate_terms(echo, text, targets="de", placeholders=["X"])

@@ -46,12 +46,12 @@ async def test_the_kind_that_ct2_prepare_found_is_tried(
     assert [one.text for one in found] == ["Elfmeter für Quixolab!", "Penalty pour Quixolab !"]
     assert [one.placeholder for one in found] == [tuple(kinds[0])] * 2
     async with TranslationClient(demo_server.grpc_url, "demo", repository=repository) as client:
-        [german] = await translate_terms(client, TEXT, source="en", targets="de")
+        german = await translate_terms(client, TEXT, source="en", targets="de")
     assert german == found[0]
 
 
 async def test_a_glossary_says_what_terms_become(client: TranslationClient) -> None:
-    [german] = await translate_terms(
+    german = await translate_terms(
         client,
         "Penalty for Quixolab!",
         source="en",
@@ -74,7 +74,7 @@ async def test_what_the_model_keeps_by_itself_needs_no_placeholder(
 async def test_a_term_that_is_lost_is_told_and_the_translation_is_plain(
     client: TranslationClient,
 ) -> None:
-    [german] = await translate_terms(client, TEXT, source="en", targets="de")
+    german = await translate_terms(client, TEXT, source="en", targets="de")
     [plain] = await client.translate(["Penalty for Quixolab!"], source="en", targets="de")
     assert german == TermTranslation(plain.text, "de", ("Quixolab",))
     assert german.failed
@@ -83,7 +83,7 @@ async def test_a_term_that_is_lost_is_told_and_the_translation_is_plain(
 async def test_a_wrong_mark_is_refused_and_the_client_goes_on(client: TranslationClient) -> None:
     with pytest.raises(InvalidCallError, match="has no </dnt>"):
         await translate_terms(client, "Penalty for <dnt>Quixolab!", source="en", targets="de")
-    [german] = await translate_terms(client, SENTENCE, source="en", targets="de")
+    german = await translate_terms(client, SENTENCE, source="en", targets="de")
     assert german.text == GERMAN
 
 
