@@ -6,13 +6,15 @@
     python tests/mutation/run.py --table     what was found so far, as a table
 
 A clone in build/mutation has the last commit, a build of its own, and an environment that imports
-the package from the clone, so that neither the checkout nor its .venv is changed. Results are kept
-in build/mutation/results.json.
+the package from the clone, so that neither the checkout nor its .venv is changed. The tests of an
+area first run without a mutant: one that fails there is left out, and finds nothing. Neither does
+an error of the collection. Results are kept in tests/mutation/results.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -20,6 +22,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +31,12 @@ from areas import AREAS
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "build" / "mutation"
 TREE = WORK / "tree"
-RESULTS = WORK / "results.json"
+RESULTS = Path(__file__).with_name("results.json")
 MUTANTS = Path(__file__).with_name("mutants.json")
 # The binaries of the checkout.
 INSTALLED = Path(sysconfig.get_path("purelib")) / "ct2_triton"
 SHARE = 3  # of the cases of each test
-LIMIT_S = 900  # for the tests of a mutant; one that hangs is found
+LIMIT_S = 1800  # for the tests of a mutant, each of which has a limit of its own
 
 
 def make_tree() -> None:
@@ -108,6 +111,7 @@ def tests_of(area: str) -> list[str]:
 
 def outcome_of(mutant: dict[str, Any]) -> tuple[str, str]:
     """Whether the tests find a mutant, and what of them does."""
+    deselected = failures_without_a_mutant(mutant["area"])
     try:
         apply(mutant)
     except LookupError as error:
@@ -117,26 +121,45 @@ def outcome_of(mutant: dict[str, Any]) -> tuple[str, str]:
         if (complaint := build()) is not None:
             return "not built", complaint
         folder = TREE / "build" / "release" / "backend"
+    status, log = run_tests(mutant["area"], folder, ["-x", *deselected])
+    if status is None:
+        return "error", f"the tests took more than {LIMIT_S} s"
+    failed = re.findall(r"^FAILED (tests/.*?)(?: - .*)?$", log, re.MULTILINE)
+    if failed:
+        return "found", failed[0]
+    broken = re.findall(r"^ERROR (tests/.*?)(?: - .*)?$", log, re.MULTILINE)
+    if broken and "::" in broken[0]:  # a fixture, such as a server that does not start
+        return "found", broken[0]
+    return ("missed", "") if status == 0 else ("error", log[-2000:])
+
+
+def run_tests(area: str, folder: Path, options: list[str]) -> tuple[int | None, str]:
+    """Status and output of the tests of an area with the binaries of a folder; None: no end."""
     variables = {
         "CT2_TRITON_CORE": str(next(folder.glob("_core.*.so"))),
         "CT2_TRITON_PLUGIN": str(next(folder.rglob("libtriton_ctranslate2.so"))),
         "PATH": f"{TREE / '.venv' / 'bin'}:{os.environ['PATH']}",
     }
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not long", "--share", str(SHARE)]
-    log = WORK / "tests.log"
-    with log.open("w") as output:
-        try:
-            done = subprocess.run(
-                [TREE / ".venv/bin/python", "-m", "pytest", *options, *tests_of(mutant["area"])],
-                cwd=TREE, env={**os.environ, **variables}, stdout=output,
-                stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return "found", f"the tests took more than {LIMIT_S} s"
-    if done.returncode == 0:
-        return "missed", ""
-    failed = re.findall(r"^(?:FAILED|ERROR) tests/.*", log.read_text(), re.MULTILINE)
-    return "found", failed[0] if failed else f"pytest ended with status {done.returncode}"
+    usual = ["-q", "-p", "no:cacheprovider", "-m", "not long", "--share", str(SHARE)]
+    log, status = WORK / "tests.log", None
+    with log.open("w") as output, contextlib.suppress(subprocess.TimeoutExpired):
+        status = subprocess.run(
+            [TREE / ".venv/bin/python", "-m", "pytest", *usual, *options, *tests_of(area)],
+            cwd=TREE, env={**os.environ, **variables}, stdout=output,
+            stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False,
+        ).returncode  # fmt: skip
+    return status, log.read_text()
+
+
+@cache
+def failures_without_a_mutant(area: str) -> tuple[str, ...]:
+    """Options that leave out the tests of an area which fail without a mutant, too."""
+    status, log = run_tests(area, INSTALLED, [])
+    failed = re.findall(r"^(?:FAILED|ERROR) (tests/\S+::\S+)", log, re.MULTILINE)
+    if status is None or status not in (0, 1) or (status == 1 and not failed):
+        raise RuntimeError(f"the tests of {area} do not run without a mutant:\n{log[-3000:]}")
+    print(f"{area} without a mutant: {len(failed)} of its tests fail {failed}", flush=True)
+    return tuple(f"--deselect={test}" for test in failed)
 
 
 def run(numbers: list[int], mutants: list[dict[str, Any]]) -> None:
@@ -147,7 +170,7 @@ def run(numbers: list[int], mutants: list[dict[str, Any]]) -> None:
         _call("git", "checkout", "-q", "--force", "HEAD")
         seconds = round(time.monotonic() - begun)
         results = read_results() | {str(number): {"outcome": outcome, "by": by, "seconds": seconds}}
-        RESULTS.write_text(json.dumps(results, indent=1))
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
         print(f"{number}: {outcome} after {seconds} s: {mutant['file']}: {by}", flush=True)
 
 
