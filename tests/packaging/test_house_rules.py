@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.checkout import ROOT, git
+from support.checkout import NO_GIT, ROOT, git
 from support.tiers import LONG
 from support.workers import GROUPS
 
@@ -29,7 +29,7 @@ def _tracked_and_new(*suffixes: str) -> list[Path]:
 
 
 if not (ROOT / ".git").exists():
-    pytest.skip("a source archive: git does not say what belongs to it", allow_module_level=True)
+    pytest.skip(NO_GIT, allow_module_level=True)
 SOURCES = _tracked_and_new(".py", ".cc", ".cu", ".cuh", ".h", ".sh", ".cmake")
 CPP = [path for path in SOURCES if path.suffix in {".cc", ".h"}]
 CUDA = [path for path in SOURCES if path.suffix in {".cu", ".cuh"}]

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import ct2_triton
-from support.checkout import ROOT, git
+from support.checkout import ROOT, git, needs_git
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 # What begins so is not run here, and why.
@@ -67,12 +67,14 @@ def _run(line: str, checkout: Path, **variables: str) -> subprocess.CompletedPro
     )  # fmt: skip
 
 
+@needs_git
 @pytest.mark.parametrize("line", HERE.values(), ids=HERE)
 def test_a_line_runs(line: str, checkout: Path) -> None:
     done = _run(line, checkout, GITHUB_REF_NAME=f"v{ct2_triton.__version__}")
     assert done.returncode == 0, done.stdout
 
 
+@needs_git
 def test_another_tag_than_the_version_is_refused(checkout: Path) -> None:
     (line,) = (line for line in RUN.values() if "GITHUB_REF_NAME" in line and "test" in line[:5])
     assert _run(line, checkout, GITHUB_REF_NAME="v0.0.0").returncode == 1
@@ -104,6 +106,7 @@ def test_an_action_is_pinned_by_its_commit() -> None:
     assert [line for line in used if not pinned.fullmatch(line)] == []
 
 
+@needs_git
 def test_git_may_doubt_whose_the_checkout_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """A container's user is not the one who checked out. git's own variable imitates that."""
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")

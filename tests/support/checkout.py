@@ -6,7 +6,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
+NO_GIT = "a source archive: git does not say what belongs to it"
+needs_git = pytest.mark.skipif(not (ROOT / ".git").exists(), reason=NO_GIT)
 
 
 def git(*command: str) -> list[str]:

@@ -27,6 +27,16 @@ LONG = {
     "packaging/test_new_option.py": "compiles parts of the backend, to hold a rule of this code",
     "packaging/test_oldest_engine.py::test_the_backend_passes_on_the_oldest": "another engine",
     "packaging/test_oldest_engine.py::test_the_core_passes_on_the_oldest": "another engine",
+    **{
+        f"packaging/test_other_machines.py::test_{name}": "a share of the tests once more"
+        for name in (
+            "a_user_without_rights",
+            "no_network",
+            "a_processor_without_avx512",
+            "64_cores",
+            "a_source_archive",
+        )
+    },
     "packaging/test_release.py::test_the_source_distribution_builds": "builds a wheel of it",
     "packaging/test_transformers_5.py::test_models_are_prepared_with_the_newest": "another library",
     "python/client/test_keepalive.py"
