@@ -26,11 +26,26 @@ def debian_command(name: str, package: str | None = None) -> Path:
     return Path(found)
 
 
-def _install(package: str) -> None:
+def debian_packages(*names: str) -> None:
+    """Packages that a test needs; those that are missing are installed first."""
+    missing = [name for name in names if not _is_installed(name)]
+    if missing:
+        _install(*missing)
+
+
+def _is_installed(package: str) -> bool:
+    if shutil.which("dpkg-query") is None:
+        return False
+    query = ["dpkg-query", "--show", "--showformat=${db:Status-Status}", package]
+    return subprocess.run(query, capture_output=True, text=True, check=False).stdout == "installed"
+
+
+def _install(*packages: str) -> None:
+    names = " ".join(packages)
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        pytest.skip(f"needs Debian's package {package}: apt-get install {package}")
+        pytest.skip(f"needs of Debian: apt-get install {names}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for arguments in (["update"], ["install", "-y", "--no-install-recommends", package]):
+    for arguments in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
         subprocess.run(
             ["apt-get", "-qq", *arguments], env=environment, check=True, stdout=subprocess.DEVNULL
         )

@@ -85,24 +85,20 @@ class DebianRoot:
         self,
         command: str,
         *,
-        user: str = "0",
         places: Mapping[str, Path] | None = None,
-        read_only: bool = False,
         own_network: bool = False,
     ) -> str:
         """Run a command of the shell, and all it starts, to its end; give what it prints.
 
         Args:
             command: As in a Dockerfile's RUN.
-            user: A number.
             places: Folders and files of this machine, by the path that they get inside.
-            read_only: Whether the system cannot be written; a temporary folder then can.
             own_network: Whether it has a network of its own, where every port is free.
         """
-        script = ["set -e", *self._mounts(places or {}, read_only=read_only)]
+        script = ["set -e", *self._mounts(places or {})]
         if own_network:
             script.append(f"{debian_command('ip', 'iproute2')} link set lo up")
-        inside = [f"--userspec={user}:{user}", str(self.folder), "/bin/sh", "-e", "-c", command]
+        inside = [str(self.folder), "/bin/sh", "-e", "-c", command]
         script.append("exec chroot " + shlex.join(inside))
         isolated = [*_ISOLATED, "--net"] if own_network else _ISOLATED
         passed_on = {k: v for k, v in os.environ.items() if _PASSED_ON.fullmatch(k)}
@@ -116,7 +112,7 @@ class DebianRoot:
         assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
         return result.stdout
 
-    def _mounts(self, places: Mapping[str, Path], *, read_only: bool) -> list[str]:
+    def _mounts(self, places: Mapping[str, Path]) -> list[str]:
         root = shlex.quote(str(self.folder))
         lines = [f"mount --bind {root} {root}"]
         for inside, outside in places.items():
@@ -127,9 +123,6 @@ class DebianRoot:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.touch()
             lines.append(f"mount --bind {shlex.quote(str(outside))} {shlex.quote(str(target))}")
-        if read_only:
-            lines.append(f"mount -o remount,ro,bind {root}")
-            lines.append(f"mount -t tmpfs none {root}/tmp")  # noqa: S108
         lines.append(f"mount -t proc none {root}/proc")
         lines.append(f"mount --rbind /dev {root}/dev")
         return lines

@@ -96,11 +96,11 @@ class Proxy:
         return row
 
 
-def make_folder(folder: Path) -> Path:
-    """Writes a certificate with its key, and the list of keys."""
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+def make_folder(folder: Path, names: str = "DNS:localhost") -> Path:
+    """Writes a certificate for these names with its key, and the list of keys."""
+    subject = ["-subj", "/CN=localhost", "-addext", f"subjectAltName={names}"]
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names,
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject,
          "-keyout", folder / "key.pem", "-out", folder / "certificate.pem"],
         check=True, capture_output=True,
     )  # fmt: skip
@@ -120,6 +120,7 @@ def running_proxy(
     folder: Path,
     servers: Sequence[tuple[str, str]],
     settings: Mapping[str, str],
+    host: str = "127.0.0.1",
 ) -> Iterator[Proxy]:
     """Runs one.
 
@@ -127,9 +128,10 @@ def running_proxy(
         folder: What `make_folder` made.
         servers: Where one server, or two, take gRPC and HTTP.
         settings: Variables of the configuration beside those of the servers.
+        host: The address that it listens on.
     """
     with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
+        listening.bind((host, 0))
         listening.listen(64)  # who connects before HAProxy is up waits for it
         environment = {
             **os.environ,

@@ -20,7 +20,9 @@ LONG = {
     "core/test_gpu_faults.py": "builds the kernels once for each fault",
     "core/test_calls.py"
     "::test_rows_that_wait_while_the_model_leaves_have_it_come_back": "waits ten seconds",
-    "packaging/test_empty_machine.py": "builds a Debian machine, and the image's last stage in it",
+    "deploy/test_containers.py": "builds the image",
+    "deploy/test_cut_links.py": "waits until a silent machine counts as dead",
+    "packaging/test_empty_machine.py": "builds a Debian machine",
     "packaging/test_gpu_images.py::test_no_kernel_spills_registers": "compiles a lot",
     "packaging/test_house_rules.py::test_every_header_compiles_alone": "compiles each header",
     "packaging/test_install.py": "compiles the whole backend again, for a wheel",

@@ -10,6 +10,7 @@ from typing import Any
 # begin, so that no process waits for another at the end.
 GROUPS: tuple[tuple[str, ...], ...] = (
     ("sanitize",),
+    ("deploy/test_containers.py",),
     ("packaging/test_oldest_engine.py",),
     ("packaging/test_empty_machine.py", "packaging/test_install.py"),
 )
