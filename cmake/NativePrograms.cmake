@@ -14,7 +14,7 @@ endif()
 function(ct2triton_link_wheel target)
   set_target_properties(${target} PROPERTIES
     BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${ct2triton_engine_dir}")
-  target_link_libraries(${target} PRIVATE ct2triton_core)
+  target_link_libraries(${target} PRIVATE ct2triton_calls_objects)
   target_link_options(${target} PRIVATE
     "LINKER:--disable-new-dtags" "LINKER:--allow-shlib-undefined"
     "LINKER:--no-as-needed" "${ct2triton_engine_library}")
@@ -22,6 +22,7 @@ endfunction()
 
 # The sources of the backend and of the stand-in for Triton, to be one program with them.
 get_target_property(ct2triton_backend_sources triton_ctranslate2 SOURCES)
+list(REMOVE_ITEM ct2triton_backend_sources src/engine/calls/open_library.cc)  # linked.cc stands for it
 get_target_property(ct2triton_backend_dir triton_ctranslate2 SOURCE_DIR)
 list(TRANSFORM ct2triton_backend_sources PREPEND "${ct2triton_backend_dir}/" REGEX "^[^/]")
 set(ct2triton_native_dir "${PROJECT_SOURCE_DIR}/tests/native")

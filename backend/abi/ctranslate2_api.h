@@ -4,10 +4,10 @@
 // no headers where we can reach them. Layouts and signatures were measured on the releases from
 // CT2TRITON_CT2_MIN to CT2TRITON_CT2_MAX (see cmake/), x86-64, C++11 std::string.
 //
-// Nothing here may be guessed: engine/calls/library_check.cc holds the running library against this
-// file when the first model is loaded, and tests/server proves every option by parity with the
-// Python module. Classes carry only the members we use; never create, copy or derive from those
-// marked "handle only", since their true size is unknown here.
+// Nothing here may be guessed: engine/calls/library/library_check.cc holds the running library
+// against this file when the first model is loaded, and tests/server proves every option by parity
+// with the Python module. Classes carry only the members we use; never create, copy or derive from
+// those marked "handle only", since their true size is unknown here.
 #pragma once
 
 #include <cstddef>

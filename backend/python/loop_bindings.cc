@@ -126,7 +126,7 @@ class DamagedLibraryLinear final : public LibraryLinear {
 
 std::shared_ptr<const DecoderModel> MakeDeviceModel(const std::shared_ptr<const Weights>& weights,
                                                     const Damage& damage) {
-  const auto library = weights->library();
+  const auto library = std::static_pointer_cast<const Ct2Model>(weights->library());
   const auto device = LibraryDevice(weights->device());
   const auto make = [&](const LibraryLinearSpec& spec) -> std::unique_ptr<LibraryLinear> {
     if (spec.scope != damage.scope) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "engine/calls/library/ct2_model.h"
 #include "engine/compute/cpu/kernels.h"
 #include "engine/compute/cpu/layer_packer.h"
 #include "engine/compute/cpu/pack_weights.h"
@@ -266,7 +267,7 @@ class PyLibraryLayer {
     return view;
   }
 
-  const LibraryModel library_;
+  const Ct2Model library_;
   std::unique_ptr<LibraryLinear> linear_;
 };
 

@@ -11,7 +11,7 @@
 
 #include "bindings.h"
 #include "config/parameters.h"
-#include "engine/calls/library_check.h"
+#include "engine/calls/call_library.h"
 #include "engine/device.h"
 #include "engine/usable_cores.h"
 #include "gate.h"
@@ -301,16 +301,19 @@ py::list DescribeReports(const PyTranslator& translator) {
 }  // namespace
 
 void BindTranslation(py::module_& module) {
-  module.def("check_library", &CheckLibrary,
-             "Hold the loaded CTranslate2 library against our declarations of it.");
-  module.def("library_version", &LibraryVersion, "Version of the loaded CTranslate2 library.");
+  module.def(
+      "check_library", [] { CallLibrary::Get(); },
+      "Hold the loaded CTranslate2 library against our declarations of it.");
+  module.def(
+      "library_version", [] { return CallLibrary::Get().Version(); },
+      "Version of the loaded CTranslate2 library.");
   module.def(
       "usable_cores", [](const std::string& root) { return CoresOfProcess(root).threads; },
       py::arg("root") = "", "Cores this process may use; `root`: of the file system with quotas.");
   module.def(
       "physical_cores", [](const std::string& root) { return CoresOfProcess(root).physical; },
       py::arg("root") = "", "Of these, those that share no core with another one.");
-  module.def("gpu_count", &GpuCount, "GPUs that CTranslate2 finds.");
+  module.def("gpu_count", &GpuCount, "GPUs that the CUDA driver finds.");
   py::class_<Gate, std::shared_ptr<Gate>>(module, "Gate", "Holds a worker while a row of it runs.")
       .def(py::init<size_t>(), py::arg("held_at") = 0,
            "`held_at`: how often the worker has asked before whether the client has gone. 0: the "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the two binaries ask of the loader and offer to it. See docs/architecture.md."""
+"""What the binaries ask of the loader and offer to it. See docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ def plugin() -> Path:
 
 
 @pytest.fixture(scope="module")
+def calls() -> Path:
+    return find_backend_files().calls
+
+
+@pytest.fixture(scope="module")
 def core() -> Path:
     spec = importlib.util.find_spec("ct2_triton._core")
     assert spec is not None
@@ -42,6 +47,16 @@ def test_the_plugin_exports_entry_points_of_a_backend_only(plugin: Path) -> None
     assert not {name for name in exported if not name.startswith("TRITONBACKEND_")}
 
 
+def test_the_plugin_asks_for_nothing_of_ctranslate2(plugin: Path) -> None:
+    """So a process without calls never maps it."""
+    assert set(_dynamic(plugin, "DT_NEEDED", "needed")) <= SYSTEM_LIBRARIES
+    assert not {name for name in _symbols(plugin, defined=False) if "11ctranslate2" in name}
+
+
+def test_the_library_of_calls_exports_one_function(calls: Path) -> None:
+    assert _symbols(calls, defined=True) == {"ct2triton_open_calls"}
+
+
 def test_the_core_exports_its_module_only(core: Path) -> None:
     assert "PyInit__core" in _symbols(core, defined=True)
     assert not {name for name in _symbols(core, defined=True) if "ct2triton" in name}
@@ -51,7 +66,7 @@ def test_the_plugin_leaves_the_symbols_of_triton_to_the_server(plugin: Path) -> 
     assert "TRITONSERVER_ErrorNew" in _symbols(plugin, defined=False)
 
 
-@pytest.mark.parametrize("binary", ["plugin", "core"])
+@pytest.mark.parametrize("binary", ["calls", "core"])
 def test_the_engine_is_asked_for_by_its_fixed_name_beside_the_binary(
     binary: str, request: pytest.FixtureRequest
 ) -> None:
@@ -64,11 +79,11 @@ def test_the_engine_is_asked_for_by_its_fixed_name_beside_the_binary(
     assert _dynamic(path, "DT_RUNPATH", "runpath") == []
 
 
-def test_the_plugin_carries_the_range_that_pip_installs(plugin: Path) -> None:
+def test_the_library_of_calls_carries_the_range_that_pip_installs(calls: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     match = re.search(r'"ctranslate2>=([\d.]+),<=([\d.]+)"', (root / "pyproject.toml").read_text())
     assert match is not None
-    assert f"install ctranslate2 {match[1]} to {match[2]}".encode() in plugin.read_bytes()
+    assert f"install ctranslate2 {match[1]} to {match[2]}".encode() in calls.read_bytes()
 
 
 def _dynamic(path: Path, tag: str, attribute: str) -> list[str]:

@@ -30,7 +30,7 @@ EDITS = {
         '      {"echo_penalty", &D::echo_penalty, kRequest, FromTo(0.5, 4),\n'
         '       "Factor on tokens of the source.", "1.5"},\n',
     ),
-    "backend/src/engine/calls/call_options.cc": (
+    "backend/src/engine/calls/library/call_options.cc": (
         "  to.repetition_penalty = from.repetition_penalty;",
         "  to.repetition_penalty = from.repetition_penalty * from.echo_penalty;\n",
     ),

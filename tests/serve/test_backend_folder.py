@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.engine_library import EngineLibrary, EngineLibraryError, find_engine_library
-from ct2_triton.serve.backend_files import BackendFiles, find_backend_files, install_backend
+from ct2_triton.serve.backend_files import (
+    BackendFiles,
+    check_calls,
+    find_backend_files,
+    install_backend,
+)
 from ct2_triton.serve.backend_folder import assemble
 from ct2_triton.serve.errors import BackendFolderError, PluginMissingError
 from ct2_triton.serve.installation import ServerInstallation, find_server
@@ -17,7 +22,12 @@ from ct2_triton.serve.installation import ServerInstallation, find_server
 
 @pytest.fixture
 def files(tmp_path: Path) -> BackendFiles:
-    for name in ("plugin.so", "libctranslate2-1.so.4.8.5", "libgomp-2.so.1"):
+    for name in (
+        "plugin.so",
+        "libct2triton_calls.so",
+        "libctranslate2-1.so.4.8.5",
+        "libgomp-2.so.1",
+    ):
         (tmp_path / name).write_text(name)
     engine = EngineLibrary(tmp_path / "libctranslate2-1.so.4.8.5", (tmp_path / "libgomp-2.so.1",))
     return BackendFiles(tmp_path / "plugin.so", engine)
@@ -41,6 +51,7 @@ def test_our_backend_stands_beside_those_of_the_server(
     assert sorted(os.listdir(folder)) == ["ctranslate2", "onnxruntime"]
     ours = folder / "ctranslate2"
     assert sorted(os.listdir(ours)) == [
+        "libct2triton_calls.so",
         "libctranslate2.so.4",
         "libgomp-2.so.1",
         "libtriton_ctranslate2.so",
@@ -111,6 +122,20 @@ def test_a_plugin_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("CT2_TRITON_PLUGIN", "/nowhere/plugin.so")
     with pytest.raises(PluginMissingError, match="/nowhere/plugin.so"):
         find_backend_files()
+
+
+def test_a_plugin_without_the_library_of_calls_is_named(tmp_path: Path) -> None:
+    (tmp_path / "plugin.so").touch()
+    with pytest.raises(PluginMissingError, match=r"libct2triton_calls.so is missing"):
+        find_backend_files(tmp_path / "plugin.so")
+
+
+def test_the_library_of_calls_opens_in_the_folder(tmp_path: Path) -> None:
+    target = install_backend(tmp_path, find_backend_files(), replace=False)
+    check_calls(target)
+    (target / "libctranslate2.so.4").unlink()
+    with pytest.raises(EngineLibraryError, match=r"libctranslate2.so.4: cannot open"):
+        check_calls(target)
 
 
 def test_a_folder_without_the_engine_says_what_to_install(tmp_path: Path) -> None:

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/device.h"
 
-#include <exception>
-
-#include "ctranslate2_api.h"
+#include "engine/compute/gpu/driver.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -14,9 +12,11 @@ std::string Device::Name() const {
 
 int GpuCount() {
   try {
-    return ctranslate2::get_device_count(ctranslate2::Device::CUDA);
-  } catch (const std::exception&) {
-    return 0;  // a driver that does not answer is no driver to us
+    const gpu::Driver driver("libcuda.so.1");
+    int count = 0;
+    return driver.init(0) == 0 && driver.device_count(&count) == 0 ? count : 0;
+  } catch (const Error&) {
+    return 0;  // a driver that is missing or too old is no driver to us
   }
 }
 
@@ -25,8 +25,8 @@ void RequireDevice(const Device& device) {
   const int count = GpuCount();
   if (device.index < count) return;
   const std::string found =
-      count == 0 ? "CTranslate2 finds no GPU on this machine"
-                 : "CTranslate2 finds " + std::to_string(count) + " GPU(s), numbered from 0";
+      count == 0 ? "the CUDA driver finds no GPU on this machine"
+                 : "the CUDA driver finds " + std::to_string(count) + " GPU(s), numbered from 0";
   throw Error(ErrorCode::kInvalidArgument, "instance_group asks for " + device.Name() + ", but " +
                                                found +
                                                "; write kind: KIND_CPU (and a compute_type that a "

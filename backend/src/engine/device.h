@@ -14,10 +14,11 @@ struct Device {
   std::string Name() const;  // "CPU", "GPU 0"
 };
 
-// Number of GPUs CTranslate2 can use on this machine; 0 without a driver.
+// Number of GPUs that the CUDA driver finds on this machine; 0 without a driver of CUDA 12 or
+// later.
 int GpuCount();
 
-// Throws Error(kInvalidArgument), saying what to change, if CTranslate2 cannot use `device` here.
+// Throws Error(kInvalidArgument), saying what to change, if `device` is not there.
 void RequireDevice(const Device& device);
 
 }  // namespace ct2triton

@@ -7,7 +7,6 @@
 #include "config/tensor_table.h"
 #include "config/validate.h"
 #include "engine/calls/call_model.h"
-#include "engine/calls/library_check.h"
 #include "engine/compute/row_alignment.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/model/shared_weights.h"
@@ -222,9 +221,10 @@ int64_t LoadedModel::vocabulary_size() const {
 }
 
 std::string LoadedModel::Description() const {
-  return "CTranslate2 " + LibraryVersion() + " on " + weights_->device().Name() +
-         ", compute_type \"" + engine_.compute_type + "\" (" + weights_->WeightWidth() +
-         " weights)";
+  const CallLibrary* library = CallLibrary::Opened();
+  const std::string version = library ? "CTranslate2 " + library->Version() + " on " : "";
+  return version + weights_->device().Name() + ", compute_type \"" + engine_.compute_type + "\" (" +
+         weights_->WeightWidth() + " weights)";
 }
 
 std::string LoadedModel::MapDescription() const {

@@ -3,33 +3,30 @@
 
 #include <future>
 
-#include "ctranslate2_api.h"
-#include "engine/model/weights.h"
+#include "engine/calls/call_library.h"
 
 namespace ct2triton {
 
-ThreadScope::ThreadScope(const Device& device, size_t threads)
-    : device_(device), threads_(threads) {
-  if (device.kind == Device::Kind::kGpu) {
-    ctranslate2::set_device_index(LibraryDevice(device), device.index);
-  }
-  ctranslate2::set_num_threads(threads);
+ThreadScope::ThreadScope(const Device& device, size_t threads) : device_(device) {
+  if (device.kind == Device::Kind::kGpu) CallLibrary::Get().UseDevice(device);
+  SetThreads(threads);
 }
 
 ThreadScope::~ThreadScope() {
-  if (ctranslate2::destroy_context != nullptr) ctranslate2::destroy_context(LibraryDevice(device_));
+  if (device_.kind == Device::Kind::kGpu) CallLibrary::Get().EndThread(device_);
 }
 
 void ThreadScope::SetThreads(size_t threads) noexcept {
-  if (threads == threads_) return;
-  ctranslate2::set_num_threads(threads);
+  const CallLibrary* library = CallLibrary::Opened();
+  if (library == nullptr || threads == threads_) return;
+  library->SetThreads(threads);
   threads_ = threads;
 }
 
 void ThreadScope::Idle() const noexcept {
   if (device_.kind != Device::Kind::kGpu) return;
   try {
-    ctranslate2::synchronize_stream(LibraryDevice(device_));
+    CallLibrary::Get().Synchronize(device_);
   } catch (...) {  // the next call on this device fails with the reason
   }
 }

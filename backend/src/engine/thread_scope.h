@@ -9,10 +9,12 @@
 namespace ct2triton {
 
 // The settings of CTranslate2 that belong to a thread, for as long as the thread works with it.
-// Made and destroyed on that thread.
+// Made and destroyed on that thread. On a CPU it opens no library: SetThreads takes effect once the
+// library is there, so it comes before each piece of work.
 class ThreadScope {
  public:
-  // `threads`: how many CTranslate2 may use for one operation.
+  // `threads`: how many CTranslate2 may use for one operation. Throws where there is no library for
+  // a GPU.
   ThreadScope(const Device& device, size_t threads);
   ~ThreadScope();
   ThreadScope(const ThreadScope&) = delete;
@@ -24,7 +26,7 @@ class ThreadScope {
 
  private:
   const Device device_;
-  size_t threads_;
+  size_t threads_ = 0;  // that the library was told; 0: none yet
 };
 
 // Runs `work` in a scope of its own. On a GPU that is a thread of its own, so that no CUDA context

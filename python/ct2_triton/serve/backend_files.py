@@ -1,26 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files that make up our backend, and the command that copies them into a server of one's own.
 
-A wheel cannot carry links, and the plugin asks the loader for CTranslate2 under one fixed name
-beside itself; so the backend's folder is put together on the machine it runs on.
+A wheel cannot carry links, and the library of calls asks the loader for CTranslate2 under one fixed
+name beside itself; so the backend's folder is put together on the machine it runs on.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import ct2_triton
-from ct2_triton.engine_library import EngineLibrary, find_engine_library
+from ct2_triton.engine_library import EngineLibrary, EngineLibraryError, find_engine_library
 from ct2_triton.serve.errors import BackendFolderError, PluginMissingError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 BACKEND_NAME = "ctranslate2"
 PLUGIN_NAME = "libtriton_ctranslate2.so"
+CALLS_NAME = "libct2triton_calls.so"  # which names CTranslate2; the plugin opens it beside itself
 GPU_IMAGES_NAME = "gpu_kernels.bin"  # as backend/src/engine/compute/gpu/gpu_place.cc asks for it
 PLUGIN_VARIABLE = "CT2_TRITON_PLUGIN"
+# Prints the reason for which the plugin would refuse the library of calls, or the engine's version.
+_OPEN_CALLS = """
+import ctypes, sys
+complaint = ctypes.create_string_buffer(1024)
+library = ctypes.CDLL(sys.argv[1])
+library.ct2triton_open_calls.restype = ctypes.c_void_p
+if not library.ct2triton_open_calls(sys.argv[2].encode(), complaint, len(complaint)):
+    sys.exit(complaint.value.decode())
+"""
 
 
 @dataclass(frozen=True)
@@ -28,12 +44,17 @@ class BackendFiles:
     """The plugin and the engine it runs on.
 
     Attributes:
-        plugin: libtriton_ctranslate2.so.
+        plugin: libtriton_ctranslate2.so. libct2triton_calls.so lies beside it.
         engine: CTranslate2's library with what it needs.
     """
 
     plugin: Path
     engine: EngineLibrary
+
+    @property
+    def calls(self) -> Path:
+        """The library of calls of CTranslate2."""
+        return self.plugin.with_name(CALLS_NAME)
 
     def by_name(self) -> dict[str, Path]:
         """List the files of the backend's folder.
@@ -43,7 +64,8 @@ class BackendFiles:
         """
         images = self.plugin.with_name(GPU_IMAGES_NAME)
         kernels = {GPU_IMAGES_NAME: images} if images.is_file() else {}
-        return {PLUGIN_NAME: self.plugin, **kernels, **self.engine.links()}
+        names = {PLUGIN_NAME: self.plugin, CALLS_NAME: self.calls}
+        return {**names, **kernels, **self.engine.links()}
 
 
 def find_backend_files(
@@ -60,10 +82,36 @@ def find_backend_files(
         The files.
 
     Raises:
-        PluginMissingError: If there is no plugin.
+        PluginMissingError: If there is no plugin, or no library of calls beside it.
         EngineLibraryError: If there is no CTranslate2 library.
     """
-    return BackendFiles(plugin or _find_plugin(), find_engine_library(engine_directory))
+    files = BackendFiles(plugin or _find_plugin(), find_engine_library(engine_directory))
+    if not files.calls.is_file():
+        raise PluginMissingError(
+            f"{files.calls} is missing: it belongs to the Triton backend {files.plugin.name}"
+        )
+    return files
+
+
+def check_calls(folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    """Open the library of calls as the plugin does, in a process of its own.
+
+    Args:
+        folder: The backend's folder, with all its files.
+        environment: Of the server; None for that of this process.
+
+    Raises:
+        EngineLibraryError: If it, or CTranslate2, does not open or does not fit.
+    """
+    arguments = [sys.executable, "-I", "-c", _OPEN_CALLS]
+    result = subprocess.run(
+        [*arguments, folder / CALLS_NAME, ct2_triton.__version__],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if result.returncode == 0:
+        return
+    said = result.stderr.strip().splitlines() or [f"it ends with status {result.returncode}"]
+    raise EngineLibraryError(f"CTranslate2 cannot be used by the backend in {folder}: {said[-1]}")
 
 
 def install_backend(backends_directory: Path, files: BackendFiles, *, replace: bool) -> Path:

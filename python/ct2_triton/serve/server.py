@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ct2_triton.serve import backend_folder, emulated_gpu
 from ct2_triton.serve.addresses import connect_address, in_url
-from ct2_triton.serve.backend_files import find_backend_files
+from ct2_triton.serve.backend_files import BACKEND_NAME, check_calls, find_backend_files
 from ct2_triton.serve.command import check_server_arguments, server_command, server_environment
 from ct2_triton.serve.errors import ServerStartError
 from ct2_triton.serve.http_probe import HttpProbe, ModelState
@@ -195,8 +195,11 @@ class TritonServer:
 
         Raises:
             PortInUseError: If a wanted port is taken.
+            EngineLibraryError: If CTranslate2 does not open, or does not fit.
             ServerStartError: If the server ends, or does not answer in time.
         """
+        environment = server_environment(self.options, self._folder)
+        check_calls(self._folder.backends / BACKEND_NAME, environment)
         attempts = 1 if self.options.ports else _FREE_PORT_ATTEMPTS
         while True:
             attempts -= 1

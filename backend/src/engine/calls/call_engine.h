@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "rows/call_report.h"
@@ -11,8 +10,6 @@
 #include "rows/row.h"
 
 namespace ct2triton {
-
-class LibraryModel;
 
 // What the owner of a call's rows knows and hears while it runs; on the engine's thread.
 class CallWatcher {
@@ -31,8 +28,7 @@ class CallWatcher {
 // it and ends it; on a CPU any thread may run it.
 class CallEngine {
  public:
-  explicit CallEngine(std::shared_ptr<const LibraryModel> model);
-  ~CallEngine();
+  virtual ~CallEngine() = default;
 
   // Decodes rows that may share a call. No row is empty. Fills the compute times. The results of
   // rows whose end was reported to `watcher` are empty.
@@ -44,12 +40,8 @@ class CallEngine {
   // limit, the limit would have changed nothing; the other rows run again at their own.
   //
   // Throws Error(kInternal) if CTranslate2 fails; the engine works on afterwards.
-  std::vector<RowResult> Run(const std::vector<const CheckedRow*>& rows, CallWatcher* watcher,
-                             CallTimes* times);
-
- private:
-  class Impl;
-  const std::unique_ptr<Impl> impl_;
+  virtual std::vector<RowResult> Run(const std::vector<const CheckedRow*>& rows,
+                                     CallWatcher* watcher, CallTimes* times) = 0;
 };
 
 }  // namespace ct2triton

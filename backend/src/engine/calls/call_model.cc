@@ -5,8 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/calls/library_model.h"
-#include "engine/calls/trial_translation.h"
 #include "engine/model/weights.h"
 #include "engine/shared_by_key.h"
 #include "engine/thread_scope.h"
@@ -84,7 +82,7 @@ std::shared_ptr<const LibraryModel> CallModel::Load() const {
   RunInThreadScope(weights_->device(), threads_, [&] {
     model = weights_->library();
     const auto& map = weights_->vocabulary_map();
-    TryTranslation(*model, map ? &*map : nullptr, weights_->end_id());
+    model->Try(map ? &*map : nullptr, weights_->end_id());
   });
   return model;
 }
@@ -149,7 +147,7 @@ std::shared_ptr<CallEngine> CallModel::TakeEngine(uint64_t stay_ns) {
   if (!here_) return nullptr;
   std::unique_ptr<CallEngine> engine;
   if (engines_.empty()) {
-    engine = std::make_unique<CallEngine>(model_);
+    engine = model_->NewEngine();
   } else {
     engine = std::move(engines_.back());
     engines_.pop_back();
@@ -172,7 +170,7 @@ void CallModel::GiveBack(CallEngine* engine, uint64_t stay_ns) noexcept {
 
 std::unique_ptr<CallEngine> CallModel::NewEngine() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return std::make_unique<CallEngine>(model_);
+  return model_->NewEngine();
 }
 
 }  // namespace ct2triton

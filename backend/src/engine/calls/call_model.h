@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CTranslate2's own model of some weights, for calls. CTranslate2 itself stays behind it.
+// CTranslate2's own model of some weights, for calls.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,11 @@
 #include <thread>
 #include <vector>
 
-#include "engine/calls/call_engine.h"
+#include "engine/calls/call_library.h"
 #include "error.h"
 
 namespace ct2triton {
 
-class LibraryModel;
 class Weights;
 
 // In memory while calls need it: loaded by a thread of its own when the first row needs it, so that

@@ -7,11 +7,11 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/calls/call_library.h"
 #include "engine/compute/cpu/host_model.h"
 #include "engine/compute/cpu/layer_packer.h"
 #include "engine/compute/gpu/gpu_model.h"
 #include "engine/compute/gpu/gpu_place.h"
-#include "engine/compute/library_gpu/device_model.h"
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_support.h"
 #include "engine/loop/trial.h"
@@ -102,7 +102,7 @@ void LoopModel::Make(const std::shared_ptr<const Weights>& weights) {
     model_ = model;
     description_ = model->Description() + ", ";
   } else if (DecoderModel::OnDevice()) {
-    model_ = std::make_shared<const DeviceModel>(weights);
+    model_ = CallLibrary::Get().NewDecoderModel(weights);
     description_ = "by operations of CTranslate2, ";
   } else {
     LayerPacker packer(weights->file(), weights->loop_type(), PackingThreads());

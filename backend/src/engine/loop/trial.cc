@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/compute/decoder_model.h"
-#include "engine/compute/library_gpu/tensors.h"
 #include "engine/compute/loop_compute.h"
 #include "engine/loop/beam_trial.h"
 #include "engine/loop/cache_pool.h"
@@ -23,7 +22,7 @@ constexpr float kNarrowTolerance = 0.05F;
 
 // How far the loop has come with a row.
 struct FollowedRow {
-  const TrialRow& truth;
+  const TrialRow& trial;
   std::shared_ptr<const Encoding> encoding{};
   std::unique_ptr<RowCache> cache{};
   size_t fed = 0;  // tokens of forced and chosen
@@ -69,14 +68,14 @@ class Trial {
 
 bool Trial::Ended() const {
   return std::all_of(rows_.begin(), rows_.end(), [](const FollowedRow& row) {
-    return row.fed + 1 >= row.truth.forced.size() + row.truth.chosen.size();
+    return row.fed + 1 >= row.trial.forced.size() + row.trial.truth.chosen.size();
   });
 }
 
 // Its forced tokens, as many as a step takes, or the next chosen one.
 StepRow Trial::NextOf(const FollowedRow& row) const {
-  const std::vector<int32_t>& forced = row.truth.forced;
-  const std::vector<int32_t>& chosen = row.truth.chosen;
+  const std::vector<int32_t>& forced = row.trial.forced;
+  const std::vector<int32_t>& chosen = row.trial.truth.chosen;
   const bool joins = row.fed < forced.size();
   StepRow next{};
   next.tokens = joins ? forced.data() + row.fed : chosen.data() + (row.fed - forced.size());
@@ -94,12 +93,12 @@ void Trial::Step(size_t step) {
   std::vector<StepRow> feed;
   std::vector<FollowedRow*> fed;
   for (FollowedRow& row : rows_) {
-    const size_t tokens = row.truth.forced.size() + row.truth.chosen.size();
-    if (step < row.truth.joins_at || row.fed + 1 >= tokens) continue;
+    const size_t tokens = row.trial.forced.size() + row.trial.truth.chosen.size();
+    if (step < row.trial.joins_at || row.fed + 1 >= tokens) continue;
     if (!row.encoding) {
       SourceEncoder::Counts counts;
-      row.encoding = compute_->Encode({&row.truth.row}, &caches_, &counts).front();
-      row.cache = compute_->NewCache(row.truth.row, tokens);
+      row.encoding = compute_->Encode({&row.trial.row}, &caches_, &counts).front();
+      row.cache = compute_->NewCache(row.trial.row, tokens);
     }
     feed.push_back(NextOf(row));
     fed.push_back(&row);
@@ -132,17 +131,13 @@ double RelativeError(const float* found, const float* expected, size_t count) {
 
 void Trial::Compare(const FollowedRow& row, const float* logits) {
   const size_t outputs = model_.shape().vocabulary;
-  const auto& given = row.truth.logits[row.fed - 1];
-  std::vector<float> copied;
-  const bool on_gpu = model_.weights().device().kind == Device::Kind::kGpu;
-  if (on_gpu) copied = Tensors::Floats(given, outputs);
-  const float* expected = on_gpu ? copied.data() : given.data<float>();
-  const double error = RelativeError(logits, expected, outputs);
+  const GreedyTruth& truth = row.trial.truth;
+  const double error = RelativeError(logits, truth.logits[row.fed - 1].data(), outputs);
   ++report_.tokens;
   report_.largest_error = std::max(report_.largest_error, static_cast<float>(error));
   RequireWithin("of the logits from CTranslate2's", error);
   if (!precise()) return;
-  const float found = logits[row.truth.chosen[row.fed - row.truth.forced.size()]];
+  const float found = logits[truth.chosen[row.fed - row.trial.forced.size()]];
   const float most = logits[model_.kernels().first_maximum(logits, outputs)];
   RequireWithin("of the token that CTranslate2 chose from the best",
                 (most - found) / std::max(1.0F, std::fabs(most)));

@@ -6,7 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "engine/calls/call_options.h"
 #include "engine/compute/decoder_model.h"
 #include "engine/search/search.h"
 #include "error.h"
@@ -16,6 +15,13 @@ namespace ct2triton {
 namespace {
 
 constexpr int64_t kBeamSteps = 4;
+
+class Unwatched final : public CallWatcher {
+ public:
+  bool Cancelled(size_t) override { return false; }
+  void RowGrew(size_t, int64_t) override {}
+  void RowEnded(size_t, RowResult) override {}
+};
 
 // Tokens from all over the vocabulary, less its beginning, where special ones stand.
 class Tokens {
@@ -55,36 +61,30 @@ std::vector<TrialRow> MakeRows(const Weights& weights) {
   return rows;
 }
 
+// The ids that the decoder is fed before its first choice.
+std::vector<int32_t> ForcedOf(const CheckedRow& row, const Weights& weights) {
+  std::vector<int32_t> forced;
+  const auto add = [&](const std::string& token) {  // of a token that stands twice, the first id
+    forced.push_back(static_cast<int32_t>(weights.target().to_id(token)));
+  };
+  if (!weights.NeedsPrefix()) add(*weights.files().decoder_start_token);
+  for (const int64_t id : row.prefix) add(weights.target().to_token(static_cast<size_t>(id)));
+  return forced;
+}
+
 void FollowGreedily(const Weights& weights, const LibraryModel& library,
                     std::vector<TrialRow>* rows) {
-  std::vector<std::vector<std::string>> sources, prefixes;
+  std::vector<const CheckedRow*> checked;
   for (TrialRow& row : *rows) {
-    sources.push_back(LibraryModel::ToTokens(row.row.source, library.source()));
-    prefixes.push_back(LibraryModel::ToTokens(row.row.prefix, library.target()));
-    if (!weights.NeedsPrefix()) {
-      const auto start = weights.target().to_id(*weights.files().decoder_start_token);
-      row.forced.push_back(static_cast<int32_t>(start));
-    }
-    for (const std::string& token : prefixes.back()) {
-      row.forced.push_back(static_cast<int32_t>(weights.target().to_id(token)));
-    }
+    row.forced = ForcedOf(row.row, weights);
+    row.row.forced_ids = row.forced.size() - 1;
+    checked.push_back(&row.row);
   }
-  ctranslate2::TranslationOptions options;
-  options.beam_size = 1;
-  options.return_logits_vocab = true;
-  options.end_token = std::vector<size_t>();  // so that all rows run to the limit
-  options.min_decoding_length = 0;
-  options.max_decoding_length = static_cast<size_t>(rows->front().row.limit_tokens);
-  options.callback = [rows](const ctranslate2::GenerationStepResult& step) {
-    TrialRow& row = rows->at(step.batch_id);
-    if (step.step + 1 < row.forced.size()) return false;
-    row.chosen.push_back(static_cast<int32_t>(step.token_id));
-    return false;
-  };
-  auto results = library.NewReplica()->translate(sources, prefixes, options);
+  auto truths = library.FollowGreedily(checked);
   for (size_t i = 0; i < rows->size(); ++i) {
-    (*rows)[i].logits = std::move(results.at(i).logits.at(0));
-    if ((*rows)[i].logits.size() + 1 != (*rows)[i].forced.size() + (*rows)[i].chosen.size()) {
+    TrialRow& row = (*rows)[i];
+    row.truth = std::move(truths[i]);
+    if (row.truth.logits.size() + 1 != row.forced.size() + row.truth.chosen.size()) {
       RefuseTrial("CTranslate2 gave the logits of other steps than it was asked for");
     }
   }
@@ -115,10 +115,10 @@ CheckedRow MakeBeamRow(const Weights& weights) {
 std::optional<BeamTrialRow> TryTwoBeams(const Weights& weights, const LibraryModel& library) {
   if (weights.target().size() < 4) return std::nullopt;  // too few candidates
   BeamTrialRow beams{MakeBeamRow(weights), {}};
-  const auto options = CallOptions(*beams.row.search, beams.row.limit_tokens, library.target());
-  const auto source = LibraryModel::ToTokens(beams.row.source, library.source());
-  const auto prefix = LibraryModel::ToTokens(beams.row.prefix, library.target());
-  beams.scores = library.NewReplica()->translate({source}, {prefix}, options).at(0).scores;
+  Unwatched unwatched;
+  CallTimes times;
+  const auto result = library.NewEngine()->Run({&beams.row}, &unwatched, &times).front();
+  for (const Hypothesis& found : result.hypotheses) beams.scores.push_back(found.score);
   return beams;
 }
 

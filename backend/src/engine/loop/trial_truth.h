@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ctranslate2_api.h"
+#include "engine/calls/call_library.h"
 #include "engine/model/weights.h"
 #include "rows/checked_row.h"
 
@@ -16,10 +16,9 @@ namespace ct2triton {
 // A row of a trial, and what CTranslate2 makes of it.
 struct TrialRow {
   CheckedRow row;
-  size_t joins_at = 0;                             // the step at which the loop gets it
-  std::vector<int32_t> forced{};                   // the start token first
-  std::vector<int32_t> chosen{};                   // by CTranslate2, after the forced ones
-  std::vector<ctranslate2::StorageView> logits{};  // of every step
+  size_t joins_at = 0;            // the step at which the loop gets it
+  std::vector<int32_t> forced{};  // the start token first
+  GreedyTruth truth{};
 };
 
 // A search of two beams.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/shared_weights.h"
 
-#include "engine/calls/library_check.h"
 #include "engine/model/file_identity.h"
 #include "engine/shared_by_key.h"
 #include "engine/thread_scope.h"
@@ -10,7 +9,6 @@
 namespace ct2triton {
 std::shared_ptr<const Weights> SharedWeights(const std::string& directory, const Device& device,
                                              const std::string& compute_type, size_t threads) {
-  CheckLibrary();
   RequireDevice(device);
   static SharedByKey<std::string, const Weights> known;
   const std::string key =

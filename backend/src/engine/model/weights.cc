@@ -65,7 +65,8 @@ std::shared_ptr<const LibraryModel> Weights::library() const {
   };
   require_same();
   const std::shared_ptr<const LibraryModel> library(
-      new LibraryModel(directory_, device_, compute_type_), [](const LibraryModel* unused) {
+      CallLibrary::Get().Load(directory_, device_, compute_type_).release(),
+      [](const LibraryModel* unused) {
         delete unused;
         malloc_trim(0);
       });
@@ -134,10 +135,10 @@ ElementType Weights::loop_type() const {
 
 std::string Weights::WeightWidth() const {
   size_t bytes = 0;
-  if (device_.kind == Device::Kind::kCpu) {
+  if (device_.kind == Device::Kind::kGpu) {
+    bytes = library()->ElementSize(kFirstWeight);
+  } else if (file_.Find(kFirstWeight) != nullptr) {
     bytes = ElementBytes(loop_type());
-  } else if (const auto* value = library()->model().get_variable_if_exists(kFirstWeight)) {
-    bytes = value->item_size();
   }
   return bytes == 0 ? "unknown" : std::to_string(8 * bytes) + "-bit";
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "config/model_files.h"
-#include "engine/calls/library_model.h"
+#include "engine/calls/call_library.h"
 #include "engine/device.h"
 #include "engine/model/model_file.h"
 #include "engine/model/vocabulary.h"

@@ -33,7 +33,7 @@ DeviceEncoder::DeviceEncoder(const DeviceModel& model, const Tensors& tensors)
     : SourceEncoder(model, kMostRows),
       model_(model),
       tensors_(tensors),
-      replica_(model.weights().library()->NewReplica()),
+      replica_(model.library().NewReplica()),
       encoder_(AsEncoder(replica_.get())),
       memory_(tensors.Empty()) {}
 

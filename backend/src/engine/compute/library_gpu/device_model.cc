@@ -3,13 +3,13 @@
 
 #include <cmath>
 
-#include "engine/calls/library_model.h"
 #include "engine/compute/library_gpu/device_compute.h"
 
 namespace ct2triton {
 
 DeviceModel::DeviceModel(std::shared_ptr<const Weights> weights, const LibraryLinearMaker& make)
-    : DecoderModel(std::move(weights)), library_(this->weights().library()) {
+    : DecoderModel(std::move(weights)),
+      library_(std::static_pointer_cast<const Ct2Model>(this->weights().library())) {
   RequireLayers();
   RequireTensors();
   const auto& model = library_->model();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/calls/library/ct2_model.h"
 #include "engine/compute/cpu/kernels.h"
 #include "engine/compute/cpu/positions.h"
 #include "engine/compute/decoder_model.h"
@@ -53,6 +54,7 @@ class DeviceModel final : public DecoderModel {
   }
   size_t SourceCacheFloats(size_t tokens) const override { return tokens * memory_width(); }
 
+  const Ct2Model& library() const { return *library_; }
   ctranslate2::Device device() const;
   ctranslate2::DataType type() const { return projection_->type(); }        // between the layers
   size_t memory_width() const { return layers_[0].source.keys->inputs(); }  // of encoded sources
@@ -73,7 +75,7 @@ class DeviceModel final : public DecoderModel {
                                       const LibraryLinearMaker& make) const;
   DeviceLayer MakeLayer(const std::string& scope, const LibraryLinearMaker& make) const;
 
-  const std::shared_ptr<const LibraryModel> library_;  // must outlive the layers
+  const std::shared_ptr<const Ct2Model> library_;  // must outlive the layers
   std::unique_ptr<LibraryEmbeddings> embeddings_;
   std::unique_ptr<LibraryNorm> embedding_norm_;
   std::unique_ptr<LibraryNorm> output_norm_;

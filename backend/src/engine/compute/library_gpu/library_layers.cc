@@ -2,7 +2,7 @@
 #include "engine/compute/library_gpu/library_layers.h"
 
 #include "ctranslate2_ops.h"
-#include "engine/calls/library_check.h"
+#include "engine/calls/library/library_check.h"
 #include "error.h"
 
 namespace ct2triton {

@@ -6,7 +6,7 @@
 
 #include "ctranslate2_layers.h"
 #include "ctranslate2_ops.h"
-#include "engine/calls/library_check.h"
+#include "engine/calls/library/library_check.h"
 #include "engine/compute/library_gpu/guarded.h"
 #include "error.h"
 

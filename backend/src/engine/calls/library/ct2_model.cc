@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/calls/library_model.h"
+#include "engine/calls/library/ct2_model.h"
 
 #include <new>
 #include <stdexcept>
 
+#include "engine/calls/library/ct2_engine.h"
+#include "engine/calls/library/trial_translation.h"
+#include "engine/compute/library_gpu/tensors.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -57,8 +60,8 @@ ctranslate2::Device LibraryDevice(const Device& device) {
   return device.kind == Device::Kind::kCpu ? ctranslate2::Device::CPU : ctranslate2::Device::CUDA;
 }
 
-LibraryModel::LibraryModel(const std::string& directory, const Device& device,
-                           const std::string& compute_type)
+Ct2Model::Ct2Model(const std::string& directory, const Device& device,
+                   const std::string& compute_type)
     : directory_(directory), device_(device), model_(Load(directory, device, compute_type)) {
   NewReplica();  // refuses every other kind of model, which makes the cast below right
   const auto* model = static_cast<const SequenceToSequenceModel*>(model_.get());
@@ -71,7 +74,43 @@ LibraryModel::LibraryModel(const std::string& directory, const Device& device,
   target_ = &model->get_target_vocabulary();
 }
 
-std::unique_ptr<LibraryModel::Replica> LibraryModel::NewReplica() const {
+std::unique_ptr<CallEngine> Ct2Model::NewEngine() const {
+  return std::make_unique<Ct2Engine>(std::static_pointer_cast<const Ct2Model>(shared_from_this()));
+}
+
+void Ct2Model::Try(const VocabularyMap* map, int64_t end_id) const {
+  TryTranslation(*this, map, end_id);
+}
+
+std::vector<GreedyTruth> Ct2Model::FollowGreedily(
+    const std::vector<const CheckedRow*>& rows) const {
+  std::vector<Tokens> sources, prefixes;
+  for (const CheckedRow* row : rows) {
+    sources.push_back(ToTokens(row->source, source()));
+    prefixes.push_back(ToTokens(row->prefix, target()));
+  }
+  std::vector<GreedyTruth> truths(rows.size());
+  ctranslate2::TranslationOptions options;
+  options.beam_size = 1;
+  options.return_logits_vocab = true;
+  options.end_token = std::vector<size_t>();  // so that all rows run to the limit
+  options.min_decoding_length = 0;
+  options.max_decoding_length = static_cast<size_t>(rows.front()->limit_tokens);
+  options.callback = [&](const ctranslate2::GenerationStepResult& step) {
+    if (step.step < rows.at(step.batch_id)->forced_ids) return false;
+    truths[step.batch_id].chosen.push_back(static_cast<int32_t>(step.token_id));
+    return false;
+  };
+  const auto results = NewReplica()->translate(sources, prefixes, options);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (const StorageView& logits : results.at(i).logits.at(0)) {
+      truths[i].logits.push_back(Tensors::Floats(logits, target().size()));
+    }
+  }
+  return truths;
+}
+
+std::unique_ptr<Ct2Model::Replica> Ct2Model::NewReplica() const {
   try {
     return model_->as_sequence_to_sequence();
   } catch (const std::bad_alloc&) {
@@ -83,7 +122,7 @@ std::unique_ptr<LibraryModel::Replica> LibraryModel::NewReplica() const {
 }
 
 // Two names may have one variable.
-size_t LibraryModel::Bytes(const std::set<std::string>& names) const {
+size_t Ct2Model::Bytes(const std::set<std::string>& names) const {
   std::set<const StorageView*> counted;
   size_t bytes = 0;
   for (const std::string& name : names) {
@@ -94,15 +133,19 @@ size_t LibraryModel::Bytes(const std::set<std::string>& names) const {
   return bytes;
 }
 
-LibraryModel::Tokens LibraryModel::ToTokens(const Ids& ids,
-                                            const ctranslate2::Vocabulary& vocabulary) {
+size_t Ct2Model::ElementSize(const std::string& name) const {
+  const auto* value = model_->get_variable_if_exists(name);
+  return value == nullptr ? 0 : value->item_size();
+}
+
+Ct2Model::Tokens Ct2Model::ToTokens(const Ids& ids, const ctranslate2::Vocabulary& vocabulary) {
   Tokens tokens;
   tokens.reserve(ids.size());
   for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
   return tokens;
 }
 
-Ids LibraryModel::ToIds(const Tokens& tokens, const ctranslate2::Vocabulary& vocabulary) {
+Ids Ct2Model::ToIds(const Tokens& tokens, const ctranslate2::Vocabulary& vocabulary) {
   Ids ids;
   ids.reserve(tokens.size());
   for (const auto& token : tokens) ids.push_back(static_cast<int64_t>(vocabulary.to_id(token)));

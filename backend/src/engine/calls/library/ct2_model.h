@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ctranslate2_api.h"
-#include "engine/device.h"
+#include "engine/calls/call_library.h"
 #include "rows/row.h"
 
 namespace ct2triton {
@@ -16,18 +16,19 @@ namespace ct2triton {
 // The device as CTranslate2 names it.
 ctranslate2::Device LibraryDevice(const Device& device);
 
-// A model as CTranslate2 itself loads it: its weights and vocabularies on one device. Immutable,
-// shared by all threads.
-class LibraryModel {
+class Ct2Model final : public LibraryModel {
  public:
   using Replica = ctranslate2::models::SequenceToSequenceReplica;
   using Tokens = std::vector<std::string>;
 
-  // Throws Error, with the reason, where the files, the compute type or the device do not fit, or
-  // the model is no encoder-decoder model of one source vocabulary.
-  LibraryModel(const std::string& directory, const Device& device, const std::string& compute_type);
-  LibraryModel(const LibraryModel&) = delete;
-  LibraryModel& operator=(const LibraryModel&) = delete;
+  Ct2Model(const std::string& directory, const Device& device, const std::string& compute_type);
+
+  std::unique_ptr<CallEngine> NewEngine() const override;
+  std::vector<GreedyTruth> FollowGreedily(
+      const std::vector<const CheckedRow*>& rows) const override;
+  void Try(const VocabularyMap* map, int64_t end_id) const override;
+  size_t Bytes(const std::set<std::string>& names) const override;
+  size_t ElementSize(const std::string& name) const override;
 
   // A runner for the calling thread, which alone may use and destroy it.
   std::unique_ptr<Replica> NewReplica() const;
@@ -37,8 +38,6 @@ class LibraryModel {
   const ctranslate2::models::Model& model() const { return *model_; }
   const ctranslate2::Vocabulary& source() const { return *source_; }
   const ctranslate2::Vocabulary& target() const { return *target_; }
-  // Of the memory of the variables with these names.
-  size_t Bytes(const std::set<std::string>& names) const;
 
   static Tokens ToTokens(const Ids& ids, const ctranslate2::Vocabulary& vocabulary);
   // Of a token that stands twice, the first id.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/calls/library_check.h"
+#include "engine/calls/library/library_check.h"
 
 #include <dlfcn.h>
 #include <link.h>

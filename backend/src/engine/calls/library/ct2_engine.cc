@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/calls/call_engine.h"
+#include "engine/calls/library/ct2_engine.h"
 
 #include <algorithm>
 #include <map>
 #include <new>
 
-#include "engine/calls/call_options.h"
-#include "engine/calls/greedy_progress.h"
-#include "engine/calls/library_model.h"
+#include "engine/calls/library/call_options.h"
+#include "engine/calls/library/greedy_progress.h"
 #include "engine/search/finish.h"
 #include "engine/search/search.h"
 #include "error.h"
@@ -48,42 +47,10 @@ void KeepBest(size_t count, ctranslate2::TranslationResult* result) {
 
 }  // namespace
 
-class CallEngine::Impl {
- public:
-  explicit Impl(std::shared_ptr<const LibraryModel> model)
-      : model_(std::move(model)), replica_(model_->NewReplica()) {}
+Ct2Engine::Ct2Engine(std::shared_ptr<const Ct2Model> model)
+    : model_(std::move(model)), replica_(model_->NewReplica()) {}
 
-  std::vector<RowResult> Run(const Rows& rows, CallWatcher* watcher, CallTimes* times);
-
- private:
-  using Replica = LibraryModel::Replica;
-  using Results = std::vector<ctranslate2::TranslationResult>;
-
-  Replica& ReplicaFor(const Search& search);
-  Results Call(const Rows& rows, const ctranslate2::TranslationOptions& options);
-  Results CallBeyondLimits(const Rows& rows, int64_t largest_limit,
-                           std::vector<bool>* reached_limit);
-  RowResult ToRowResult(const CheckedRow& row, ctranslate2::TranslationResult result) const;
-
-  const std::shared_ptr<const LibraryModel> model_;
-  const std::unique_ptr<Replica> replica_;
-  // For the vocabulary map, made at its first use. CTranslate2 4.8.5 mixes up tokens when one
-  // replica is used with several sets of candidates: it keeps the numbering of the first one
-  // (src/layers/decoder.cc, Decoder::update_output_layer).
-  std::unique_ptr<Replica> mapped_replica_;
-};
-
-CallEngine::CallEngine(std::shared_ptr<const LibraryModel> model)
-    : impl_(std::make_unique<Impl>(std::move(model))) {}
-
-CallEngine::~CallEngine() = default;
-
-std::vector<RowResult> CallEngine::Run(const Rows& rows, CallWatcher* watcher, CallTimes* times) {
-  return impl_->Run(rows, watcher, times);
-}
-
-std::vector<RowResult> CallEngine::Impl::Run(const Rows& rows, CallWatcher* watcher,
-                                             CallTimes* times) {
+std::vector<RowResult> Ct2Engine::Run(const Rows& rows, CallWatcher* watcher, CallTimes* times) {
   const Search& search = *rows.front()->search;
   const int64_t largest_limit = LargestLimit(rows);
   auto options = CallOptions(search, largest_limit, model_->target());
@@ -108,7 +75,7 @@ std::vector<RowResult> CallEngine::Impl::Run(const Rows& rows, CallWatcher* watc
   return answers;
 }
 
-CallEngine::Impl::Replica& CallEngine::Impl::ReplicaFor(const Search& search) {
+Ct2Engine::Replica& Ct2Engine::ReplicaFor(const Search& search) {
   if (!search.UsesLibraryMap()) return *replica_;
   if (!mapped_replica_ || !search.map()->fixed()) {
     mapped_replica_ = model_->NewReplica();
@@ -116,13 +83,13 @@ CallEngine::Impl::Replica& CallEngine::Impl::ReplicaFor(const Search& search) {
   return *mapped_replica_;
 }
 
-CallEngine::Impl::Results CallEngine::Impl::Call(const Rows& rows,
-                                                 const ctranslate2::TranslationOptions& options) {
+Ct2Engine::Results Ct2Engine::Call(const Rows& rows,
+                                   const ctranslate2::TranslationOptions& options) {
   auto& replica = ReplicaFor(*rows.front()->search);
-  std::vector<LibraryModel::Tokens> source, prefix;
+  std::vector<Ct2Model::Tokens> source, prefix;
   for (const auto* row : rows) {
-    source.push_back(LibraryModel::ToTokens(row->source, model_->source()));
-    prefix.push_back(LibraryModel::ToTokens(row->prefix, model_->target()));
+    source.push_back(Ct2Model::ToTokens(row->source, model_->source()));
+    prefix.push_back(Ct2Model::ToTokens(row->prefix, model_->target()));
   }
   try {
     return replica.translate(source, prefix, options);
@@ -133,9 +100,8 @@ CallEngine::Impl::Results CallEngine::Impl::Call(const Rows& rows,
   }
 }
 
-CallEngine::Impl::Results CallEngine::Impl::CallBeyondLimits(const Rows& rows,
-                                                             int64_t largest_limit,
-                                                             std::vector<bool>* reached_limit) {
+Ct2Engine::Results Ct2Engine::CallBeyondLimits(const Rows& rows, int64_t largest_limit,
+                                               std::vector<bool>* reached_limit) {
   const Search& search = *rows.front()->search;
   Results results =
       Call(rows, CallOptions(search, largest_limit, model_->target(), Keep::kAllFinished));
@@ -158,13 +124,13 @@ CallEngine::Impl::Results CallEngine::Impl::CallBeyondLimits(const Rows& rows,
   return results;
 }
 
-RowResult CallEngine::Impl::ToRowResult(const CheckedRow& row,
-                                        ctranslate2::TranslationResult result) const {
+RowResult Ct2Engine::ToRowResult(const CheckedRow& row,
+                                 ctranslate2::TranslationResult result) const {
   RowResult answer;
   answer.steps = LongestHypothesis(result);
   for (size_t h = 0; h < result.hypotheses.size(); ++h) {
     Hypothesis hypothesis =
-        FinishHypothesis(row, LibraryModel::ToIds(result.hypotheses[h], model_->target()),
+        FinishHypothesis(row, Ct2Model::ToIds(result.hypotheses[h], model_->target()),
                          row.search->CallTakesEndsOff() ? EndToken::kTakenOff : EndToken::kThere);
     // A call has the attention of the model's own heads, and of no others.
     const bool known = !row.alignment && h < result.attention.size();

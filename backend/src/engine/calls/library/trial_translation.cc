@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/calls/trial_translation.h"
+#include "engine/calls/library/trial_translation.h"
 
 #include <array>
 
@@ -13,7 +13,7 @@ namespace {
 // other one goes on until the callback reports its last step. Both are forced to begin with the
 // token that is numbered last: its place shows how many come before it. `map`: the candidates;
 // null: the whole vocabulary.
-bool ReportsAnswers(const LibraryModel& model, const VocabularyMap* map, int64_t end_id) {
+bool ReportsAnswers(const Ct2Model& model, const VocabularyMap* map, int64_t end_id) {
   struct Reported {
     Ids ids;
     bool ended = false;
@@ -59,7 +59,7 @@ bool ReportsAnswers(const LibraryModel& model, const VocabularyMap* map, int64_t
 
 }  // namespace
 
-void TryTranslation(const LibraryModel& model, const VocabularyMap* map, int64_t end_id) {
+void TryTranslation(const Ct2Model& model, const VocabularyMap* map, int64_t end_id) {
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorCode::kUnsupported, "a trial translation with " + model.directory() + " on " +
                                              model.device().Name() + " failed: " + what);

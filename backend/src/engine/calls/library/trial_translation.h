@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/calls/library_model.h"
+#include "engine/calls/library/ct2_model.h"
 #include "engine/model/vocabulary_map.h"
 
 namespace ct2triton {
@@ -12,6 +12,6 @@ namespace ct2triton {
 // result structs, and a missing library (cuBLAS) shows at load instead of at the first request.
 // Throws Error(kUnsupported).
 // `map`: what vmap.txt has, null where there is none; `end_id`: of the target.
-void TryTranslation(const LibraryModel& model, const VocabularyMap* map, int64_t end_id);
+void TryTranslation(const Ct2Model& model, const VocabularyMap* map, int64_t end_id);
 
 }  // namespace ct2triton

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/calls/call_options.h"
+#include "engine/calls/library/call_options.h"
 
 #include <cmath>
 #include <string>
 
-#include "engine/calls/library_model.h"
+#include "engine/calls/library/ct2_model.h"
 
 namespace ct2triton {
 namespace {
@@ -40,7 +40,7 @@ ctranslate2::TranslationOptions CallOptions(const Search& search, int64_t limit_
   to.no_repeat_ngram_size = static_cast<size_t>(from.no_repeat_ngram_size);
   to.disable_unk = from.disable_unk;
   for (const Ids& sequence : search.suppressed()) {
-    to.suppress_sequences.push_back(LibraryModel::ToTokens(sequence, target));
+    to.suppress_sequences.push_back(Ct2Model::ToTokens(sequence, target));
   }
   to.prefix_bias_beta = from.prefix_bias_beta;
   to.end_token = std::vector<size_t>(search.ends().begin(), search.ends().end());

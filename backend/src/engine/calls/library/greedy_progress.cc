@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/calls/greedy_progress.h"
+#include "engine/calls/library/greedy_progress.h"
 
 #include <cmath>
 #include <cstdint>

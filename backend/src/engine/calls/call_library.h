@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CTranslate2 as the engine sees it: an interface that names nothing of it. What implements it is a
+// shared library of its own, libct2triton_calls.so, so that a process without calls never loads
+// CTranslate2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/calls/call_engine.h"
+#include "engine/device.h"
+#include "rows/checked_row.h"
+
+namespace ct2triton {
+
+class DecoderModel;
+class VocabularyMap;
+class Weights;
+
+// What a greedy search makes of a row that no end token ends.
+struct GreedyTruth {
+  std::vector<int32_t> chosen;             // behind the forced tokens
+  std::vector<std::vector<float>> logits;  // of every step, those of forced tokens included
+};
+
+// A model as CTranslate2 itself loads it: its weights and vocabularies on one device. Immutable,
+// shared by all threads.
+class LibraryModel : public std::enable_shared_from_this<LibraryModel> {
+ public:
+  virtual ~LibraryModel() = default;
+
+  virtual std::unique_ptr<CallEngine> NewEngine() const = 0;
+  // Follows these rows to the limit of the first one. Throws what the library throws.
+  virtual std::vector<GreedyTruth> FollowGreedily(
+      const std::vector<const CheckedRow*>& rows) const = 0;
+  // Runs a few tokens through the model: what comes back must make sense in our declarations of the
+  // result structs, and a missing library (cuBLAS) shows at load instead of at the first request.
+  // `map`: what vmap.txt has, null where there is none; `end_id`: of the target.
+  // Throws Error(kUnsupported).
+  virtual void Try(const VocabularyMap* map, int64_t end_id) const = 0;
+  // Of the memory of the variables with these names.
+  virtual size_t Bytes(const std::set<std::string>& names) const = 0;
+  // Of one element of a variable; 0: there is none of this name.
+  virtual size_t ElementSize(const std::string& name) const = 0;
+};
+
+// The library of the process. Threads may use it at once.
+class CallLibrary {
+ public:
+  virtual ~CallLibrary() = default;
+
+  // Opened at the first use, and held against our declarations of CTranslate2. Throws
+  // Error(kUnsupported) where it cannot be opened, or does not fit them; the next use tries again.
+  static const CallLibrary& Get();
+  // Null until Get has returned.
+  static const CallLibrary* Opened() noexcept;
+
+  virtual std::string Version() const = 0;  // of CTranslate2: "4.8.5"
+  // Throws Error, with the reason, where the files, the compute type or the device do not fit, or
+  // the model is no encoder-decoder model of one source vocabulary.
+  virtual std::unique_ptr<const LibraryModel> Load(const std::string& directory,
+                                                   const Device& device,
+                                                   const std::string& compute_type) const = 0;
+  // The model of decode loops by operations of CTranslate2. Throws as Load does.
+  virtual std::shared_ptr<const DecoderModel> NewDecoderModel(
+      const std::shared_ptr<const Weights>& weights) const = 0;
+
+  // The settings of CTranslate2 that belong to the calling thread: see ThreadScope.
+  virtual void UseDevice(const Device& device) const = 0;
+  virtual void SetThreads(size_t threads) const = 0;
+  virtual void Synchronize(const Device& device) const = 0;
+  virtual void EndThread(const Device& device) const = 0;
+};
+
+// What libct2triton_calls.so exports, under this name. Returns the library, or null with the reason
+// in `complaint`. `version`: of the caller; only one build may use what comes back.
+using OpenCalls = const CallLibrary*(const char* version, char* complaint, size_t room) noexcept;
+constexpr const char* kOpenCalls = "ct2triton_open_calls";
+
+}  // namespace ct2triton
