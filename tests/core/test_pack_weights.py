@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
 import struct
 from pathlib import Path
 
@@ -74,6 +76,20 @@ def test_floats_of_every_width_as_float32_and_as_int8(quantization: str | None) 
         scales = np.float32(127) / np.where(most == 0, np.float32(127), most)
         np.testing.assert_array_equal(narrow.unpack(), np.rint(weights * scales[:, None]))
         np.testing.assert_array_equal(narrow.scales, scales)
+
+
+def test_names_of_one_weight_with_a_scale_each(tmp_path: Path) -> None:
+    """The embeddings share the projection's packed copy only where they have its scale, too."""
+    directory = Path(
+        shutil.copytree(tiny_engine_model("nllb", quantization="int8"), tmp_path / "m")
+    )
+    content = read_model_bin(directory / "model.bin")
+    scale = content.variables["decoder/embeddings/weight_scale"]  # of both
+    halved = np.frombuffer(scale.content, np.float32) * np.float32(0.5)
+    own = dataclasses.replace(scale, content=halved.tobytes())
+    content.variables["decoder/projection/weight_scale"] = own
+    write_model_bin(content, directory / "model.bin")
+    assert _core.LoopModel(str(directory), {"compute_type": "int8"}).trial().tokens == 12
 
 
 @pytest.mark.parametrize("kind", ["int8", "float32"])

@@ -76,7 +76,7 @@ std::unique_ptr<Linear> LayerPacker::Make(const LinearSpec& spec) {
 }
 
 Embeddings LayerPacker::Table(const std::string& scope) {
-  const auto found = tables_.find(file_.Find(scope + "/weight"));
+  const auto found = tables_.find(KeyOf(scope));
   if (found == tables_.end()) return Embeddings(Pack(scope));
   return Embeddings(found->second);
 }
@@ -85,8 +85,12 @@ LayerPacker::Packed LayerPacker::Pack(const std::string& scope) {
   auto packed = PackWeights(file_, scope, type_, &pages_, threads_);
   ++layers_;
   bytes_ += packed->bytes();
-  tables_[file_.Find(scope + "/weight")] = packed;
+  tables_[KeyOf(scope)] = packed;
   return packed;
+}
+
+LayerPacker::Key LayerPacker::KeyOf(const std::string& scope) const {
+  return {file_.Find(scope + "/weight"), file_.Find(scope + "/weight_scale")};
 }
 
 std::string LayerPacker::Description() const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/compute/cpu/embeddings.h"
@@ -38,14 +39,17 @@ class LayerPacker {
  private:
   using Packed = std::shared_ptr<const products::PackedLinear>;
 
+  using Key = std::pair<const Variable*, const Variable*>;  // weight, and scale if it has one
+
   Packed Pack(const std::string& scope);
+  Key KeyOf(const std::string& scope) const;
 
   const ModelFile& file_;
   const ElementType type_;
   const size_t threads_;
   const products::Kernel& kernel_;
   products::SharedPages pages_;
-  std::map<const Variable*, Packed> tables_;  // by weight; with whatever bias
+  std::map<Key, Packed> tables_;  // with whatever bias
   size_t layers_ = 0;
   size_t bytes_ = 0;
 };
