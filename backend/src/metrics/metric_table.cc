@@ -139,8 +139,8 @@ std::vector<MetricSpec> States() {
       {M::kDecodesInLoop, "ct2_decodes_in_loop", kGauge, "yes or no",
        "1 where greedy rows run in decode loops, 0 where all rows run in calls."},
       {M::kLoopRefused, "ct2_loop_refused", kGauge, "yes or no",
-       "1 where decode loops were wanted and cannot run the model, or failed at several steps; the "
-       "log says why. Its rows run in calls."},
+       "1 where decode loops were wanted and cannot run the model, or failed at three steps in a "
+       "row; its rows run in calls until it is loaded again, and the log says why."},
       {M::kWeightBytes, "ct2_weight_bytes", kGauge, "bytes",
        "Memory of the weights: packed for decode loops, and of CTranslate2 while calls have its "
        "model. Models on the same files share it, and each shows all of it."},
