@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 
 #include "engine/calls/call_library.h"
@@ -27,19 +28,24 @@ std::string PathBesideThisBinary() {
   return std::filesystem::path(info.dli_fname).parent_path() / kFileName;
 }
 
+struct Close {
+  void operator()(void* handle) const { dlclose(handle); }
+};
+
 const CallLibrary* Open() {
   const std::string path = PathBesideThisBinary();
   // For nobody else in the process: CTranslate2 carries an MKL and an OpenMP of its own.
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
+  std::unique_ptr<void, Close> handle(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (!handle) {
     Refuse("the loader says \"" + std::string(dlerror()) + "\"; " + kFileName +
            " and libctranslate2.so.4 belong beside the backend's library");
   }
-  auto* open = reinterpret_cast<OpenCalls*>(dlsym(handle, kOpenCalls));
+  auto* open = reinterpret_cast<OpenCalls*>(dlsym(handle.get(), kOpenCalls));
   if (open == nullptr) Refuse(path + " has no function " + kOpenCalls);
   std::array<char, 1024> complaint{};
   const CallLibrary* library = open(CT2TRITON_VERSION, complaint.data(), complaint.size());
   if (library == nullptr) Refuse(complaint.data());
+  handle.release();  // a library that is used stays; one that is refused may be replaced
   return library;
 }
 
