@@ -20,8 +20,11 @@
 #include "engine/compute/library_gpu/tensors.h"
 #include "engine/loaded_model.h"
 #include "engine/loop/decode_loop.h"
+#include "engine/loop/loop_engine.h"
 #include "engine/loop/loop_support.h"
+#include "engine/loop/proof.h"
 #include "engine/loop/trial.h"
+#include "engine/model/shared_weights.h"
 #include "engine/thread_scope.h"
 #include "error.h"
 #include "timed_layers.h"
@@ -336,6 +339,17 @@ py::list DescribeTimes(const LayerClock& clock) {
 }
 
 void BindTrialReport(py::module_& module) {
+  module.def(
+      "prove_loop",
+      [](const std::string& directory, const std::string& compute_type) {
+        const py::gil_scoped_release release;
+        const auto weights = SharedWeights(directory, Device(), compute_type, /*threads=*/1);
+        return std::make_pair(ProofId(*weights),
+                              LoopModel(weights, Proving::kAlways).description());
+      },
+      py::arg("directory"), py::arg("compute_type"),
+      "Hold the decode loop against CTranslate2 on this model: the proof's id, and what was "
+      "found.");
   py::class_<TrialReport>(module, "TrialReport", "What a trial of the decode loop found.")
       .def_readonly("tokens", &TrialReport::tokens)
       .def_readonly("largest_error", &TrialReport::largest_error)

@@ -75,7 +75,7 @@ class FailingLoop : public LoopEngine {
 class FailingModel : public LoopModel {
  public:
   FailingModel(const std::shared_ptr<const Weights>& weights, std::shared_ptr<Failures> failures)
-      : LoopModel(weights), failures_(std::move(failures)) {}
+      : LoopModel(weights, Proving::kNever), failures_(std::move(failures)) {}
 
   std::unique_ptr<LoopEngine> NewLoop() const override {
     return std::make_unique<FailingLoop>(LoopModel::NewLoop(), failures_);

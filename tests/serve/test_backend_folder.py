@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import ct2_triton
 from ct2_triton.engine_library import EngineLibrary, EngineLibraryError, find_engine_library
 from ct2_triton.serve.backend_files import (
     BackendFiles,
@@ -130,9 +131,15 @@ def test_a_plugin_without_the_library_of_calls_is_named(tmp_path: Path) -> None:
         find_backend_files(tmp_path / "plugin.so")
 
 
-def test_the_library_of_calls_opens_in_the_folder(tmp_path: Path) -> None:
+def test_the_library_of_calls_opens_in_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = install_backend(tmp_path, find_backend_files(), replace=False)
     check_calls(target)
+    with monkeypatch.context() as patched:
+        patched.setattr(ct2_triton, "__version__", "9.9.9")
+        with pytest.raises(EngineLibraryError, match=r"backend is version 9\.9\.9, and its lib"):
+            check_calls(target)
     (target / "libctranslate2.so.4").unlink()
     with pytest.raises(EngineLibraryError, match=r"libctranslate2.so.4: cannot open"):
         check_calls(target)

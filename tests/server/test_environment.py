@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.serve.errors import ServerStartError
+from server import configs
 from server.helpers import Connection, Reference, sentences
 from support.repository import write_model
 from support.servers import MakeServer
@@ -22,7 +23,7 @@ def test_ctranslate2_refuses_it_and_so_the_load_fails(
     make_server: MakeServer, tmp_path: Path, nllb_engine_model: Path, variable: str, value: str
 ) -> None:
     """It throws at the first use of the library, on Triton's thread that loads."""
-    write_model(tmp_path, "nllb", nllb_engine_model)
+    write_model(tmp_path, "nllb", nllb_engine_model, configs.plain(decoding="calls"))
     with pytest.raises(ServerStartError) as failure:
         make_server(tmp_path, environment={variable: value})
     assert "ended with status 1" in str(failure.value)

@@ -14,6 +14,7 @@ struct EngineOptions {
   std::string compute_type = "default";       // CTranslate2's name of the type computed in
   std::string decoding = "auto";              // loop, calls or what is better
   std::string calls = "allow";                // of CTranslate2: allow or refuse
+  std::string proof = "auto";                 // that the loop computes as CTranslate2: auto or off
   std::int64_t calls_idle_s = 60;             // that its model stays after the last call
   std::int64_t max_cache_bytes = 0;           // of keys and values in loops; 0 = automatic
   std::int64_t inter_threads = 0;             // workers; 0 = cores / intra_threads, 1 on a GPU

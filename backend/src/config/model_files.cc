@@ -55,6 +55,20 @@ std::map<std::string, std::string> ParseManifestFiles(std::string_view json) {
   throw Error(ErrorCode::kInvalidArgument, "ct2_model.json lists no files");
 }
 
+std::set<std::string> ParseManifestProofs(std::string_view json) {
+  const auto root = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  std::set<std::string> proofs;
+  if (!root.is_object()) return proofs;
+  const auto found = root.find("loop_proofs");
+  if (found == root.end() || !found->is_object()) return proofs;
+  for (const auto& proof : *found) {
+    if (proof.is_object() && proof.value("id", nlohmann::json()).is_string()) {
+      proofs.insert(proof["id"].get<std::string>());
+    }
+  }
+  return proofs;
+}
+
 std::string DescribeOrigin(std::string_view json) {
   try {
     const auto root = nlohmann::json::parse(json);

@@ -205,6 +205,15 @@ std::vector<Parameter> DecodingParameters() {
        "such a row is refused with the option that needs one, and such a model fails its load.",
        "refuse",
        {"allow", "refuse"}},
+      {"proof",
+       &E::proof,
+       kModel,
+       kNone,
+       "Whether a decode loop is held against CTranslate2 at load, in a trial of some tokens, "
+       "unless "
+       "ct2-prepare or an earlier load has proved the same files; off never tries it.",
+       "off",
+       {"auto", "off"}},
       {"calls_idle_s", &E::calls_idle_s, kModel, FromTo(0, 31536000),
        "Seconds for which the weights that CTranslate2 loads for the first call stay in memory "
        "after the last one; a model whose rows all run as calls keeps them.",

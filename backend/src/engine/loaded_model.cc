@@ -100,7 +100,7 @@ void LoadedModel::ChooseAlignment() {
 
 void LoadedModel::TryLoop() {
   try {
-    loop_ = LoopModel::Get(weights_);
+    loop_ = LoopModel::Get(weights_, engine_.proof == "off" ? Proving::kNever : Proving::kOnce);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kUnavailable) throw;  // the files, which calls need, too
     loop_refusal_ = error.what();

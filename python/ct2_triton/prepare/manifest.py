@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import ct2_triton
 from ct2_triton.checksums import checksums
+from ct2_triton.prepare.loop_proof import loop_proofs
 from ct2_triton.prepared_model import FORMAT, MANIFEST_NAME, write_json
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ct2_triton.prepare.options import PrepareOptions
-    from ct2_triton.prepared_model import ModelSource
+from ct2_triton.prepared_model import ModelSource
 
 
 def write_manifest(
@@ -48,6 +49,7 @@ def write_manifest(
         },
         "versions": {"ct2-triton": ct2_triton.__version__, "python": python, **versions},
         **results,
+        "loop_proofs": loop_proofs(folder / "1" / "model", options.settings),
         "files": checksums(folder),
     }
     write_json(folder / MANIFEST_NAME, content)

@@ -99,6 +99,11 @@ def test_versions_options_and_proof_are_recorded(prepared: Prepared) -> None:
     assert proof["stored_rows_equal"] == proof["probes"]
     assert proof["compared_tokens"] > 300
     assert proof["near_ties"] == []
+    for of_type in ("default", "float32"):
+        proof = manifest["loop_proofs"][of_type]
+        assert proof["rows_equal"] == proof["rows"] == 16
+        assert "trial of 12 tokens" in proof["trial"]
+        assert len(proof["id"]) == 64
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@
 #include "engine/compute/gpu/gpu_place.h"
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_support.h"
+#include "engine/loop/proof.h"
 #include "engine/loop/trial.h"
 #include "engine/shared_by_key.h"
 #include "engine/thread_scope.h"
@@ -82,22 +83,30 @@ LoopCounters& LoopCounters::operator-=(const LoopCounters& other) {
   return *this;
 }
 
-std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights) {
+std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights,
+                                          Proving proving) {
   static SharedByKey<std::tuple<const Weights*, bool, bool>, LoopModel> known;
   return known.Get(
       {weights.get(), DecoderModel::OnDevice(), gpu::PlaceOf(weights->device()).has_value()},
-      [&] { return std::make_shared<LoopModel>(weights); });
+      [&] { return std::make_shared<LoopModel>(weights, proving); });
 }
 
-LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights)
+LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, Proving proving)
     : caches_(std::make_shared<LoopCaches>(kKeptCacheBytes)) {
-  RunInThreadScope(weights->device(), /*threads=*/1, [&] { Make(weights); });
+  RunInThreadScope(weights->device(), /*threads=*/1, [&] { Make(weights, proving); });
 }
 
-void LoopModel::Make(const std::shared_ptr<const Weights>& weights) {
+void LoopModel::Make(const std::shared_ptr<const Weights>& weights, Proving proving) {
   ReadDecoder(weights->file());  // refuses what the loop does not know before anything is loaded
-  const TrialTruth truth = AskCTranslate2(*weights);
-  if (const auto place = gpu::PlaceOf(weights->device())) {
+  const auto place = gpu::PlaceOf(weights->device());
+  // Proofs are of our own code for CPUs.
+  const std::string id = place || DecoderModel::OnDevice() ? "" : ProofId(*weights);
+  ProofSearch proof;
+  if (proving == Proving::kNever) proof = {true, "not proved"};
+  if (proving == Proving::kOnce && !id.empty()) proof = FindProof(*weights, id);
+  // Before the weights are packed: not both are in memory.
+  const auto truth = proof.found ? std::nullopt : std::optional(AskCTranslate2(*weights));
+  if (place) {
     const auto model = std::make_shared<const gpu::GpuModel>(weights, *place);
     model_ = model;
     description_ = model->Description() + ", ";
@@ -110,7 +119,13 @@ void LoopModel::Make(const std::shared_ptr<const Weights>& weights) {
     description_ = packer.Description() + ", ";
     weights->file().RequireUnchanged();  // its weights were read piece by piece
   }
-  description_ += Describe(TryDecoder(*model_, truth));
+  if (!truth) {
+    description_ += proof.remark;
+    return;
+  }
+  const std::string report = Describe(TryDecoder(*model_, *truth));
+  description_ += proof.remark.empty() ? report : proof.remark + ", so " + report;
+  if (!id.empty()) KeepProof(id, report);
 }
 
 std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {

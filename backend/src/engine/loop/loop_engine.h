@@ -86,15 +86,19 @@ class LoopEngine {
   virtual const LoopCounters& counters() const = 0;
 };
 
+// Whether a trial holds the loop against calls of CTranslate2: never, unless a proof is known
+// (proof.h), or in any case.
+enum class Proving { kNever, kOnce, kAlways };
+
 // What all loops on one set of weights share: the decoder's layers and their memory.
 class LoopModel {
  public:
-  // The one of these weights, made at the first call, when a trial holds the loop against calls of
-  // CTranslate2. Those of other weights may be made meanwhile.
-  // Throws Error(kUnsupported), with the reason, where the loop cannot run the model.
-  static std::shared_ptr<LoopModel> Get(const std::shared_ptr<const Weights>& weights);
+  // The one of these weights, made and proved at the first call. Those of other weights may be made
+  // meanwhile. Throws Error(kUnsupported), with the reason, where the loop cannot run the model.
+  static std::shared_ptr<LoopModel> Get(const std::shared_ptr<const Weights>& weights,
+                                        Proving proving);
 
-  explicit LoopModel(const std::shared_ptr<const Weights>& weights);
+  LoopModel(const std::shared_ptr<const Weights>& weights, Proving proving);
 
   virtual ~LoopModel() = default;
   virtual std::unique_ptr<LoopEngine> NewLoop() const;
@@ -126,7 +130,7 @@ class LoopModel {
   const std::string& description() const { return description_; }
 
  private:
-  void Make(const std::shared_ptr<const Weights>& weights);
+  void Make(const std::shared_ptr<const Weights>& weights, Proving proving);
 
   std::string description_;
   std::shared_ptr<const DecoderModel> model_;

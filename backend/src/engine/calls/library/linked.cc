@@ -2,6 +2,7 @@
 //
 // For programs that are linked with CTranslate2 themselves: no second library is opened.
 #include <atomic>
+#include <exception>
 
 #include "engine/calls/library/ct2_library.h"
 
@@ -17,6 +18,12 @@ const CallLibrary& CallLibrary::Get() {
   return *checked;
 }
 
-const CallLibrary* CallLibrary::Opened() noexcept { return checked; }
+const CallLibrary* CallLibrary::Opened() noexcept {
+  try {
+    return &Get();
+  } catch (const std::exception&) {  // whoever needs it hears why
+    return nullptr;
+  }
+}
 
 }  // namespace ct2triton

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A proof says that decode loops compute a model as CTranslate2 does: a trial (trial.h) of these
+// files has passed, in the type in which loops hold them, with this version of the backend.
+#pragma once
+
+#include <string>
+
+namespace ct2triton {
+
+class Weights;
+
+// Names what a proof is about: the version of the backend, the type, config.json, the sizes of the
+// vocabularies, and of model.bin its list of variables with the first numbers of each. So it does
+// not depend on where the files lie, and costs no reading of the whole file.
+std::string ProofId(const Weights& weights);
+
+struct ProofSearch {
+  bool found = false;
+  std::string remark;  // for the log: where it was found, or what does not hold
+};
+
+// Looks in ct2_model.json, which ct2-prepare writes into the model's folder or that of a version,
+// and in the user's cache. What cannot be read is no proof.
+ProofSearch FindProof(const Weights& weights, const std::string& id);
+
+// Keeps the proof in the user's cache for the next load. What fails is left: that load tries the
+// model again. `report`: of the trial.
+void KeepProof(const std::string& id, const std::string& report) noexcept;
+
+}  // namespace ct2triton

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proofs that decode loops compute as CTranslate2 does: what they name, and where they count."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ct2_triton import _core
+from model_bin import read_model_bin, write_model_bin
+from support.tiny import tiny_engine_model
+
+TYPE = {"compute_type": "float32"}
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model in the folder of a prepared one, and a cache that nobody else has."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return Path(shutil.copytree(tiny_engine_model("nllb"), tmp_path / "1" / "model"))
+
+
+def proof_of(directory: Path, compute_type: str = "float32") -> str:
+    found, report = _core.prove_loop(str(directory), compute_type)
+    assert "trial of 12 tokens" in report
+    return str(found)
+
+
+def description(directory: Path, **parameters: str) -> str:
+    return str(_core.Translator(str(directory), {**TYPE, **parameters}).description)
+
+
+def change_weight(directory: Path) -> None:
+    content = read_model_bin(directory / "model.bin")
+    name = "decoder/layer_1/ffn/linear_1/weight"
+    old = content.variables[name]
+    changed = bytes([old.content[0] ^ 1]) + old.content[1:]
+    content.variables[name] = dataclasses.replace(old, content=changed)
+    write_model_bin(content, directory / "model.bin")
+
+
+def change_config(directory: Path) -> None:
+    config = json.loads((directory / "config.json").read_text())
+    config["add_source_bos"] = not config.get("add_source_bos", False)
+    (directory / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize("change", [change_weight, change_config])
+def test_a_proof_is_of_files_wherever_they_lie(model: Path, change: Callable[[Path], None]) -> None:
+    proof = proof_of(model)
+    assert proof == proof_of(tiny_engine_model("nllb"))
+    assert proof != proof_of(model, "int8")
+    change(model)
+    assert proof != proof_of(model)
+
+
+def test_a_model_is_tried_at_its_first_load(model: Path, tmp_path: Path) -> None:
+    assert ", trial of 12 tokens" in description(model)
+    assert "proved at an earlier load" in description(model)
+    [kept] = (tmp_path / "cache" / "ct2-triton" / "proofs").iterdir()
+    assert kept.name == proof_of(model)
+    kept.write_text("")
+    assert f"the proof {kept} is damaged, so trial" in description(model)
+    change_weight(model)
+    assert ", trial of 12 tokens" in description(model)
+    assert ", not proved" in description(model, proof="off")
+
+
+def test_a_cache_that_cannot_be_written(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/cache")
+    for _ in range(2):
+        assert ", trial of 12 tokens" in description(model)
+
+
+def test_the_manifest_brings_a_proof(model: Path, tmp_path: Path) -> None:
+    manifest = tmp_path / "ct2_model.json"
+    manifest.write_text(json.dumps({"loop_proofs": {"float32": {"id": proof_of(model)}}}))
+    assert "proved when it was prepared" in description(model)
+    change_weight(model)
+    assert f"the proof in {manifest} is of other files" in description(model)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"loop_proofs": 7}', '{"loop_proofs": {"int8": 7}}',
+     '{"loop_proofs": {"int8": {"id": 7}}}', '{"loop_proofs": {"int8": {"refused": "why"}}}'],
+)  # fmt: skip
+def test_a_manifest_without_a_proof(model: Path, tmp_path: Path, text: str) -> None:
+    (tmp_path / "ct2_model.json").write_text(text)
+    assert ", trial of 12 tokens" in description(model)
