@@ -140,7 +140,12 @@ def _load(path: Path) -> Any:  # noqa: ANN401  pysubs2 has no types for mypy
             subtitles = pysubs2.SSAFile.from_file(file, path.suffix.lstrip(".").lower())
     except OSError as error:
         raise ClientError(f"cannot read {path}: {error.strerror}") from error
-    except (UnicodeDecodeError, pysubs2.Pysubs2Error) as error:
+    except UnicodeDecodeError as error:
+        raise ClientError(
+            f"{path} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#x}; "
+            "convert it first, as with iconv -f UTF-16 -t UTF-8"
+        ) from error
+    except pysubs2.Pysubs2Error as error:
         raise ClientError(f"cannot read {path}: {error}") from error
     if not subtitles and path.stat().st_size > len("WEBVTT\n\n"):
         raise ClientError(

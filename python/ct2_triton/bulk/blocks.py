@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ct2_triton.client.blocking import text_of_line
 from ct2_triton.errors import ClientError
-from ct2_triton.translate.inputs import BROKEN, Line, from_json, warn_of_encoding
+from ct2_triton.translate.inputs import BROKEN, Line, check_text, from_json, warn_of_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -108,9 +108,11 @@ def _watched(file: BinaryIO, source: Path) -> Iterator[bytes]:
     """Give the lines of a file; warn of the first that is not UTF-8."""
     is_whole = True
     for number, raw in enumerate(file, 1):
-        if is_whole and BROKEN in (text := text_of_line(raw.removesuffix(b"\n"))):
+        line = Line(text_of_line(raw.removesuffix(b"\n")), number=number, file=source)
+        check_text(line)
+        if is_whole and BROKEN in line.text:
             is_whole = False
-            warn_of_encoding(Line(text, number=number, file=source))
+            warn_of_encoding(line)
         yield raw
 
 

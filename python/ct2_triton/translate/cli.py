@@ -37,7 +37,7 @@ from ct2_triton.connection_arguments import (
     make_client,
     names,
 )
-from ct2_triton.errors import ClientError, UnexpectedResponseError
+from ct2_triton.errors import ClientError, RequestRejectedError, UnexpectedResponseError
 from ct2_triton.subtitles import is_subtitles, read_subtitles, write_subtitles
 from ct2_triton.terms.arguments import add_term_arguments, read_terms
 from ct2_triton.terms.lines import stream_terms
@@ -50,7 +50,7 @@ from ct2_triton.translate.files import (
     remove_partial,
 )
 from ct2_triton.translate.formats import as_json, text_of, write_json
-from ct2_triton.translate.inputs import Line, judged, read_inputs
+from ct2_triton.translate.inputs import Line, check_file, judged, read_inputs
 from ct2_triton.translate.line_errors import concerns_one_line
 from ct2_triton.translate.print_parts import check_choices, print_parts
 from ct2_triton.translate.records import (
@@ -62,12 +62,14 @@ from ct2_triton.translate.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.client.stream import StreamItem
 
 _LOG = logging.getLogger(__name__)
+_WORD = "a"  # which no server refuses for what it is
+_PROBE_S = 5.0  # after which a server that is away says nothing of the request
 USUAL = (
     *("--input", "--output", "--json", "--stream", "--model", "--from", "--to", "--keep"),
     *("--glossary", "--url", "--retry-for"),
@@ -198,6 +200,8 @@ async def _translate(args: argparse.Namespace) -> int:
     client = make_client(args, args.model)
     files = [*args.files, *args.input]
     jobs = [] if args.output is None else plan(files, args.output)
+    for job in jobs:
+        check_file(job.source)
     if jobs and len(client.languages.targets(args.targets)) > 1 and not args.json:
         raise ClientError("--output with several target languages needs --json: a line for each")
     _check_subtitles(jobs, as_json=args.json)
@@ -294,7 +298,13 @@ async def _translate_file(
                 progress=output.progress(_count(job.source)),
             )
             lines = output.wanted(read_inputs([job.source], as_json=False))
-            await _print_all(stream, lines, printer)
+            begun = output.done
+            try:
+                await _print_all(stream, lines, printer)
+            except RequestRejectedError:
+                if begun == 0:  # nothing is lost, and the next run has other settings
+                    remove_partial(job.output, made_of)
+                raise
             output.finish(partial(_as_subtitles, job) if is_subtitles(job.output) else None)
         return len(output.failed)
 
@@ -323,11 +333,39 @@ async def _print_all(
     printer: _Printer,
 ) -> int:
     """Translate lines and print them; return how many failed."""
+    is_right = False  # whether the server takes what the lines have in common
     async with aclosing(stream(iterate_in_thread(lines))) as items:
-        async for item in items:
-            printer.add(judged(item))
+        async for raw in items:
+            item = judged(raw)
+            if not is_right and isinstance(item.outcome, RequestRejectedError):
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(_check_request(stream, item), _PROBE_S)
+                is_right = True
+            elif not isinstance(item.outcome, ClientError):
+                is_right |= bool(item.sentence.text.strip())  # the server sees no empty line
+            printer.add(item)
     printer.finish()
     return printer.failed
+
+
+async def _check_request(
+    stream: Callable[..., AsyncGenerator[StreamItem, None]], refused: StreamItem
+) -> None:
+    """Tell a line that is refused from a request that is: a short word is refused as well.
+
+    Raises:
+        RequestRejectedError: The request is wrong, as with an unknown option; so is every line.
+    """
+
+    async def word() -> AsyncIterator[Line]:
+        yield Line(_WORD, number=1)
+
+    async with aclosing(stream(word())) as probes:
+        async for probe in probes:
+            if isinstance(probe.outcome, RequestRejectedError):
+                raise RequestRejectedError(
+                    f"not translated from {refused.sentence} on: {probe.outcome}"
+                ) from probe.outcome
 
 
 class _Printer:

@@ -8,6 +8,7 @@ import logging
 import math
 import os
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from ct2_triton.client.blocking import read_lines
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 BROKEN = "\ufffd"  # stands for bytes that are not UTF-8
+_HEAD_LINES = 10  # in which other files than text have a zero byte
 _JSON_SUFFIX = ".jsonl"
 _TEXT = "text"
 
@@ -90,11 +92,40 @@ def warn_of_encoding(line: Line) -> None:
     )
 
 
+def check_file(file: Path) -> None:
+    """Refuse a file that is UTF-16 or binary.
+
+    Raises:
+        ClientError: It is, or it cannot be read.
+    """
+    try:
+        with file.open("rb") as opened:
+            for number, text in enumerate(islice(read_lines(opened.fileno()), _HEAD_LINES), 1):
+                check_text(Line(text, number=number, file=file))
+    except OSError as error:
+        raise ClientError(f"cannot read {file}: {error.strerror}") from error
+
+
+def check_text(line: Line) -> None:
+    """Refuse a file that is UTF-16 or binary, by one of its first lines.
+
+    Raises:
+        ClientError: The line has a zero byte, or begins with the mark of UTF-16.
+    """
+    is_utf_16 = line.number == 1 and line.text.startswith(2 * BROKEN)
+    if is_utf_16 or (line.number <= _HEAD_LINES and "\0" in line.text):
+        raise ClientError(
+            f"{line.file or 'standard input'} is no text in UTF-8: line {line.number} has bytes of "
+            "UTF-16 or of a binary file; convert UTF-16 with iconv -f UTF-16 -t UTF-8"
+        )
+
+
 def _lines_of(file: Path | None, descriptor: int) -> Iterator[Line]:
     is_whole = True
     try:
         for number, text in enumerate(read_lines(descriptor), 1):
             line = Line(text, number=number, file=file)
+            check_text(line)
             if is_whole and BROKEN in text:
                 is_whole = False  # one warning is enough
                 warn_of_encoding(line)

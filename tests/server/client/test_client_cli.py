@@ -125,6 +125,45 @@ def test_files_are_read_one_after_another(command: Callable[..., Command], tmp_p
     ]
 
 
+def test_a_wrong_request_ends_the_run_once_and_a_wrong_line_does_not(
+    command: Callable[..., Command], expected: Callable[[str, str], str], tmp_path: Path
+) -> None:
+    lines = "\n" + "".join(f"Line {number}.\n" for number in range(50))
+    wrong = run(command("--option", "no_such_option=1", to="deu_Latn"), lines)
+    assert (wrong.returncode, wrong.stdout) == (1, "\n")
+    [said] = wrong.stderr.splitlines()
+    assert said.startswith("ct2-translate: not translated from line 2 on: ")
+    assert "no_such_option" in said
+    (tmp_path / "in.txt").write_text(lines)
+    files = ["-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.txt")]
+    assert run(command("--option", "no_such_option=1", *files, to="deu_Latn")).returncode == 1
+    assert run(command(*files, to="deu_Latn")).returncode == 0
+    long = run(command(to="deu_Latn"), f"{'word ' * 3000}\nOne.\n")
+    assert long.returncode == 1
+    assert long.stdout == f"\n{expected('One.', 'deu_Latn')}\n"
+    assert len(long.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "content", ["One.\nTwo.\n".encode("utf-16"), "One.".encode("utf-16-le"), b"\x7fELF\x02\0\0"]
+)
+def test_what_is_no_text_is_refused(
+    command: Callable[..., Command], tmp_path: Path, content: bytes
+) -> None:
+    for name in ("in.txt", "in.srt"):
+        (tmp_path / name).write_bytes(content)
+        output = tmp_path / f"out.{name}"
+        done = run(command("-i", str(tmp_path / name), "-o", str(output), to="deu_Latn"))
+        assert done.returncode == 1
+        [said] = done.stderr.splitlines()
+        assert str(tmp_path / name) in said
+        assert "is no text in UTF-8: line 1 has bytes of UTF-16 or of a binary file" in said
+        assert {path.name for path in tmp_path.iterdir()} <= {"in.txt", "in.srt"}
+    (tmp_path / "in.txt").write_text("One.\n")
+    good = run(command("-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "o"), to="deu_Latn"))
+    assert good.returncode == 0
+
+
 def test_a_line_is_numbered_in_its_own_file(
     command: Callable[..., Command], tmp_path: Path
 ) -> None:
