@@ -28,7 +28,7 @@ class Namespace:
     @property
     def file(self) -> Path:
         """What `nsenter --net=` takes."""
-        return Path("/run/netns") / self.name
+        return Path("/var/run/netns") / self.name
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
