@@ -2,12 +2,15 @@
 """Predicts throughput and latency of decode loops from what a step and an encoding cost.
 
 Streams in a closed loop send each sentence to all models. Threads pick up loops as
-`backend/src/queue/scheduler.cc` and `loop_work.cc` do; how many rows join is asked of the backend's
-own admission. A step of n rows costs `fixed + per_row * n`, an encoding of n tokens likewise.
-measure_loops.py measures these numbers and compares predictions with measurements.
+`backend/src/queue/scheduler.cc` and `loop_work.cc` do; how many rows join, and how many loops they
+are worth, is asked of the backend itself. A step of n rows costs `fixed + per_row * n`, an encoding
+of n tokens likewise. Loops that step at the same time share the memory's bandwidth: none of them
+takes less than `shared` times their number. measure_loops.py measures these numbers and compares
+predictions with measurements.
 
     python benchmarks/simulate_loops.py --streams 4,16,48
     python benchmarks/simulate_loops.py --streams 4,12 --models 4
+    python benchmarks/simulate_loops.py --table 2:0.1,16:0.1,64:0.1 --p95-ms 300
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import heapq
 import itertools
 import random
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -40,12 +43,22 @@ class Costs:
         row_ms: Of a step, for each row.
         encode_ms: Of an encoding, whatever the tokens.
         token_ms: Of an encoding, for each token.
+        shared_ms: Of a step, what the machine's memory takes to read the weights once.
     """
 
     step_ms: float = 0.46
     row_ms: float = 0.13
     encode_ms: float = 0.8
     token_ms: float = 0.06
+    shared_ms: float = 0.0
+
+    def fixed_ms(self, loops: int) -> float:
+        """Of a step, whatever the rows, while so many loops step at the same time."""
+        return max(self.step_ms, loops * self.shared_ms)
+
+    def step_times(self, threads: int) -> list[tuple[int, float, float]]:
+        """What the backend measures when it loads the model: see `_core.loops_for`."""
+        return [(n, self.fixed_ms(n) + self.row_ms, self.row_ms) for n in range(1, threads + 1)]
 
 
 @dataclass(frozen=True)
@@ -81,6 +94,7 @@ class Outcome:
         tokens: Source tokens, as many as were generated.
         steps: Of all loops.
         step_rows: Rows of these steps.
+        most_loops: That one model had at a time.
         wall_ms: Until the last answer.
         latencies_ms: Of each row.
         first_tokens_ms: From sending a row to its first token.
@@ -89,6 +103,7 @@ class Outcome:
     tokens: int = 0
     steps: int = 0
     step_rows: int = 0
+    most_loops: int = 0
     wall_ms: float = 0.0
     latencies_ms: list[float] = field(default_factory=list)
     first_tokens_ms: list[float] = field(default_factory=list)
@@ -127,8 +142,9 @@ class _Loop:
 class _Model:
     """Waiting rows and loops, as LoopWork has them."""
 
-    def __init__(self, loops: int) -> None:
+    def __init__(self, loops: int, worth: list[int]) -> None:
         self.waiting: deque[_Row] = deque()
+        self._worth = worth  # loops for each number of rows
         self.loops = [_Loop() for _ in range(loops)]
         self.turn_ms = 0.0
         self.active = False
@@ -136,6 +152,10 @@ class _Model:
 
     def used(self) -> int:
         return sum(loop.busy or loop.known > 0 for loop in self.loops)
+
+    def _worth_loops(self, more: float = 1) -> int:
+        rows = len(self.waiting) + sum(len(loop.rows) for loop in self.loops)
+        return self._worth[min(int(rows * more), len(self._worth) - 1)]
 
     def claim(self, lanes: int, *, spare: bool) -> _Loop | None:
         """Give the loop that waited longest for its turn; else another one for waiting rows."""
@@ -146,11 +166,14 @@ class _Model:
         used = self.used()
         if not self.waiting or not free or (used >= lanes and not spare):
             return None
+        if used and used >= self._worth_loops():
+            return None
         return self._claim_loop(free[0], max(lanes, used + 1))
 
     def _claim_loop(self, loop: _Loop, lanes: int) -> _Loop:
         loop.busy, loop.last_turn = True, next(self._turns)
-        loop.lanes = min(lanes, len(self.loops))
+        kept = min(self.used(), self._worth_loops(1.25))
+        loop.lanes = min(lanes, len(self.loops), max(kept, self._worth_loops()))
         order = sorted(self.loops, key=lambda other: -other.known)
         loop.admits = loop in order[: loop.lanes]
         return loop
@@ -187,7 +210,9 @@ class _Simulation:
         self._now_ms = 0.0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()  # of the events: those of one time in order
-        self._models = [_Model(plan.threads) for _ in range(plan.models)]
+        times = plan.costs.step_times(plan.threads)
+        worth = _core.loops_for([max(1, n) for n in range(plan.streams * 2)], times, plan.threads)
+        self._models = [_Model(plan.threads, worth) for _ in range(plan.models)]
         self._idle = plan.threads
         self._outcome = Outcome()
 
@@ -241,7 +266,9 @@ class _Simulation:
         tokens = model.admit(loop, self._plan.encode_tokens)
         took_ms = costs.encode_ms + costs.token_ms * tokens if tokens else 0.0
         if loop.rows:
-            took_ms += costs.step_ms + costs.row_ms * len(loop.rows)
+            took_ms += costs.fixed_ms(self._plan.threads - self._idle)
+            took_ms += costs.row_ms * len(loop.rows)
+            self._outcome.most_loops = max(self._outcome.most_loops, model.used())
             self._outcome.steps += 1
             self._outcome.step_rows += len(loop.rows)
         self._at(self._now_ms + took_ms, partial(self._end, model, loop, took_ms))
@@ -279,24 +306,66 @@ def simulate(plan: Plan) -> Outcome:
     return _Simulation(plan).run()
 
 
+def most_streams(plan: Plan, p95_ms: float) -> int:
+    """Find how many streams a machine serves.
+
+    Args:
+        plan: Of which all but the streams is taken; its rows are of one stream.
+        p95_ms: What the 95th percentile of the latencies may be.
+
+    Returns:
+        The largest number of streams up to 1000 that keeps it; 0 where one does not.
+    """
+
+    def fits(streams: int) -> bool:
+        outcome = simulate(replace(plan, streams=streams, rows=plan.rows * streams * plan.models))
+        return percentile(outcome.latencies_ms, 0.95) <= p95_ms
+
+    fewest, beyond = 0, 1001
+    while beyond - fewest > max(1, fewest // 50):
+        streams = min(2 * fewest + 1, (fewest + beyond) // 2)
+        fewest, beyond = (streams, beyond) if fits(streams) else (fewest, streams)
+    return fewest
+
+
+def _print_table(machines: str, costs: Costs, p95_ms: float) -> None:
+    """Print how many streams each machine serves: `cores:shared ms`, comma-separated."""
+    print("| cores | models | streams | per core |")
+    print("|---:|---:|---:|---:|")
+    for machine in machines.split(","):
+        cores, _, shared = machine.partition(":")
+        for models in (1, 8):
+            of_machine = replace(costs, shared_ms=float(shared or 0))
+            plan = Plan(1, models, of_machine, int(cores), rows=8)
+            streams = most_streams(plan, p95_ms)
+            print(f"| {cores} | {models} | {streams} | {streams / int(cores):.1f} |", flush=True)
+
+
 def main() -> int:
     """Print a line for each number of streams."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--streams", default="4,16,48", help="numbers (default: %(default)s)")
     parser.add_argument("--models", type=int, default=1, help="default: %(default)s")
+    parser.add_argument("--cores", type=int, default=2, help="default: %(default)s")
+    parser.add_argument("--table", help="machines, as cores:shared-ms: how many streams they serve")
+    parser.add_argument("--p95-ms", type=float, default=300, help="default: %(default)s")
     for name, one in Costs.__dataclass_fields__.items():
         option = f"--{name.replace('_', '-')}"
         parser.add_argument(option, type=float, default=one.default, help="default: %(default)s")
     args = parser.parse_args()
     costs = Costs(**{name: getattr(args, name) for name in Costs.__dataclass_fields__})
+    if args.table:
+        _print_table(args.table, costs, args.p95_ms)
+        return 0
     for streams in map(int, args.streams.split(",")):
-        outcome = simulate(Plan(streams, args.models, costs))
+        outcome = simulate(Plan(streams, args.models, costs, args.cores))
         print(
             f"{streams} streams, {args.models} models: {outcome.tokens_per_s:.0f} source tokens/s, "
             f"p50 {percentile(outcome.latencies_ms, 0.5):.0f} ms, "
             f"p95 {percentile(outcome.latencies_ms, 0.95):.0f} ms, first token p95 "
             f"{percentile(outcome.first_tokens_ms, 0.95):.1f} ms, "
-            f"{outcome.step_rows / outcome.steps:.1f} rows a step"
+            f"{outcome.step_rows / outcome.steps:.1f} rows a step, "
+            f"at most {outcome.most_loops} loops of a model"
         )
     return 0
 

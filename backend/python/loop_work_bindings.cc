@@ -26,6 +26,7 @@
 #include "queue/admission.h"
 #include "queue/admission_room.h"
 #include "queue/core_shares.h"
+#include "queue/loop_count.h"
 #include "queue/row_queue.h"
 #include "queue/worker_pool.h"
 #include "steady_clock.h"
@@ -74,15 +75,18 @@ class FailingLoop : public LoopEngine {
 
 class FailingModel : public LoopModel {
  public:
-  FailingModel(const std::shared_ptr<const Weights>& weights, std::shared_ptr<Failures> failures)
-      : LoopModel(weights, Proving::kNever), failures_(std::move(failures)) {}
+  FailingModel(const std::shared_ptr<const Weights>& weights, std::shared_ptr<Failures> failures,
+               StepTimes times)
+      : LoopModel(weights, Proving::kNever), failures_(std::move(failures)), times_(std::move(times)) {}
 
   std::unique_ptr<LoopEngine> NewLoop() const override {
     return std::make_unique<FailingLoop>(LoopModel::NewLoop(), failures_);
   }
+  const StepTimes& step_times() const override { return times_; }
 
  private:
   const std::shared_ptr<Failures> failures_;
+  const StepTimes times_;
 };
 
 // What became of the rows of one request.
@@ -133,11 +137,30 @@ class Answers : public RowListener, public CallObserver {
   std::atomic<size_t> rows_in_loop_{0};
 };
 
+// Loops, and what a first row and a further one take in each.
+using Times = std::vector<std::tuple<size_t, double, double>>;
+
+StepTimes ToTimes(const Times& given) {
+  StepTimes times;
+  for (const auto& [loops, first_row, further_row] : given) {
+    times.push_back({loops, first_row, further_row});
+  }
+  return times;
+}
+
+std::vector<size_t> PyLoopsFor(const std::vector<size_t>& rows, const Times& times, size_t most,
+                               size_t max_rows) {
+  const LoopCount count(ToTimes(times), most, max_rows);
+  std::vector<size_t> loops;
+  for (const size_t one : rows) loops.push_back(count.For(one));
+  return loops;
+}
+
 // What became of the rows of each request, which comes when the one before is answered.
 py::list RunFailingLoops(const std::string& directory,
                          const std::vector<std::vector<Ids>>& requests, const py::dict& parameters,
                          std::set<size_t> failing_admissions, std::set<size_t> failing_steps,
-                         bool memory) {
+                         bool memory, const Times& times) {
   EngineOptions engine;
   engine.decoding = "loop";
   engine.max_search_tokens = 32768;
@@ -161,8 +184,8 @@ py::list RunFailingLoops(const std::string& directory,
     model.emplace(directory, Device{}, options, engine, 1);
     PoolSettings settings;
     settings.workers = 2;
-    pool.emplace(model->calls(), std::make_shared<FailingModel>(model->weights(), failures),
-                 Device{}, settings, LoopSettings());
+    auto failing = std::make_shared<FailingModel>(model->weights(), failures, ToTimes(times));
+    pool.emplace(model->calls(), std::move(failing), Device{}, settings, LoopSettings());
   });
   py::list all;
   for (const auto& sources : requests) {
@@ -179,6 +202,7 @@ py::list RunFailingLoops(const std::string& directory,
     });
     py::dict one = answers->Wait();
     one["loop_failure"] = pool->loop_failure();
+    one["loops"] = pool->loop_counters().size();
     all.append(one);
   }
   without_gil([&] {
@@ -356,6 +380,10 @@ void BindLoopWork(py::module_& module) {
              py::arg("running"), py::arg("running_all"), py::arg("lanes") = 1,
              py::arg("steps_held") = 0,
              "Tell how many waiting rows join a loop before its next step.");
+  module.def("loops_for", &PyLoopsFor, py::arg("rows"), py::arg("step_times"), py::arg("most"),
+             py::arg("max_rows") = 64,
+             "Tell how many loops each number of rows is worth. `step_times`: loops, and what a "
+             "first row and a further one take in each.");
   module.def("rows_past_wide", &PyRowsPastWide, py::arg("narrow"), py::arg("max_rows") = 64,
              "Tell how many rows of one sequence may join where rows of several leave no room.");
   module.def("take_rows", &PyTakeRows, py::arg("waiting"), py::arg("rows") = 64,
@@ -375,6 +403,7 @@ void BindLoopWork(py::module_& module) {
       "run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("requests"),
       py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
       py::arg("failing_steps") = std::set<size_t>(), py::arg("memory") = false,
+      py::arg("step_times") = Times(),
       "Run the rows of each request in decode loops of which some admissions and steps fail, "
       "counted from 1.");
 }

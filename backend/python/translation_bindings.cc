@@ -189,6 +189,15 @@ class PyTranslator : public CallObserver {
     return first_tokens_ns_;
   }
   std::string description() const { return translator_->Description(); }
+  std::vector<std::tuple<size_t, double, double>> step_times() const {
+    std::vector<std::tuple<size_t, double, double>> times;
+    if (const auto& loop = translator_->model().loop()) {
+      for (const StepTime& time : loop->step_times()) {
+        times.emplace_back(time.loops, time.first_row_ns, time.further_row_ns);
+      }
+    }
+    return times;
+  }
   int64_t pad_id() const { return translator_->model().pad_id(); }
   size_t weight_bytes() const { return translator_->model().weight_bytes(); }
   size_t call_bytes() const { return translator_->model().call_bytes(); }
@@ -339,6 +348,9 @@ void BindTranslation(py::module_& module) {
       .def_property_readonly("calls", &CallRows,
                              "Rows of each CTranslate2 call so far, as its waiters count them.")
       .def_property_readonly("waiting", &PyTranslator::waiting, "Rows that wait for a worker.")
+      .def_property_readonly("step_times", &PyTranslator::step_times,
+                             "Loops side by side, and what a first row and a further one take in "
+                             "each, in ns, as measured when the model was loaded.")
       .def_property_readonly("loops", &DescribeLoops, "What each decode loop has done.")
       .def_property_readonly("supersede_keys",
                              [](const PyTranslator& self) { return self.keys().size(); })

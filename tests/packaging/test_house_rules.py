@@ -102,7 +102,8 @@ LAYERS: dict[str, set[str]] = {
         # The interface of the engine: what does not lead to CTranslate2.
         *("engine/loaded_model.h", "engine/device.h", "engine/search/finish.h"),
         *("engine/calls/call_engine.h", "engine/calls/call_model.h"),
-        *("engine/loop/loop_engine.h", "engine/thread_scope.h", "engine/usable_cores.h"),
+        *("engine/loop/loop_engine.h", "engine/loop/step_time.h", "engine/thread_scope.h"),
+        "engine/usable_cores.h",
     },
     "triton": {"config/", "metrics/", "rows/", "engine/device.h", "triton_c_api.h"},
     "text": {"config/nearest_name.h", "config/parse_value.h"},

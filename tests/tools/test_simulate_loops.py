@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulate_loops import Costs, Outcome, Plan, simulate
+from simulate_loops import Costs, Outcome, Plan, most_streams, simulate
 
 COSTS = Costs(step_ms=2, row_ms=1, encode_ms=3, token_ms=0.5)
 
@@ -45,3 +45,30 @@ def test_a_stream_waits_for_the_last_of_its_answers() -> None:
     outcome = _simulate(1, 2, threads=1, rows=100)
     assert sum(outcome.latencies_ms[1::2]) <= 1000 * outcome.tokens / outcome.tokens_per_s
     assert outcome.wall_ms == pytest.approx(sum(outcome.latencies_ms[1::2]), rel=0.02)
+
+
+LARGE = Costs(step_ms=15, row_ms=0.8, encode_ms=10, token_ms=0.2, shared_ms=2)
+
+
+def test_loops_share_the_memory_of_many_cores() -> None:
+    """64 streams on 64 cores: one loop for each would take 128 ms a step."""
+    outcome = simulate(Plan(64, 1, LARGE, 64, rows=600))
+    assert outcome.most_loops < 16
+    assert outcome.tokens_per_s > 64 * 1000 / 128 * 2
+    alone = simulate(Plan(1, 1, LARGE, 64, rows=100))
+    assert alone.most_loops == 1
+
+
+def test_eight_models_share_the_cores() -> None:
+    outcome = simulate(Plan(16, 8, LARGE, 16, rows=800))
+    assert outcome.most_loops <= 16
+    assert len(outcome.latencies_ms) >= 800
+
+
+def test_more_cores_serve_more_streams() -> None:
+    streams = [most_streams(Plan(1, 1, LARGE, cores, rows=3), 2000) for cores in (1, 4)]
+    assert 0 < streams[0] < streams[1] <= 1000
+
+
+def test_a_machine_that_is_too_slow_serves_none() -> None:
+    assert most_streams(Plan(1, 1, LARGE, 2, rows=3), 10) == 0

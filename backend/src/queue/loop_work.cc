@@ -28,6 +28,7 @@ LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& s
                    CallWork* calls, const void* owner)
     : model_(std::move(model)),
       settings_(settings),
+      loop_count_(model_->step_times(), loops, settings.max_rows),
       cores_(model_->UsesThreads() ? threads : 1),
       scheduler_(std::move(scheduler)),
       calls_(calls),
@@ -79,7 +80,7 @@ int LoopWork::Next(size_t lanes, bool spare) const noexcept {
   if (!with_rows_.empty()) return with_rows_.front();
   const size_t used = used_lanes();
   if (queue_.size() == 0 || free_.empty() || (used >= lanes && !spare)) return -1;
-  if (used > 0 && no_room_at_ == changes_) return -1;
+  if (used > 0 && (no_room_at_ == changes_ || used >= loop_count_.For(rows()))) return -1;
   const size_t free_cache =
       settings_.max_cache_bytes - std::min(settings_.max_cache_bytes, model_->cache_bytes_in_use());
   if (used > 0 && queue_.first_cache_bytes() > free_cache) return -1;
@@ -94,8 +95,16 @@ void LoopWork::Claim(int piece, size_t lanes) noexcept {
     with_rows_.erase(with_rows_.begin());
   }
   Lane& lane = lanes_[static_cast<size_t>(piece)];
-  lane.lanes = std::min(lanes_.size(), lanes);
+  lane.lanes = LoopsFor(lanes);
   lane.admits = used_lanes() <= lane.lanes || IsAmongFullest(lane, lane.lanes);
+}
+
+// Loops among which the rows are divided. One more than they are worth stays open until they are
+// clearly fewer, since rows come and go.
+size_t LoopWork::LoopsFor(size_t lanes) const noexcept {
+  const size_t now = rows();
+  const size_t kept = std::min(used_lanes(), loop_count_.For(now + now / 4));
+  return std::min({lanes_.size(), lanes, std::max(kept, loop_count_.For(now))});
 }
 
 bool LoopWork::IsAmongFullest(const Lane& lane, size_t lanes) const noexcept {
@@ -158,7 +167,9 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
       queue_.TakeRows(bounds, [this](const CheckedRow& row) { return model_->HasEncoding(row); });
   for (const Job& job : rows) {
     lane->promised_bytes += job.row.cache_bytes + job.row.source_cache_bytes;
+    lane->taken_rows += static_cast<size_t>(job.row.copies);
   }
+  taken_ += lane->taken_rows;
   promised_bytes_ += lane->promised_bytes;
   return rows;
 }
@@ -166,6 +177,7 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
 void LoopWork::EndPromise(Lane* lane) noexcept {
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   promised_bytes_ -= std::exchange(lane->promised_bytes, 0);
+  taken_ -= std::exchange(lane->taken_rows, 0);
 }
 
 void LoopWork::RunAlone(std::vector<Job> jobs) noexcept {

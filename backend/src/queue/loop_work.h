@@ -12,6 +12,7 @@
 #include "engine/loop/loop_engine.h"
 #include "queue/admission.h"
 #include "queue/call_work.h"
+#include "queue/loop_count.h"
 #include "queue/loop_lane.h"
 #include "queue/row_queue.h"
 #include "queue/scheduler.h"
@@ -20,7 +21,7 @@ namespace ct2triton {
 
 // Rows of one model that decode loops run, as work for the machine's threads. A thread picks a loop
 // up for one step and puts it down. The rows are in one loop, since every loop pays the fixed cost
-// of a step, and in several while threads would be idle.
+// of a step, and in several while threads would be idle and steps get shorter by it.
 class LoopWork : public Workload {
  public:
   // `loops`: as many at most. `threads`: that the operations of CTranslate2 in a step may use.
@@ -55,10 +56,13 @@ class LoopWork : public Workload {
     uint64_t seen = 0;          // of changes_, when it looked for rows
     bool found_none = false;    // at its last turn, and it had none
     size_t promised_bytes = 0;  // to the rows that it has just taken
+    size_t taken_rows = 0;      // of their steps
   };
 
+  size_t rows() const { return running_ + taken_ + queue_.step_rows(); }  // of steps, all in all
   // Lanes that run or have rows.
   size_t used_lanes() const { return lanes_.size() - free_.size(); }
+  size_t LoopsFor(size_t lanes) const noexcept;
   bool IsAmongFullest(const Lane& lane, size_t lanes) const noexcept;
   std::vector<Job> TakeRows(Lane* lane);
   void EndPromise(Lane* lane) noexcept;
@@ -67,6 +71,7 @@ class LoopWork : public Workload {
 
   const std::shared_ptr<const LoopModel> model_;
   const LoopSettings settings_;
+  const LoopCount loop_count_;
   const size_t cores_;
   const std::shared_ptr<Scheduler> scheduler_;
   CallWork* const calls_;
@@ -81,6 +86,7 @@ class LoopWork : public Workload {
   std::mutex admission_mutex_;        // what one loop is promised, the next one does not get
   size_t promised_bytes_ = 0;         // of keys and values; some of it may be in use by now
   std::atomic<size_t> running_{0};    // rows of the steps of all loops
+  std::atomic<size_t> taken_{0};      // that loops have taken and do not run yet
   std::atomic<size_t> wide_cache_bytes_{0};
   mutable std::mutex counters_mutex_;
   std::vector<LoopCounters> counters_;  // of each lane

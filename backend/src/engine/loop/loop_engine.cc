@@ -15,6 +15,7 @@
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_support.h"
 #include "engine/loop/proof.h"
+#include "engine/loop/step_times.h"
 #include "engine/loop/trial.h"
 #include "engine/shared_by_key.h"
 #include "engine/thread_scope.h"
@@ -94,6 +95,10 @@ std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& 
 LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, Proving proving)
     : caches_(std::make_shared<LoopCaches>(kKeptCacheBytes)) {
   RunInThreadScope(weights->device(), /*threads=*/1, [&] { Make(weights, proving); });
+  if (!on_host_) return;
+  step_times_ = MeasureSteps(*weights, CoresOfProcess(), [this] {
+    return std::make_unique<DecodeLoop>(model_, std::make_shared<LoopCaches>(/*keep_bytes=*/0));
+  });
 }
 
 void LoopModel::Make(const std::shared_ptr<const Weights>& weights, Proving proving) {
@@ -116,6 +121,7 @@ void LoopModel::Make(const std::shared_ptr<const Weights>& weights, Proving prov
   } else {
     LayerPacker packer(weights->file(), weights->loop_type(), PackingThreads());
     model_ = std::make_shared<const HostModel>(weights, &packer);
+    on_host_ = true;
     description_ = packer.Description() + ", ";
     weights->file().RequireUnchanged();  // its weights were read piece by piece
   }

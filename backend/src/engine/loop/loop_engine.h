@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/engine_options.h"
+#include "engine/loop/step_time.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
 
@@ -121,6 +122,8 @@ class LoopModel {
   // Whether the row's source is encoded, or is being so.
   bool HasEncoding(const CheckedRow& row) const;
   size_t cache_bytes_in_use() const;
+  // What steps of these weights take here; empty on a GPU, and where it could not be measured.
+  virtual const StepTimes& step_times() const { return step_times_; }
   size_t gpu_cache_bytes() const;  // of pages on a GPU that rows and sources hold
   size_t logits_bytes() const;     // of the memory that all loops hold for logits
   size_t packed_bytes() const;     // of copies of the weights, made for loops
@@ -133,6 +136,8 @@ class LoopModel {
   void Make(const std::shared_ptr<const Weights>& weights, Proving proving);
 
   std::string description_;
+  StepTimes step_times_;
+  bool on_host_ = false;  // our own code for CPUs computes
   std::shared_ptr<const DecoderModel> model_;
   const std::shared_ptr<LoopCaches> caches_;
 };

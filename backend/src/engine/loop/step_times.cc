@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/loop/step_times.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "engine/model/weights.h"
+#include "engine/search/search.h"
+
+namespace ct2triton {
+namespace {
+
+constexpr size_t kTile = 12;  // rows that our kernels multiply at a time
+constexpr size_t kLeastSteps = 2;
+constexpr size_t kMostSteps = 10;
+constexpr uint64_t kEnough_ns =
+    10'000'000;                // of processor time in each loop, for each number of rows
+constexpr size_t kGrowth = 4;  // from one number of loops to the next one
+constexpr int64_t kTokens = 2 * kMostSteps + 2;
+
+uint64_t ThreadTime_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// A greedy row that ends at its limit, beyond what is measured.
+CheckedRow MakeRow(const Weights& weights) {
+  DecodingOptions options;
+  options.beam_size = 1;
+  CheckedRow row;
+  row.limit_tokens = std::min(kTokens, weights.target_positions().value_or(kTokens));
+  options.min_decoding_length = options.max_decoding_length = row.limit_tokens;
+  row.search = std::make_shared<const Search>(options, weights);
+  row.options = {row.search, &row.search->options()};
+  row.source.push_back(static_cast<int64_t>(weights.source().size() / 2));
+  if (weights.NeedsPrefix()) {
+    row.prefix.push_back(static_cast<int64_t>(weights.target().size() / 2));
+  }
+  return row;
+}
+
+class Nobody : public LoopListener {
+ public:
+  void RowGrew(LoopRow, int64_t) noexcept override {}
+  void RowEnded(LoopRow, RowResult) noexcept override {}
+};
+
+// Where threads that measure together wait for each other, so that all step at the same time.
+class Meeting {
+ public:
+  explicit Meeting(size_t threads) : threads_(threads) {}
+  void Wait() noexcept {
+    const size_t round = came_++ / threads_ + 1;
+    while (came_ < round * threads_) std::this_thread::yield();
+  }
+
+ private:
+  const size_t threads_;
+  std::atomic<size_t> came_{0};
+};
+
+// A loop that is measured, on a thread of its own.
+class MeasuredLoop {
+ public:
+  MeasuredLoop(const CheckedRow& row, std::unique_ptr<LoopEngine> loop)
+      : row_(row), loop_(std::move(loop)) {}
+
+  void Run(Meeting* meeting) noexcept {
+    Try([&] { Admit(1), loop_->Step(&nobody_); });
+    meeting->Wait();
+    Try([&] { one_row_ns_ = StepTime_ns(); });
+    meeting->Wait();
+    Try([&] { Admit(kTile - 1), loop_->Step(&nobody_); });
+    meeting->Wait();
+    Try([&] { tile_ns_ = StepTime_ns(); });
+  }
+  bool failed() const { return failed_ || one_row_ns_ <= 0 || tile_ns_ <= 0; }
+  double one_row_ns() const { return one_row_ns_; }
+  double tile_ns() const { return tile_ns_; }
+
+ private:
+  template <class Action>
+  void Try(const Action& action) noexcept {
+    if (failed_) return;
+    try {
+      action();
+    } catch (...) {
+      failed_ = true;
+    }
+  }
+  void Admit(size_t rows) { loop_->Admit(std::vector<const CheckedRow*>(rows, &row_)); }
+  // The median of some steps; 0 where the rows end before.
+  double StepTime_ns() {
+    std::vector<double> times;
+    uint64_t all_ns = 0;
+    while (times.size() < kLeastSteps || (times.size() < kMostSteps && all_ns < kEnough_ns)) {
+      if (loop_->running() == 0) return 0;
+      const uint64_t start_ns = ThreadTime_ns();
+      loop_->Step(&nobody_);
+      const uint64_t step_ns = ThreadTime_ns() - start_ns;
+      times.push_back(static_cast<double>(step_ns));
+      all_ns += step_ns;
+    }
+    return Median(std::move(times));
+  }
+
+  const CheckedRow& row_;
+  const std::unique_ptr<LoopEngine> loop_;
+  Nobody nobody_;
+  double one_row_ns_ = 0;
+  double tile_ns_ = 0;
+  bool failed_ = false;
+};
+
+// Throws std::system_error where the threads cannot be had.
+bool Measure(std::list<MeasuredLoop>* loops, StepTimes* times) {
+  Meeting meeting(loops->size());
+  std::vector<std::thread> threads;
+  threads.reserve(loops->size());
+  std::atomic<int> start{0};  // 1: all threads are there; -1: they cannot be had
+  const auto run = [&](MeasuredLoop* loop) {
+    while (start == 0) std::this_thread::yield();
+    if (start > 0) loop->Run(&meeting);
+  };
+  try {
+    for (auto& loop : *loops) threads.emplace_back(run, &loop);
+    start = 1;
+  } catch (...) {
+    start = -1;
+    for (auto& thread : threads) thread.join();
+    throw;
+  }
+  for (auto& thread : threads) thread.join();
+  std::vector<double> one_row, tile;
+  for (const MeasuredLoop& loop : *loops) {
+    if (loop.failed()) return false;
+    one_row.push_back(loop.one_row_ns());
+    tile.push_back(loop.tile_ns());
+  }
+  const double first_row_ns = Median(std::move(one_row));
+  const double further_ns = (Median(std::move(tile)) - first_row_ns) / (kTile - 1);
+  times->push_back({loops->size(), first_row_ns, std::max(0.0, further_ns)});
+  return true;
+}
+
+// One, four, ..., and one on each core, and one on each thread.
+std::set<size_t> LoopNumbers(const Cores& cores) {
+  std::set<size_t> numbers = {1, cores.physical, cores.threads};
+  for (size_t loops = 1; loops < cores.threads; loops *= kGrowth) numbers.insert(loops);
+  return numbers;
+}
+
+}  // namespace
+
+StepTimes MeasureSteps(const Weights& weights, const Cores& cores,
+                       const std::function<std::unique_ptr<LoopEngine>()>& new_loop) noexcept {
+  try {
+    const CheckedRow row = MakeRow(weights);
+    StepTimes times;
+    for (const size_t count : LoopNumbers(cores)) {
+      std::list<MeasuredLoop> loops;
+      while (loops.size() < count) loops.emplace_back(row, new_loop());
+      if (!Measure(&loops, &times)) return {};
+    }
+    return times;
+  } catch (...) {  // no memory, no threads: then nothing is known
+    return {};
+  }
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/loop_count.h"
+
+#include <algorithm>
+
+namespace ct2triton {
+namespace {
+
+// Loops that make steps shorter by less are not worth what they read.
+constexpr double kWorthwhile = 1.02;
+// Steps beside others that are longer by less count as equally long: it is noise, or is about to be
+// made up for by fewer rows in each.
+constexpr double kNoise = 1.15;
+
+// What a step takes beside so many others, between the numbers of loops that were measured: where
+// they share something, it grows with their number from where it no longer is enough for all.
+StepTime At(const StepTimes& times, size_t loops) {
+  const auto above =
+      std::lower_bound(times.begin(), times.end(), loops,
+                       [](const StepTime& time, size_t number) { return time.loops < number; });
+  if (above == times.end()) return times.back();
+  if (above == times.begin()) return *above;
+  const StepTime& below = *(above - 1);
+  const double part = static_cast<double>(loops) / static_cast<double>(above->loops);
+  return {loops, std::max(below.first_row_ns, part * above->first_row_ns),
+          std::max(below.further_row_ns, part * above->further_row_ns)};
+}
+
+// No step is shorter because others run beside it.
+StepTimes WithoutNoise(StepTimes times) {
+  for (size_t i = 1; i < times.size(); ++i) {
+    const auto smooth = [](double alone, double before, double* now) {
+      *now = *now < alone * kNoise ? before : std::max(before, *now);
+    };
+    smooth(times[0].first_row_ns, times[i - 1].first_row_ns, &times[i].first_row_ns);
+    smooth(times[0].further_row_ns, times[i - 1].further_row_ns, &times[i].further_row_ns);
+  }
+  return times;
+}
+
+// [k]: what a step of k + 1 loops takes.
+StepTimes OfEach(const StepTimes& measured, size_t most) {
+  const StepTimes times = WithoutNoise(measured);
+  StepTimes each;
+  for (size_t loops = 1; loops <= most; ++loops) each.push_back(At(times, loops));
+  return each;
+}
+
+// The fewest loops whose steps are about as short as those of any number of loops.
+size_t Best(const StepTimes& each, size_t rows, size_t max_rows) {
+  const size_t fewest = std::min(each.size(), (rows + max_rows - 1) / max_rows);
+  const size_t most = std::min(each.size(), rows);
+  const auto step_ns = [&](size_t loops) {
+    const StepTime& time = each[loops - 1];
+    return time.first_row_ns +
+           time.further_row_ns * (static_cast<double>(rows) / static_cast<double>(loops) - 1);
+  };
+  double shortest_ns = step_ns(fewest);
+  for (size_t loops = fewest + 1; loops <= most; ++loops) {
+    shortest_ns = std::min(shortest_ns, step_ns(loops));
+  }
+  size_t best = fewest;
+  while (step_ns(best) > kWorthwhile * shortest_ns) ++best;
+  return best;
+}
+
+}  // namespace
+
+LoopCount::LoopCount(const StepTimes& times, size_t most, size_t max_rows) : least_rows_(most, 1) {
+  if (times.empty()) return;
+  const StepTimes each = OfEach(times, most);
+  for (size_t loops = 2; loops <= most; ++loops) {
+    size_t below = least_rows_[loops - 2] - 1;  // for which so many are not worth it
+    size_t enough = std::max(below + 1, (loops - 1) * max_rows + 1);
+    while (below + 1 < enough) {
+      const size_t rows = below + (enough - below) / 2;
+      (Best(each, rows, max_rows) >= loops ? enough : below) = rows;
+    }
+    least_rows_[loops - 1] = enough;
+  }
+}
+
+size_t LoopCount::For(size_t rows) const noexcept {
+  const auto beyond = std::upper_bound(least_rows_.begin(), least_rows_.end(), rows);
+  return std::max<size_t>(1, static_cast<size_t>(beyond - least_rows_.begin()));
+}
+
+}  // namespace ct2triton

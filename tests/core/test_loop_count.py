@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Among how many loops the rows of a model are divided, by what its steps take here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.engine_truth import EngineTruth, ragged_rows
+from ct2_triton import _core
+
+Times = list[tuple[int, float, float]]
+
+# 60 million parameters at int8 on two cores: a step takes 0.46 ms, and 0.13 for each row.
+SMALL = [(1, 0.59, 0.13), (2, 0.60, 0.13)]
+# 600 million parameters on 64 cores: 400 MB of weights, 27 GB/s for a core, 200 for all.
+LARGE = [(1, 15.0, 0.8), (4, 15.0, 0.8), (16, 32.0, 0.8), (64, 128.0, 0.8)]
+
+
+def _step_ms(rows: int, loops: int) -> float:
+    """By calculation, of the large model."""
+    return max(15, 2 * loops) + 0.8 * rows / loops
+
+
+def test_on_two_cores_two_rows_are_worth_two_loops() -> None:
+    assert _core.loops_for([1, 2, 3, 48, 1000], SMALL, 2) == [1, 2, 2, 2, 2]
+
+
+def test_rows_that_wait_for_the_memory_share_a_loop() -> None:
+    """With one loop for each core, 64 rows take nine times as long as in the best case."""
+    rows = [1, 8, 16, 64, 256]
+    loops = _core.loops_for(rows, LARGE, 64)
+    assert loops == sorted(loops)
+    for count, chosen in zip(rows, loops, strict=True):
+        best = min(_step_ms(count, n) for n in range(1, min(count, 64) + 1))
+        assert _step_ms(count, chosen) < 1.05 * best
+    assert 5 <= loops[3] <= 9
+    assert _step_ms(64, 64) > 5 * _step_ms(64, loops[3])
+
+
+def test_full_loops_leave_rows_to_further_ones() -> None:
+    crowded = [(1, 10.0, 0.1), (4, 1000.0, 0.1)]
+    assert _core.loops_for([16, 17, 33, 49, 65], crowded, 4, max_rows=16) == [1, 2, 3, 4, 4]
+
+
+def test_nothing_is_gained_where_the_fixed_part_is_all() -> None:
+    assert _core.loops_for([2, 64], [(1, 10.0, 0.0), (8, 10.0, 0.0)], 8) == [1, 1]
+
+
+def test_hyperthreads_are_used_where_steps_get_shorter() -> None:
+    """Eight cores of two threads each; of the second machine a second thread gains nothing."""
+    useful = [(1, 1.0, 0.5), (8, 1.0, 0.5), (16, 1.4, 0.6)]
+    useless = [(1, 1.0, 0.5), (8, 1.0, 0.5), (16, 2.0, 1.0)]
+    assert 8 < _core.loops_for([256], useful, 16)[0] <= 16
+    assert _core.loops_for([64, 256], useless, 16) == [8, 8]
+
+
+@pytest.mark.parametrize("times", [[], [(1, 5.0, 1.0)], [(1, 5.0, 1.0), (2, 5.6, 1.1)]])
+def test_what_is_not_known_or_noise_limits_nothing(times: Times) -> None:
+    assert _core.loops_for([2], times, 2) == [2]
+
+
+def test_steps_are_measured_when_a_model_is_loaded(engine_model: Path) -> None:
+    times = _core.Translator(str(engine_model), {"decoding": "loop"}).step_times
+    numbers = [loops for loops, _, _ in times]
+    assert numbers[0] == 1
+    assert numbers[-1] == _core.usable_cores()
+    assert all(first > 0 and further >= 0 for _, first, further in times)
+    assert _core.Translator(str(engine_model), {"decoding": "calls"}).step_times == []
+
+
+def _run(engine_model: Path, sources: Any, times: Times) -> tuple[int, bool]:
+    options = {"beam_size": 1, "max_decoding_length": 40}
+    [result] = _core.run_failing_loops(str(engine_model), [sources], options, step_times=times)
+    return result["loops"], set(result["times_answered"]) == {1}
+
+
+@pytest.mark.skipif(_core.usable_cores() < 2, reason="one core runs one loop")
+def test_a_further_loop_opens_where_it_is_worth_it(engine_model: Path, truth: EngineTruth) -> None:
+    """Forty rows: by two loops, or by one where a second one would slow down the first."""
+    sources = ragged_rows(truth, 40, seed=21)[0]
+    assert _run(engine_model, sources, [(1, 10.0, 1.0), (2, 10.0, 1.0)]) == (2, True)
+    assert _run(engine_model, sources, [(1, 10.0, 1.0), (2, 90.0, 1.0)]) == (1, True)
+
+
+@pytest.mark.skipif(_core.usable_cores() < 2, reason="one core runs one loop")
+def test_more_rows_than_a_loop_takes_open_another_one(
+    engine_model: Path, truth: EngineTruth
+) -> None:
+    sources = ragged_rows(truth, 150, seed=22)[0]
+    assert _run(engine_model, sources, [(1, 10.0, 1.0), (2, 90.0, 1.0)]) == (2, True)
