@@ -15,6 +15,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -40,9 +41,13 @@ namespace {
 struct Failures {
   std::set<size_t> admissions;
   std::set<size_t> steps;
+  std::set<size_t> failing_encodes;  // of long sources
+  std::atomic<size_t> encodes{0};
   bool memory = false;  // std::bad_alloc instead of an exception of the library
   std::atomic<size_t> admitted{0};
   std::atomic<size_t> stepped{0};
+  size_t steps_beside = 0;                // of loops, for which an encoding of a long source waits
+  std::atomic<size_t> encoded_beside{0};  // sources for which these steps were done
 
   void Count(std::atomic<size_t>* uses, const std::set<size_t>& failing) const {
     if (failing.count(++*uses) == 0) return;
@@ -77,12 +82,22 @@ class FailingModel : public LoopModel {
  public:
   FailingModel(const std::shared_ptr<const Weights>& weights, std::shared_ptr<Failures> failures,
                StepTimes times)
-      : LoopModel(weights, Proving::kNever), failures_(std::move(failures)), times_(std::move(times)) {}
+      : LoopModel(weights, Proving::kNever),
+        failures_(std::move(failures)),
+        times_(std::move(times)) {}
 
   std::unique_ptr<LoopEngine> NewLoop() const override {
     return std::make_unique<FailingLoop>(LoopModel::NewLoop(), failures_);
   }
   const StepTimes& step_times() const override { return times_; }
+  std::shared_ptr<const void> Encode(const CheckedRow& row, LoopCounters* counters) const override {
+    const size_t enough = failures_->stepped + failures_->steps_beside;
+    const uint64_t end_ns = SteadyNow_ns() + 20'000'000'000;
+    while (failures_->stepped < enough && SteadyNow_ns() < end_ns) std::this_thread::yield();
+    failures_->encoded_beside += failures_->stepped >= enough;
+    failures_->Count(&failures_->encodes, failures_->failing_encodes);
+    return LoopModel::Encode(row, counters);
+  }
 
  private:
   const std::shared_ptr<Failures> failures_;
@@ -160,7 +175,8 @@ std::vector<size_t> PyLoopsFor(const std::vector<size_t>& rows, const Times& tim
 py::list RunFailingLoops(const std::string& directory,
                          const std::vector<std::vector<Ids>>& requests, const py::dict& parameters,
                          std::set<size_t> failing_admissions, std::set<size_t> failing_steps,
-                         bool memory, const Times& times) {
+                         std::set<size_t> failing_encodes, bool memory, const Times& times,
+                         size_t steps_beside, size_t encode_tokens) {
   EngineOptions engine;
   engine.decoding = "loop";
   engine.max_search_tokens = 32768;
@@ -173,7 +189,9 @@ py::list RunFailingLoops(const std::string& directory,
   const auto failures = std::make_shared<Failures>();
   failures->admissions = std::move(failing_admissions);
   failures->steps = std::move(failing_steps);
+  failures->failing_encodes = std::move(failing_encodes);
   failures->memory = memory;
+  failures->steps_beside = steps_beside;
   std::optional<LoadedModel> model;
   std::optional<WorkerPool> pool;
   const auto without_gil = [](const auto& action) {
@@ -184,8 +202,10 @@ py::list RunFailingLoops(const std::string& directory,
     model.emplace(directory, Device{}, options, engine, 1);
     PoolSettings settings;
     settings.workers = 2;
+    LoopSettings loops;
+    loops.encode_tokens = encode_tokens;
     auto failing = std::make_shared<FailingModel>(model->weights(), failures, ToTimes(times));
-    pool.emplace(model->calls(), std::move(failing), Device{}, settings, LoopSettings());
+    pool.emplace(model->calls(), std::move(failing), Device{}, settings, loops);
   });
   py::list all;
   for (const auto& sources : requests) {
@@ -203,6 +223,10 @@ py::list RunFailingLoops(const std::string& directory,
     py::dict one = answers->Wait();
     one["loop_failure"] = pool->loop_failure();
     one["loops"] = pool->loop_counters().size();
+    one["encoded_beside"] = failures->encoded_beside.load();
+    LoopCounters counters;
+    for (const LoopCounters& loop : pool->loop_counters()) counters += loop;
+    one["counters"] = Describe(counters);
     all.append(one);
   }
   without_gil([&] {
@@ -402,8 +426,10 @@ void BindLoopWork(py::module_& module) {
   module.def(
       "run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("requests"),
       py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
-      py::arg("failing_steps") = std::set<size_t>(), py::arg("memory") = false,
-      py::arg("step_times") = Times(),
+      py::arg("failing_steps") = std::set<size_t>(),
+      py::arg("failing_encodes") = std::set<size_t>(), py::arg("memory") = false,
+      py::arg("step_times") = Times(), py::arg("steps_beside") = 0,
+      py::arg("encode_tokens") = LoopSettings().encode_tokens,
       "Run the rows of each request in decode loops of which some admissions and steps fail, "
       "counted from 1.");
 }

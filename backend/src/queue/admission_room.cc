@@ -34,8 +34,12 @@ bool AdmissionRoom::HasRows(const OfferedRow& row) const {
   return taken_ == 0 || step_rows_ + row.step_rows <= bounds_.rows;
 }
 
+size_t AdmissionRoom::TokensOf(const OfferedRow& row) const {
+  return bounds_.long_beside && row.tokens > bounds_.tokens ? 0 : row.tokens;
+}
+
 bool AdmissionRoom::HasTokens(const OfferedRow& row) const {
-  return taken_ == 0 || tokens_ + row.tokens <= bounds_.tokens;
+  return taken_ == 0 || tokens_ + TokensOf(row) <= bounds_.tokens;
 }
 
 bool AdmissionRoom::HasMemory(const OfferedRow& row) const {
@@ -60,7 +64,7 @@ Offer AdmissionRoom::PassOver(const OfferedRow& row) {
 void AdmissionRoom::Add(const OfferedRow& row) {
   ++taken_;
   step_rows_ += row.step_rows;
-  tokens_ += row.tokens;
+  tokens_ += TokensOf(row);
   cache_.in_use += row.cache_bytes;
   if (IsWide(row)) cache_.wide += row.cache_bytes;
 }

@@ -21,8 +21,9 @@ struct AdmissionBounds {
   size_t rows = 1;    // of a step, for all in turn: each beam counts; one goes whatever it has
   size_t tokens = 1;  // of sources to encode and prefixes; one row goes whatever it has
   CacheUse cache;
-  size_t anyway = 0;       // rows that need not fit the memory
-  size_t narrow_rows = 0;  // may go past wide rows that have no room
+  size_t anyway = 0;         // rows that need not fit the memory
+  size_t narrow_rows = 0;    // may go past wide rows that have no room
+  bool long_beside = false;  // rows of more tokens than a loop encodes are encoded elsewhere
 };
 
 // What a row would add.
@@ -47,6 +48,7 @@ class AdmissionRoom {
 
  private:
   bool HasRows(const OfferedRow& row) const;
+  size_t TokensOf(const OfferedRow& row) const;
   bool HasTokens(const OfferedRow& row) const;
   bool HasMemory(const OfferedRow& row) const;
   bool MayGoPast(const OfferedRow& row) const;

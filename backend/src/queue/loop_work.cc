@@ -21,6 +21,8 @@ const Error calls_refused(ErrorCode::kInternal,
                           "a decode loop failed, and the model's parameter calls is \"refuse\"; "
                           "send the request again");
 
+size_t PromisedBytes(const Job& job) { return job.row.cache_bytes + job.row.source_cache_bytes; }
+
 }  // namespace
 
 LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& settings,
@@ -44,6 +46,17 @@ LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& s
     lanes_.front().loop = std::make_unique<LoopLane>(model_->NewLoop());
   }
   scheduler_->Add(this, owner);
+  if (!model_->EncodesBeside()) return;
+  const auto ready = [this] {
+    ++changes_;
+    scheduler_->Wake(this);
+  };
+  try {
+    long_sources_ = std::make_unique<LongSources>(model_, scheduler_, ready, owner);
+  } catch (...) {
+    scheduler_->Drain(this);
+    throw;
+  }
 }
 
 LoopWork::~LoopWork() {
@@ -57,6 +70,7 @@ std::vector<LoopCounters> LoopWork::counters() const {
   for (const LoopCounters& counters : counters_) {
     if (used.empty() || counters.steps > 0) used.push_back(counters);
   }
+  if (long_sources_) used.front() += long_sources_->counters();
   return used;
 }
 
@@ -75,16 +89,29 @@ void LoopWork::CountStepLocked(const std::optional<Error>& failure, bool stepped
   given_up_ = given_up_ || ++failed_steps_ == kMostFailedSteps;
 }
 
+bool LoopWork::Active() const noexcept {
+  if (long_sources_ && (long_sources_->Active() || long_sources_->rows() > 0)) return true;
+  return queue_.size() > 0 || used_lanes() > 0;
+}
+
+size_t LoopWork::waiting_rows() const {
+  return queue_.step_rows() + (long_sources_ ? long_sources_->encoded_rows() : 0);
+}
+
 // The loop that has waited longest for a step; else another one for the waiting rows.
 int LoopWork::Next(size_t lanes, bool spare) const noexcept {
   if (!with_rows_.empty()) return with_rows_.front();
   const size_t used = used_lanes();
-  if (queue_.size() == 0 || free_.empty() || (used >= lanes && !spare)) return -1;
-  if (used > 0 && (no_room_at_ == changes_ || used >= loop_count_.For(rows()))) return -1;
+  if (waiting_rows() == 0 || free_.empty() || (used >= lanes && !spare)) return -1;
+  return used == 0 || MayOpen(used) ? free_.back() : -1;
+}
+
+bool LoopWork::MayOpen(size_t used) const noexcept {
+  if (no_room_at_ == changes_ || used >= loop_count_.For(rows())) return false;
+  if (waiting_rows() > queue_.step_rows()) return true;
   const size_t free_cache =
       settings_.max_cache_bytes - std::min(settings_.max_cache_bytes, model_->cache_bytes_in_use());
-  if (used > 0 && queue_.first_cache_bytes() > free_cache) return -1;
-  return free_.back();
+  return queue_.first_cache_bytes() <= free_cache;
 }
 
 void LoopWork::Claim(int piece, size_t lanes) noexcept {
@@ -125,6 +152,7 @@ void LoopWork::Run(int piece) noexcept {
     const LoopLoad before = lane.loop->load();
     auto taken = TakeRows(&lane);
     lane.found_none = taken.empty() && lane.loop->running() == 0;
+    SetLongAside(lane, &taken);
     auto failed = lane.loop->Turn(std::move(taken));
     running_ += lane.loop->load().step_rows - before.step_rows;
     wide_cache_bytes_ += lane.loop->load().wide_cache_bytes - before.wide_cache_bytes;
@@ -132,7 +160,9 @@ void LoopWork::Run(int piece) noexcept {
     const bool stepped = lane.loop->counters().steps > counters_[static_cast<size_t>(piece)].steps;
     {
       const std::lock_guard<std::mutex> lock(counters_mutex_);
-      counters_[static_cast<size_t>(piece)] = lane.loop->counters();
+      LoopCounters& counters = counters_[static_cast<size_t>(piece)] = lane.loop->counters();
+      // Whoever encoded them has counted them.
+      counters.shared_encodings -= std::min(counters.shared_encodings, lane.encodings_given);
       CountStepLocked(lane.loop->step_failure(), stepped);
     }
     if (!failed.empty()) RunAlone(std::move(failed));
@@ -142,39 +172,78 @@ void LoopWork::Run(int piece) noexcept {
   }
 }
 
+LoopState LoopWork::StateOf(const Lane& lane) const {
+  LoopState state;
+  state.searches = lane.loop->running();
+  state.running = lane.loop->load().step_rows;
+  state.narrow = state.running - lane.loop->load().wide_step_rows;
+  state.running_all = running_;
+  state.waiting = waiting_rows();
+  state.lanes = lane.lanes;
+  state.steps_held = lane.steps_held;
+  return state;
+}
+
+// Rows of a long source that are encoded go first; others follow before the next step.
 std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   lane->seen = changes_;
   if (!lane->admits) return {};
   const std::lock_guard<std::mutex> lock(admission_mutex_);
-  LoopState state;
-  state.searches = lane->loop->running();
-  state.running = lane->loop->load().step_rows;
-  state.narrow = state.running - lane->loop->load().wide_step_rows;
-  state.running_all = running_;
-  state.waiting = queue_.step_rows();
-  state.lanes = lane->lanes;
-  state.steps_held = lane->steps_held;
+  const LoopState state = StateOf(*lane);
   lane->steps_held = HoldsRows(state, settings_) ? lane->steps_held + 1 : 0;
+  LongSources::Encoded encoded;
+  if (long_sources_ && RowsToAdmit(state, settings_) > 0) encoded = long_sources_->Take();
+  lane->encoded = !encoded.jobs.empty();
+  auto rows = lane->encoded ? std::move(encoded.jobs) : TakeWaiting(state);
+  lane->encodings_given += encoded.encoding ? 1 : 0;
+  lane->encoding = std::move(encoded.encoding);
+  for (const Job& job : rows) {
+    const size_t bytes = PromisedBytes(job);
+    if (!lane->encoded) promised_bytes_ += bytes;  // else they are promised since it was taken
+    if (!lane->encoded && IsLong(job.row)) continue;
+    lane->promised_bytes += bytes;
+    lane->taken_rows += static_cast<size_t>(job.row.copies);
+  }
+  taken_ += lane->taken_rows;
+  return rows;
+}
+
+std::vector<Job> LoopWork::TakeWaiting(const LoopState& state) {
   AdmissionBounds bounds;
   bounds.rows = RowsToAdmit(state, settings_);
+  if (long_sources_) bounds.rows -= std::min(bounds.rows, long_sources_->rows());
   if (bounds.rows == 0 && state.running < settings_.max_rows) return {};
   bounds.narrow_rows = RowsPastWide(state, settings_);
   bounds.tokens = settings_.encode_tokens;
   bounds.cache = {settings_.max_cache_bytes, model_->cache_bytes_in_use() + promised_bytes_,
                   wide_cache_bytes_};
   bounds.anyway = state.running_all == 0 && promised_bytes_ == 0 ? 1 : 0;
-  auto rows =
-      queue_.TakeRows(bounds, [this](const CheckedRow& row) { return model_->HasEncoding(row); });
-  for (const Job& job : rows) {
-    lane->promised_bytes += job.row.cache_bytes + job.row.source_cache_bytes;
-    lane->taken_rows += static_cast<size_t>(job.row.copies);
-  }
-  taken_ += lane->taken_rows;
-  promised_bytes_ += lane->promised_bytes;
-  return rows;
+  bounds.long_beside = long_sources_ != nullptr;
+  return queue_.TakeRows(bounds,
+                         [this](const CheckedRow& row) { return model_->HasEncoding(row); });
+}
+
+bool LoopWork::IsLong(const CheckedRow& row) const {
+  return long_sources_ && row.prefix.size() + row.source.size() > settings_.encode_tokens;
+}
+
+// Takes rows of long sources out that are not encoded. Their memory stays promised to them.
+void LoopWork::SetLongAside(const Lane& lane, std::vector<Job>* jobs) noexcept {
+  if (lane.encoded) return;
+  const auto aside = std::stable_partition(jobs->begin(), jobs->end(),
+                                           [this](const Job& job) { return !IsLong(job.row); });
+  std::for_each(aside, jobs->end(), [this](Job& job) {
+    const size_t bytes = PromisedBytes(job);
+    if (long_sources_->Add(&job)) return;
+    FailJob(&job, OutOfMemory());
+    const std::lock_guard<std::mutex> lock(admission_mutex_);
+    promised_bytes_ -= bytes;
+  });
+  jobs->erase(aside, jobs->end());
 }
 
 void LoopWork::EndPromise(Lane* lane) noexcept {
+  lane->encoding.reset();
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   promised_bytes_ -= std::exchange(lane->promised_bytes, 0);
   taken_ -= std::exchange(lane->taken_rows, 0);

@@ -12,6 +12,7 @@
 #include "engine/loop/loop_engine.h"
 #include "queue/admission.h"
 #include "queue/call_work.h"
+#include "queue/long_sources.h"
 #include "queue/loop_count.h"
 #include "queue/loop_lane.h"
 #include "queue/row_queue.h"
@@ -42,7 +43,7 @@ class LoopWork : public Workload {
   void Claim(int piece, size_t lanes) noexcept override;
   void Run(int piece) noexcept override;
   void Release(int piece) noexcept override;
-  bool Active() const noexcept override { return queue_.size() > 0 || used_lanes() > 0; }
+  bool Active() const noexcept override;
   // One while all of a step runs in kernels of ours, which use no more.
   size_t cores_per_piece() const noexcept override { return cores_; }
 
@@ -53,18 +54,28 @@ class LoopWork : public Workload {
     size_t lanes = 1;    // loops among which the rows are divided
     bool admits = true;  // false: the rows are to be in fewer loops again
     size_t steps_held = 0;
-    uint64_t seen = 0;          // of changes_, when it looked for rows
-    bool found_none = false;    // at its last turn, and it had none
-    size_t promised_bytes = 0;  // to the rows that it has just taken
-    size_t taken_rows = 0;      // of their steps
+    uint64_t seen = 0;                       // of changes_, when it looked for rows
+    bool found_none = false;                 // at its last turn, and it had none
+    size_t promised_bytes = 0;               // to the rows that it has just taken
+    size_t taken_rows = 0;                   // of their steps
+    bool encoded = false;                    // these are of a long source,
+    std::shared_ptr<const void> encoding{};  // which has this encoding
+    uint64_t encodings_given = 0;            // of long sources, so far
   };
 
-  size_t rows() const { return running_ + taken_ + queue_.step_rows(); }  // of steps, all in all
+  // Of steps: rows that wait for a loop, and all that do not wait for an encoding.
+  size_t waiting_rows() const;
+  size_t rows() const { return running_ + taken_ + waiting_rows(); }
   // Lanes that run or have rows.
   size_t used_lanes() const { return lanes_.size() - free_.size(); }
+  bool MayOpen(size_t used) const noexcept;
   size_t LoopsFor(size_t lanes) const noexcept;
   bool IsAmongFullest(const Lane& lane, size_t lanes) const noexcept;
+  LoopState StateOf(const Lane& lane) const;
   std::vector<Job> TakeRows(Lane* lane);
+  std::vector<Job> TakeWaiting(const LoopState& state);
+  bool IsLong(const CheckedRow& row) const;
+  void SetLongAside(const Lane& lane, std::vector<Job>* jobs) noexcept;
   void EndPromise(Lane* lane) noexcept;
   void CountStepLocked(const std::optional<Error>& failure, bool stepped) noexcept;
   void RunAlone(std::vector<Job> jobs) noexcept;
@@ -93,6 +104,8 @@ class LoopWork : public Workload {
   size_t failed_steps_ = 0;             // since the last one that did not fail
   std::optional<Error> failure_;
   std::atomic<bool> given_up_{false};
+  // Null where a thread cannot encode beside the loops. Last: its threads use the others.
+  std::unique_ptr<LongSources> long_sources_;
 };
 
 }  // namespace ct2triton

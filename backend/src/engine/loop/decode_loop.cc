@@ -57,10 +57,7 @@ std::vector<LoopRow> DecodeLoop::Admit(const std::vector<const CheckedRow*>& row
     if (!row->ended()) row->set_encoding(std::move(*encoding++));
     rows_.push_back(std::move(row));
   }
-  counters_.encodes += counts.calls;
-  counters_.encoded_rows += counts.rows;
-  counters_.shared_encodings += counts.shared;
-  counters_.encoded_tokens += counts.tokens;
+  counts.AddTo(&counters_);
   counters_.encode_ns += SteadyNow_ns() - start_ns;
   return names;
 }

@@ -12,6 +12,7 @@
 #include "engine/compute/cpu/layer_packer.h"
 #include "engine/compute/gpu/gpu_model.h"
 #include "engine/compute/gpu/gpu_place.h"
+#include "engine/compute/loop_compute.h"
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_support.h"
 #include "engine/loop/proof.h"
@@ -21,6 +22,7 @@
 #include "engine/thread_scope.h"
 #include "engine/usable_cores.h"
 #include "error.h"
+#include "steady_clock.h"
 
 namespace ct2triton {
 namespace {
@@ -136,6 +138,15 @@ void LoopModel::Make(const std::shared_ptr<const Weights>& weights, Proving prov
 
 std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {
   return std::make_unique<DecodeLoop>(model_, caches_);
+}
+
+std::shared_ptr<const void> LoopModel::Encode(const CheckedRow& row, LoopCounters* counters) const {
+  const uint64_t start_ns = SteadyNow_ns();
+  SourceEncoder::Counts counts;
+  auto encodings = model_->NewCompute(caches_.get())->Encode({&row}, caches_.get(), &counts);
+  counts.AddTo(counters);
+  counters->encode_ns += SteadyNow_ns() - start_ns;
+  return encodings.front();
 }
 
 std::shared_ptr<const AlignmentHeads> LoopModel::ChosenAlignment(

@@ -103,6 +103,10 @@ class LoopModel {
 
   virtual ~LoopModel() = default;
   virtual std::unique_ptr<LoopEngine> NewLoop() const;
+  // Encodes the source of a row, for loops that admit the row while the encoding is held. Throws as
+  // LoopEngine::Admit does. Threads may call it at once.
+  // Only where EncodesBeside.
+  virtual std::shared_ptr<const void> Encode(const CheckedRow& row, LoopCounters* counters) const;
   // The heads that the operator chooses for alignments; null where that is left to the model.
   // Throws Error(kInvalidArgument) where the decoder has no such layer or head.
   std::shared_ptr<const AlignmentHeads> ChosenAlignment(const EngineOptions& engine) const;
@@ -122,6 +126,7 @@ class LoopModel {
   // Whether the row's source is encoded, or is being so.
   bool HasEncoding(const CheckedRow& row) const;
   size_t cache_bytes_in_use() const;
+  bool EncodesBeside() const { return on_host_; }
   // What steps of these weights take here; empty on a GPU, and where it could not be measured.
   virtual const StepTimes& step_times() const { return step_times_; }
   size_t gpu_cache_bytes() const;  // of pages on a GPU that rows and sources hold

@@ -3,7 +3,16 @@
 
 #include <utility>
 
+#include "engine/loop/loop_engine.h"
+
 namespace ct2triton {
+
+void SourceEncoder::Counts::AddTo(LoopCounters* counters) const {
+  counters->encodes += calls;
+  counters->encoded_rows += rows;
+  counters->shared_encodings += shared;
+  counters->encoded_tokens += tokens;
+}
 
 std::vector<SourceEncoder::Group> SourceEncoder::GroupsOf(std::vector<Task> tasks) const {
   std::vector<Group> groups;

@@ -12,6 +12,8 @@
 
 namespace ct2triton {
 
+struct LoopCounters;
+
 // Finds or makes the encodings of sources; for one thread at a time. Which form they have, the
 // attention decides that takes them.
 class SourceEncoder {
@@ -28,6 +30,8 @@ class SourceEncoder {
     uint64_t rows = 0;    // that were encoded
     uint64_t tokens = 0;  // of these
     uint64_t shared = 0;  // rows that took an encoding that was there
+
+    void AddTo(LoopCounters* counters) const;
   };
   using Encodings = std::vector<std::shared_ptr<const Encoding>>;
   // One encoding per row, in order; an equal source is encoded once, by whichever thread comes
