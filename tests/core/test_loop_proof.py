@@ -39,7 +39,7 @@ def change_weight(directory: Path) -> None:
     content = read_model_bin(directory / "model.bin")
     name = "decoder/layer_1/ffn/linear_1/weight"
     old = content.variables[name]
-    changed = bytes([old.content[0] ^ 1]) + old.content[1:]
+    changed = old.content[:-1] + bytes([old.content[-1] ^ 1])  # what is damaged may lie anywhere
     content.variables[name] = dataclasses.replace(old, content=changed)
     write_model_bin(content, directory / "model.bin")
 

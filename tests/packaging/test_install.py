@@ -21,6 +21,7 @@ import pytest
 from ct2_triton.serve.http_probe import HttpProbe
 from ct2_triton.serve.installation import find_server
 from ct2_triton.serve.process import LoggedProcess
+from server import configs
 from support.ports import free_ports
 from support.repository import write_model
 from support.wheels import build_wheel, run_program
@@ -88,7 +89,8 @@ def test_an_installed_backend_runs_in_a_plain_server(
     target = tmp_path / "backends" / "ctranslate2"
     run_program(python.with_name("ct2-serve"), "--install-backend", target.parent)
     assert not any(path.is_symlink() for path in target.iterdir())
-    write_model(tmp_path / "repository", "nllb", nllb_engine_model)
+    calls = configs.full(decoding="calls")  # else CTranslate2 is opened for the first call only
+    write_model(tmp_path / "repository", "nllb", nllb_engine_model, calls)
     ports = free_ports()
     command = [str(find_server().executable), f"--backend-directory={target.parent}"]
     command += [f"--model-repository={tmp_path / 'repository'}"]

@@ -133,7 +133,7 @@ def test_the_option_is_parsed_compared_and_documented(
 
 def test_the_engine_compiles_with_it(changed_tree: Path, compile_in: Compile) -> None:
     engine = changed_tree / "backend" / "src" / "engine"
-    compile_in("-fsyntax-only", str(engine / "calls" / "call_options.cc"))
+    compile_in("-fsyntax-only", str(engine / "calls" / "library" / "call_options.cc"))
 
 
 def test_contributing_lists_these_edits() -> None:

@@ -82,6 +82,7 @@ def work(server: TritonServer, model: str) -> dict[str, float]:
     return {
         "passes": found.values.get(("ct2_gpu_passes_total",), 0),
         "cache": found.values.get(("ct2_gpu_cache_bytes",), 0),
+        "refused": found.values.get(("ct2_loop_refused",), 0),
         **found.by("ct2_run_rows_total"),
     }
 
@@ -234,5 +235,6 @@ def test_a_lost_device_leaves_the_server_alive_and_calls_answer(
         assert server.is_alive()
 
     assert answers == [answers[0]] * len(answers)
+    assert done["refused"] == 1  # later requests do not try the device
     assert done["passes"] > 0
     assert done["call"] > 0

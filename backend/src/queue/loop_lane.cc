@@ -32,7 +32,9 @@ void LoopLoad::Remove(const LoopLoad& other) {
 std::vector<Job> LoopLane::Turn(std::vector<Job> admitted) noexcept {
   DropCancelled();
   step_failure_.reset();
+  admission_failure_.reset();
   std::vector<Job> failed = Join(std::move(admitted));
+  if (!failed.empty() && running() == 0) step_failure_ = admission_failure_;
   try {
     if (running() > 0) loop_->Step(this);
   } catch (const std::bad_alloc&) {
@@ -63,7 +65,10 @@ bool LoopLane::TryAdmit(std::vector<Job>* jobs) noexcept {
   try {
     Admit(jobs);
     return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   } catch (...) {
+    admission_failure_ = CurrentError();
     return false;
   }
 }

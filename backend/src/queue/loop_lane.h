@@ -36,7 +36,8 @@ class LoopLane : private LoopListener {
   // is in the loop any more, each is to be run alone.
   std::vector<Job> Turn(std::vector<Job> admitted) noexcept;
 
-  // What the step of the last turn failed with; none: it did not, or memory ran out.
+  // What the step of the last turn failed with, or the encoding of its rows where no row runs;
+  // none: nothing failed, or memory ran out.
   const std::optional<Error>& step_failure() const { return step_failure_; }
 
   size_t running() const { return places_.size(); }
@@ -70,6 +71,7 @@ class LoopLane : private LoopListener {
   std::unordered_map<LoopRow, Place> places_;
   LoopLoad load_;
   std::optional<Error> step_failure_;
+  std::optional<Error> admission_failure_;  // the last one of this turn
 };
 
 }  // namespace ct2triton

@@ -243,12 +243,11 @@ def test_a_client_may_be_made_before_the_loop_and_the_server(
     port = free_port()
     client = TranslationClient(f"127.0.0.1:{port}", "m", tokenizer=tokenizer)
 
-    async def translated() -> list[str]:
+    async def translated() -> str:
         async with serving(FaultServer(), port), client:
-            found = await client.translate(TEXT, source="eng_Latn", targets="de")
-            return [one.text for one in found]
+            return (await client.translate(TEXT, source="eng_Latn", targets="de")).text
 
-    assert asyncio.run(translated()) == [TEXT]
+    assert asyncio.run(translated()) == TEXT
 
 
 def test_a_model_must_be_named(tokenizer: CountingTokenizer) -> None:

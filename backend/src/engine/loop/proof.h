@@ -11,8 +11,8 @@ namespace ct2triton {
 class Weights;
 
 // Names what a proof is about: the version of the backend, the type, config.json, the sizes of the
-// vocabularies, and of model.bin its list of variables with the first numbers of each. So it does
-// not depend on where the files lie, and costs no reading of the whole file.
+// vocabularies, and of model.bin its list of variables with a sum of all bytes of each. So it does
+// not depend on where the files lie. Reads the whole of model.bin once.
 std::string ProofId(const Weights& weights);
 
 struct ProofSearch {
