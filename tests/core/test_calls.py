@@ -219,6 +219,7 @@ print(status("VmHWM") - status("VmRSS"))
 """
 
 
+@pytest.mark.plain_process  # AddressSanitizer keeps memory that was given back
 def test_a_model_that_loads_never_has_all_weights_twice() -> None:
     """CTranslate2's model of the trial has left before the loop's weights come."""
     directory = tiny_engine_model("nllb", TinyOptions(d_model=512, layers=2), "int8")
