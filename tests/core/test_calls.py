@@ -87,6 +87,19 @@ def test_the_model_leaves_after_the_last_call_and_comes_again(
     assert translator.call_loads == 2
 
 
+def test_the_idle_time_counts_from_the_last_call(
+    directory: Path, sources: list[Row], expected: list[Row]
+) -> None:
+    """A model that is called as soon as it has come waits for no other call."""
+    other = shutil.copytree(DEMO, directory.parent / "other")
+    stays = _core.Translator(str(other), {**INT8, "calls_idle_s": "8"})
+    leaves = _core.Translator(str(directory), {**INT8, "calls_idle_s": "0"})
+    for translator in (stays, leaves):
+        assert answers(translator, sources[:1], PENALIZED) == expected[:1]
+    wait_until(lambda: 0 in (stays.call_bytes, leaves.call_bytes))
+    assert (stays.call_bytes > 0, leaves.call_bytes) == (True, 0)
+
+
 def test_rows_that_meet_while_the_model_comes_and_goes(
     directory: Path, sources: list[Row], expected: list[Row]
 ) -> None:

@@ -13,7 +13,7 @@
 namespace ct2triton {
 namespace {
 
-// A model that has come waits as long for the first of the rows that wanted it.
+// A model that has come waits as long for the first call of the rows that wanted it.
 constexpr uint64_t kFirstCall_ns = 10'000'000'000;
 
 }  // namespace
@@ -121,6 +121,7 @@ void CallModel::LoadUnlocked(Lock* lock) noexcept {
     bytes_ = bytes;
     ++loads_;
     stays_until_ns_ = SteadyNow_ns() + kFirstCall_ns;
+    awaits_call_ = true;
     here_ = true;
   }
   lock->unlock();
@@ -154,6 +155,7 @@ std::shared_ptr<CallEngine> CallModel::TakeEngine(uint64_t stay_ns) {
   }
   engines_.reserve(engines_.size() + taken_ + 1);  // so that giving it back needs no memory
   ++taken_;
+  if (std::exchange(awaits_call_, false)) stays_until_ns_ = 0;  // from here on calls say it
   lock.unlock();  // where there is no memory for what is returned, the engine goes back here
   return {engine.release(), [this, stay_ns](CallEngine* taken) { GiveBack(taken, stay_ns); }};
 }

@@ -87,6 +87,7 @@ class CallModel {
   std::vector<std::unique_ptr<CallEngine>> engines_;  // that nobody uses
   size_t taken_ = 0;
   uint64_t stays_until_ns_ = 0;
+  bool awaits_call_ = false;  // none was made since it has come
   bool kept_ = false;
   bool wanted_ = false;
   bool ending_ = false;
