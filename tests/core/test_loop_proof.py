@@ -71,6 +71,18 @@ def test_a_model_is_tried_at_its_first_load(model: Path, tmp_path: Path) -> None
     assert ", not proved" in description(model, proof="off")
 
 
+def test_a_model_without_a_proof_does_not_decide_for_those_that_share_its_weights(
+    model: Path,
+) -> None:
+    unproved = _core.Translator(str(model), {**TYPE, "proof": "off"})
+    assert ", trial of 12 tokens" in description(model)
+    assert "not proved" not in unproved.description
+    weights = unproved.weight_bytes
+    proved = _core.Translator(str(model), TYPE)
+    assert "trial of 12 tokens" in proved.description
+    assert proved.weight_bytes == weights
+
+
 def test_a_cache_that_cannot_be_written(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/cache")
     for _ in range(2):

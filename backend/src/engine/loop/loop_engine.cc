@@ -86,12 +86,22 @@ LoopCounters& LoopCounters::operator-=(const LoopCounters& other) {
   return *this;
 }
 
+// What is known of the weights, or what CTranslate2 makes of a trial's rows. Asked before the
+// weights are packed, so that not both are in memory.
+struct LoopModel::Evidence {
+  std::string id{};  // of the proof; empty: proofs are of our own code for CPUs
+  ProofSearch known{};
+  std::optional<TrialTruth> truth{};  // where none is known
+};
+
 std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights,
                                           Proving proving) {
   static SharedByKey<std::tuple<const Weights*, bool, bool>, LoopModel> known;
-  return known.Get(
+  const auto model = known.Get(
       {weights.get(), DecoderModel::OnDevice(), gpu::PlaceOf(weights->device()).has_value()},
       [&] { return std::make_shared<LoopModel>(weights, proving); });
+  if (proving != Proving::kNever) model->ProveIfNot(*weights);
+  return model;
 }
 
 LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, Proving proving)
@@ -106,34 +116,52 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, Proving prov
 void LoopModel::Make(const std::shared_ptr<const Weights>& weights, Proving proving) {
   ReadDecoder(weights->file());  // refuses what the loop does not know before anything is loaded
   const auto place = gpu::PlaceOf(weights->device());
-  // Proofs are of our own code for CPUs.
-  const std::string id = place || DecoderModel::OnDevice() ? "" : ProofId(*weights);
-  ProofSearch proof;
-  if (proving == Proving::kNever) proof = {true, "not proved"};
-  if (proving == Proving::kOnce && !id.empty()) proof = FindProof(*weights, id);
-  // Before the weights are packed: not both are in memory.
-  const auto truth = proof.found ? std::nullopt : std::optional(AskCTranslate2(*weights));
+  on_host_ = !place && !DecoderModel::OnDevice();
+  std::optional<Evidence> evidence;
+  if (proving != Proving::kNever) evidence = Ask(*weights, proving);
   if (place) {
     const auto model = std::make_shared<const gpu::GpuModel>(weights, *place);
     model_ = model;
-    description_ = model->Description() + ", ";
-  } else if (DecoderModel::OnDevice()) {
-    model_ = CallLibrary::Get().NewDecoderModel(weights);
-    description_ = "by operations of CTranslate2, ";
-  } else {
+    making_ = model->Description();
+  } else if (on_host_) {
     LayerPacker packer(weights->file(), weights->loop_type(), PackingThreads());
     model_ = std::make_shared<const HostModel>(weights, &packer);
-    on_host_ = true;
-    description_ = packer.Description() + ", ";
+    making_ = packer.Description();
     weights->file().RequireUnchanged();  // its weights were read piece by piece
+  } else {
+    model_ = CallLibrary::Get().NewDecoderModel(weights);
+    making_ = "by operations of CTranslate2";
   }
-  if (!truth) {
-    description_ += proof.remark;
-    return;
-  }
-  const std::string report = Describe(TryDecoder(*model_, *truth));
-  description_ += proof.remark.empty() ? report : proof.remark + ", so " + report;
-  if (!id.empty()) KeepProof(id, report);
+  if (evidence) proof_ = Settle(*evidence);
+}
+
+LoopModel::Evidence LoopModel::Ask(const Weights& weights, Proving proving) const {
+  Evidence evidence;
+  if (on_host_) evidence.id = ProofId(weights);
+  if (on_host_ && proving == Proving::kOnce) evidence.known = FindProof(weights, evidence.id);
+  if (!evidence.known.found) evidence.truth = AskCTranslate2(weights);
+  return evidence;
+}
+
+std::string LoopModel::Settle(const Evidence& evidence) const {
+  const std::string& remark = evidence.known.remark;
+  if (!evidence.truth) return remark;
+  const std::string report = Describe(TryDecoder(*model_, *evidence.truth));
+  if (!evidence.id.empty()) KeepProof(evidence.id, report);
+  return remark.empty() ? report : remark + ", so " + report;
+}
+
+// Whoever made it did not want it proved, and another one does.
+void LoopModel::ProveIfNot(const Weights& weights) {
+  const std::lock_guard<std::mutex> lock(proof_mutex_);
+  if (proof_) return;
+  RunInThreadScope(weights.device(), /*threads=*/1,
+                   [&] { proof_ = Settle(Ask(weights, Proving::kOnce)); });
+}
+
+std::string LoopModel::description() const {
+  const std::lock_guard<std::mutex> lock(proof_mutex_);
+  return making_ + ", " + proof_.value_or("not proved");
 }
 
 std::unique_ptr<LoopEngine> LoopModel::NewLoop() const {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -94,8 +95,9 @@ enum class Proving { kNever, kOnce, kAlways };
 // What all loops on one set of weights share: the decoder's layers and their memory.
 class LoopModel {
  public:
-  // The one of these weights, made and proved at the first call. Those of other weights may be made
-  // meanwhile. Throws Error(kUnsupported), with the reason, where the loop cannot run the model.
+  // The one of these weights, made at the first call, and proved at the first that wants it. Those
+  // of other weights may be made meanwhile. Throws Error(kUnsupported), with the reason, where the
+  // loop cannot run the model.
   static std::shared_ptr<LoopModel> Get(const std::shared_ptr<const Weights>& weights,
                                         Proving proving);
 
@@ -135,12 +137,19 @@ class LoopModel {
   // Of them, those of the candidates of one vocabulary map of the weights.
   size_t MapBytes(const VocabularyMap& map) const;
   // For the log: what was packed, what the trial found and how long it took.
-  const std::string& description() const { return description_; }
+  std::string description() const;
 
  private:
-  void Make(const std::shared_ptr<const Weights>& weights, Proving proving);
+  struct Evidence;
 
-  std::string description_;
+  void Make(const std::shared_ptr<const Weights>& weights, Proving proving);
+  Evidence Ask(const Weights& weights, Proving proving) const;
+  std::string Settle(const Evidence& evidence) const;
+  void ProveIfNot(const Weights& weights);
+
+  std::string making_;
+  mutable std::mutex proof_mutex_;
+  std::optional<std::string> proof_;  // what proves it; none: nothing was asked
   StepTimes step_times_;
   bool on_host_ = false;  // our own code for CPUs computes
   std::shared_ptr<const DecoderModel> model_;
