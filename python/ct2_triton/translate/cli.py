@@ -51,7 +51,7 @@ from ct2_triton.translate.files import (
 )
 from ct2_triton.translate.formats import as_json, text_of, write_json
 from ct2_triton.translate.inputs import Line, check_file, judged, read_inputs
-from ct2_triton.translate.line_errors import concerns_one_line
+from ct2_triton.translate.line_errors import WORD, check_request, concerns_one_line
 from ct2_triton.translate.print_parts import check_choices, print_parts
 from ct2_triton.translate.records import (
     describe,
@@ -68,8 +68,6 @@ if TYPE_CHECKING:
     from ct2_triton.client.stream import StreamItem
 
 _LOG = logging.getLogger(__name__)
-_WORD = "a"  # which no server refuses for what it is
-_PROBE_S = 5.0  # after which a server that is away says nothing of the request
 USUAL = (
     *("--input", "--output", "--json", "--stream", "--model", "--from", "--to", "--keep"),
     *("--glossary", "--url", "--retry-for"),
@@ -338,8 +336,7 @@ async def _print_all(
         async for raw in items:
             item = judged(raw)
             if not is_right and isinstance(item.outcome, RequestRejectedError):
-                with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(_check_request(stream, item), _PROBE_S)
+                await check_request(_translate_word(stream), item.sentence)
                 is_right = True
             elif not isinstance(item.outcome, ClientError):
                 is_right |= bool(item.sentence.text.strip())  # the server sees no empty line
@@ -348,24 +345,14 @@ async def _print_all(
     return printer.failed
 
 
-async def _check_request(
-    stream: Callable[..., AsyncGenerator[StreamItem, None]], refused: StreamItem
-) -> None:
-    """Tell a line that is refused from a request that is: a short word is refused as well.
-
-    Raises:
-        RequestRejectedError: The request is wrong, as with an unknown option; so is every line.
-    """
-
+async def _translate_word(stream: Callable[..., AsyncGenerator[StreamItem, None]]) -> None:
     async def word() -> AsyncIterator[Line]:
-        yield Line(_WORD, number=1)
+        yield Line(WORD, number=1)
 
     async with aclosing(stream(word())) as probes:
         async for probe in probes:
             if isinstance(probe.outcome, RequestRejectedError):
-                raise RequestRejectedError(
-                    f"not translated from {refused.sentence} on: {probe.outcome}"
-                ) from probe.outcome
+                raise probe.outcome
 
 
 class _Printer:

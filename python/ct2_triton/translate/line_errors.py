@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
 from ct2_triton.client.calls import is_unicode
 from ct2_triton.errors import (
     ClientError,
@@ -13,6 +17,12 @@ from ct2_triton.errors import (
     RequestRejectedError,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+WORD = "a"  # which no server refuses for what it is
+_PROBE_S = 5.0  # after which a server that is away says nothing of the request
 _OF_A_LINE = (
     RequestRejectedError,
     DeadlineExceededError,
@@ -33,3 +43,22 @@ def concerns_one_line(error: ClientError, text: str) -> bool:
     """
     is_no_text = isinstance(error, InvalidCallError) and not is_unicode(text)
     return is_no_text or isinstance(error, _OF_A_LINE)
+
+
+async def check_request(translate_word: Coroutine[Any, Any, None], refused: object) -> None:
+    """Tell a line that is refused from a request that is: a short word is refused as well.
+
+    Args:
+        translate_word: Translates `WORD` by the same request.
+        refused: The line.
+
+    Raises:
+        RequestRejectedError: The request is wrong, as with an unknown option; so is every line.
+    """
+    try:
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(translate_word, _PROBE_S)
+    except RequestRejectedError as error:
+        raise RequestRejectedError(f"not translated from {refused} on: {error}") from error
+    except ClientError:
+        return

@@ -8,8 +8,13 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from ct2_triton.client.blocking import iterate_in_thread
-from ct2_triton.errors import ClientError, ServerBusyError, ServerUnreachableError
-from ct2_triton.translate.line_errors import concerns_one_line
+from ct2_triton.errors import (
+    ClientError,
+    RequestRejectedError,
+    ServerBusyError,
+    ServerUnreachableError,
+)
+from ct2_triton.translate.line_errors import WORD, check_request, concerns_one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
@@ -39,6 +44,7 @@ async def print_parts(
         ClientError: What concerns more than one line.
     """
     failed = 0
+    is_right = False  # whether the server takes what the lines have in common
     async for line in iterate_in_thread(lines):
         try:
             if line.problem is not None:
@@ -46,15 +52,24 @@ async def print_parts(
             async with aclosing(stream(line.text)) as parts:
                 async for part in parts:
                     write(part.text)
+            is_right = True
         except (ServerBusyError, ServerUnreachableError) as error:
             raise type(error)(f"not translated from {line} on: {error}") from error
         except ClientError as error:
             if not concerns_one_line(error, line.text):
                 raise
+            if not is_right and isinstance(error, RequestRejectedError):
+                await check_request(_translate_word(stream), line)
+                is_right = True
             failed += 1
             _LOG.error("%s: %s", line, error)
         write("\n")
     return failed
+
+
+async def _translate_word(stream: Callable[[str], AsyncGenerator[TextPart, None]]) -> None:
+    async with aclosing(stream(WORD)) as parts:
+        await anext(parts, None)
 
 
 def check_choices(*, targets: int, as_json: bool, has_output: bool) -> None:

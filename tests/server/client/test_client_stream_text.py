@@ -271,6 +271,24 @@ def test_the_command_prints_lines_while_they_grow(server: TritonServer, reposito
     assert printed[True].count("\n") == 3
 
 
+def test_a_wrong_request_ends_the_run_once_and_a_wrong_line_does_not(
+    server: TritonServer, repository: Path
+) -> None:
+    command = _command(server, repository, "--to", "de", "--stream")
+    lines = "One.\nTwo.\nThree.\n"
+    wrong = [*command, "--option", "no_such_option=1"]
+    done = subprocess.run(wrong, input=lines, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    [said] = done.stderr.splitlines()
+    assert said.startswith("ct2-translate: not translated from line 1 on: ")
+    assert "no_such_option" in said
+    long = f"{'word ' * 300_000}\nGood morning.\n"
+    done = subprocess.run(command, input=long, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout.startswith("\nGuten Morgen")
+
+
 def test_half_of_a_surrogate_pair_fails_its_line_alone(
     server: TritonServer, repository: Path
 ) -> None:
