@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+import zlib
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ def unpack(archive: Path, output: Path) -> None:
                     shutil.copyfileobj(source, stream)
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{archive} cannot be prepared: {error}") from error
-    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise SourceError(f"cannot unpack {archive}: {error}") from error
 
 

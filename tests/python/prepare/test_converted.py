@@ -255,6 +255,21 @@ def test_files_that_are_no_archive(tmp_path: Path) -> None:
     assert "give a directory, or an archive" in refusal(tmp_path / "p.tar", SourceError)
 
 
+def test_a_package_whose_compressed_files_are_damaged(opennmt_py: Path, tmp_path: Path) -> None:
+    """The directory at its end is whole, so only the unpacking meets the damage."""
+    stored = tiny_packages.make_argos(opennmt_py, tmp_path / "stored.argosmodel")
+    package = tmp_path / "p.argosmodel"
+    with zipfile.ZipFile(stored) as old, zipfile.ZipFile(package, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+        model = next(entry for entry in new.infolist() if entry.filename.endswith("model.bin"))
+    content = bytearray(package.read_bytes())
+    begin = model.header_offset + 200
+    content[begin : begin + 400] = b"\xff" * 400
+    package.write_bytes(content)
+    assert f"cannot unpack {package}: " in refusal(package, SourceError)
+
+
 def test_an_ensemble_of_opus_mt_and_names_outside_it(tmp_path: Path) -> None:
     source = tiny_packages.make_opus_mt(tiny_checkpoint("marian"), tmp_path / "opus")
     decoder = source / "decoder.yml"
