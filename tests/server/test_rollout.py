@@ -287,6 +287,21 @@ def test_a_server_that_refuses_leaves_all_as_it_was(
     assert ct2_models(tmp_path, "rollback", "demo") == "demo: serves 1, before 1, 2\n"
 
 
+def test_a_server_that_shows_no_index_is_told_in_a_line(
+    tmp_path: Path, make_server: MakeServer
+) -> None:
+    prepare(PrepareOptions("demo", tmp_path))
+    restricted = "--grpc-restricted-protocol=model-repository:secret=open"
+    address = make_server(tmp_path, server_arguments=[restricted]).grpc_url
+    for asked in (("list",), ("promote", "demo", "1")):
+        [said] = ct2_models(tmp_path, *asked, "--url", address, code=1).splitlines()
+        assert f"{address} does not say which models it has: " in said
+    listed = ct2_models(
+        tmp_path, "list", "--url", address, "--header", "triton-grpc-protocol-secret: open"
+    )
+    assert listed.splitlines()[1].endswith("READY")
+
+
 def test_verify_files_holds_a_version_against_its_record(
     tmp_path: Path, make_server: MakeServer
 ) -> None:

@@ -126,10 +126,8 @@ def _change(args: argparse.Namespace) -> int:
     (entry,) = find(read_catalog(args.model_repository), [name])
     take = _taker(RunningServer(args), name) if args.url else None
     if args.action == "promote":
-        before, after = (
-            promote(entry.folder, args.versions, take),
-            tuple(sorted(set(args.versions))),
-        )
+        before = promote(entry.folder, args.versions, take)
+        after = tuple(sorted(set(args.versions)))
     else:
         before, after = rollback(entry.folder, take)
     names = [name, *(folder.name for folder in followers(entry.folder))]

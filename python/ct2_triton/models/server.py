@@ -25,7 +25,7 @@ class RunningServer:
         """Connect.
 
         Args:
-            args: What `add_server_arguments` declares, with one URL.
+            args: What `add_access_arguments` declares, and `url`.
 
         Raises:
             ServerUnreachableError: No server answers there.
@@ -53,10 +53,19 @@ class RunningServer:
             ) from error
 
     def model_states(self) -> list[ModelState]:
-        """Give the index of the models: an entry for each version."""
-        index = self._client.get_model_repository_index(
-            headers=self._headers, client_timeout=_TIMEOUT_S
-        )
+        """Give the index of the models: an entry for each version.
+
+        Raises:
+            ClientError: The server does not give it, as without a header that it asks for.
+        """
+        try:
+            index = self._client.get_model_repository_index(
+                headers=self._headers, client_timeout=_TIMEOUT_S
+            )
+        except self._refusal as error:
+            raise ClientError(
+                f"{self.url} does not say which models it has: {error.message()}"
+            ) from error
         return [ModelState(one.name, one.version, one.state, one.reason) for one in index.models]
 
     def load(self, name: str) -> None:
