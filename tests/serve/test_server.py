@@ -128,6 +128,18 @@ def test_a_server_that_takes_too_long_is_ended(repository: Path) -> None:
     assert not server.is_alive()
 
 
+def test_a_server_with_an_emulated_gpu_starts_again(
+    make_server: MakeServer, python_repository: Path
+) -> None:
+    """Its repositories are folders of links, which last as long as the server."""
+    server = make_server(python_repository, environment={"CT2_TRITON_GPU": "emulated"})
+    os.kill(server.process.pid, signal.SIGKILL)
+    assert server.process.wait() == -signal.SIGKILL
+    server.restart()
+    assert server.is_ready()
+    assert [(state.name, state.state) for state in server.model_states()] == [("identity", "READY")]
+
+
 def test_a_killed_server_is_seen_with_its_signal_and_leaves_nothing(
     make_server: MakeServer, python_repository: Path
 ) -> None:

@@ -33,15 +33,16 @@ def is_emulated(environment: Mapping[str, str]) -> bool:
     return {**os.environ, **environment}.get(_VARIABLE) == "emulated"
 
 
-def mapped(options: ServerOptions) -> ServerOptions:
+def mapped(options: ServerOptions, owner: object) -> ServerOptions:
     """Give the options with repositories in which our models have KIND_CPU for KIND_GPU.
 
     Args:
         options: What the user wants.
+        owner: With whose end the folders of links end.
 
     Returns:
         The same options where no GPU is emulated. Otherwise with repositories of links to the
-        user's, which end with the options.
+        user's.
     """
     if not is_emulated(options.environment):
         return options
@@ -50,9 +51,8 @@ def mapped(options: ServerOptions) -> ServerOptions:
     for number, repository in enumerate(options.model_repositories):
         repositories.append(Path(folder.name) / str(number))
         _link_repository(repository, repositories[-1])
-    emulated = replace(options, model_repositories=repositories)
-    weakref.finalize(emulated, folder.cleanup)
-    return emulated
+    weakref.finalize(owner, folder.cleanup)
+    return replace(options, model_repositories=repositories)
 
 
 def _link_repository(repository: Path, linked: Path) -> None:

@@ -60,7 +60,7 @@ class TritonServer:
             ServeError: If the further arguments contradict the options.
         """
         check_server_arguments(options)
-        self.options = emulated_gpu.mapped(options)
+        self.options = emulated_gpu.mapped(options, self)
         self.installation = find_server(options.executable)
         files = find_backend_files(options.plugin, options.engine_directory)
         self._folder = backend_folder.assemble(self.installation, files, options.cache)
