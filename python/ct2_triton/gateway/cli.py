@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from ct2_triton.gateway.admission import Limits
     from ct2_triton.gateway.catalog import Catalog
-from ct2_triton.gateway.processes import Place
+    from ct2_triton.gateway.processes import Place
 
 _SHUTDOWN_S = 5.0
 _ANY_HOST = "*"
