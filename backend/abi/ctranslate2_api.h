@@ -46,7 +46,7 @@ __attribute__((weak)) void destroy_context(Device device);
 enum class DataType : int { FLOAT32, INT8, INT16, INT32, FLOAT16, BFLOAT16 };
 
 // A tensor. Only its size and its copying matter to the structs below; `dim` serves for weights.
-// The weak members serve engine/loop, which asks for them before it uses them.
+// The weak members serve tests (ctranslate2_layers.h), which ask for them before they use them.
 class StorageView {
  public:
   StorageView(const StorageView& other, bool synchronous = false);
@@ -57,16 +57,12 @@ class StorageView {
 
   long dim(long index) const;  // throws std::invalid_argument beyond the rank
   size_t item_size() const;    // bytes of one element
+  StorageView to(Device device) const;
+  StorageView to(DataType type) const;
 
   __attribute__((weak)) StorageView(DataType type, Device device);
-  __attribute__((weak)) StorageView(std::vector<long> shape, DataType type, Device device);
-  __attribute__((weak)) StorageView& zero();
-  __attribute__((weak)) StorageView& reshape(std::vector<long> shape);
-  __attribute__((weak)) StorageView to(Device device) const;
-  __attribute__((weak)) StorageView to(DataType type) const;
   // Makes it stand for memory of somebody else.
   __attribute__((weak)) StorageView& view(void* data, std::vector<long> shape);
-  __attribute__((weak)) void* buffer();
   template <typename T>
   const T* data() const;  // throws std::invalid_argument where T is not the type of its elements
 
@@ -74,9 +70,7 @@ class StorageView {
   alignas(8) unsigned char opaque_[72];
 };
 template <>
-__attribute__((weak)) const float* StorageView::data<float>() const;
-template <>
-__attribute__((weak)) const int* StorageView::data<int>() const;
+const float* StorageView::data<float>() const;
 
 // Handle only.
 class Vocabulary {

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our own declarations of the layers of CTranslate2 that the decode loop drives by itself. They
-// stand beside ctranslate2_api.h, and rest on less: no member is read, no virtual function called,
-// nothing derived. The library constructs a layer in a buffer of ours that is larger than the
-// layer; engine/compute/library_gpu/library_layers.cc proves that it is, and that every symbol is
-// there, before the first use. Everything is weak: a library without these symbols loads, and the
-// loop is not used with it.
+// Our own declaration of CTranslate2's linear layer, with which tests compare ours. It stands
+// beside ctranslate2_api.h, and rests on less: no member is read, no virtual function called,
+// nothing derived. The library constructs it in a buffer of ours that is larger than it;
+// python/library_linear.cc proves that it is, and that every symbol is there, before the first use.
+// Everything is weak: a library without these symbols loads.
 //
-// Measured sizes, the same in 4.6.3, 4.7.2, 4.8.1 and 4.8.5: Dense 433 bytes, LayerNorm 32,
-// Embeddings 56, SoftMax 17.
+// Measured, the same in 4.6.3, 4.7.2, 4.8.1 and 4.8.5: Dense has 433 bytes.
 #pragma once
 
-#include <cstddef>
 #include <string>
-#include <vector>
 
 #include "ctranslate2_api.h"
 
@@ -22,17 +18,15 @@ namespace ops {
 
 enum class ActivationType : int { ReLU, GELUTanh, Swish, GELU, GELUSigmoid, Tanh, Sigmoid };
 
-class SoftMax {
+// An operation without a state: the library exports no constructor, and reads nothing of it.
+class Add {
  public:
-  __attribute__((weak)) explicit SoftMax(bool log);
-  SoftMax(const SoftMax&) = delete;
-  __attribute__((weak)) ~SoftMax();
-  // Over the last dimension; `lengths` may be null, `y` may be `x`.
-  __attribute__((weak)) void operator()(const StorageView& x, const StorageView* lengths,
-                                        StorageView& y) const;
+  // b: of the shape of a, or a scalar in the memory of the CPU; c may be a.
+  __attribute__((weak)) void operator()(const StorageView& a, const StorageView& b,
+                                        StorageView& c) const;
 
  private:
-  alignas(16) unsigned char opaque_[512];
+  alignas(16) unsigned char opaque_[64] = {};
 };
 
 }  // namespace ops
@@ -47,7 +41,6 @@ class Dense {
                               const ops::ActivationType* activation, bool is_layer_out);
   Dense(const Dense&) = delete;
   __attribute__((weak)) ~Dense();
-  __attribute__((weak)) DataType output_type() const;
   __attribute__((weak)) long output_size() const;
   // One of the two forms is there: with a residual, which may be null, from 4.7.0; else without.
   __attribute__((weak)) void operator()(const StorageView& input, StorageView& output,
@@ -61,39 +54,5 @@ class Dense {
   alignas(16) unsigned char opaque_[2048];
 };
 
-class LayerNorm {
- public:
-  __attribute__((weak)) LayerNorm(const models::Model& model, const std::string& scope);
-  LayerNorm(const LayerNorm&) = delete;
-  __attribute__((weak)) ~LayerNorm();
-  __attribute__((weak)) void operator()(const StorageView& input, StorageView& output) const;
-
- private:
-  alignas(16) unsigned char opaque_[512];
-};
-
-class Embeddings {
- public:
-  __attribute__((weak)) Embeddings(const models::Model& model, const std::string& scope);
-  Embeddings(const Embeddings&) = delete;
-  __attribute__((weak)) ~Embeddings();
-  __attribute__((weak)) void operator()(const StorageView& ids, StorageView& output) const;
-
- private:
-  alignas(16) unsigned char opaque_[512];
-};
-
 }  // namespace layers
-
-namespace models {
-
-// What as_sequence_to_sequence() gives for a Transformer. Handle only.
-class EncoderDecoderReplica : public SequenceToSequenceReplica {
- public:
-  // ids: [source features][rows][tokens]. Gives [rows, longest row, d_model] and the rows' lengths.
-  __attribute__((weak)) void encode(const std::vector<std::vector<std::vector<size_t>>>& ids,
-                                    StorageView& memory, StorageView& memory_lengths);
-};
-
-}  // namespace models
 }  // namespace ctranslate2

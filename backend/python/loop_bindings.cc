@@ -16,8 +16,6 @@
 #include "engine/compute/cpu/kernels.h"
 #include "engine/compute/gpu/gpu_model.h"
 #include "engine/compute/gpu/gpu_place.h"
-#include "engine/compute/library_gpu/device_model.h"
-#include "engine/compute/library_gpu/tensors.h"
 #include "engine/loaded_model.h"
 #include "engine/loop/decode_loop.h"
 #include "engine/loop/loop_engine.h"
@@ -108,38 +106,6 @@ class DamagedLinear final : public Linear {
   const Damage damage_;
 };
 
-// The same of CTranslate2's on a device.
-class DamagedLibraryLinear final : public LibraryLinear {
- public:
-  DamagedLibraryLinear(const ctranslate2::models::Model& model, const LibraryLinearSpec& spec,
-                       ctranslate2::Device device, Damage damage)
-      : LibraryLinear(model, spec, device), damage_(std::move(damage)) {}
-  void ApplyTo(const ctranslate2::StorageView& in, const ctranslate2::StorageView* residual,
-               ctranslate2::StorageView* out) const override {
-    damage_.Use();
-    LibraryLinear::ApplyTo(in, residual, out);
-    auto* numbers = static_cast<float*>(out->buffer());
-    const size_t count = static_cast<size_t>(out->dim(0)) * outputs();
-    for (size_t i = 0; i < count; ++i) numbers[i] *= damage_.factor;
-  }
-
- private:
-  const Damage damage_;
-};
-
-std::shared_ptr<const DecoderModel> MakeDeviceModel(const std::shared_ptr<const Weights>& weights,
-                                                    const Damage& damage) {
-  const auto library = std::static_pointer_cast<const Ct2Model>(weights->library());
-  const auto device = LibraryDevice(weights->device());
-  const auto make = [&](const LibraryLinearSpec& spec) -> std::unique_ptr<LibraryLinear> {
-    if (spec.scope != damage.scope) {
-      return std::make_unique<LibraryLinear>(library->model(), spec, device);
-    }
-    return std::make_unique<DamagedLibraryLinear>(library->model(), spec, device, damage);
-  };
-  return std::make_shared<const DeviceModel>(weights, make);
-}
-
 // A model and its options; loops of it share its layers.
 class PyModel {
  public:
@@ -158,8 +124,6 @@ class PyModel {
     const auto& weights = loaded_->weights();
     if (const auto place = gpu::PlaceOf(device)) {
       decoder_ = std::make_shared<const gpu::GpuModel>(weights, *place);
-    } else if (DecoderModel::OnDevice()) {
-      decoder_ = MakeDeviceModel(weights, damage);
     } else {
       LayerPacker packer(weights->file(), weights->loop_type(), /*threads=*/1);
       const auto wrap = [&](std::unique_ptr<Linear> linear, const LinearSpec& spec) {
@@ -183,7 +147,6 @@ class PyModel {
     }
     auto rows = loaded_->Check({{source, prefix, draft}}, &options);
     auto reason = WhyNotLoop(rows[0], *loaded_->weights());
-    if (!reason && decoder_->on_device()) reason = WhyNotOnDevice(*rows[0].search);
     if (!reason) reason = decoder_->WhyNot(rows[0]);
     if (reason) throw Error(ErrorCode::kUnsupported, *reason);
     return std::move(rows[0]);
@@ -410,12 +373,6 @@ py::dict Describe(const LoopCounters& counters) {
 }
 
 void BindLoop(py::module_& module) {
-  module.def(
-      "loop_symbols", [] { return kLayerSymbols; },
-      "Symbols of CTranslate2 that the decode loop asks for.");
-  module.def(
-      "device_loop_symbols", [] { return kTensorSymbols; },
-      "Those that the loop of a GPU asks for, too.");
   module.def("kernel_names", &KernelNames, "Kernels that this processor runs.");
   module.def(
       "attend", &PyAttend, py::arg("kernels"), py::arg("query"), py::arg("keys"), py::arg("values"),

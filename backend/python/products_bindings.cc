@@ -16,9 +16,9 @@
 #include "engine/compute/cpu/pack_weights.h"
 #include "engine/compute/cpu/products/kernel_choice.h"
 #include "engine/compute/cpu/products/packed_linear.h"
-#include "engine/compute/library_gpu/library_layers.h"
 #include "engine/model/shared_weights.h"
 #include "error.h"
+#include "library_linear.h"
 
 namespace py = pybind11;
 
@@ -239,24 +239,20 @@ class PyLibraryLayer {
  public:
   PyLibraryLayer(const std::string& directory, const std::string& compute_type,
                  const std::string& scope, const std::string& activation)
-      : library_(directory, {Device::Kind::kCpu, 0}, compute_type) {
-    RequireLayers();
-    const auto* weight = library_.model().get_variable_if_exists(scope + "/weight");
-    if (weight == nullptr) throw Error(ErrorCode::kInvalidArgument, "no layer " + scope);
-    LibraryLinearSpec spec{scope, static_cast<size_t>(weight->dim(1)), std::nullopt, false};
-    if (activation != "none") spec.activation = Named(kActivations, activation);
-    linear_ = std::make_unique<LibraryLinear>(library_.model(), spec, ctranslate2::Device::CPU);
-  }
+      : library_(directory, {Device::Kind::kCpu, 0}, compute_type),
+        linear_(
+            library_.model(), scope,
+            activation == "none" ? std::nullopt : std::optional(Named(kActivations, activation))) {}
 
   Array<float> Apply(const Array<float>& in, const std::optional<Array<float>>& residual) const {
     Tensor out(ctranslate2::DataType::FLOAT32, ctranslate2::Device::CPU);
     const std::optional<Tensor> added = residual ? std::optional(View(*residual)) : std::nullopt;
-    linear_->ApplyTo(View(in), added ? &*added : nullptr, &out);
-    Array<float> result({in.shape(0), static_cast<py::ssize_t>(linear_->outputs())});
+    linear_.Apply(View(in), added ? &*added : nullptr, &out);
+    Array<float> result({in.shape(0), static_cast<py::ssize_t>(linear_.outputs())});
     std::copy_n(out.data<float>(), result.size(), result.mutable_data());
     return result;
   }
-  void Select(const std::vector<int64_t>& outputs) { linear_ = linear_->Select(outputs); }
+  void Select(const std::vector<int64_t>& outputs) { linear_.Select(outputs); }
 
  private:
   using Tensor = ctranslate2::StorageView;
@@ -268,7 +264,7 @@ class PyLibraryLayer {
   }
 
   const Ct2Model library_;
-  std::unique_ptr<LibraryLinear> linear_;
+  LibraryLinear linear_;
 };
 
 // beta: none for an RMS norm.
@@ -357,6 +353,9 @@ void BindProducts(py::module_& module) {
       .def_property_readonly("inputs", &PyModelLayer::inputs)
       .def_property_readonly("packing", &PyModelLayer::packing);
   bind_layer(Type<PyLibraryLayer>(), "LibraryLayer", "The same, as CTranslate2 has it.");
+  module.def(
+      "library_layer_symbols", [] { return kLayerSymbols; },
+      "Symbols of CTranslate2 that LibraryLayer asks for.");
 }
 
 }  // namespace ct2triton

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from core import loop_matrix
+from core.test_loop_matrix import KINDS as ALL_KINDS
+from ct2_triton import _core
 from support import emulated_gpu
 from support.fewer import fewer
 from support.tiny import tiny_engine_model
@@ -40,3 +42,18 @@ def test_float32_answers_are_those_of_the_row_alone(models: dict[str, Path], kin
     assert tally.different == []
     assert tally.ties <= 1
     assert tally.score_error < 1e-4
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(_core.gpu_count() == 0, reason="no GPU here")
+@pytest.mark.parametrize("kind", ALL_KINDS)
+def test_float32_answers_on_a_gpu_are_those_of_the_row_alone(
+    models: dict[str, Path], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CT2_TRITON_GPU")
+    model = loop_matrix.MatrixModel(kind, models[kind], "float32", device="cuda")
+
+    tally = loop_matrix.run(model, 120, seed=18)
+
+    assert tally.different == []
+    assert tally.score_error < 1e-3

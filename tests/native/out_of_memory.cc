@@ -341,18 +341,10 @@ void FailSteps(const std::string& directory) {
   DecodingOptions many_draws = draws;
   many_draws.num_hypotheses = 3;
   const DecodingOptions beams = World::Decoding(3);
-  {
-    const World world(directory, "auto");
-    for (const auto& stays : {World::Decoding(1), draws, many_draws, beams}) {
-      FailStepping(world, stays);
-    }
+  const World world(directory, "auto");
+  for (const auto& stays : {World::Decoding(1), draws, many_draws, beams}) {
+    FailStepping(world, stays);
   }
-  setenv("CT2_TRITON_LOOP", "device", /*overwrite=*/1);
-  {
-    const World world(directory, "auto");
-    for (const auto& stays : {World::Decoding(1), draws}) FailStepping(world, stays);
-  }
-  unsetenv("CT2_TRITON_LOOP");
 }
 
 // The files of a model are listed, whichever allocation fails. There is no model among them: the

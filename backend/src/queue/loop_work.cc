@@ -26,12 +26,11 @@ size_t PromisedBytes(const Job& job) { return job.row.cache_bytes + job.row.sour
 }  // namespace
 
 LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& settings,
-                   size_t loops, size_t threads, std::shared_ptr<Scheduler> scheduler,
-                   CallWork* calls, const void* owner)
+                   size_t loops, std::shared_ptr<Scheduler> scheduler, CallWork* calls,
+                   const void* owner)
     : model_(std::move(model)),
       settings_(settings),
       loop_count_(model_->step_times(), loops, settings.max_rows),
-      cores_(model_->UsesThreads() ? threads : 1),
       scheduler_(std::move(scheduler)),
       calls_(calls),
       queue_([this] {

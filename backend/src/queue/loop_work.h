@@ -25,12 +25,10 @@ namespace ct2triton {
 // of a step, and in several while threads would be idle and steps get shorter by it.
 class LoopWork : public Workload {
  public:
-  // `loops`: as many at most. `threads`: that the operations of CTranslate2 in a step may use.
-  // `calls`: run the rows that a loop failed at; null: none may. `owner`: whose share of the
-  // machine it has.
+  // `loops`: as many at most. `calls`: run the rows that a loop failed at; null: none may. `owner`:
+  // whose share of the machine it has.
   LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& settings, size_t loops,
-           size_t threads, std::shared_ptr<Scheduler> scheduler, CallWork* calls,
-           const void* owner);
+           std::shared_ptr<Scheduler> scheduler, CallWork* calls, const void* owner);
   ~LoopWork() override;  // when every row is answered
 
   RowQueue& queue() { return queue_; }
@@ -44,8 +42,7 @@ class LoopWork : public Workload {
   void Run(int piece) noexcept override;
   void Release(int piece) noexcept override;
   bool Active() const noexcept override;
-  // One while all of a step runs in kernels of ours, which use no more.
-  size_t cores_per_piece() const noexcept override { return cores_; }
+  size_t cores_per_piece() const noexcept override { return 1; }  // our kernels use no more
 
  private:
   struct Lane {
@@ -83,7 +80,6 @@ class LoopWork : public Workload {
   const std::shared_ptr<const LoopModel> model_;
   const LoopSettings settings_;
   const LoopCount loop_count_;
-  const size_t cores_;
   const std::shared_ptr<Scheduler> scheduler_;
   CallWork* const calls_;
   RowQueue queue_;

@@ -44,8 +44,8 @@ WorkerPool::WorkerPool(std::shared_ptr<CallModel> call_model,
   scheduler_ = on_gpu ? std::make_shared<Scheduler>(1, device) : Scheduler::OfMachine();
   if (call_model_) calls_ = std::make_unique<CallWork>(call_model_, settings, scheduler_, this);
   if (!loop_model_) return;
-  loops_ = std::make_unique<LoopWork>(loop_model_, loops, on_gpu ? 1 : settings.workers,
-                                      settings.threads_per_worker, scheduler_, calls_.get(), this);
+  loops_ = std::make_unique<LoopWork>(loop_model_, loops, on_gpu ? 1 : settings.workers, scheduler_,
+                                      calls_.get(), this);
 }
 
 // What a thread of a GPU has made ends on such a thread, if one can be had.

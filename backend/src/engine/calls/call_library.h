@@ -18,9 +18,7 @@
 
 namespace ct2triton {
 
-class DecoderModel;
 class VocabularyMap;
-class Weights;
 
 // What a greedy search makes of a row that no end token ends.
 struct GreedyTruth {
@@ -66,9 +64,6 @@ class CallLibrary {
   virtual std::unique_ptr<const LibraryModel> Load(const std::string& directory,
                                                    const Device& device,
                                                    const std::string& compute_type) const = 0;
-  // The model of decode loops by operations of CTranslate2. Throws as Load does.
-  virtual std::shared_ptr<const DecoderModel> NewDecoderModel(
-      const std::shared_ptr<const Weights>& weights) const = 0;
 
   // The settings of CTranslate2 that belong to the calling thread: see ThreadScope.
   virtual void UseDevice(const Device& device) const = 0;

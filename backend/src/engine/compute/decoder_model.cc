@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/compute/decoder_model.h"
 
-#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -11,11 +10,6 @@
 #include "error.h"
 
 namespace ct2triton {
-
-bool DecoderModel::OnDevice() {
-  const char* chosen = std::getenv("CT2_TRITON_LOOP");
-  return chosen != nullptr && std::string(chosen) == "device";
-}
 
 DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights)
     : weights_(std::move(weights)),

@@ -25,10 +25,6 @@ class DecoderModel {
   DecoderModel(const DecoderModel&) = delete;
   DecoderModel& operator=(const DecoderModel&) = delete;
 
-  // Loops compute by operations of CTranslate2 (DeviceModel): where the environment variable
-  // CT2_TRITON_LOOP is "device".
-  static bool OnDevice();
-  virtual bool on_device() const = 0;
   // What one loop computes with. The model and the caches must be there as long.
   virtual std::unique_ptr<LoopCompute> NewCompute(LoopCaches* caches) const = 0;
   // Why its loops cannot run a row, for a message; none: they can.

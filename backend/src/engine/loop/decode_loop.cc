@@ -86,9 +86,7 @@ void DecodeLoop::Step(LoopListener* listener) {
   counters_.step_ns += SteadyNow_ns() - start_ns;
 }
 
-// All of them on a device, whose attention forgets a row that skips a step.
 std::vector<bool> DecodeLoop::WhoTakesPart() {
-  if (model_->on_device()) return std::vector<bool>(rows_.size(), true);
   std::vector<StepCost> costs;
   for (const auto& row : rows_) costs.push_back(row->Cost());
   return budget_.Choose(costs);

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <iomanip>
 #include <sstream>
-#include <tuple>
 #include <utility>
 
-#include "engine/calls/call_library.h"
 #include "engine/compute/cpu/host_model.h"
 #include "engine/compute/cpu/layer_packer.h"
 #include "engine/compute/gpu/gpu_model.h"
@@ -96,10 +94,9 @@ struct LoopModel::Evidence {
 
 std::shared_ptr<LoopModel> LoopModel::Get(const std::shared_ptr<const Weights>& weights,
                                           Proving proving) {
-  static SharedByKey<std::tuple<const Weights*, bool, bool>, LoopModel> known;
-  const auto model = known.Get(
-      {weights.get(), DecoderModel::OnDevice(), gpu::PlaceOf(weights->device()).has_value()},
-      [&] { return std::make_shared<LoopModel>(weights, proving); });
+  static SharedByKey<std::pair<const Weights*, bool>, LoopModel> known;
+  const auto model = known.Get({weights.get(), gpu::PlaceOf(weights->device()).has_value()},
+                               [&] { return std::make_shared<LoopModel>(weights, proving); });
   if (proving != Proving::kNever) model->ProveIfNot(*weights);
   return model;
 }
@@ -116,21 +113,18 @@ LoopModel::LoopModel(const std::shared_ptr<const Weights>& weights, Proving prov
 void LoopModel::Make(const std::shared_ptr<const Weights>& weights, Proving proving) {
   ReadDecoder(weights->file());  // refuses what the loop does not know before anything is loaded
   const auto place = gpu::PlaceOf(weights->device());
-  on_host_ = !place && !DecoderModel::OnDevice();
+  on_host_ = !place;
   std::optional<Evidence> evidence;
   if (proving != Proving::kNever) evidence = Ask(*weights, proving);
   if (place) {
     const auto model = std::make_shared<const gpu::GpuModel>(weights, *place);
     model_ = model;
     making_ = model->Description();
-  } else if (on_host_) {
+  } else {
     LayerPacker packer(weights->file(), weights->loop_type(), PackingThreads());
     model_ = std::make_shared<const HostModel>(weights, &packer);
     making_ = packer.Description();
     weights->file().RequireUnchanged();  // its weights were read piece by piece
-  } else {
-    model_ = CallLibrary::Get().NewDecoderModel(weights);
-    making_ = "by operations of CTranslate2";
   }
   if (evidence) proof_ = Settle(*evidence);
 }
@@ -191,8 +185,7 @@ void LoopModel::RequireAlignment(const EngineOptions& engine, const Weights& wei
 }
 
 std::optional<std::string> LoopModel::WhyNot(const Search& search) const {
-  if (auto reason = WhyNotLoop(search)) return reason;
-  return model_->on_device() ? WhyNotOnDevice(search) : std::nullopt;
+  return WhyNotLoop(search);
 }
 
 std::optional<std::string> LoopModel::WhyNot(const CheckedRow& row) const {
@@ -206,8 +199,6 @@ size_t LoopModel::CacheBytes(const CheckedRow& row) const { return model_->Cache
 size_t LoopModel::SourceCacheBytes(const CheckedRow& row) const {
   return model_->SourceCacheBytes(row);
 }
-
-bool LoopModel::UsesThreads() const { return model_->on_device(); }
 
 size_t LoopModel::packed_bytes() const { return model_->packed_bytes(); }
 

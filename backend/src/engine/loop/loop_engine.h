@@ -118,9 +118,6 @@ class LoopModel {
   // CTranslate2 can run every row.
   std::optional<std::string> WhyNot(const Search& search) const;
   std::optional<std::string> WhyNot(const CheckedRow& row) const;
-  // Whether a step runs operations of CTranslate2 that take several threads, if they may. Our own
-  // take one.
-  bool UsesThreads() const;
   // Memory for keys and values that the row holds while it runs: of its own tokens, and of its
   // source, which rows of the same source share.
   size_t CacheBytes(const CheckedRow& row) const;

@@ -63,15 +63,6 @@ std::optional<std::string> WhyNotLoop(const Search& search) {
   return std::nullopt;
 }
 
-std::optional<std::string> WhyNotOnDevice(const Search& search) {
-  if (search.Copies() > 1 || search.BeamSearches() || search.Biased() ||
-      search.options().return_alternatives) {
-    return "the loop of a GPU runs greedy searches of one hypothesis only";
-  }
-  if (search.Aligns()) return "the loop of a GPU does not note where tokens look";
-  return std::nullopt;
-}
-
 // A row whose prefix reaches its limit never runs in the loop, so nothing says where its tokens
 // look. (With a seed it stays there, since calls take none.)
 std::optional<std::string> WhyNotLoop(const CheckedRow& row, const Weights& weights) {

@@ -14,8 +14,6 @@ namespace ct2triton {
 // them: the options, as the end of a sentence. Nothing where the loop can run them.
 // About the model as such: DecoderModel's constructor.
 std::optional<std::string> WhyNotLoop(const Search& search);
-// What more keeps them out where loops compute on the device of the model (DeviceCompute).
-std::optional<std::string> WhyNotOnDevice(const Search& search);
 // The same of one row, whose search is one that the loop can run.
 std::optional<std::string> WhyNotLoop(const CheckedRow& row, const Weights& weights);
 

@@ -131,7 +131,7 @@ TrialTruth AskCTranslate2(const Weights& weights) {
     truth.rows = MakeRows(weights);
     const auto library = weights.library();
     FollowGreedily(weights, *library, &truth.rows);
-    if (!DecoderModel::OnDevice()) truth.beams = TryTwoBeams(weights, *library);
+    truth.beams = TryTwoBeams(weights, *library);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const Error& error) {

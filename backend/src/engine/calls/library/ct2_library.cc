@@ -4,7 +4,6 @@
 #include "ctranslate2_api.h"
 #include "engine/calls/library/ct2_model.h"
 #include "engine/calls/library/library_check.h"
-#include "engine/compute/library_gpu/device_model.h"
 
 namespace ct2triton {
 namespace {
@@ -15,10 +14,6 @@ class Ct2Library final : public CallLibrary {
   std::unique_ptr<const LibraryModel> Load(const std::string& directory, const Device& device,
                                            const std::string& compute_type) const override {
     return std::make_unique<const Ct2Model>(directory, device, compute_type);
-  }
-  std::shared_ptr<const DecoderModel> NewDecoderModel(
-      const std::shared_ptr<const Weights>& weights) const override {
-    return std::make_shared<const DeviceModel>(weights);
   }
   void UseDevice(const Device& device) const override {
     ctranslate2::set_device_index(LibraryDevice(device), device.index);

@@ -6,7 +6,6 @@
 
 #include "engine/calls/library/ct2_engine.h"
 #include "engine/calls/library/trial_translation.h"
-#include "engine/compute/library_gpu/tensors.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -52,6 +51,12 @@ size_t Elements(const StorageView& value) {
   } catch (const std::invalid_argument&) {
     return elements;
   }
+}
+
+std::vector<float> Floats(const StorageView& numbers, size_t count) {
+  const auto found = numbers.to(ctranslate2::DataType::FLOAT32).to(ctranslate2::Device::CPU);
+  const auto* first = found.data<float>();
+  return {first, first + count};
 }
 
 }  // namespace
@@ -104,7 +109,7 @@ std::vector<GreedyTruth> Ct2Model::FollowGreedily(
   const auto results = NewReplica()->translate(sources, prefixes, options);
   for (size_t i = 0; i < rows.size(); ++i) {
     for (const StorageView& logits : results.at(i).logits.at(0)) {
-      truths[i].logits.push_back(Tensors::Floats(logits, target().size()));
+      truths[i].logits.push_back(Floats(logits, target().size()));
     }
   }
   return truths;

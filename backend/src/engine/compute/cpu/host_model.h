@@ -23,7 +23,6 @@ class HostModel final : public DecoderModel {
   HostModel(std::shared_ptr<const Weights> weights, LayerPacker* packer,
             const Wrapper& wrap = nullptr);
 
-  bool on_device() const override { return false; }
   std::unique_ptr<LoopCompute> NewCompute(LoopCaches* caches) const override;
   StepRoom step_room() const override { return {127, 64}; }
   size_t packed_bytes() const override { return packed_bytes_; }

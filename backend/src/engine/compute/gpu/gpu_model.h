@@ -31,7 +31,6 @@ class GpuModel final : public DecoderModel {
   // Throws Error(kUnsupported), with the reason, where they cannot run it there.
   GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place);
 
-  bool on_device() const override { return false; }
   std::unique_ptr<LoopCompute> NewCompute(LoopCaches* caches) const override;
   std::optional<std::string> WhyNot(const CheckedRow& row) const override;
   StepRoom step_room() const override { return {63, 32}; }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/compute/library_gpu/library_layers.h"
+#include "library_linear.h"
 
-#include "ctranslate2_ops.h"
 #include "engine/calls/library/library_check.h"
 #include "error.h"
 
@@ -40,57 +39,46 @@ static_assert(static_cast<int>(ActivationType::Sigmoid) == static_cast<int>(Acti
 // As nm shows them; tests/core/test_loop_library.py holds the list against the binary.
 const std::vector<const char*> kLayerSymbols = {
     "_ZN11ctranslate211StorageView4viewEPvSt6vectorIlSaIlEE",
-    "_ZN11ctranslate211StorageView6bufferEv",
     "_ZN11ctranslate211StorageViewC1ENS_8DataTypeENS_6DeviceE",
-    "_ZN11ctranslate26layers10EmbeddingsC1ERKNS_6models5ModelERKNSt7__cxx1112basic_"
-    "stringIcSt11char_traitsIcESaIcEEE",
-    "_ZN11ctranslate26layers10EmbeddingsD1Ev",
     "_ZN11ctranslate26layers5Dense14select_weightsEPKNS_11StorageViewES4_",
     "_ZN11ctranslate26layers5DenseC1ERKNS_6models5ModelERKNSt7__cxx1112basic_"
     "stringIcSt11char_traitsIcESaIcEEEPKNS_3ops14ActivationTypeEb",
     "_ZN11ctranslate26layers5DenseD1Ev",
-    "_ZN11ctranslate26layers9LayerNormC1ERKNS_6models5ModelERKNSt7__cxx1112basic_"
-    "stringIcSt11char_traitsIcESaIcEEE",
-    "_ZN11ctranslate26layers9LayerNormD1Ev",
-    "_ZN11ctranslate26models21EncoderDecoderReplica6encodeERKSt6vectorIS2_IS2_ImSaImEESaIS4_"
-    "EESaIS6_EERNS_11StorageViewESC_",
-    "_ZNK11ctranslate211StorageView4dataIfEEPKT_v",
-    "_ZNK11ctranslate211StorageView4dataIiEEPKT_v",
     "_ZNK11ctranslate23ops3AddclERKNS_11StorageViewES4_RS2_",
-    "_ZNK11ctranslate26layers10EmbeddingsclERKNS_11StorageViewERS2_",
     "_ZNK11ctranslate26layers5Dense11output_sizeEv",
-    "_ZNK11ctranslate26layers5Dense11output_typeEv",
-    "_ZNK11ctranslate26layers9LayerNormclERKNS_11StorageViewERS2_",
 };
 
-void RequireLayers() {
+namespace {
+
+const ctranslate2::models::Model& Checked(const ctranslate2::models::Model& model) {
   const auto refuse = [](const std::string& symbol) {
     throw Error(ErrorCode::kUnsupported, "CTranslate2 " + LibraryVersion() + " has no symbol " +
-                                             symbol + ", which the decode loop calls");
+                                             symbol + ", which its linear layer needs");
   };
   for (const char* symbol : kLayerSymbols) {
     if (!LibraryHasSymbol(symbol)) refuse(symbol);
   }
   if (!DenseTakesResidual() && !LibraryHasSymbol(kDenseAlone)) refuse(kDenseAlone);
+  return model;
 }
+
+}  // namespace
 
 void RefuseSize(size_t room) {
   throw Error(ErrorCode::kUnsupported, "a layer of CTranslate2 " + LibraryVersion() +
                                            " is larger than the " + std::to_string(room) +
-                                           " bytes that the decode loop has room for");
+                                           " bytes that there is room for");
 }
 
-LibraryLinear::LibraryLinear(const ctranslate2::models::Model& model, const LibraryLinearSpec& spec,
-                             ctranslate2::Device device)
-    : model_(model),
-      device_(device),
-      spec_(spec),
-      activation_(spec.activation ? std::optional(static_cast<ActivationType>(*spec.activation))
-                                  : std::nullopt),
-      dense_(model, spec_.scope, activation_ ? &*activation_ : nullptr, spec_.layer_out) {}
+LibraryLinear::LibraryLinear(const ctranslate2::models::Model& model, const std::string& scope,
+                             std::optional<Activation> activation)
+    : activation_(activation ? std::optional(static_cast<ActivationType>(*activation))
+                             : std::nullopt),
+      dense_(Checked(model), scope, activation_ ? &*activation_ : nullptr,
+             /*is_layer_out=*/false) {}
 
-void LibraryLinear::ApplyTo(const StorageView& in, const StorageView* residual,
-                            StorageView* out) const {
+void LibraryLinear::Apply(const StorageView& in, const StorageView* residual,
+                          StorageView* out) const {
   if (DenseTakesResidual()) {
     (*dense_)(in, *out, residual);
     return;
@@ -99,20 +87,11 @@ void LibraryLinear::ApplyTo(const StorageView& in, const StorageView* residual,
   if (residual != nullptr) ctranslate2::ops::Add()(*out, *residual, *out);
 }
 
-std::unique_ptr<LibraryLinear> LibraryLinear::Select(const std::vector<int64_t>& outputs) const {
-  auto selected = std::make_unique<LibraryLinear>(model_, spec_, device_);
+void LibraryLinear::Select(const std::vector<int64_t>& outputs) {
   const std::vector<int32_t> index(outputs.begin(), outputs.end());
   StorageView view(DataType::INT32, kCpu);
   view.view(const_cast<int32_t*>(index.data()), {static_cast<long>(index.size())});
-  const StorageView there = view.to(device_);
-  selected->dense_->select_weights(&there, nullptr);
-  selected->selected_ = true;
-  return selected;
-}
-
-size_t LibraryLinear::bytes() const {
-  const auto* weight = model_.get_variable_if_exists(spec_.scope + "/weight");
-  return selected_ && weight != nullptr ? outputs() * inputs() * weight->item_size() : 0;
+  dense_->select_weights(&view, nullptr);
 }
 
 }  // namespace ct2triton
