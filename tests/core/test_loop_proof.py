@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton import _core
+from ct2_triton.prepare.loop_proof import loop_proofs
 from model_bin import read_model_bin, write_model_bin
 from support.tiny import tiny_engine_model
 
@@ -105,3 +106,16 @@ def test_the_manifest_brings_a_proof(model: Path, tmp_path: Path) -> None:
 def test_a_manifest_without_a_proof(model: Path, tmp_path: Path, text: str) -> None:
     (tmp_path / "ct2_model.json").write_text(text)
     assert ", trial of 12 tokens" in description(model)
+
+
+def test_a_vocabulary_of_lines_may_have_every_character_but_the_end_of_a_line(model: Path) -> None:
+    """Argos packages have such files; the ids of the proof's rows lie within them."""
+    vocabulary = model / "shared_vocabulary.json"
+    tokens = json.loads(vocabulary.read_text())
+    vocabulary.unlink()
+    odd = [*tokens[:20], *(f"{token}\u2028\x85" for token in tokens[20:])]
+    (model / "shared_vocabulary.txt").write_text("".join(f"{token}\n" for token in odd))
+
+    [proof] = loop_proofs(model, TYPE).values()
+
+    assert proof["rows_equal"] == proof["rows"]

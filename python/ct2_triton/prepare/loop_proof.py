@@ -11,6 +11,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.engine_library import EngineLibraryError, load_core
+from ct2_triton.prepare.converted.vocabularies import read_vocabularies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,8 +71,7 @@ def _equal_rows(core: ModuleType, model: Path, compute_type: str) -> int:
 
 def _random_rows(model: Path) -> list[tuple[list[int], list[int]]]:
     """Give sources and prefixes, of ids beyond the first, where special tokens stand."""
-    files = sorted(model.glob("*_vocabulary.*"))  # of source and target, or one for both
-    sizes = [_tokens(path) for path in files]
+    vocabularies = read_vocabularies(model)
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     prefix_tokens = 1 if config.get("decoder_start_token") is None else 0
     chance = random.Random(29)  # noqa: S311
@@ -80,11 +80,9 @@ def _random_rows(model: Path) -> list[tuple[list[int], list[int]]]:
         return [chance.randrange(size // 8, size) for _ in range(count)]
 
     return [
-        (ids(sizes[0], 1 + i % _MAX_SOURCE_TOKENS), ids(sizes[-1], prefix_tokens + i % 2))
+        (
+            ids(len(vocabularies.source), 1 + i % _MAX_SOURCE_TOKENS),
+            ids(len(vocabularies.target), prefix_tokens + i % 2),
+        )
         for i in range(_ROWS)
     ]
-
-
-def _tokens(path: Path) -> int:
-    text = path.read_text(encoding="utf-8")
-    return len(json.loads(text)) if path.suffix == ".json" else len(text.splitlines())
