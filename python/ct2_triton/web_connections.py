@@ -28,13 +28,13 @@ _FULL = b"".join(
 
 
 class _AccessLog(AbstractAccessLogger):
-    """Log each request without its query, which may have a key."""
+    """Log each request without its query, which may have a key; its path as it was sent."""
 
     def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
         fields = {
             "remote": request.remote,
             "method": request.method,
-            "path": request.path,
+            "path": request.rel_url.raw_path,  # a decoded one may have line breaks
             "status": response.status,
             "bytes": response.body_length,
             "milliseconds": round(1000 * time, 1),

@@ -107,6 +107,7 @@ def test_each_request_is_logged_without_its_query(
     options = ("--access-log", "--log-format", "json", "--processes", processes)
     gateway = start_gateway(*options, stderr=subprocess.PIPE)
     assert requests.get(f"{gateway.url}/nowhere?api_key=secret", timeout=60).status_code == 404
+    assert requests.get(f"{gateway.url}/two%0Alines", timeout=60).status_code == 404
     assert _good(gateway.url) == GERMAN
     assert gateway.stop() == 0
     assert gateway.process.stderr is not None
@@ -116,6 +117,7 @@ def test_each_request_is_logged_without_its_query(
     found = [(line["method"], line["path"], line["status"], line["remote"]) for line in lines]
     assert sorted(found) == [
         ("GET", "/nowhere", 404, "127.0.0.1"),
+        ("GET", "/two%0Alines", 404, "127.0.0.1"),
         ("POST", "/translate", 200, "127.0.0.1"),
     ]
 
