@@ -90,6 +90,28 @@ def test_help_fits_on_a_screen_and_a_misuse_is_a_line(
     assert line.endswith(f"; see ct2-{command} --help")
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "value"),
+    [
+        ("translate", "--timeout", "0"),
+        ("translate", "--timeout", "nan"),
+        ("translate", "--max-in-flight", "0"),
+        ("live", "--min-interval-ms", "-1"),
+        ("live", "--mask-words", "-1"),
+        ("live", "--max-words", "1"),
+        ("live", "--cue-line-chars", "9"),
+    ],
+)
+def test_a_number_that_cannot_be_is_refused_by_the_name_of_its_option(
+    command: str, option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before a server is asked, which is not there."""
+    with pytest.raises(SystemExit) as ended:
+        getattr(cli, command)(["--model", "m", "--url", "localhost:1", option, value])
+    assert ended.value.code == 2
+    assert f"argument {option}: '{value}' is not a " in capsys.readouterr().err
+
+
 def test_the_package_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "ct2_triton"]
     done = subprocess.run(

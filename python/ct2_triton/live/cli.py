@@ -96,14 +96,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--title", default="", help=_HELP["title"])
     add("--mode", choices=tuple(MODES), default="steady", help=_HELP["mode"])
     add("--min-words", type=count, default=1, metavar="N", help=_HELP["words"])
-    add("--min-interval-ms", type=float, default=300.0, metavar="MS", help=_HELP["interval"])
-    add("--mask-words", type=int, default=6, metavar="N", help=_HELP["mask"])
-    add("--max-words", type=count, default=60, metavar="N", help=_HELP["longest"])
+    add("--min-interval-ms", type=_from(0), default=300, metavar="MS", help=_HELP["interval"])
+    add("--mask-words", type=_from(0), default=6, metavar="N", help=_HELP["mask"])
+    add("--max-words", type=_from(2), default=60, metavar="N", help=_HELP["longest"])
     add("--newest", action="store_true", help=_HELP["newest"])
     add("--stdio", action="store_true", help="JSON lines on stdin and stdout, no web server")
     add("--subtitles", type=Path, metavar="FOLDER", help=_HELP["subtitles"])
     add("--new-event", action="store_true", help=_HELP["new"])
-    add("--cue-line-chars", type=count, default=42, metavar="N", help=_HELP["line"])
+    add("--cue-line-chars", type=_from(10), default=42, metavar="N", help=_HELP["line"])
     add("--cue-lines", type=count, default=2, metavar="N", help=_HELP["lines"])
     add("--cue-chars-per-second", type=duration, default=17.0, metavar="N", help=_HELP["speed"])
     add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
@@ -139,6 +139,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_access_log_argument(parser)
     add_tokenizer_arguments(parser)
     add_connection_arguments(parser)
+
+
+def _from(least: int) -> Callable[[str], int]:
+    return partial(count, least=least)
 
 
 def run(args: argparse.Namespace) -> int:

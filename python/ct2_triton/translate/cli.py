@@ -26,6 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.arguments import count, duration
 from ct2_triton.client.blocking import iterate_in_thread
 from ct2_triton.client.calls import code_of
 from ct2_triton.client.model_client import DEFAULT_TIMEOUT_S
@@ -107,14 +108,14 @@ def add_translation_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=duration,
         default=DEFAULT_TIMEOUT_S,
         metavar="SECONDS",
         help="for one line (default: %(default)g)",
     )
     parser.add_argument(
         "--max-in-flight",
-        type=int,
+        type=count,
         default=64,
         metavar="N",
         help="lines under way at once (default: %(default)s)",

@@ -257,7 +257,7 @@ def test_a_line_that_is_refused_is_named_and_the_rest_goes_on(
         (["--option", "beam_size"], 2, "NAME=VALUE"),
         (["--to", ","], 2, "at least one"),
         (["no-such-file"], 1, "no-such-file"),
-        (["--timeout", "0"], 1, "above 0"),
+        (["--timeout", "0"], 2, "above 0"),
     ],
 )
 def test_misuse_is_one_sentence_and_an_exit_code(

@@ -358,7 +358,6 @@ def test_what_cannot_start_says_why(start: Start, command: list[str]) -> None:
     for arguments, message in (
         (["--port", port], f"cannot listen at 127.0.0.1, port {port}: Address already in use; "),
         (["--to", "xx"], "xx"),
-        (["--mask-words", "-1"], "mask_words is -1; it must be 0 or more"),
         (["--subtitles", __file__], f"cannot write subtitles into {__file__}: File exists"),
         (["--url", "localhost:1", "--retry-for", "0.1"], "ct2-live: "),
     ):
