@@ -15,7 +15,6 @@ import os
 import select
 import signal
 import socket
-import sys
 import traceback
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -249,7 +248,7 @@ def _run_child(serve: Serve, place: Place) -> int:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         _run(serve, place)
     except Ct2TritonError as error:
-        print(f"ct2-gateway: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        _LOG.error("%s", error)
         return 1
     except KeyboardInterrupt:
         return _INTERRUPTED

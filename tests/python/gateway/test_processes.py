@@ -100,7 +100,7 @@ def test_one_that_cannot_start_ends_all(tmp_path: Path, ready: str) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 1
     assert ended.stdout == ""
-    said = ["ct2-gateway: no model", "all: a process has failed, so all 3 have ended"]
+    said = ["no model", "all: a process has failed, so all 3 have ended"]
     assert ended.stderr.splitlines() == said
 
 
@@ -170,7 +170,7 @@ def test_one_that_ends_is_replaced_and_the_others_go_on(tmp_path: Path) -> None:
     assert process.returncode == 0
     assert said.splitlines() == [
         f"process {first} was ended by SIGKILL; it is replaced",
-        "ct2-gateway: broken",
+        "broken",
         f"process {second} ended with status 1; it is replaced",
     ]
 
@@ -191,7 +191,7 @@ def test_replacements_are_bounded_and_the_last_end_is_a_failure(tmp_path: Path) 
     assert process.returncode == 1
     assert said.splitlines()[-1] == "all: a process has failed, so all 2 have ended"
     assert sum(path.name.isdigit() for path in tmp_path.iterdir()) == 2 + 5
-    assert said.count("ct2-gateway: broken") == 2 + 5
+    assert said.count("broken") == 2 + 5
     assert said.count("; it is replaced\n") == 5
     assert said.count("; 5 were replaced within a minute, so it is not replaced now\n") == 2
 

@@ -205,6 +205,15 @@ def test_a_folder_where_the_languages_are_not_is_named_once(start_gateway: Start
     assert wrong.process.stderr.read().count("nowhere/tokenizer") == 1
 
 
+def test_what_processes_say_is_json_if_asked(start_gateway: StartGateway) -> None:
+    options = ("--model", "demo", "--processes", "2", "--log-format", "json")
+    wrong = start_gateway(*options, stderr=subprocess.PIPE)
+    assert wrong.process.wait(60) == 1
+    assert wrong.process.stderr is not None
+    said = [json.loads(line)["message"] for line in wrong.process.stderr]
+    assert "'demo' takes token ids" in said[0]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
