@@ -179,6 +179,13 @@ def test_an_option_that_the_server_does_not_know_is_in_the_last_lines(repository
     assert errors.endswith("ended with status 1\n  unrecognized option '--no-such'\n")
 
 
+def test_options_of_a_preparation_without_a_model_to_prepare_are_told(tmp_path: Path) -> None:
+    repository = ("--model-repository", tmp_path / "nowhere")
+    errors = _failed(*repository, "--quantization", "float32", "--set", "beam_size=2")
+    assert "--quantization, --set: nothing is prepared, since no MODEL is named" in errors
+    assert "nothing is prepared" not in _failed(*repository)
+
+
 def test_a_repository_that_is_not_there_is_named(tmp_path: Path) -> None:
     errors = _failed("--model-repository", tmp_path / "nowhere")
     assert errors.startswith(f"ct2-serve: {tmp_path}/nowhere is not a folder")

@@ -232,11 +232,14 @@ def _check_server_arguments(arguments: list[str]) -> None:
 def _repositories(args: argparse.Namespace) -> list[Path]:
     """Give what the server is to load: whole repositories, or the models named of them."""
     repositories = args.model_repository or [default_repository()]
+    given = given_options(args)
     if args.models:
         make_options = partial(preparation_options, args)
-        given = given_options(args)
         chosen = choose_models(args.models, repositories, _LOG.info, make_options, given)
         return [repository_of(chosen)]
+    if given:
+        flags = ", ".join(f"--{name}" for name in given)
+        _LOG.warning("%s: nothing is prepared, since no MODEL is named", flags)
     if all(map(_is_empty, repositories)) and "--model-control-mode" not in " ".join(args.passed_on):
         raise ModelRepositoryError(
             f"{', '.join(map(str, repositories))} has no model: name one that is to be prepared, "
