@@ -17,6 +17,7 @@ from server import configs
 from server.helpers import Connection, Reference, sentences
 from support.repository import write_model
 from support.servers import EXPLICIT, MakeServer
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.server, pytest.mark.plain_process]  # a sanitizer maps what it likes
 
@@ -50,6 +51,7 @@ def test_a_model_is_tried_once_and_a_later_server_never_loads_ctranslate2(
     proof.write_text("damaged")
     connection = Connection(first.grpc_url)
     connection.raw.unload_model("nllb")
+    wait_until(lambda: "successfully unloaded 'nllb'" in first.log_text())
     connection.raw.load_model("nllb")
     assert proof.read_text().split()[0] == kept.split()[0]
     connection.close()

@@ -143,7 +143,7 @@ async def test_a_file_is_translated_and_offered(browser: Any, site: Site, tmp_pa
         assert GERMAN in await response.text()
     await asyncio.to_thread(file.write_bytes, b"\xff" * 20)
     await type_into(browser, "file", str(file))
-    await until(browser, f"{STATUS}.includes(\"cannot read 'film.srt'\")", True)
+    await until(browser, f"{STATUS}.includes(\"'film.srt' is no text in UTF-8\")", True)
     await site.good()
 
 
