@@ -68,4 +68,15 @@ AREAS = {
         "python/ct2_triton/client",
         ("python/client", "server/client", "python/test_arguments.py", "python/test_cli.py"),
     ),
+    "translate": Area(
+        "python/ct2_triton/translate",
+        (
+            "python/translate",
+            "server/client/test_client_cli.py",
+            "server/client/test_client_f*.py",
+            "server/client/test_client_runs.py",
+            "server/client/test_client_stream_text.py",
+            "server/client/test_client_text.py",
+        ),
+    ),
 }

@@ -124,12 +124,8 @@ def outcome_of(mutant: dict[str, Any]) -> tuple[str, str]:
     status, log = run_tests(mutant["area"], folder, ["-x", *deselected])
     if status is None:
         return "error", f"the tests took more than {LIMIT_S} s"
-    failed = re.findall(r"^FAILED (tests/.*?)(?: - .*)?$", log, re.MULTILINE)
-    if failed:
+    if failed := failed_tests(log):
         return "found", failed[0]
-    broken = re.findall(r"^ERROR (tests/.*?)(?: - .*)?$", log, re.MULTILINE)
-    if broken and "::" in broken[0]:  # a fixture, such as a server that does not start
-        return "found", broken[0]
     return ("missed", "") if status == 0 else ("error", log[-2000:])
 
 
@@ -151,11 +147,16 @@ def run_tests(area: str, folder: Path, options: list[str]) -> tuple[int | None, 
     return status, log.read_text()
 
 
+def failed_tests(log: str) -> list[str]:
+    """The tests that failed, or whose fixture did, such as a server that does not start."""
+    return re.findall(r"^(?:FAILED|ERROR) (tests/\S+::.*?)(?: - .*)?$", log, re.MULTILINE)
+
+
 @cache
 def failures_without_a_mutant(area: str) -> tuple[str, ...]:
     """Options that leave out the tests of an area which fail without a mutant, too."""
     status, log = run_tests(area, INSTALLED, [])
-    failed = re.findall(r"^(?:FAILED|ERROR) (tests/\S+::\S+)", log, re.MULTILINE)
+    failed = failed_tests(log)
     if status is None or status not in (0, 1) or (status == 1 and not failed):
         raise RuntimeError(f"the tests of {area} do not run without a mutant:\n{log[-3000:]}")
     print(f"{area} without a mutant: {len(failed)} of its tests fail {failed}", flush=True)

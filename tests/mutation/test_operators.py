@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mutation.areas import AREAS
 from mutation.operators import faults
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,3 +53,10 @@ def test_the_list_has_60_faults_of_these_operators() -> None:
     for one in random.Random(1).sample(MUTANTS, 20):
         of_line = list(faults(one["line"], Path(one["file"]).suffix))
         assert (one["operator"], one["fault"]) in of_line
+
+
+def test_the_files_and_the_tests_of_each_fault_are_there() -> None:
+    for one in MUTANTS:
+        assert (ROOT / one["file"]).is_file()
+        for pattern in AREAS[one["area"]].tests:
+            assert list((ROOT / "tests").glob(pattern)), pattern
