@@ -103,9 +103,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name the kernels that the tests covered: those that this processor runs."""
+    """Name the kernels that the tests covered."""
     names = ", ".join(processor.kernels()) or "none, since the core is not built"
-    terminalreporter.write_line(f"kernels of this processor: {names}")
+    terminalreporter.write_line(f"kernels tested: {names}")
     terminalreporter.write_line(f"servers started: {sum(_servers_of_workers) + servers.started}")
 
 

@@ -373,7 +373,7 @@ py::dict Describe(const LoopCounters& counters) {
 }
 
 void BindLoop(py::module_& module) {
-  module.def("kernel_names", &KernelNames, "Kernels that this processor runs.");
+  module.def("kernel_names", &KernelNames, "Kernels that run here.");
   module.def(
       "attend", &PyAttend, py::arg("kernels"), py::arg("query"), py::arg("keys"), py::arg("values"),
       py::arg("heads"), py::arg("scale"), py::arg("bias") = Floats(),

@@ -310,7 +310,7 @@ void BindProducts(py::module_& module) {
   module.def("log_softmax", &PyLogSoftmax, py::arg("kernels"), py::arg("row"),
              "Log-probabilities of a row of logits.");
   module.def("kernels", &ProductKernels, py::arg("weights") = "int8",
-             "Names of the kernels this processor runs, fastest first.");
+             "Names of the kernels that run here, fastest first.");
   py::class_<PyPackedLinear>(module, "PackedLinear", "A linear layer, packed once.")
       .def(py::init<const py::array&, const std::optional<Array<float>>&,
                     const std::optional<Array<float>>&, const std::string&>(),

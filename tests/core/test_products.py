@@ -269,7 +269,8 @@ def test_the_environment_chooses_the_kernels(kernel: str) -> None:
     assert json.loads(named(kernel).stdout) == kernel
 
 
-def test_without_a_choice_the_fastest_kernels_run() -> None:
+def test_without_a_choice_the_fastest_kernels_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CT2_TRITON_KERNELS", raising=False)
     assert json.loads(named("").stdout) == _core.kernels()[0]
 
 

@@ -13,7 +13,7 @@ FOLDERS = ("bench", "core", "reliability", "sanitize", "serve", "server")
 
 @cache
 def kernels() -> tuple[str, ...]:
-    """Names of the kernels that this processor runs; none where the core is not built."""
+    """Names of the kernels that run here; none where the core is not built."""
     try:
         from ct2_triton import _core
     except ImportError:

@@ -12,13 +12,14 @@ struct Entry {
   const Kernels* kernels;
 };
 
-// Those that this processor runs, the fastest last.
-std::vector<Entry> Usable() {
-  std::vector<Entry> usable = {{Instructions::kPlain, &kPlainKernels}};
+// Those that this processor runs within MostInstructions(), the fastest last.
+std::vector<const Kernels*> Usable() {
+  std::vector<const Kernels*> usable = {&kPlainKernels};
 #if defined(__x86_64__)
-  for (const Entry& entry :
+  const Instructions most = MostInstructions();
+  for (const auto& [needs, kernels] :
        {Entry{Instructions::kAvx2, &kAvx2Kernels}, Entry{Instructions::kAvx512, &kAvx512Kernels}}) {
-    if (ProcessorRuns(entry.needs)) usable.push_back(entry);
+    if (needs <= most && ProcessorRuns(needs)) usable.push_back(kernels);
   }
 #endif
   return usable;
@@ -27,7 +28,7 @@ std::vector<Entry> Usable() {
 }  // namespace
 
 const Kernels& KernelsNamed(const std::string& name) {
-  for (const auto& [needs, kernels] : Usable()) {
+  for (const Kernels* kernels : Usable()) {
     if (name == kernels->name) return *kernels;
   }
   throw Error(ErrorCode::kInvalidArgument, "no kernels \"" + name + "\" on this processor");
@@ -35,17 +36,10 @@ const Kernels& KernelsNamed(const std::string& name) {
 
 std::vector<std::string> KernelNames() {
   std::vector<std::string> names;
-  for (const auto& [needs, kernels] : Usable()) names.emplace_back(kernels->name);
+  for (const Kernels* kernels : Usable()) names.emplace_back(kernels->name);
   return names;
 }
 
-const Kernels& ChooseKernels() {
-  const Instructions most = MostInstructions();
-  const Kernels* chosen = &kPlainKernels;
-  for (const auto& [needs, kernels] : Usable()) {
-    if (needs <= most) chosen = kernels;
-  }
-  return *chosen;
-}
+const Kernels& ChooseKernels() { return *Usable().back(); }
 
 }  // namespace ct2triton

@@ -73,10 +73,10 @@ struct Kernels {
 // throws what that throws.
 const Kernels& ChooseKernels();
 
-// "plain", "avx2", "avx512". Throws Error(kInvalidArgument) for others, and where the processor
-// lacks what they need.
+// "plain", "avx2", "avx512". Throws Error(kInvalidArgument) for others, and for those that
+// ChooseKernels() does not choose from.
 const Kernels& KernelsNamed(const std::string& name);
-// Names of those that this processor runs, the fastest last.
+// Names of those that ChooseKernels() chooses from, the fastest last.
 std::vector<std::string> KernelNames();
 
 // Each in a file of its own.

@@ -28,9 +28,11 @@ constexpr Entry kFastestFirst[] = {
 }  // namespace
 
 std::vector<const Kernel*> UsableKernels(WeightType weights) {
+  const Instructions most = MostInstructions();
   std::vector<const Kernel*> kernels;
   for (const auto& [needs, kernel] : kFastestFirst) {
-    if (kernel->weights == weights && ProcessorRuns(needs)) kernels.push_back(kernel);
+    if (kernel->weights != weights || needs > most) continue;
+    if (ProcessorRuns(needs)) kernels.push_back(kernel);
   }
   return kernels;
 }
@@ -45,15 +47,6 @@ const Kernel& KernelNamed(const std::string& name, WeightType weights) {
               "no kernels \"" + name + "\"; this processor runs " + names);
 }
 
-const Kernel& DefaultKernel(WeightType weights) {
-  const Instructions most = MostInstructions();
-  const Kernel* slowest = nullptr;
-  for (const auto& [needs, kernel] : kFastestFirst) {
-    if (kernel->weights != weights) continue;
-    if (needs <= most && ProcessorRuns(needs)) return *kernel;
-    slowest = kernel;
-  }
-  return *slowest;
-}
+const Kernel& DefaultKernel(WeightType weights) { return *UsableKernels(weights).front(); }
 
 }  // namespace ct2triton::products

@@ -8,14 +8,14 @@
 
 namespace ct2triton::products {
 
-// The kernels for such weights that this processor runs, the fastest first; the plain one is always
-// among them.
+// The kernels for such weights that this processor runs within MostInstructions(), the fastest
+// first; the plain one is always among them. Throws what MostInstructions() throws, as the others.
 std::vector<const Kernel*> UsableKernels(WeightType weights);
 
 // The one of them called `name`. Throws Error(kInvalidArgument).
 const Kernel& KernelNamed(const std::string& name, WeightType weights);
 
-// The fastest one within MostInstructions(); throws what that throws.
+// The fastest one.
 const Kernel& DefaultKernel(WeightType weights);
 
 }  // namespace ct2triton::products
