@@ -36,7 +36,6 @@ enum class ComputeType : int {
 };
 
 ComputeType str_to_compute_type(const std::string& compute_type);  // throws std::invalid_argument
-int get_device_count(Device device);
 void set_device_index(Device device, int index);
 void set_num_threads(size_t num_threads);  // of the calling thread
 void synchronize_stream(Device device);

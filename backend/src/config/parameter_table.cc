@@ -210,8 +210,7 @@ std::vector<Parameter> DecodingParameters() {
        kModel,
        kNone,
        "Whether a decode loop is held against CTranslate2 at load, in a trial of some tokens, "
-       "unless "
-       "ct2-prepare or an earlier load has proved the same files; off never tries it.",
+       "unless ct2-prepare or an earlier load has proved the same files; off never tries it.",
        "off",
        {"auto", "off"}},
       {"calls_idle_s", &E::calls_idle_s, kModel, FromTo(0, 31536000),

@@ -189,9 +189,8 @@ std::optional<std::string> LoopModel::WhyNot(const Search& search) const {
 }
 
 std::optional<std::string> LoopModel::WhyNot(const CheckedRow& row) const {
-  if (auto reason = WhyNot(*row.search)) return reason;
-  if (auto reason = model_->WhyNot(row)) return reason;
-  return WhyNotLoop(row, model_->weights());
+  if (auto reason = WhyNotLoop(row, model_->weights())) return reason;
+  return model_->WhyNot(row);
 }
 
 size_t LoopModel::CacheBytes(const CheckedRow& row) const { return model_->CacheBytes(row); }
