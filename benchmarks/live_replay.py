@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ct2_triton.live import LiveTranslator
-from ct2_triton.live.policies import Agreement, Append, Retranslation
+from ct2_triton.live.policies import Agreement, Append, Draft, Guess, Shown
+from ct2_triton.words import join_words, split_words
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -23,6 +24,39 @@ if TYPE_CHECKING:
     Speech = Sequence[SegmentUpdate]
 
 _NEVER_CUT = 100_000
+
+
+class Retranslation:
+    """Show every guess, and settle nothing: what the modes are measured against."""
+
+    guesses = True
+    attends = False
+
+    def __init__(self, *, mask: int = 0, bias: float = 0.0) -> None:
+        """Start a segment.
+
+        Args:
+            mask: Words at the end of a guess that are not shown (mask-k).
+            bias: Above 0, each guess leans towards the one before it (`draft_bias`).
+        """
+        self._mask = mask
+        self._bias = bias
+        self._last = Guess("")
+
+    def draft(self) -> Draft:
+        """Start from nothing, or lean towards the last guess."""
+        return Draft((), self._last.ids, self._bias) if self._bias > 0 else Draft()
+
+    def take(self, guess: Guess) -> Shown:
+        """Show the guess, less what is masked."""
+        self._last = guess
+        words = split_words(guess.text)
+        return Shown("", join_words(words[: max(0, len(words) - self._mask)]))
+
+    def completion(self, final: Guess) -> None:
+        """Let the final take the place of all that was shown."""
+
+
 # Ways to make captions, beside the three modes, that are measured for comparison.
 POLICIES: dict[str, Callable[[Decode], Policy]] = {
     "retranslate": lambda _: Retranslation(),

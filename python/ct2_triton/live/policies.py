@@ -107,37 +107,6 @@ class FinalOnly:
         """Let the final take the place of all that was shown."""
 
 
-class Retranslation:
-    """Show every guess, and settle nothing: what other policies are measured against."""
-
-    guesses = True
-    attends = False
-
-    def __init__(self, *, mask: int = 0, bias: float = 0.0) -> None:
-        """Start a segment.
-
-        Args:
-            mask: Words at the end of a guess that are not shown (mask-k).
-            bias: Above 0, each guess leans towards the one before it (`draft_bias`).
-        """
-        self._mask = mask
-        self._bias = bias
-        self._last = Guess("")
-
-    def draft(self) -> Draft:
-        """Start from nothing, or lean towards the last guess."""
-        return _lean(self._last, self._bias)
-
-    def take(self, guess: Guess) -> Shown:
-        """Show the guess, less what is masked."""
-        self._last = guess
-        words = split_words(guess.text)
-        return Shown("", join_words(words[: max(0, len(words) - self._mask)]))
-
-    def completion(self, final: Guess) -> None:
-        """Let the final take the place of all that was shown."""
-
-
 class Agreement:
     """Commit the words that the last guesses agree on; each guess is free.
 
@@ -173,7 +142,7 @@ class Agreement:
 
     def draft(self) -> Draft:
         """Start from nothing, or lean towards the last guess."""
-        return _lean(self._last, self._bias)
+        return Draft((), self._last.ids, self._bias) if self._bias > 0 else Draft()
 
     def take(self, guess: Guess) -> Shown:
         """Commit what the guesses agree on, and show what may be shown of the rest."""
@@ -295,11 +264,6 @@ class Append:
         looks = (i for i, left in enumerate(guess.behind) if i >= forced and left < guard)
         start = self._decode(guess.ids[: next(looks, len(guess.ids))])
         return common_words(split_words(start), split_words(guess.text))
-
-
-def _lean(last: Guess, bias: float) -> Draft:
-    """Lean towards a guess."""
-    return Draft((), last.ids, bias) if bias > 0 else Draft()
 
 
 def ids_of_start(ids: Sequence[int], start: str, decode: Decode) -> tuple[int, ...] | None:

@@ -18,13 +18,13 @@ from ct2_triton.live.policies import (
     FinalOnly,
     Guess,
     Policy,
-    Retranslation,
     Shown,
     ids_of_start,
 )
 from ct2_triton.live.source import StableSource
 from ct2_triton.live.updates import SegmentUpdate
 from ct2_triton.words import common_words, join_words, split_words
+from live_replay import Retranslation
 
 # Few letters, so that texts often begin alike; a Chinese one, a combining accent, odd spaces.
 LETTERS = "ab 水\u0301\u00a0\n."
