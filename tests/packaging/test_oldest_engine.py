@@ -35,7 +35,6 @@ LEFT_OUT = (
     "server/test_mixed_load.py",  # a cancellation may end Triton 2.51 itself
     "server/test_request_memory.py",
     "server/test_rollout.py",
-    "server/test_tenants.py",  # shares of the queue
     "server/test_tracing.py",
 )
 
