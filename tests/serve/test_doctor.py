@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ct2_triton.serve.gpu import count_gpus
+from support import emulated_gpu
 from support.commands import run
 from support.ports import free_ports
 from support.prepared import prepare_tiny
@@ -56,6 +58,16 @@ def test_models_of_the_repository_are_tried_each(tmp_path: Path) -> None:
     assert texts[1].startswith("opus: 'The ticket office opens at 5:45.' -> '")
     (only,) = [t for _, what, t in _check(tmp_path, "opus", code=0) if what == "translation"]
     assert only.startswith("opus: ")
+
+
+@pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU")
+def test_a_model_for_a_gpu_is_right_where_one_is_emulated(tmp_path: Path) -> None:
+    model = prepare_tiny("marian", tmp_path / "model_repository", "opus").directory
+    config = model / "config.pbtxt"
+    config.write_text(re.sub(r"KIND_\w+", "KIND_GPU", config.read_text()))
+    assert "KIND_GPU" in _wrong(_check(tmp_path, code=1))["models"]
+    found = _check(tmp_path, code=0, **emulated_gpu.server_environment())
+    assert found[-1][2].startswith("opus: ")
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from ct2_triton.serve import doctor, model_configs
 from ct2_triton.serve.backend_files import find_backend_files, install_backend
 from ct2_triton.serve.chosen_models import choose_models, repository_of
 from ct2_triton.serve.command import exposure_warnings
-from ct2_triton.serve.emulated_gpu import is_emulated
+from ct2_triton.serve.emulated_gpu import lacks_gpu
 from ct2_triton.serve.errors import ModelRepositoryError, ServerStartError
 from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
 from ct2_triton.serve.installation import find_server
@@ -264,8 +264,7 @@ def _check_model_configs(options: ServerOptions) -> None:
         _LOG.warning(warning)
     if count_gpus() > 0:
         _check_cublas()
-        return
-    if is_emulated(options.environment):
+    if not lacks_gpu(options.environment):
         return
     complaints = model_configs.gpu_complaints(configs)
     if not complaints:

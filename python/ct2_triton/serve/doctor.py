@@ -15,6 +15,7 @@ from ct2_triton.errors import Ct2TritonError
 from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, TOKENIZER_NAME, TokenRules
 from ct2_triton.serve import model_configs
 from ct2_triton.serve.backend_files import find_backend_files
+from ct2_triton.serve.emulated_gpu import lacks_gpu
 from ct2_triton.serve.errors import ModelRepositoryError
 from ct2_triton.serve.gpu import CUBLAS, count_gpus, has_cublas
 from ct2_triton.serve.installation import find_server
@@ -71,7 +72,7 @@ def examine(options: ServerOptions, models: Sequence[str], timeout_s: float) -> 
 
         def choose() -> Iterator[str]:
             folders.extend(_chosen(options, models) or [_demo(stack)])
-            return _describe(folders)
+            return _describe(options, folders)
 
         yield from _guarded("models", choose)
         if folders:
@@ -146,11 +147,11 @@ def _demo(stack: contextlib.ExitStack) -> Path:
     return prepare(PrepareOptions("demo", Path(folder))).directory
 
 
-def _describe(folders: Sequence[Path]) -> Iterator[str]:
+def _describe(options: ServerOptions, folders: Sequence[Path]) -> Iterator[str]:
     with _only(folders) as repository:
         configs = model_configs.read_model_configs([repository])
         complaints = model_configs.warnings(configs)
-        if count_gpus() == 0:
+        if lacks_gpu(options.environment):
             complaints += model_configs.gpu_complaints(configs)
         if complaints:
             raise ModelRepositoryError("\n".join(complaints))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ct2_triton.prepared_model import CONFIG_NAME
+from ct2_triton.serve.gpu import count_gpus
 from ct2_triton.serve.model_configs import read_model_configs
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ def is_emulated(environment: Mapping[str, str]) -> bool:
         True where the variable CT2_TRITON_GPU says so.
     """
     return {**os.environ, **environment}.get(_VARIABLE) == "emulated"
+
+
+def lacks_gpu(environment: Mapping[str, str]) -> bool:
+    """Tell whether there is no GPU, not even an emulated one."""
+    return count_gpus() == 0 and not is_emulated(environment)
 
 
 def mapped(options: ServerOptions, owner: object) -> ServerOptions:
