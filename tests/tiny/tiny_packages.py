@@ -13,13 +13,12 @@ import shutil
 import zipfile
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.bench.models.marian_file import marian_options, marian_weights, save_weights
 from tiny_families import TinyOptions, train_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-    import numpy as np
 
 _TOKENIZER_FILES = (
     *("sentencepiece.bpe.model", "spiece.model", "source.spm", "target.spm", "vocab.json"),
@@ -56,23 +55,21 @@ def make_opus_mt(checkpoint: Path, output: Path, *, two_vocabularies: bool = Fal
     Returns:
         `output`.
     """
-    import numpy as np
     from safetensors.numpy import load_file
 
     output.mkdir()
     config = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
     vocabulary = json.loads((checkpoint / "vocab.json").read_text(encoding="utf-8"))
     del vocabulary["<pad>"]  # transformers adds it as the last
-    weights = dict(_marian_weights(load_file(checkpoint / "model.safetensors"), len(vocabulary)))
+    weights = dict(marian_weights(load_file(checkpoint / "model.safetensors"), len(vocabulary)))
     tokens = list(vocabulary)
     order = [0, 1, *range(len(tokens) - 1, 1, -1)] if two_vocabularies else range(len(tokens))
     if two_vocabularies:
         weights["encoder_Wemb"] = weights.pop("Wemb")
         weights["decoder_Wemb"] = weights["encoder_Wemb"][order]
         weights["decoder_ff_logit_out_b"] = weights["decoder_ff_logit_out_b"][:, order]
-    text = json.dumps(_marian_config(config)) + "\0"
-    weights["special:model.yml"] = np.frombuffer(text.encode(), dtype=np.int8)
-    np.savez(output / "opus.model1.npz", **weights)
+    options = marian_options(config, len(vocabulary))
+    save_weights(output / "opus.model1.npz", weights, options)
     names = (
         "opus.src.vocab.yml",
         "opus.trg.vocab.yml" if two_vocabularies else "opus.src.vocab.yml",
@@ -85,46 +82,6 @@ def make_opus_mt(checkpoint: Path, output: Path, *, two_vocabularies: bool = Fal
     for name in ("source.spm", "target.spm"):
         shutil.copyfile(checkpoint / name, output / name)
     return output
-
-
-def _marian_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "transformer",
-        "transformer-decoder-autoreg": "self-attention",
-        "transformer-no-projection": False,
-        "transformer-ffn-activation": config["activation_function"],
-        "transformer-postprocess-emb": "d",
-        "transformer-preprocess": "",
-        "transformer-postprocess": "dan",
-        "transformer-guided-alignment-layer": "last",
-        "transformer-heads": config["encoder_attention_heads"],
-        "enc-depth": config["encoder_layers"],
-        "dec-depth": config["decoder_layers"],
-    }
-
-
-def _marian_weights(state: Mapping[str, np.ndarray], rows: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Names the weights as Marian does, which also holds them the other way round."""
-    yield "Wemb", state["model.shared.weight"][:rows]
-    yield "decoder_ff_logit_out_b", state["final_logits_bias"][:, :rows]
-    projections = {"q_proj": "q", "k_proj": "k", "v_proj": "v", "out_proj": "o"}
-    blocks = {"self_attn": "self", "encoder_attn": "context"}
-    for name, value in state.items():
-        parts = name.split(".")
-        if "layers" not in parts:
-            continue
-        layer = f"{parts[1]}_l{int(parts[3]) + 1}"
-        kind = parts[-1]
-        if len(parts) == 7:
-            suffix = projections[parts[5]]
-            place = f"{layer}_{blocks[parts[4]]}_{'W' if kind == 'weight' else 'b'}{suffix}"
-        elif parts[4] in ("fc1", "fc2"):
-            place = f"{layer}_ffn_{'W' if kind == 'weight' else 'b'}{parts[4][-1]}"
-        else:
-            block = parts[4].removesuffix("_layer_norm")
-            scope = "ffn_ffn" if block == "final" else f"{blocks[block]}_Wo"
-            place = f"{layer}_{scope}_ln_{'scale' if kind == 'weight' else 'bias'}"
-        yield place, value.T if value.ndim == 2 else value[None]
 
 
 def make_opennmt_py(output: Path, options: TinyOptions | None = None) -> Path:

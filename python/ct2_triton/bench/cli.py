@@ -14,8 +14,9 @@ languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds)
 
 Contenders: ct2-triton is this backend, and ct2-triton-calls is it without decode loops; -loop is
 it with a decode loop on a GPU. python-... are models of Triton's Python backend, fastapi-... is a
-web server. ctranslate2 and transformers run the whole list in this process, without a server. Names
-end in the type of the weights. What is measured by default, and figures: benchmarks/README.md.
+web server. ctranslate2, transformers and marian (pip install pymarian; --shape marian-base, or an
+OPUS-MT checkpoint) run the whole list without a server. Names end in the type of the weights. What
+is measured by default, and figures: benchmarks/README.md.
 """
 
 from __future__ import annotations

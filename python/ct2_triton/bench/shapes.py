@@ -7,12 +7,14 @@ copy its source, token by token, and then end: in the last layer of the decoder 
 the source position that is as far along as their own, and hand its token on. Random weights alone
 would never end a sentence, and every row would run to its limit.
 
-The architecture is M2M100's (which NLLB has); the tokenizer is the demo model's, with unused tokens
-up to the size of the vocabulary.
+The architecture is M2M100's (which NLLB has), or Marian's with the positions that Marian itself
+computes: those of transformers differ a little. The tokenizer is the demo model's, with unused
+tokens up to the size of the vocabulary.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -50,6 +52,7 @@ class Shape:
         ffn: Width of the feed-forward layers.
         heads: Attention heads.
         vocabulary: Tokens, one table for source, target and output.
+        family: `m2m100`, or `marian`: norms behind the layers, and no target prefix.
     """
 
     d_model: int
@@ -57,11 +60,14 @@ class Shape:
     ffn: int
     heads: int
     vocabulary: int
+    family: str = "m2m100"
 
 
 SHAPES = {
     # Vaswani et al., Attention is all you need, 2017: the base model, with a usual vocabulary.
     "transformer-base": Shape(512, 6, 2048, 8, 32_000),
+    # The same for Marian: to compare with it.
+    "marian-base": Shape(512, 6, 2048, 8, 32_000, "marian"),
     "opus-mt": Shape(512, 6, 2048, 8, 58_101),
     "m2m100-418m": Shape(1024, 12, 4096, 16, 128_112),
     "nllb-600m": Shape(1024, 12, 4096, 16, 256_206),
@@ -80,15 +86,38 @@ def write_shape(name: str, folder: Path, seed: int = 0) -> Path:
     Returns:
         The checkpoint's folder, which is called as the shape.
     """
-    from transformers import NllbTokenizer
-
     checkpoint = folder / name
-    tokenizer: Any = NllbTokenizer.from_pretrained(TOKENIZER)
-    tokenizer.save_pretrained(checkpoint)
     shape = SHAPES[name]
+    checkpoint.mkdir(parents=True)
+    tokenizer = _marian_tokenizer(shape, checkpoint) if shape.family == "marian" else _tokenizer()
+    tokenizer.save_pretrained(checkpoint)
     model = _copying_model(shape, shape_config(shape, tokenizer), seed)
+    model._keys_to_ignore_on_save = None  # Marian's positions are written, too
     model.save_pretrained(checkpoint)
     return checkpoint
+
+
+def _tokenizer() -> Any:  # noqa: ANN401 - untyped
+    from transformers import NllbTokenizer
+
+    return NllbTokenizer.from_pretrained(TOKENIZER)
+
+
+def _marian_tokenizer(shape: Shape, folder: Path) -> Any:  # noqa: ANN401 - untyped
+    """Give the same pieces Marian's numbers: `</s>` is the first, `<pad>` the last."""
+    from sentencepiece import SentencePieceProcessor
+    from transformers import MarianTokenizer
+
+    pieces = str(TOKENIZER / "sentencepiece.bpe.model")
+    processor: Any = SentencePieceProcessor(model_file=pieces)
+    named = (processor.id_to_piece(i) for i in range(len(processor)))
+    tokens = list(dict.fromkeys(("</s>", "<unk>", *named)))
+    tokens += [f"<unused{i}>" for i in range(shape.vocabulary - 1 - len(tokens))]
+    numbers = {token: i for i, token in enumerate([*tokens, "<pad>"])}
+    file = folder / "vocab.json"
+    file.write_text(json.dumps(numbers, ensure_ascii=False), encoding="utf-8")
+    make_tokenizer: Any = MarianTokenizer
+    return make_tokenizer(pieces, pieces, str(file), source_lang="en", target_lang="de")
 
 
 def shape_config(shape: Shape, tokenizer: Any) -> Any:  # noqa: ANN401 - untyped
@@ -98,9 +127,10 @@ def shape_config(shape: Shape, tokenizer: Any) -> Any:  # noqa: ANN401 - untyped
         shape: Its sizes.
         tokenizer: A tokenizer of `transformers` with the ids of `</s>` and `<pad>`.
     """
-    from transformers import M2M100Config
+    from transformers import M2M100Config, MarianConfig
 
-    make_config: Any = M2M100Config
+    make_config: Any = MarianConfig if shape.family == "marian" else M2M100Config
+    start = tokenizer.pad_token_id if shape.family == "marian" else tokenizer.eos_token_id
     return make_config(
         vocab_size=shape.vocabulary,
         d_model=shape.d_model,
@@ -110,10 +140,11 @@ def shape_config(shape: Shape, tokenizer: Any) -> Any:  # noqa: ANN401 - untyped
         decoder_ffn_dim=shape.ffn,
         encoder_attention_heads=shape.heads,
         decoder_attention_heads=shape.heads,
+        activation_function="relu",
         max_position_embeddings=_MAX_POSITIONS,
         scale_embedding=True,
-        tokenizer_class="NllbTokenizer",
-        decoder_start_token_id=tokenizer.eos_token_id,
+        tokenizer_class=type(tokenizer).__name__.removesuffix("Fast"),
+        decoder_start_token_id=start,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
         forced_eos_token_id=None,
@@ -122,10 +153,12 @@ def shape_config(shape: Shape, tokenizer: Any) -> Any:  # noqa: ANN401 - untyped
 
 def _copying_model(shape: Shape, config: Any, seed: int) -> Any:  # noqa: ANN401 - untyped
     import torch
-    from transformers import M2M100ForConditionalGeneration
+    from transformers import M2M100ForConditionalGeneration, MarianMTModel
 
     torch.manual_seed(seed)
-    model: Any = M2M100ForConditionalGeneration(config)
+    is_marian = shape.family == "marian"
+    make_model: Any = MarianMTModel if is_marian else M2M100ForConditionalGeneration
+    model = make_model(config)
     model.eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -135,7 +168,19 @@ def _copying_model(shape: Shape, config: Any, seed: int) -> Any:  # noqa: ANN401
         positional = _positional_numbers(shape)
         _set_tokens(model.model.shared.weight, positional, _zero(shape))
         _set_circuit(model.model.decoder.layers[-1].encoder_attn, positional, shape)
+        if is_marian:
+            model.model.shared.weight[config.pad_token_id] = 0  # an answer starts from zeros
+            set_marian_positions(model)
     return model
+
+
+def set_marian_positions(model: Any) -> None:  # noqa: ANN401 - untyped
+    """Give a Marian model of transformers the positions that Marian computes."""
+    from transformers.models.m2m_100 import modeling_m2m_100
+
+    make: Any = modeling_m2m_100.M2M100SinusoidalPositionalEmbedding.get_embedding
+    for side in (model.model.encoder, model.model.decoder):
+        side.embed_positions.weight.copy_(make(*side.embed_positions.weight.shape, None))
 
 
 def _positional_numbers(shape: Shape) -> torch.Tensor:

@@ -13,6 +13,7 @@ from ct2_triton.bench.contenders.backend import (
 from ct2_triton.bench.contenders.base import Contender, ListContender, ServerCounts
 from ct2_triton.bench.contenders.fastapi import FastApiContender, TunedFastApiContender
 from ct2_triton.bench.contenders.in_process import EngineContender, TransformersContender
+from ct2_triton.bench.contenders.marian import MarianContender
 from ct2_triton.bench.contenders.python_backend import (
     PooledPythonEngineContender,
     PythonEngineContender,
@@ -50,6 +51,7 @@ KINDS: dict[str, type[Contender]] = {
         FastApiContender,
         TunedFastApiContender,
         TransformersContender,
+        MarianContender,
     )
 }
 
