@@ -39,14 +39,17 @@ ENGINE = "the loop's steps and encodings"
 PARTS = (
     (ENGINE, r"DecodeLoop::(Step|Admit)|DecoderStep|EncoderPass|SourceEncoder|products::|Chooser"),
     ("metrics, statistics, traces", r"ModelMetrics|MetricsClock|MetricSeries|TargetCounts|Report"),
-    ("metrics, statistics, traces", r"RequestTrace|InstanceState::(RowLeft|CallDone)"),
+    ("metrics, statistics, traces", r"RequestTrace|InstanceState::(RowLeft|RunDone)"),
     ("text: sentences and tokens", r"TextFront|Segment|Tokenizer|Pieces|PieceModel|TargetText"),
     ("text: sentences and tokens", r"TextAnswer|TextPlan|sentencepiece|TextWithTokens"),
     ("requests in", r"IdsFront|SplitRows|ReadIds|ReadStrings|DescribeInput|ReadOptions|CheckRow"),
     ("requests in", r"PendingRequest::(Own|Decode|Enter)|InstanceState|LoadedModel::Check"),
     ("answers out", r"IdsAnswer|AnswerTensors|WriteTensor|Response::|PendingRequest|RequestHandle"),
-    ("queue and loop's rows", r"RowQueue|Translator|LoopLane|LoopWork|RunningCall|SupersedeKeys"),
-    ("threads: wait and wake", r"Scheduler|WorkerPool"),
+    (
+        "queue and loop's rows",
+        r"RowQueue|Translator|RunningLoop|LoopWork|RunningRows|SupersedeKeys",
+    ),
+    ("threads: wait and wake", r"Scheduler|ModelWork"),
 )
 UNKNOWN = "not told"
 

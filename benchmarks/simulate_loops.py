@@ -183,12 +183,12 @@ class _Model:
         if not loop.admits:
             return 0
         state = {
-            "searches": len(loop.rows), "running": len(loop.rows), "lanes": loop.lanes,
-            "running_all": sum(other.known for other in self.loops),
+            "rows": len(loop.rows), "sequences": len(loop.rows), "lanes": loop.lanes,
+            "all_sequences": sum(other.known for other in self.loops),
         }  # fmt: skip
         waiting = len(self.waiting)
-        room = _core.rows_to_admit(waiting, **state, steps_held=loop.steps_held)
-        held = room == 0 and _core.rows_to_admit(waiting, **state, steps_held=_FOR_EVER) > 0
+        room = _core.sequences_to_admit(waiting, **state, steps_held=loop.steps_held)
+        held = room == 0 and _core.sequences_to_admit(waiting, **state, steps_held=_FOR_EVER) > 0
         loop.steps_held = loop.steps_held + 1 if held else 0
         tokens = 0
         while room and self.waiting:

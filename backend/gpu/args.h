@@ -90,7 +90,7 @@ struct AttentionArgs {
   Rows rows;
   const int* table;   // [sequences, table_stride]: slot(t) = table[t >> shift] + t % 2^shift
   const int* count;   // of sequences: tokens to look at; null: those up to the row's own
-  const int* prompt;  // of sequences: see StepRow::prompt; where there is a bias
+  const int* prompt;  // of sequences: see StepSequence::prompt; where there is a bias
   const float* bias;  // [heads, 2 * bias_last + 1]: of the key at -bias_last first; or null
   const void* query;  // [rows, query_stride]
   void* out;          // [rows, heads * dim]

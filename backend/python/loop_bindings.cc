@@ -158,7 +158,7 @@ class PyModel {
   }
   void FailAfter(int64_t uses) { *uses_left_ = uses; }
 
-  const std::shared_ptr<const DecoderModel>& decoder() const { return decoder_; }
+  const std::shared_ptr<const DeviceModel>& decoder() const { return decoder_; }
   const std::string& packing() const { return packing_; }
   const LayerClock& clock() const { return clock_; }
 
@@ -170,7 +170,7 @@ class PyModel {
   LayerClock clock_;
   std::string packing_;
   std::unique_ptr<const LoadedModel> loaded_;
-  std::shared_ptr<const DecoderModel> decoder_;
+  std::shared_ptr<const DeviceModel> decoder_;
 };
 
 class PyLoop {

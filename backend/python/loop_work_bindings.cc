@@ -28,8 +28,8 @@
 #include "queue/admission_room.h"
 #include "queue/core_shares.h"
 #include "queue/loop_count.h"
+#include "queue/model_work.h"
 #include "queue/row_queue.h"
-#include "queue/worker_pool.h"
 #include "steady_clock.h"
 
 namespace py = pybind11;
@@ -105,19 +105,19 @@ class FailingModel : public LoopModel {
 };
 
 // What became of the rows of one request.
-class Answers : public RowListener, public CallObserver {
+class Answers : public RowListener, public RunObserver {
  public:
   explicit Answers(size_t rows) : ids_(rows), grown_(rows), times_answered_(rows), open_(rows) {}
 
-  CallObserver* observer() const noexcept override { return const_cast<Answers*>(this); }
-  void CallDone(const CallReport& report) noexcept override { reported_rows_ += report.rows; }
+  RunObserver* observer() const noexcept override { return const_cast<Answers*>(this); }
+  void RunDone(const RunReport& report) noexcept override { reported_rows_ += report.rows; }
   void RowLeft(const RowReport& report) noexcept override { rows_in_loop_ += report.in_loop; }
   bool Cancelled() const noexcept override { return false; }
   void RowGrew(size_t row, int64_t id) noexcept override { grown_[row].push_back(id); }
-  void RowDone(size_t row, RowResult result, const CallTimes&) noexcept override {
+  void RowDone(size_t row, RowResult result, const RunTimes&) noexcept override {
     Close(row, result.hypotheses.front().ids);
   }
-  void RowFailed(size_t row, const Error&, const CallTimes&) noexcept override { Close(row, {}); }
+  void RowFailed(size_t row, const Error&, const RunTimes&) noexcept override { Close(row, {}); }
 
   py::dict Wait() {
     {
@@ -193,19 +193,19 @@ py::list RunFailingLoops(const std::string& directory,
   failures->memory = memory;
   failures->steps_beside = steps_beside;
   std::optional<LoadedModel> model;
-  std::optional<WorkerPool> pool;
+  std::optional<ModelWork> work;
   const auto without_gil = [](const auto& action) {
     const py::gil_scoped_release release;
     action();
   };
   without_gil([&] {
     model.emplace(directory, Device{}, options, engine, 1);
-    PoolSettings settings;
-    settings.workers = 2;
+    WorkSettings settings;
+    settings.inter_threads = 2;
     LoopSettings loops;
     loops.encode_tokens = encode_tokens;
     auto failing = std::make_shared<FailingModel>(model->weights(), failures, ToTimes(times));
-    pool.emplace(model->calls(), std::move(failing), Device{}, settings, loops);
+    work.emplace(model->calls(), std::move(failing), Device{}, settings, loops);
   });
   py::list all;
   for (const auto& sources : requests) {
@@ -218,41 +218,41 @@ py::list RunFailingLoops(const std::string& directory,
         positions.push_back(rows.size());
         rows.push_back({source, IdView()});
       }
-      pool->Add(model->Check(rows, nullptr), positions, answers, share, SteadyNow_ns());
+      work->Add(model->Check(rows, nullptr), positions, answers, share, SteadyNow_ns());
     });
     py::dict one = answers->Wait();
-    one["loop_failure"] = pool->loop_failure();
-    one["loops"] = pool->loop_counters().size();
+    one["loop_failure"] = work->loop_failure();
+    one["loops"] = work->loop_counters().size();
     one["encoded_beside"] = failures->encoded_beside.load();
     LoopCounters counters;
-    for (const LoopCounters& loop : pool->loop_counters()) counters += loop;
+    for (const LoopCounters& loop : work->loop_counters()) counters += loop;
     one["counters"] = Describe(counters);
     all.append(one);
   }
   without_gil([&] {
-    pool.reset();
+    work.reset();
     model.reset();
   });
   return all;
 }
 
-size_t PyRowsToAdmit(size_t waiting, size_t searches, size_t running, size_t running_all,
-                     size_t lanes, size_t steps_held) {
+size_t PySequencesToAdmit(size_t waiting, size_t rows, size_t sequences, size_t all_sequences,
+                          size_t lanes, size_t steps_held) {
   LoopState state;
-  state.searches = searches;
-  state.running = running;
-  state.running_all = running_all;
-  state.waiting = waiting;
+  state.rows = rows;
+  state.sequences = sequences;
+  state.all_sequences = all_sequences;
+  state.waiting_sequences = waiting;
   state.lanes = lanes;
   state.steps_held = steps_held;
-  return RowsToAdmit(state, LoopSettings());
+  return SequencesToAdmit(state, LoopSettings());
 }
 
-size_t PyRowsPastWide(size_t narrow, size_t max_rows) {
+size_t PyRowsPastWide(size_t narrow, size_t max_sequences) {
   LoopState state;
-  state.narrow = narrow;
+  state.narrow_sequences = narrow;
   LoopSettings settings;
-  settings.max_rows = max_rows;
+  settings.max_sequences = max_sequences;
   return RowsPastWide(state, settings);
 }
 
@@ -275,10 +275,10 @@ class Nobody : public RowListener {
  public:
   explicit Nobody(std::string tenant = "") : tenant_(std::move(tenant)) {}
   std::string_view tenant() const noexcept override { return tenant_; }
-  CallObserver* observer() const noexcept override { return nullptr; }
+  RunObserver* observer() const noexcept override { return nullptr; }
   bool Cancelled() const noexcept override { return false; }
-  void RowDone(size_t, RowResult, const CallTimes&) noexcept override {}
-  void RowFailed(size_t, const Error&, const CallTimes&) noexcept override {}
+  void RowDone(size_t, RowResult, const RunTimes&) noexcept override {}
+  void RowFailed(size_t, const Error&, const RunTimes&) noexcept override {}
 
  private:
   const std::string tenant_;
@@ -298,7 +298,7 @@ std::vector<std::string> PyTenantOrder(
     for (CheckedRow& row : rows) row.source = Ids(tokens, ++id);
     queue.Add(std::move(rows), positions, std::make_shared<Nobody>(tenant), share);
     for (size_t i = 0; i < takes; ++i) {
-      const AdmissionBounds bounds{/*rows=*/1, LoopSettings().encode_tokens, {}, 0, 0};
+      const AdmissionBounds bounds{/*sequences=*/1, LoopSettings().encode_tokens, {}, 0, 0};
       for (const Job& job : queue.TakeRows(bounds, [](const CheckedRow&) { return false; })) {
         order.emplace_back(job.waiters.front().listener->tenant());
       }
@@ -319,7 +319,7 @@ std::pair<std::vector<int64_t>, size_t> PyTakePastWide(const std::vector<int64_t
     positions[i] = i;
   }
   queue.Add(std::move(rows), positions, std::make_shared<Nobody>(), QueueShare(beams.size() + 1));
-  AdmissionBounds bounds{/*rows=*/0, LoopSettings().encode_tokens, {}, 0, narrow_rows};
+  AdmissionBounds bounds{/*sequences=*/0, LoopSettings().encode_tokens, {}, 0, narrow_rows};
   size_t looked_at = 0;
   std::vector<int64_t> taken;
   const auto encoded = [&looked_at](const CheckedRow&) { return ++looked_at == 0; };
@@ -327,11 +327,11 @@ std::pair<std::vector<int64_t>, size_t> PyTakePastWide(const std::vector<int64_t
   return {taken, looked_at};
 }
 
-// So many pieces of one length, of which as many may run side by side as it has lanes.
+// So many tasks of one length, of which as many may run side by side as it has lanes.
 class TimedWork : public Workload {
  public:
-  TimedWork(size_t cores, uint64_t piece_ns, size_t pieces, size_t lanes)
-      : piece_ns_(piece_ns), cores_(cores), left_(pieces), lanes_(lanes) {}
+  TimedWork(size_t cores, uint64_t task_ns, size_t tasks, size_t lanes)
+      : task_ns_(task_ns), cores_(cores), left_(tasks), lanes_(lanes) {}
 
   int Next(size_t lanes, bool spare) const noexcept override {
     return left_ == 0 || busy_ == lanes_ || (busy_ >= lanes && !spare) ? -1 : 0;
@@ -342,21 +342,21 @@ class TimedWork : public Workload {
   }
   void Run(int) noexcept override {}
   void Release(int) noexcept override { --busy_; }
-  void Add(size_t pieces) { left_ += pieces; }
+  void Add(size_t tasks) { left_ += tasks; }
   bool Active() const noexcept override { return left_ + busy_ > 0; }
-  size_t cores_per_piece() const noexcept override { return cores_; }
-  uint64_t piece_ns() const { return piece_ns_; }
+  size_t cores_per_task() const noexcept override { return cores_; }
+  uint64_t task_ns() const { return task_ns_; }
 
  private:
-  const uint64_t piece_ns_;
+  const uint64_t task_ns_;
   const size_t cores_;
   size_t left_;
   const size_t lanes_;
   size_t busy_ = 0;
 };
 
-// `works`: model, cores, time and number of the pieces, lanes. `later`: a time, a work, and how
-// many pieces it gets then; in order. When each piece started, and whose it was. All times are
+// `works`: model, cores, time and number of the tasks, lanes. `later`: a time, a work, and how
+// many tasks it gets then; in order. When each task started, and whose it was. All times are
 // simulated.
 std::vector<std::pair<uint64_t, size_t>> PyShareCores(
     size_t cores, const std::vector<std::tuple<size_t, size_t, uint64_t, size_t, size_t>>& works,
@@ -364,34 +364,34 @@ std::vector<std::pair<uint64_t, size_t>> PyShareCores(
   CoreShares shares(cores);
   std::map<const Workload*, size_t> numbers;
   std::list<TimedWork> timed;
-  for (const auto& [model, piece_cores, piece_ns, pieces, lanes] : works) {
-    TimedWork& work = timed.emplace_back(piece_cores, piece_ns, pieces, lanes);
+  for (const auto& [model, task_cores, task_ns, tasks, lanes] : works) {
+    TimedWork& work = timed.emplace_back(task_cores, task_ns, tasks, lanes);
     numbers.emplace(&work, numbers.size());
     shares.Add(&work, &works[model]);
     shares.Update(&work);
   }
   std::vector<std::pair<uint64_t, size_t>> started;
-  std::multimap<uint64_t, CoreShares::Piece> running;  // by their ends
+  std::multimap<uint64_t, CoreShares::Task> running;  // by their ends
   uint64_t now_ns = 0;
   auto coming = later.begin();
   do {
-    while (const CoreShares::Piece piece = shares.Next()) {
-      shares.Claim(piece);
-      started.emplace_back(now_ns, numbers.at(piece.work()));
-      running.emplace(now_ns + static_cast<TimedWork*>(piece.work())->piece_ns(), piece);
+    while (const CoreShares::Task task = shares.Next()) {
+      shares.Claim(task);
+      started.emplace_back(now_ns, numbers.at(task.work()));
+      running.emplace(now_ns + static_cast<TimedWork*>(task.work())->task_ns(), task);
     }
     const auto next = running.begin();
     if (coming != later.end() && (next == running.end() || std::get<0>(*coming) < next->first)) {
-      const auto& [time_ns, number, pieces] = *coming++;
+      const auto& [time_ns, number, tasks] = *coming++;
       now_ns = time_ns;
       TimedWork& work = *std::next(timed.begin(), static_cast<std::ptrdiff_t>(number));
-      work.Add(pieces);
+      work.Add(tasks);
       shares.Update(&work);
       continue;
     }
     if (next == running.end()) break;
     now_ns = next->first;
-    shares.Release(next->second, static_cast<TimedWork*>(next->second.work())->piece_ns());
+    shares.Release(next->second, static_cast<TimedWork*>(next->second.work())->task_ns());
     running.erase(next);
   } while (true);
   return started;
@@ -400,15 +400,15 @@ std::vector<std::pair<uint64_t, size_t>> PyShareCores(
 }  // namespace
 
 void BindLoopWork(py::module_& module) {
-  module.def("rows_to_admit", &PyRowsToAdmit, py::arg("waiting"), py::arg("searches"),
-             py::arg("running"), py::arg("running_all"), py::arg("lanes") = 1,
+  module.def("sequences_to_admit", &PySequencesToAdmit, py::arg("waiting"), py::arg("rows"),
+             py::arg("sequences"), py::arg("all_sequences"), py::arg("lanes") = 1,
              py::arg("steps_held") = 0,
-             "Tell how many waiting rows join a loop before its next step.");
+             "Tell how many waiting sequences join a loop before its next step.");
   module.def("loops_for", &PyLoopsFor, py::arg("rows"), py::arg("step_times"), py::arg("most"),
              py::arg("max_rows") = 64,
              "Tell how many loops each number of rows is worth. `step_times`: loops, and what a "
              "first row and a further one take in each.");
-  module.def("rows_past_wide", &PyRowsPastWide, py::arg("narrow"), py::arg("max_rows") = 64,
+  module.def("rows_past_wide", &PyRowsPastWide, py::arg("narrow"), py::arg("max_sequences") = 64,
              "Tell how many rows of one sequence may join where rows of several leave no room.");
   module.def("take_rows", &PyTakeRows, py::arg("waiting"), py::arg("rows") = 64,
              py::arg("tokens") = 150, py::arg("narrow_rows") = 16, py::arg("most_bytes") = 1000,
@@ -421,8 +421,8 @@ void BindLoopWork(py::module_& module) {
              "of each, rows that are then taken.");
   module.def("share_cores", &PyShareCores, py::arg("cores"), py::arg("works"),
              py::arg("later") = std::vector<std::tuple<uint64_t, size_t, size_t>>(),
-             "(start, number) of each piece that the scheduler starts. `works`: model, cores of a "
-             "piece, its time, how many there are, lanes. `later`: time, work, pieces that come.");
+             "(start, number) of each task that the scheduler starts. `works`: model, cores of a "
+             "task, its time, how many there are, lanes. `later`: time, work, tasks that come.");
   module.def(
       "run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("requests"),
       py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),

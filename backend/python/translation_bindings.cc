@@ -31,7 +31,7 @@ struct Answers {
 // Waits for the rows of one `translate`.
 class Collector : public RowListener, public Supersedable {
  public:
-  Collector(size_t rows, CallObserver* observer, Translator* translator,
+  Collector(size_t rows, RunObserver* observer, Translator* translator,
             std::optional<size_t> cancel_after, std::shared_ptr<Gate> gate)
       : results_(rows),
         grown_(rows),
@@ -41,7 +41,7 @@ class Collector : public RowListener, public Supersedable {
         cancel_after_(cancel_after),
         gate_(std::move(gate)) {}
 
-  CallObserver* observer() const noexcept override { return observer_; }
+  RunObserver* observer() const noexcept override { return observer_; }
   bool Cancelled() const noexcept override {
     const size_t asked = asked_++;
     const bool cancelled = superseded_ || (cancel_after_ && asked >= *cancel_after_);
@@ -60,10 +60,10 @@ class Collector : public RowListener, public Supersedable {
     return true;
   }
   void RowGrew(size_t row, int64_t id) noexcept override { grown_[row].push_back(id); }
-  void RowDone(size_t row, RowResult result, const CallTimes&) noexcept override {
+  void RowDone(size_t row, RowResult result, const RunTimes&) noexcept override {
     Close([&] { results_[row] = std::move(result); });
   }
-  void RowFailed(size_t, const Error& error, const CallTimes&) noexcept override {
+  void RowFailed(size_t, const Error& error, const RunTimes&) noexcept override {
     Close([&] {
       if (!failure_) failure_ = error;
     });
@@ -94,7 +94,7 @@ class Collector : public RowListener, public Supersedable {
   std::optional<Error> failure_;
   size_t open_;
   std::atomic<bool> superseded_{false};
-  CallObserver* const observer_;
+  RunObserver* const observer_;
   Translator* const translator_;
   const std::optional<size_t> cancel_after_;
   const std::shared_ptr<Gate> gate_;
@@ -107,13 +107,13 @@ class OneOf : public RowListener {
   OneOf(std::shared_ptr<RowListener> all, size_t position)
       : all_(std::move(all)), position_(position) {}
 
-  CallObserver* observer() const noexcept override { return all_->observer(); }
+  RunObserver* observer() const noexcept override { return all_->observer(); }
   bool Cancelled() const noexcept override { return all_->Cancelled(); }
   void RowGrew(size_t, int64_t id) noexcept override { all_->RowGrew(position_, id); }
-  void RowDone(size_t, RowResult result, const CallTimes& times) noexcept override {
+  void RowDone(size_t, RowResult result, const RunTimes& times) noexcept override {
     all_->RowDone(position_, std::move(result), times);
   }
-  void RowFailed(size_t, const Error& error, const CallTimes& times) noexcept override {
+  void RowFailed(size_t, const Error& error, const RunTimes& times) noexcept override {
     all_->RowFailed(position_, error, times);
   }
 
@@ -123,7 +123,7 @@ class OneOf : public RowListener {
 };
 
 // A Translator with a blocking front, and a record of the calls it made.
-class PyTranslator : public CallObserver {
+class PyTranslator : public RunObserver {
  public:
   PyTranslator(const std::string& directory, const py::dict& parameters, bool gpu, int index) {
     DecodingOptions decoding;
@@ -179,7 +179,7 @@ class PyTranslator : public CallObserver {
   size_t waiting() const { return translator_->waiting(); }
   std::vector<LoopCounters> loops() const { return translator_->loop_counters(); }
   const SupersedeKeys& keys() const { return keys_; }
-  std::vector<CallReport> reports() const {
+  std::vector<RunReport> reports() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return reports_;
   }
@@ -227,14 +227,14 @@ class PyTranslator : public CallObserver {
     const std::lock_guard<std::mutex> lock(mutex_);
     first_tokens_ns_.push_back(report.first_token_ns - report.queued_ns);
   }
-  void CallDone(const CallReport& report) noexcept override {
+  void RunDone(const RunReport& report) noexcept override {
     const std::lock_guard<std::mutex> lock(mutex_);
     reports_.push_back(report);
   }
 
   EngineOptions engine_;
   mutable std::mutex mutex_;
-  std::vector<CallReport> reports_;
+  std::vector<RunReport> reports_;
   std::vector<uint64_t> first_tokens_ns_;
   SupersedeKeys keys_;
   std::unique_ptr<Translator> translator_;
@@ -274,7 +274,7 @@ py::list TranslateRows(PyTranslator& translator, const std::vector<Ids>& source,
 
 std::vector<size_t> CallRows(const PyTranslator& translator) {
   std::vector<size_t> rows;
-  for (const CallReport& report : translator.reports()) rows.push_back(report.rows);
+  for (const RunReport& report : translator.reports()) rows.push_back(report.rows);
   return rows;
 }
 
@@ -288,7 +288,7 @@ py::list DescribeLoops(const PyTranslator& translator) {
 
 py::list DescribeReports(const PyTranslator& translator) {
   py::list reports;
-  for (const CallReport& report : translator.reports()) {
+  for (const RunReport& report : translator.reports()) {
     py::dict finished;
     for (size_t i = 0; i < kFinishReasons; ++i) {
       finished[FinishReasonName(static_cast<FinishReason>(i))] = report.finished[i];

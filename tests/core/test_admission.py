@@ -9,36 +9,36 @@ from ct2_triton import _core
 
 
 def test_a_row_joins_an_idle_loop() -> None:
-    assert _core.rows_to_admit(1, searches=0, running=0, running_all=0) == 1
+    assert _core.sequences_to_admit(1, rows=0, sequences=0, all_sequences=0) == 1
 
 
 def test_no_more_than_a_step_takes() -> None:
-    assert _core.rows_to_admit(100, searches=60, running=60, running_all=60) == 4
-    assert _core.rows_to_admit(100, searches=64, running=64, running_all=64) == 0
+    assert _core.sequences_to_admit(100, rows=60, sequences=60, all_sequences=60) == 4
+    assert _core.sequences_to_admit(100, rows=64, sequences=64, all_sequences=64) == 0
 
 
 def test_loops_come_out_about_even() -> None:
     """A few rows too many are better than to wait for the turn of another loop."""
-    assert _core.rows_to_admit(10, searches=0, running=0, running_all=20, lanes=2) == 10
-    assert _core.rows_to_admit(10, searches=5, running=12, running_all=20, lanes=2) == 3
-    assert _core.rows_to_admit(10, searches=12, running=12, running_all=20, lanes=2) == 3 + 2
-    assert _core.rows_to_admit(2, searches=24, running=24, running_all=46, lanes=2) == 0
-    assert _core.rows_to_admit(4, searches=24, running=24, running_all=44, lanes=2) == 4
-    assert _core.rows_to_admit(4, searches=28, running=28, running_all=44, lanes=2) == 0
+    assert _core.sequences_to_admit(10, rows=0, sequences=0, all_sequences=20, lanes=2) == 10
+    assert _core.sequences_to_admit(10, rows=5, sequences=12, all_sequences=20, lanes=2) == 3
+    assert _core.sequences_to_admit(10, rows=12, sequences=12, all_sequences=20, lanes=2) == 3 + 2
+    assert _core.sequences_to_admit(2, rows=24, sequences=24, all_sequences=46, lanes=2) == 0
+    assert _core.sequences_to_admit(4, rows=24, sequences=24, all_sequences=44, lanes=2) == 4
+    assert _core.sequences_to_admit(4, rows=28, sequences=28, all_sequences=44, lanes=2) == 0
 
 
-@pytest.mark.parametrize(("searches", "company"), [(5, 1), (6, 1), (12, 2), (18, 3), (40, 4)])
-def test_rows_wait_for_company_at_some_steps(searches: int, company: int) -> None:
-    running = {"searches": searches, "running": searches, "running_all": searches}
-    assert _core.rows_to_admit(company, **running) == company
+@pytest.mark.parametrize(("rows", "few"), [(5, 1), (6, 1), (12, 2), (18, 3), (40, 4)])
+def test_rows_are_held_back_for_a_few_steps(rows: int, few: int) -> None:
+    running = {"rows": rows, "sequences": rows, "all_sequences": rows}
+    assert _core.sequences_to_admit(few, **running) == few
     for held in range(3):
-        assert _core.rows_to_admit(company - 1, **running, steps_held=held) == 0
-    assert _core.rows_to_admit(company - 1, **running, steps_held=3) == company - 1
+        assert _core.sequences_to_admit(few - 1, **running, steps_held=held) == 0
+    assert _core.sequences_to_admit(few - 1, **running, steps_held=3) == few - 1
 
 
-def test_beside_a_search_of_many_beams_nobody_waits_for_company() -> None:
+def test_beside_a_search_of_many_beams_no_row_is_held_back() -> None:
     """Its steps are long: 3 of them are longer than many greedy rows."""
-    assert _core.rows_to_admit(1, searches=1, running=32, running_all=32) == 1
+    assert _core.sequences_to_admit(1, rows=1, sequences=32, all_sequences=32) == 1
 
 
 NARROW = (1, 5, 10)  # beams, tokens, bytes
@@ -54,7 +54,7 @@ def test_a_quarter_of_a_step_is_kept_for_rows_of_one_sequence() -> None:
     assert _core.rows_past_wide(0) == 16
     assert _core.rows_past_wide(10) == 6
     assert _core.rows_past_wide(16) == _core.rows_past_wide(64) == 0
-    assert _core.rows_past_wide(0, max_rows=1) == 1
+    assert _core.rows_past_wide(0, max_sequences=1) == 1
 
 
 def test_narrow_rows_go_past_wide_ones_when_the_loop_is_full() -> None:
@@ -117,8 +117,8 @@ def test_under_a_stream_of_narrow_rows_wide_ones_get_their_turn() -> None:
             running.remove(32)
         waiting.append(NARROW)
         narrow = running.count(1)
-        room = _core.rows_to_admit(
-            99, searches=len(running), running=sum(running), running_all=sum(running)
+        room = _core.sequences_to_admit(
+            99, rows=len(running), sequences=sum(running), all_sequences=sum(running)
         )
         taken = _core.take_rows(
             waiting, rows=room, narrow_rows=_core.rows_past_wide(narrow), most_bytes=10**6

@@ -48,9 +48,9 @@ enum class Moment {
   kChoosing,  // the rows of the next call
 };
 
-class Observer : public CallObserver {
+class Observer : public RunObserver {
  public:
-  void CallDone(const CallReport& report) noexcept override { counted += report.rows; }
+  void RunDone(const RunReport& report) noexcept override { counted += report.rows; }
   std::atomic<size_t> counted{0};
 };
 
@@ -61,7 +61,7 @@ class Client : public RowListener {
   Client(Moment moment, Observer* observer, size_t allocation, bool lasting)
       : moment_(moment), observer_(observer), allocation_(allocation), lasting_(lasting) {}
 
-  CallObserver* observer() const noexcept override {
+  RunObserver* observer() const noexcept override {
     const bool first = std::exchange(uncounted_, false);
     if (first && moment_ == Moment::kCounting) Exhaust();
     return observer_;
@@ -71,12 +71,12 @@ class Client : public RowListener {
     if (moment_ == Moment::kCopying && ++asked_ == 1 + kAnswerTokens) Exhaust();
     return false;
   }
-  void RowDone(size_t, RowResult result, const CallTimes&) noexcept override {
+  void RowDone(size_t, RowResult result, const RunTimes&) noexcept override {
     never_failed_ = failing_memory::Restore();
     answer_.set_value(result.hypotheses.at(0).ids);
     if (moment_ == Moment::kChoosing) Exhaust();
   }
-  void RowFailed(size_t, const Error& error, const CallTimes&) noexcept override {
+  void RowFailed(size_t, const Error& error, const RunTimes&) noexcept override {
     failing_memory::Restore();
     answer_.set_exception(std::make_exception_ptr(error));
   }

@@ -49,10 +49,10 @@ int64_t Draw(Random* random, int64_t from, int64_t to) {
   return std::uniform_int_distribution<int64_t>(from, to)(*random);
 }
 
-struct Counter : CallObserver {
+struct Counter : RunObserver {
   std::atomic<size_t> rows{0};
-  void CallDone(const CallReport& report) noexcept override {
-    const CallTimes& times = report.times;
+  void RunDone(const RunReport& report) noexcept override {
+    const RunTimes& times = report.times;
     Require(times.start_ns > 0 && times.start_ns <= times.end_ns, "a call ends before it starts");
     rows += report.rows;
   }
@@ -63,12 +63,12 @@ class Client : public RowListener {
  public:
   Client(size_t rows, Counter* counter) : answers_(rows), open_(rows), counter_(counter) {}
 
-  CallObserver* observer() const noexcept override { return counter_; }
+  RunObserver* observer() const noexcept override { return counter_; }
   bool Cancelled() const noexcept override { return gone_; }
-  void RowDone(size_t row, RowResult result, const CallTimes&) noexcept override {
+  void RowDone(size_t row, RowResult result, const RunTimes&) noexcept override {
     Take(row, Answer{true, true, std::move(result), ErrorCode::kInternal});
   }
-  void RowFailed(size_t row, const Error& error, const CallTimes&) noexcept override {
+  void RowFailed(size_t row, const Error& error, const RunTimes&) noexcept override {
     Take(row, Answer{true, false, {}, error.code()});
   }
   void GoAway() { gone_ = true; }

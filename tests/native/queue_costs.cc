@@ -32,10 +32,10 @@ constexpr size_t kTokens = 30;
 
 class Nobody : public RowListener {
  public:
-  CallObserver* observer() const noexcept override { return nullptr; }
+  RunObserver* observer() const noexcept override { return nullptr; }
   bool Cancelled() const noexcept override { return false; }
-  void RowDone(size_t, RowResult, const CallTimes&) noexcept override {}
-  void RowFailed(size_t, const Error&, const CallTimes&) noexcept override {}
+  void RowDone(size_t, RowResult, const RunTimes&) noexcept override {}
+  void RowFailed(size_t, const Error&, const RunTimes&) noexcept override {}
 };
 
 CheckedRow NewRow() {
@@ -167,7 +167,7 @@ class Model : public Workload {
   }
   void Release(int piece) noexcept override { free_.push_back(piece); }
   bool Active() const noexcept override { return queue_.size() > 0 || free_.size() < lanes_; }
-  size_t cores_per_piece() const noexcept override { return 1; }
+  size_t cores_per_task() const noexcept override { return 1; }
 
  private:
   Scheduler& scheduler_;

@@ -20,7 +20,7 @@ STACKS = f"""
 
         7f09 expf (/usr/lib/libm.so.6)
         7f0a ct2triton::DecodeLoop::Step(ct2triton::LoopListener*) ({PLUGIN})
-        7f0b ct2triton::LoopLane::Turn(std::vector<ct2triton::Job>) ({PLUGIN})
+        7f0b ct2triton::RunningLoop::Turn(std::vector<ct2triton::Job>) ({PLUGIN})
 
         7f0c [unknown] (/usr/lib/libc.so.6)
 """

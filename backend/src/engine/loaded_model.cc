@@ -11,7 +11,7 @@
 #include "engine/loop/loop_engine.h"
 #include "engine/model/shared_weights.h"
 #include "engine/row_check.h"
-#include "engine/search/search.h"
+#include "engine/search/search_options.h"
 #include "error.h"
 
 namespace ct2triton {
@@ -23,7 +23,7 @@ const DecodingOptions& Valid(const DecodingOptions& options, const EngineOptions
 }
 
 // The defaults of a model must not be refused at its first request.
-void RequireFittingSearch(const Search& search, const Weights& weights,
+void RequireFittingSearch(const SearchOptions& search, const Weights& weights,
                           const EngineOptions& engine) {
   if (search.options().max_decoding_length_multiple > 0) return;  // depends on the row
   int64_t limit = search.options().max_decoding_length;
@@ -50,13 +50,13 @@ void RequireDraft(const DecodingOptions& options, const std::vector<RowInput>& r
 }
 
 // One for each vocabulary map, and one for the whole vocabulary.
-std::map<const VocabularyMap*, std::shared_ptr<const Search>> AllSearches(
+std::map<const VocabularyMap*, std::shared_ptr<const SearchOptions>> AllSearches(
     const DecodingOptions& options, const Weights& weights) {
-  std::map<const VocabularyMap*, std::shared_ptr<const Search>> searches;
+  std::map<const VocabularyMap*, std::shared_ptr<const SearchOptions>> searches;
   auto maps = weights.AllMaps();
   maps.push_back(nullptr);
   for (const auto* map : maps) {
-    searches[map] = std::make_shared<const Search>(options, weights, map);
+    searches[map] = std::make_shared<const SearchOptions>(options, weights, map);
   }
   return searches;
 }
@@ -112,14 +112,14 @@ void LoadedModel::TryLoop() {
 }
 
 // Why rows of this search run in calls; empty where they run in loops.
-std::string LoadedModel::WhyCalls(const Search& search) const {
+std::string LoadedModel::WhyCalls(const SearchOptions& search) const {
   if (loop_ != nullptr) return loop_->WhyNot(search).value_or("");
   if (!loop_refusal_.empty()) return loop_refusal_;
   if (engine_.decoding == "calls") return "the model's decoding is \"calls\"";
   return "the model runs on " + weights_->device().Name();
 }
 
-void LoadedModel::RequireLoopIfNeeded(const Search& search) const {
+void LoadedModel::RequireLoopIfNeeded(const SearchOptions& search) const {
   const DecodingOptions& options = search.options();
   std::string what, least;
   if (engine_.calls == "refuse") {
@@ -155,7 +155,7 @@ std::vector<CheckedRow> LoadedModel::Check(const std::vector<RowInput>& rows,
     if (defaults) return default_searches_.at(map);
     auto& search = of_request[map];
     if (!search) {
-      search = std::make_shared<const Search>(*options, *weights_, map);
+      search = std::make_shared<const SearchOptions>(*options, *weights_, map);
       RequireLoopIfNeeded(*search);
     }
     return search;

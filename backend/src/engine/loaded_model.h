@@ -23,7 +23,7 @@ namespace ct2triton {
 
 class CallModel;
 class LoopModel;
-class Search;
+class SearchOptions;
 class VocabularyMap;
 class Weights;
 
@@ -66,12 +66,12 @@ class LoadedModel {
   std::string MapDescription() const;  // ", vocabulary map of ..."; empty without one
 
  private:
-  using Searches = std::map<const VocabularyMap*, std::shared_ptr<const Search>>;
+  using Searches = std::map<const VocabularyMap*, std::shared_ptr<const SearchOptions>>;
 
   void TryLoop();
   void ChooseAlignment();
-  std::string WhyCalls(const Search& search) const;
-  void RequireLoopIfNeeded(const Search& search) const;
+  std::string WhyCalls(const SearchOptions& search) const;
+  void RequireLoopIfNeeded(const SearchOptions& search) const;
   void PlanRun(CheckedRow* row, const std::string& name) const;
 
   const EngineOptions engine_;

@@ -128,7 +128,7 @@ std::string SearchText(const DecodingOptions& options) {
 
 // More than that is never tried.
 Ids DraftWithinLimit(const RowInput& row, size_t index, const RowNames& names, int64_t limit_tokens,
-                     const Search& search, const Weights& weights) {
+                     const SearchOptions& search, const Weights& weights) {
   CheckIds(row.draft, Part::kDraft, names, index, weights.target());
   if (row.draft.empty()) return {};
   const bool greedy = search.EndsRowsAlone() && !search.Draws();
@@ -143,7 +143,7 @@ Ids DraftWithinLimit(const RowInput& row, size_t index, const RowNames& names, i
 }
 
 void PlanCalls(CheckedRow* row, const Weights& weights) {
-  const Search& search = *row->search;
+  const SearchOptions& search = *row->search;
   const bool cpu = weights.device().kind == Device::Kind::kCpu;
   row->copies = search.Copies();
   row->search_tokens = search.Tokens(row->limit_tokens);
@@ -175,7 +175,7 @@ const VocabularyMap* MapFor(const RowInput& row, const Weights& weights,
   return map != nullptr && map->fixed() && !HasAll(*map, row.prefix) ? nullptr : map;
 }
 
-std::optional<std::string> SearchComplaint(const Search& search, int64_t limit_tokens,
+std::optional<std::string> SearchComplaint(const SearchOptions& search, int64_t limit_tokens,
                                            const EngineOptions& engine) {
   const int64_t tokens = search.Tokens(limit_tokens);
   if (tokens <= engine.max_search_tokens) return std::nullopt;
@@ -187,7 +187,7 @@ std::optional<std::string> SearchComplaint(const Search& search, int64_t limit_t
 }
 
 CheckedRow CheckRow(const RowInput& row, size_t index, const RowNames& names,
-                    const std::shared_ptr<const Search>& search, const Weights& weights,
+                    const std::shared_ptr<const SearchOptions>& search, const Weights& weights,
                     const EngineOptions& engine) {
   const DecodingOptions& options = search->options();
   CheckedRow checked;

@@ -8,7 +8,7 @@
 
 #include "config/engine_options.h"
 #include "engine/model/weights.h"
-#include "engine/search/search.h"
+#include "engine/search/search_options.h"
 #include "rows/checked_row.h"
 #include "rows/id_view.h"
 #include "rows/row_names.h"
@@ -23,7 +23,7 @@ namespace ct2triton {
 // Throws Error(kInvalidArgument); `index` is the row's number within its request; `names`
 // says what the message calls it.
 CheckedRow CheckRow(const RowInput& row, size_t index, const RowNames& names,
-                    const std::shared_ptr<const Search>& search, const Weights& weights,
+                    const std::shared_ptr<const SearchOptions>& search, const Weights& weights,
                     const EngineOptions& engine);
 
 // The longest source that is taken, in ids: max_input_length or the model's positions.
@@ -37,7 +37,7 @@ const VocabularyMap* MapFor(const RowInput& row, const Weights& weights,
 
 // What is wrong with a search of rows with this length limit, as the end of a sentence: it may come
 // to keep more than max_search_tokens, which is not 0 here. Nothing if it fits.
-std::optional<std::string> SearchComplaint(const Search& search, int64_t limit_tokens,
+std::optional<std::string> SearchComplaint(const SearchOptions& search, int64_t limit_tokens,
                                            const EngineOptions& engine);
 
 }  // namespace ct2triton

@@ -6,44 +6,44 @@
 namespace ct2triton {
 namespace {
 
-constexpr size_t kMostCompany = 4;     // rows that are worth waiting for
-constexpr size_t kRowsPerCompany = 6;  // running searches for each of them
+constexpr size_t kMostHeld = 4;     // sequences that are worth waiting for
+constexpr size_t kRowsPerHeld = 6;  // running rows for each of them
 constexpr size_t kMostStepsHeld = 3;
 constexpr size_t kPartForNarrow = 4;  // one in so many rows of a step
 
 // A few searches of many beams are no reason to wait: their steps are long.
-size_t WantedCompany(const LoopState& state) {
-  return std::min(kMostCompany, state.searches / kRowsPerCompany);
+size_t WorthHolding(const LoopState& state) {
+  return std::min(kMostHeld, state.rows / kRowsPerHeld);
 }
 
 // Rows that this loop should take so that all lanes come out about even: a few more are better than
 // to let them wait for the turn of another loop.
 size_t Room(const LoopState& state, const LoopSettings& settings) {
-  const size_t all = state.waiting + state.running_all;
-  const size_t share = (all + state.lanes - 1) / state.lanes + WantedCompany(state);
-  const size_t most = std::min(settings.max_rows, share);
-  return std::min(state.waiting, most - std::min(most, state.running));
+  const size_t all = state.waiting_sequences + state.all_sequences;
+  const size_t share = (all + state.lanes - 1) / state.lanes + WorthHolding(state);
+  const size_t most = std::min(settings.max_sequences, share);
+  return std::min(state.waiting_sequences, most - std::min(most, state.sequences));
 }
 
 }  // namespace
 
 bool LoopSettings::operator==(const LoopSettings& other) const {
-  return max_rows == other.max_rows && encode_tokens == other.encode_tokens &&
+  return max_sequences == other.max_sequences && encode_tokens == other.encode_tokens &&
          max_cache_bytes == other.max_cache_bytes;
 }
 
-size_t RowsToAdmit(const LoopState& state, const LoopSettings& settings) {
+size_t SequencesToAdmit(const LoopState& state, const LoopSettings& settings) {
   return HoldsRows(state, settings) ? 0 : Room(state, settings);
 }
 
 size_t RowsPastWide(const LoopState& state, const LoopSettings& settings) {
-  const size_t kept = std::max<size_t>(1, settings.max_rows / kPartForNarrow);
-  return kept - std::min(kept, state.narrow);
+  const size_t kept = std::max<size_t>(1, settings.max_sequences / kPartForNarrow);
+  return kept - std::min(kept, state.narrow_sequences);
 }
 
 bool HoldsRows(const LoopState& state, const LoopSettings& settings) {
   const size_t room = Room(state, settings);
-  return room > 0 && room < WantedCompany(state) && state.steps_held < kMostStepsHeld;
+  return room > 0 && room < WorthHolding(state) && state.steps_held < kMostStepsHeld;
 }
 
 }  // namespace ct2triton

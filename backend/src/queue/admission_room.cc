@@ -6,7 +6,7 @@
 namespace ct2triton {
 namespace {
 
-bool IsWide(const OfferedRow& row) { return row.step_rows > 1; }
+bool IsWide(const OfferedRow& row) { return row.sequences > 1; }
 
 // Wide rows that run together leave a quarter of the memory; one by itself may need all of it.
 size_t MostForWide(const CacheUse& cache) { return cache.most - cache.most / 4; }
@@ -15,12 +15,12 @@ size_t MostForWide(const CacheUse& cache) { return cache.most - cache.most / 4; 
 
 Offer AdmissionRoom::Take(const OfferedRow& row) {
   if (!passing_) {
-    if (bounds_.rows > 0 && (!HasRows(row) || !HasTokens(row))) return Offer::kEnded;
-    if (bounds_.rows > 0 && HasMemory(row)) {
+    if (bounds_.sequences > 0 && (!HasRows(row) || !HasTokens(row))) return Offer::kEnded;
+    if (bounds_.sequences > 0 && HasMemory(row)) {
       Add(row);
       return Offer::kTaken;
     }
-    if (bounds_.rows > 0 && !IsWide(row)) return Offer::kEnded;  // no memory is left
+    if (bounds_.sequences > 0 && !IsWide(row)) return Offer::kEnded;  // no memory is left
     passing_ = true;
   }
   if (IsWide(row)) return PassOver(row);
@@ -31,7 +31,7 @@ Offer AdmissionRoom::Take(const OfferedRow& row) {
 }
 
 bool AdmissionRoom::HasRows(const OfferedRow& row) const {
-  return taken_ == 0 || step_rows_ + row.step_rows <= bounds_.rows;
+  return taken_ == 0 || sequences_ + row.sequences <= bounds_.sequences;
 }
 
 size_t AdmissionRoom::TokensOf(const OfferedRow& row) const {
@@ -63,7 +63,7 @@ Offer AdmissionRoom::PassOver(const OfferedRow& row) {
 
 void AdmissionRoom::Add(const OfferedRow& row) {
   ++taken_;
-  step_rows_ += row.step_rows;
+  sequences_ += row.sequences;
   tokens_ += TokensOf(row);
   cache_.in_use += row.cache_bytes;
   if (IsWide(row)) cache_.wide += row.cache_bytes;

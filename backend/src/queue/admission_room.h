@@ -18,8 +18,8 @@ struct CacheUse {
 };
 
 struct AdmissionBounds {
-  size_t rows = 1;    // of a step, for all in turn: each beam counts; one goes whatever it has
-  size_t tokens = 1;  // of sources to encode and prefixes; one row goes whatever it has
+  size_t sequences = 1;  // of a step, for all in turn; one row goes whatever it has
+  size_t tokens = 1;     // of sources to encode and prefixes; one row goes whatever it has
   CacheUse cache;
   size_t anyway = 0;         // rows that need not fit the memory
   size_t narrow_rows = 0;    // may go past wide rows that have no room
@@ -28,7 +28,7 @@ struct AdmissionBounds {
 
 // What a row would add.
 struct OfferedRow {
-  size_t step_rows = 1;
+  size_t sequences = 1;
   size_t tokens = 0;
   size_t cache_bytes = 0;
 };
@@ -59,7 +59,7 @@ class AdmissionRoom {
   CacheUse cache_;
   size_t passes_left_;
   size_t taken_ = 0;
-  size_t step_rows_ = 0;
+  size_t sequences_ = 0;
   size_t tokens_ = 0;
   bool passing_ = false;
   size_t passed_bytes_ = 0;  // of the first row that was passed over

@@ -10,14 +10,14 @@
 
 namespace ct2triton {
 
-bool PoolSettings::operator==(const PoolSettings& other) const {
-  return workers == other.workers && threads_per_worker == other.threads_per_worker &&
+bool WorkSettings::operator==(const WorkSettings& other) const {
+  return inter_threads == other.inter_threads && intra_threads == other.intra_threads &&
          calls_idle_ns == other.calls_idle_ns && bounds.max_rows == other.bounds.max_rows &&
          bounds.max_tokens == other.bounds.max_tokens &&
          bounds.max_search_tokens == other.bounds.max_search_tokens;
 }
 
-CallWork::CallWork(std::shared_ptr<CallModel> model, const PoolSettings& settings,
+CallWork::CallWork(std::shared_ptr<CallModel> model, const WorkSettings& settings,
                    std::shared_ptr<Scheduler> scheduler, const void* owner)
     : model_(std::move(model)),
       settings_(settings),
@@ -26,7 +26,7 @@ CallWork::CallWork(std::shared_ptr<CallModel> model, const PoolSettings& setting
         if (queue_.size() > 0) model_->Fetch();
         scheduler_->Wake(this);
       }),
-      lanes_(settings.workers) {
+      lanes_(settings.inter_threads) {
   for (size_t lane = lanes_.size(); lane-- > 0;) free_.push_back(static_cast<int>(lane));
   model_->Add(this);
   scheduler_->Add(this, owner);
@@ -87,8 +87,8 @@ int CallWork::Next(size_t lanes, bool spare) const noexcept {
   return busy() >= lanes && !spare ? -1 : free_.back();
 }
 
-void CallWork::Claim(int piece, size_t lanes) noexcept {
-  lanes_[static_cast<size_t>(piece)].lanes = std::min(lanes_.size(), std::max(lanes, busy() + 1));
+void CallWork::Claim(int task, size_t lanes) noexcept {
+  lanes_[static_cast<size_t>(task)].lanes = std::min(lanes_.size(), std::max(lanes, busy() + 1));
   free_.pop_back();
 }
 
@@ -98,8 +98,8 @@ std::shared_ptr<CallEngine> CallWork::EngineOf(Lane* lane) {
   return lane->engine;
 }
 
-void CallWork::Run(int piece) noexcept {
-  Lane& lane = lanes_[static_cast<size_t>(piece)];
+void CallWork::Run(int task) noexcept {
+  Lane& lane = lanes_[static_cast<size_t>(task)];
   try {
     const auto engine = EngineOf(&lane);
     if (!engine) return model_->Fetch();  // it has just been removed
@@ -113,6 +113,6 @@ void CallWork::Run(int piece) noexcept {
   }
 }
 
-void CallWork::Release(int piece) noexcept { free_.push_back(piece); }
+void CallWork::Release(int task) noexcept { free_.push_back(task); }
 
 }  // namespace ct2triton

@@ -16,13 +16,13 @@
 
 namespace ct2triton {
 
-struct PoolSettings {
-  size_t workers = 1;  // calls and loops side by side
-  size_t threads_per_worker = 1;
+struct WorkSettings {
+  size_t inter_threads = 1;  // calls and loops side by side
+  size_t intra_threads = 1;
   uint64_t calls_idle_ns = 60'000'000'000;  // that CTranslate2's model stays after the last call
   CallBounds bounds;
 
-  bool operator==(const PoolSettings& other) const;
+  bool operator==(const WorkSettings& other) const;
 };
 
 // Rows of one model that calls of CTranslate2 decode, as work for the machine's threads. They wait
@@ -30,7 +30,7 @@ struct PoolSettings {
 class CallWork : public Workload, private CallModel::Listener {
  public:
   // `owner`: whose share of the machine it has.
-  CallWork(std::shared_ptr<CallModel> model, const PoolSettings& settings,
+  CallWork(std::shared_ptr<CallModel> model, const WorkSettings& settings,
            std::shared_ptr<Scheduler> scheduler, const void* owner);
   ~CallWork() override;  // when every row is answered
 
@@ -39,11 +39,11 @@ class CallWork : public Workload, private CallModel::Listener {
   void RunAlone(std::vector<Job> jobs) noexcept;
 
   int Next(size_t lanes, bool spare) const noexcept override;
-  void Claim(int piece, size_t lanes) noexcept override;
-  void Run(int piece) noexcept override;
-  void Release(int piece) noexcept override;
+  void Claim(int task, size_t lanes) noexcept override;
+  void Run(int task) noexcept override;
+  void Release(int task) noexcept override;
   bool Active() const noexcept override { return waiting() > 0 || busy() > 0; }
-  size_t cores_per_piece() const noexcept override { return settings_.threads_per_worker; }
+  size_t cores_per_task() const noexcept override { return settings_.intra_threads; }
 
  private:
   struct Lane {
@@ -62,7 +62,7 @@ class CallWork : public Workload, private CallModel::Listener {
   size_t busy() const { return lanes_.size() - free_.size(); }
 
   const std::shared_ptr<CallModel> model_;
-  const PoolSettings settings_;
+  const WorkSettings settings_;
   const std::shared_ptr<Scheduler> scheduler_;
   RowQueue queue_;
   std::mutex alone_mutex_;

@@ -71,50 +71,50 @@ void CoreShares::Sort(Model* model) noexcept {
   in_order_.insert(behind, model);
 }
 
-CoreShares::Piece CoreShares::Next() const noexcept {
+CoreShares::Task CoreShares::Next() const noexcept {
   for (Model* model : in_order_) {
     for (Work& work : model->works) {
-      const Piece piece = PieceOf(&work, /*spare=*/false);
-      if (piece) return Fits(piece) ? piece : Piece();  // what gets free is kept for it
+      const Task task = TaskOf(&work, /*spare=*/false);
+      if (task) return Fits(task) ? task : Task();  // what gets free is kept for it
     }
   }
   for (Model* model : in_order_) {
     for (Work& work : model->works) {
-      const Piece piece = PieceOf(&work, /*spare=*/true);
-      if (piece && Fits(piece)) return piece;
+      const Task task = TaskOf(&work, /*spare=*/true);
+      if (task && Fits(task)) return task;
     }
   }
   return {};
 }
 
-CoreShares::Piece CoreShares::PieceOf(Work* work, bool spare) const noexcept {
+CoreShares::Task CoreShares::TaskOf(Work* work, bool spare) const noexcept {
   if (!work->active) return {};
   const size_t shares = in_order_.size() * work->model->active_works;
-  const size_t lanes = cores_ / std::max<size_t>(1, shares * work->work->cores_per_piece());
-  const Piece piece{work, work->work->Next(std::max<size_t>(1, lanes), spare),
-                    std::max<size_t>(1, lanes)};
-  return piece.number < 0 ? Piece() : piece;
+  const size_t lanes = cores_ / std::max<size_t>(1, shares * work->work->cores_per_task());
+  const Task task{work, work->work->Next(std::max<size_t>(1, lanes), spare),
+                  std::max<size_t>(1, lanes)};
+  return task.number < 0 ? Task() : task;
 }
 
-bool CoreShares::Fits(const Piece& piece) const noexcept {
-  return cores_in_use_ == 0 || cores_in_use_ + piece.cores() <= cores_;
+bool CoreShares::Fits(const Task& task) const noexcept {
+  return cores_in_use_ == 0 || cores_in_use_ + task.cores() <= cores_;
 }
 
-void CoreShares::Claim(const Piece& piece) noexcept {
-  cores_in_use_ += piece.cores();
-  piece.work()->Claim(piece.number, piece.lanes);
+void CoreShares::Claim(const Task& task) noexcept {
+  cores_in_use_ += task.cores();
+  task.work()->Claim(task.number, task.lanes);
 }
 
-void CoreShares::Release(const Piece& piece, uint64_t run_ns) noexcept {
-  Work* const work = piece.of;
+void CoreShares::Release(const Task& task, uint64_t run_ns) noexcept {
+  Work* const work = task.of;
   Model* const model = work->model;
-  cores_in_use_ -= piece.cores();
+  cores_in_use_ -= task.cores();
   work->busy_ns += run_ns;
-  work->used_ns += run_ns * piece.cores();
-  model->used_ns += run_ns * piece.cores();
+  work->used_ns += run_ns * task.cores();
+  model->used_ns += run_ns * task.cores();
   most_used_ns_ = std::max(most_used_ns_, model->used_ns);
   model->works.sort([](const Work& a, const Work& b) { return a.used_ns < b.used_ns; });
-  work->work->Release(piece.number);
+  work->work->Release(task.number);
   if (model->active_works > 0) Sort(model);
   Update(work);
 }

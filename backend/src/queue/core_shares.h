@@ -9,26 +9,26 @@
 
 namespace ct2triton {
 
-// Something that threads work on, one piece at a time: a step of a loop, or a call.
+// Something that threads work on, one task at a time: a step of a loop, or a call.
 class Workload {
  public:
   virtual ~Workload() = default;
 
   // All but Run are called under the scheduler's lock, take no lock, and are short.
 
-  // The next piece that may run now: its number, or -1 if there is none. `lanes`: how many may run
+  // The next task that may run now: its number, or -1 if there is none. `lanes`: how many may run
   // side by side while other workloads want threads too. `spare`: the thread would be idle
   // otherwise, so that one more may run.
   virtual int Next(size_t lanes, bool spare) const noexcept = 0;
-  // The piece that Next gave starts.
-  virtual void Claim(int piece, size_t lanes) noexcept = 0;
-  // Runs the claimed piece, on a thread of the scheduler, without its lock.
-  virtual void Run(int piece) noexcept = 0;
-  virtual void Release(int piece) noexcept = 0;
+  // The task that Next gave starts.
+  virtual void Claim(int task, size_t lanes) noexcept = 0;
+  // Runs the claimed task, on a thread of the scheduler, without its lock.
+  virtual void Run(int task) noexcept = 0;
+  virtual void Release(int task) noexcept = 0;
 
   virtual bool Active() const noexcept = 0;  // rows wait or run
-  // Cores that a piece computes with.
-  virtual size_t cores_per_piece() const noexcept = 0;
+  // Cores that a task computes with.
+  virtual size_t cores_per_task() const noexcept = 0;
 };
 
 // Who gets the cores: the model that has had the least time so far of those with work (start-time
@@ -47,15 +47,15 @@ class CoreShares {
   };
 
  public:
-  // A piece that may start.
-  struct Piece {
+  // A task that may start.
+  struct Task {
     Work* of = nullptr;
     int number = -1;
     size_t lanes = 1;
 
     explicit operator bool() const { return of != nullptr; }
     Workload* work() const { return of->work; }
-    size_t cores() const { return work()->cores_per_piece(); }
+    size_t cores() const { return work()->cores_per_task(); }
   };
 
   explicit CoreShares(size_t cores) : cores_(cores) {}
@@ -67,11 +67,11 @@ class CoreShares {
   void Update(Workload* work) noexcept;
 
   // None: nothing may start now.
-  Piece Next() const noexcept;
-  void Claim(const Piece& piece) noexcept;
-  void Release(const Piece& piece, uint64_t run_ns) noexcept;
+  Task Next() const noexcept;
+  void Claim(const Task& task) noexcept;
+  void Release(const Task& task, uint64_t run_ns) noexcept;
 
-  uint64_t BusyTime_ns(const Workload* work) const;  // spent on its pieces; 0 if it is not known
+  uint64_t BusyTime_ns(const Workload* work) const;  // spent on its tasks; 0 if it is not known
 
  private:
   struct Model {
@@ -85,8 +85,8 @@ class CoreShares {
   void Activate(Work* work) noexcept;
   void Leave(Model* model) noexcept;
   void Sort(Model* model) noexcept;
-  Piece PieceOf(Work* work, bool spare) const noexcept;
-  bool Fits(const Piece& piece) const noexcept;
+  Task TaskOf(Work* work, bool spare) const noexcept;
+  bool Fits(const Task& task) const noexcept;
 
   const size_t cores_;
   std::list<Model> models_;

@@ -10,12 +10,12 @@
 namespace ct2triton {
 
 GpuWorkers::GpuWorkers(std::shared_ptr<const CallModel> model, const Device& device,
-                       const PoolSettings& settings)
+                       const WorkSettings& settings)
     : model_(std::move(model)), device_(device), settings_(settings), queue_([this] {
         { const std::lock_guard<std::mutex> lock(mutex_); }  // none is between looking and sleeping
         work_.notify_all();
       }) {
-  std::vector<std::promise<void>> started(settings_.workers);
+  std::vector<std::promise<void>> started(settings_.inter_threads);
   try {
     for (auto& promise : started) {
       threads_.emplace_back([this, &promise] { Work(&promise); });
@@ -39,7 +39,7 @@ void GpuWorkers::Work(std::promise<void>* started) {
   std::unique_ptr<ThreadScope> scope;  // goes last, on this thread
   std::unique_ptr<CallEngine> engine;
   try {
-    scope = std::make_unique<ThreadScope>(device_, settings_.threads_per_worker);
+    scope = std::make_unique<ThreadScope>(device_, settings_.intra_threads);
     engine = model_->NewEngine();
     started->set_value();
   } catch (...) {
@@ -48,7 +48,7 @@ void GpuWorkers::Work(std::promise<void>* started) {
   }
   while (WaitForRows()) {
     try {
-      auto jobs = queue_.TakeCall(settings_.bounds, settings_.workers);
+      auto jobs = queue_.TakeCall(settings_.bounds, settings_.inter_threads);
       if (!jobs.empty()) RunCall(engine.get(), &queue_, std::move(jobs));
     } catch (...) {  // no memory to choose rows: the queue becomes one row shorter
       queue_.FailFirst(OutOfMemory());

@@ -20,7 +20,7 @@ class GpuWorkers {
  public:
   // Throws Error when a worker cannot start.
   GpuWorkers(std::shared_ptr<const CallModel> model, const Device& device,
-             const PoolSettings& settings);
+             const WorkSettings& settings);
   ~GpuWorkers();  // answers every row that still waits, then ends the threads
 
   RowQueue& queue() { return queue_; }
@@ -32,7 +32,7 @@ class GpuWorkers {
 
   const std::shared_ptr<const CallModel> model_;
   const Device device_;
-  const PoolSettings settings_;
+  const WorkSettings settings_;
   std::mutex mutex_;
   std::condition_variable work_;
   RowQueue queue_;

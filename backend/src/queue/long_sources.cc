@@ -7,12 +7,12 @@
 namespace ct2triton {
 namespace {
 
-size_t StepRows(const Job& job) { return static_cast<size_t>(job.row.copies); }
+size_t SequencesOf(const Job& job) { return static_cast<size_t>(job.row.copies); }
 
-size_t StepRows(const std::vector<Job>& jobs) {
-  size_t rows = 0;
-  for (const Job& job : jobs) rows += StepRows(job);
-  return rows;
+size_t SequencesOf(const std::vector<Job>& jobs) {
+  size_t count = 0;
+  for (const Job& job : jobs) count += SequencesOf(job);
+  return count;
 }
 
 }  // namespace
@@ -29,18 +29,18 @@ LongSources::~LongSources() { scheduler_->Drain(this); }
 bool LongSources::Add(Job* job) noexcept {
   try {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const size_t step_rows = StepRows(*job);
-    auto group = std::find_if(groups_.begin(), groups_.end(), [job](const Group& known) {
+    const size_t added = SequencesOf(*job);
+    auto source = std::find_if(sources_.begin(), sources_.end(), [job](const Source& known) {
       return known.rows.jobs.front().row.source == job->row.source;
     });
-    Groups fresh;
-    if (group == groups_.end()) group = fresh.emplace(fresh.end());
-    group->rows.jobs.reserve(group->rows.jobs.size() + 1);
-    group->rows.jobs.push_back(std::move(*job));  // from here on nothing throws
-    rows_ += step_rows;
-    if (group->state == State::kEncoded) encoded_rows_ += step_rows;
+    Sources fresh;
+    if (source == sources_.end()) source = fresh.emplace(fresh.end());
+    source->rows.jobs.reserve(source->rows.jobs.size() + 1);
+    source->rows.jobs.push_back(std::move(*job));  // from here on nothing throws
+    sequences_ += added;
+    if (source->state == State::kEncoded) encoded_sequences_ += added;
     waiting_ += fresh.size();
-    groups_.splice(groups_.end(), fresh);
+    sources_.splice(sources_.end(), fresh);
   } catch (...) {
     return false;
   }
@@ -50,13 +50,13 @@ bool LongSources::Add(Job* job) noexcept {
 
 LongSources::Encoded LongSources::Take() noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto group = std::find_if(groups_.begin(), groups_.end(),
-                                  [](const Group& one) { return one.state == State::kEncoded; });
-  if (group == groups_.end()) return {};
-  Encoded taken = std::move(group->rows);
-  groups_.erase(group);
-  rows_ -= StepRows(taken.jobs);
-  encoded_rows_ -= StepRows(taken.jobs);
+  const auto source = std::find_if(sources_.begin(), sources_.end(),
+                                   [](const Source& one) { return one.state == State::kEncoded; });
+  if (source == sources_.end()) return {};
+  Encoded taken = std::move(source->rows);
+  sources_.erase(source);
+  sequences_ -= SequencesOf(taken.jobs);
+  encoded_sequences_ -= SequencesOf(taken.jobs);
   return taken;
 }
 
@@ -69,41 +69,41 @@ int LongSources::Next(size_t lanes, bool spare) const noexcept {
   return waiting_ == 0 || (running_ >= lanes && !spare) ? -1 : 0;
 }
 
-void LongSources::Claim(int /*piece*/, size_t /*lanes*/) noexcept {
+void LongSources::Claim(int /*task*/, size_t /*lanes*/) noexcept {
   --waiting_;
   ++running_;
 }
 
-// A group was claimed, so one waits. Nothing where its clients have gone. The row is a copy, since
-// others may join the group.
-std::optional<CheckedRow> LongSources::Start(Groups::iterator* group) {
+// A source was claimed, so one waits. Nothing where its clients have gone. The row is a copy, since
+// others may join the source.
+std::optional<CheckedRow> LongSources::Start(Sources::iterator* source) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  *group = std::find_if(groups_.begin(), groups_.end(),
-                        [](const Group& one) { return one.state == State::kWaiting; });
-  (*group)->state = State::kRunning;
-  const std::vector<Job>& jobs = (*group)->rows.jobs;
+  *source = std::find_if(sources_.begin(), sources_.end(),
+                         [](const Source& one) { return one.state == State::kWaiting; });
+  (*source)->state = State::kRunning;
+  const std::vector<Job>& jobs = (*source)->rows.jobs;
   if (std::all_of(jobs.begin(), jobs.end(), IsCancelled)) return std::nullopt;
   return jobs.front().row;
 }
 
-void LongSources::Run(int /*piece*/) noexcept {
-  Groups::iterator group;
+void LongSources::Run(int /*task*/) noexcept {
+  Sources::iterator source;
   LoopCounters counters;
   std::shared_ptr<const void> encoding;
   try {
-    if (const auto row = Start(&group)) encoding = model_->Encode(*row, &counters);
+    if (const auto row = Start(&source)) encoding = model_->Encode(*row, &counters);
   } catch (...) {  // the loop that takes the rows tries it again, and answers them
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    group->rows.encoding = std::move(encoding);
-    group->state = State::kEncoded;
-    encoded_rows_ += StepRows(group->rows.jobs);
+    source->rows.encoding = std::move(encoding);
+    source->state = State::kEncoded;
+    encoded_sequences_ += SequencesOf(source->rows.jobs);
     counters_ += counters;
   }
   ready_();
 }
 
-void LongSources::Release(int /*piece*/) noexcept { --running_; }
+void LongSources::Release(int /*task*/) noexcept { --running_; }
 
 }  // namespace ct2triton

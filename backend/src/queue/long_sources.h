@@ -36,39 +36,39 @@ class LongSources : public Workload {
   // The first that are there; empty where none are.
   Encoded Take() noexcept;
 
-  // Without a lock, and so a moment old. Rows of steps.
-  size_t rows() const { return rows_; }
-  size_t encoded_rows() const { return encoded_rows_; }  // of these
-  LoopCounters counters() const;                         // of what was encoded
+  // Without a lock, and so a moment old. Of a step.
+  size_t sequences() const { return sequences_; }
+  size_t encoded_sequences() const { return encoded_sequences_; }  // of these
+  LoopCounters counters() const;                                   // of what was encoded
 
   int Next(size_t lanes, bool spare) const noexcept override;
-  void Claim(int piece, size_t lanes) noexcept override;
-  void Run(int piece) noexcept override;
-  void Release(int piece) noexcept override;
+  void Claim(int task, size_t lanes) noexcept override;
+  void Run(int task) noexcept override;
+  void Release(int task) noexcept override;
   bool Active() const noexcept override { return waiting_ + running_ > 0; }
-  size_t cores_per_piece() const noexcept override { return 1; }
+  size_t cores_per_task() const noexcept override { return 1; }
 
  private:
   enum class State { kWaiting, kRunning, kEncoded };
   // Rows of one source.
-  struct Group {
+  struct Source {
     Encoded rows;
     State state = State::kWaiting;
   };
-  using Groups = std::list<Group>;
+  using Sources = std::list<Source>;
 
-  std::optional<CheckedRow> Start(Groups::iterator* group);
+  std::optional<CheckedRow> Start(Sources::iterator* source);
 
   const std::shared_ptr<const LoopModel> model_;
   const std::shared_ptr<Scheduler> scheduler_;
   const std::function<void()> ready_;
   mutable std::mutex mutex_;
-  Groups groups_;  // in the order in which they came
+  Sources sources_;  // in the order in which they came
   LoopCounters counters_;
-  std::atomic<size_t> waiting_{0};  // groups that no piece was claimed for
-  std::atomic<size_t> running_{0};  // pieces; written under the scheduler's lock
-  std::atomic<size_t> rows_{0};
-  std::atomic<size_t> encoded_rows_{0};
+  std::atomic<size_t> waiting_{0};  // sources that no task was claimed for
+  std::atomic<size_t> running_{0};  // tasks; written under the scheduler's lock
+  std::atomic<size_t> sequences_{0};
+  std::atomic<size_t> encoded_sequences_{0};
 };
 
 }  // namespace ct2triton

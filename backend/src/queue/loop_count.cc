@@ -47,8 +47,8 @@ StepTimes OfEach(const StepTimes& measured, size_t most) {
 }
 
 // The fewest loops whose steps are about as short as those of any number of loops.
-size_t Best(const StepTimes& each, size_t rows, size_t max_rows) {
-  const size_t fewest = std::min(each.size(), (rows + max_rows - 1) / max_rows);
+size_t Best(const StepTimes& each, size_t rows, size_t max_sequences) {
+  const size_t fewest = std::min(each.size(), (rows + max_sequences - 1) / max_sequences);
   const size_t most = std::min(each.size(), rows);
   const auto step_ns = [&](size_t loops) {
     const StepTime& time = each[loops - 1];
@@ -66,15 +66,16 @@ size_t Best(const StepTimes& each, size_t rows, size_t max_rows) {
 
 }  // namespace
 
-LoopCount::LoopCount(const StepTimes& times, size_t most, size_t max_rows) : least_rows_(most, 1) {
+LoopCount::LoopCount(const StepTimes& times, size_t most, size_t max_sequences)
+    : least_rows_(most, 1) {
   if (times.empty()) return;
   const StepTimes each = OfEach(times, most);
   for (size_t loops = 2; loops <= most; ++loops) {
     size_t below = least_rows_[loops - 2] - 1;  // for which so many are not worth it
-    size_t enough = std::max(below + 1, (loops - 1) * max_rows + 1);
+    size_t enough = std::max(below + 1, (loops - 1) * max_sequences + 1);
     while (below + 1 < enough) {
       const size_t rows = below + (enough - below) / 2;
-      (Best(each, rows, max_rows) >= loops ? enough : below) = rows;
+      (Best(each, rows, max_sequences) >= loops ? enough : below) = rows;
     }
     least_rows_[loops - 1] = enough;
   }

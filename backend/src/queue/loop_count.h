@@ -14,8 +14,8 @@ namespace ct2triton {
 class LoopCount {
  public:
   // `times`: of the model's steps; empty: as many loops as there may be are worth it. `most`: loops
-  // that there may be. `max_rows`: of a step; there are always loops enough for all rows.
-  LoopCount(const StepTimes& times, size_t most, size_t max_rows);
+  // that there may be. `max_sequences`: of a step; there are always loops enough for all.
+  LoopCount(const StepTimes& times, size_t most, size_t max_sequences);
 
   size_t For(size_t rows) const noexcept;
 

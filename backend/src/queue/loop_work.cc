@@ -30,7 +30,7 @@ LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& s
                    const void* owner)
     : model_(std::move(model)),
       settings_(settings),
-      loop_count_(model_->step_times(), loops, settings.max_rows),
+      loop_count_(model_->step_times(), loops, settings.max_sequences),
       scheduler_(std::move(scheduler)),
       calls_(calls),
       queue_([this] {
@@ -42,7 +42,7 @@ LoopWork::LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& s
   with_rows_.reserve(loops);
   for (size_t lane = loops; lane-- > 0;) free_.push_back(static_cast<int>(lane));
   if (!scheduler_->OnGpu()) {  // what fails, fails the load
-    lanes_.front().loop = std::make_unique<LoopLane>(model_->NewLoop());
+    lanes_.front().loop = std::make_unique<RunningLoop>(model_->NewLoop());
   }
   scheduler_->Add(this, owner);
   if (!model_->EncodesBeside()) return;
@@ -89,38 +89,38 @@ void LoopWork::CountStepLocked(const std::optional<Error>& failure, bool stepped
 }
 
 bool LoopWork::Active() const noexcept {
-  if (long_sources_ && (long_sources_->Active() || long_sources_->rows() > 0)) return true;
+  if (long_sources_ && (long_sources_->Active() || long_sources_->sequences() > 0)) return true;
   return queue_.size() > 0 || used_lanes() > 0;
 }
 
-size_t LoopWork::waiting_rows() const {
-  return queue_.step_rows() + (long_sources_ ? long_sources_->encoded_rows() : 0);
+size_t LoopWork::waiting_sequences() const {
+  return queue_.sequences() + (long_sources_ ? long_sources_->encoded_sequences() : 0);
 }
 
 // The loop that has waited longest for a step; else another one for the waiting rows.
 int LoopWork::Next(size_t lanes, bool spare) const noexcept {
   if (!with_rows_.empty()) return with_rows_.front();
   const size_t used = used_lanes();
-  if (waiting_rows() == 0 || free_.empty() || (used >= lanes && !spare)) return -1;
+  if (waiting_sequences() == 0 || free_.empty() || (used >= lanes && !spare)) return -1;
   return used == 0 || MayOpen(used) ? free_.back() : -1;
 }
 
 bool LoopWork::MayOpen(size_t used) const noexcept {
-  if (no_room_at_ == changes_ || used >= loop_count_.For(rows())) return false;
-  if (waiting_rows() > queue_.step_rows()) return true;
+  if (no_room_at_ == changes_ || used >= loop_count_.For(sequences())) return false;
+  if (waiting_sequences() > queue_.sequences()) return true;
   const size_t free_cache =
       settings_.max_cache_bytes - std::min(settings_.max_cache_bytes, model_->cache_bytes_in_use());
   return queue_.first_cache_bytes() <= free_cache;
 }
 
-void LoopWork::Claim(int piece, size_t lanes) noexcept {
+void LoopWork::Claim(int task, size_t lanes) noexcept {
   if (with_rows_.empty()) {
     free_.pop_back();
     lanes = std::max(lanes, used_lanes());
   } else {
     with_rows_.erase(with_rows_.begin());
   }
-  Lane& lane = lanes_[static_cast<size_t>(piece)];
+  Lane& lane = lanes_[static_cast<size_t>(task)];
   lane.lanes = LoopsFor(lanes);
   lane.admits = used_lanes() <= lane.lanes || IsAmongFullest(lane, lane.lanes);
 }
@@ -128,7 +128,7 @@ void LoopWork::Claim(int piece, size_t lanes) noexcept {
 // Loops among which the rows are divided. One more than they are worth stays open until they are
 // clearly fewer, since rows come and go.
 size_t LoopWork::LoopsFor(size_t lanes) const noexcept {
-  const size_t now = rows();
+  const size_t now = sequences();
   const size_t kept = std::min(used_lanes(), loop_count_.For(now + now / 4));
   return std::min({lanes_.size(), lanes, std::max(kept, loop_count_.For(now))});
 }
@@ -136,30 +136,30 @@ size_t LoopWork::LoopsFor(size_t lanes) const noexcept {
 bool LoopWork::IsAmongFullest(const Lane& lane, size_t lanes) const noexcept {
   size_t fuller = 0;
   for (const Lane& other : lanes_) {
-    if (other.running > lane.running || (other.running == lane.running && &other < &lane)) {
+    if (other.sequences > lane.sequences || (other.sequences == lane.sequences && &other < &lane)) {
       ++fuller;
     }
   }
   return fuller < lanes;
 }
 
-void LoopWork::Run(int piece) noexcept {
-  Lane& lane = lanes_[static_cast<size_t>(piece)];
+void LoopWork::Run(int task) noexcept {
+  Lane& lane = lanes_[static_cast<size_t>(task)];
   lane.found_none = false;
   try {
-    if (!lane.loop) lane.loop = std::make_unique<LoopLane>(model_->NewLoop());
+    if (!lane.loop) lane.loop = std::make_unique<RunningLoop>(model_->NewLoop());
     const LoopLoad before = lane.loop->load();
     auto taken = TakeRows(&lane);
     lane.found_none = taken.empty() && lane.loop->running() == 0;
     SetLongAside(lane, &taken);
-    auto failed = lane.loop->Turn(std::move(taken));
-    running_ += lane.loop->load().step_rows - before.step_rows;
+    auto failed = lane.loop->AdmitAndStep(std::move(taken));
+    running_ += lane.loop->load().sequences - before.sequences;
     wide_cache_bytes_ += lane.loop->load().wide_cache_bytes - before.wide_cache_bytes;
     EndPromise(&lane);
-    const bool stepped = lane.loop->counters().steps > counters_[static_cast<size_t>(piece)].steps;
+    const bool stepped = lane.loop->counters().steps > counters_[static_cast<size_t>(task)].steps;
     {
       const std::lock_guard<std::mutex> lock(counters_mutex_);
-      LoopCounters& counters = counters_[static_cast<size_t>(piece)] = lane.loop->counters();
+      LoopCounters& counters = counters_[static_cast<size_t>(task)] = lane.loop->counters();
       // Whoever encoded them has counted them.
       counters.shared_encodings -= std::min(counters.shared_encodings, lane.encodings_given);
       CountStepLocked(lane.loop->step_failure(), stepped);
@@ -173,11 +173,11 @@ void LoopWork::Run(int piece) noexcept {
 
 LoopState LoopWork::StateOf(const Lane& lane) const {
   LoopState state;
-  state.searches = lane.loop->running();
-  state.running = lane.loop->load().step_rows;
-  state.narrow = state.running - lane.loop->load().wide_step_rows;
-  state.running_all = running_;
-  state.waiting = waiting_rows();
+  state.rows = lane.loop->running();
+  state.sequences = lane.loop->load().sequences;
+  state.narrow_sequences = state.sequences - lane.loop->load().wide_sequences;
+  state.all_sequences = running_;
+  state.waiting_sequences = waiting_sequences();
   state.lanes = lane.lanes;
   state.steps_held = lane.steps_held;
   return state;
@@ -191,7 +191,7 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
   const LoopState state = StateOf(*lane);
   lane->steps_held = HoldsRows(state, settings_) ? lane->steps_held + 1 : 0;
   LongSources::Encoded encoded;
-  if (long_sources_ && RowsToAdmit(state, settings_) > 0) encoded = long_sources_->Take();
+  if (long_sources_ && SequencesToAdmit(state, settings_) > 0) encoded = long_sources_->Take();
   lane->encoded = !encoded.jobs.empty();
   auto rows = lane->encoded ? std::move(encoded.jobs) : TakeWaiting(state);
   lane->encodings_given += encoded.encoding ? 1 : 0;
@@ -201,22 +201,22 @@ std::vector<Job> LoopWork::TakeRows(Lane* lane) {
     if (!lane->encoded) promised_bytes_ += bytes;  // else they are promised since it was taken
     if (!lane->encoded && IsLong(job.row)) continue;
     lane->promised_bytes += bytes;
-    lane->taken_rows += static_cast<size_t>(job.row.copies);
+    lane->taken_sequences += static_cast<size_t>(job.row.copies);
   }
-  taken_ += lane->taken_rows;
+  taken_ += lane->taken_sequences;
   return rows;
 }
 
 std::vector<Job> LoopWork::TakeWaiting(const LoopState& state) {
   AdmissionBounds bounds;
-  bounds.rows = RowsToAdmit(state, settings_);
-  if (long_sources_) bounds.rows -= std::min(bounds.rows, long_sources_->rows());
-  if (bounds.rows == 0 && state.running < settings_.max_rows) return {};
+  bounds.sequences = SequencesToAdmit(state, settings_);
+  if (long_sources_) bounds.sequences -= std::min(bounds.sequences, long_sources_->sequences());
+  if (bounds.sequences == 0 && state.sequences < settings_.max_sequences) return {};
   bounds.narrow_rows = RowsPastWide(state, settings_);
   bounds.tokens = settings_.encode_tokens;
   bounds.cache = {settings_.max_cache_bytes, model_->cache_bytes_in_use() + promised_bytes_,
                   wide_cache_bytes_};
-  bounds.anyway = state.running_all == 0 && promised_bytes_ == 0 ? 1 : 0;
+  bounds.anyway = state.all_sequences == 0 && promised_bytes_ == 0 ? 1 : 0;
   bounds.long_beside = long_sources_ != nullptr;
   return queue_.TakeRows(bounds,
                          [this](const CheckedRow& row) { return model_->HasEncoding(row); });
@@ -245,7 +245,7 @@ void LoopWork::EndPromise(Lane* lane) noexcept {
   lane->encoding.reset();
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   promised_bytes_ -= std::exchange(lane->promised_bytes, 0);
-  taken_ -= std::exchange(lane->taken_rows, 0);
+  taken_ -= std::exchange(lane->taken_sequences, 0);
 }
 
 void LoopWork::RunAlone(std::vector<Job> jobs) noexcept {
@@ -258,10 +258,10 @@ void LoopWork::RunAlone(std::vector<Job> jobs) noexcept {
   for (Job& job : jobs) FailJob(&job, calls_refused);
 }
 
-void LoopWork::Release(int piece) noexcept {
-  Lane& lane = lanes_[static_cast<size_t>(piece)];
-  lane.running = lane.loop ? lane.loop->load().step_rows : 0;
-  (lane.running > 0 ? with_rows_ : free_).push_back(piece);
+void LoopWork::Release(int task) noexcept {
+  Lane& lane = lanes_[static_cast<size_t>(task)];
+  lane.sequences = lane.loop ? lane.loop->load().sequences : 0;
+  (lane.sequences > 0 ? with_rows_ : free_).push_back(task);
   if (lane.found_none) {
     no_room_at_ = lane.seen;
   } else {

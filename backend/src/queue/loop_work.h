@@ -14,8 +14,8 @@
 #include "queue/call_work.h"
 #include "queue/long_sources.h"
 #include "queue/loop_count.h"
-#include "queue/loop_lane.h"
 #include "queue/row_queue.h"
+#include "queue/running_loop.h"
 #include "queue/scheduler.h"
 
 namespace ct2triton {
@@ -32,37 +32,37 @@ class LoopWork : public Workload {
   ~LoopWork() override;  // when every row is answered
 
   RowQueue& queue() { return queue_; }
-  std::vector<LoopCounters> counters() const;  // of each loop, as of its last turn
+  std::vector<LoopCounters> counters() const;  // of each loop, as of its last step
   // Steps failed one after the other, each with other rows: what calls can run should go to these.
   bool given_up() const noexcept { return given_up_; }
   std::string failure() const;  // of the last of these steps; empty where it is not given up
 
   int Next(size_t lanes, bool spare) const noexcept override;
-  void Claim(int piece, size_t lanes) noexcept override;
-  void Run(int piece) noexcept override;
-  void Release(int piece) noexcept override;
+  void Claim(int task, size_t lanes) noexcept override;
+  void Run(int task) noexcept override;
+  void Release(int task) noexcept override;
   bool Active() const noexcept override;
-  size_t cores_per_piece() const noexcept override { return 1; }  // our kernels use no more
+  size_t cores_per_task() const noexcept override { return 1; }  // our kernels use no more
 
  private:
   struct Lane {
-    std::unique_ptr<LoopLane> loop;
-    size_t running = 0;  // rows of its steps, as of the last turn; under the scheduler's lock
-    size_t lanes = 1;    // loops among which the rows are divided
-    bool admits = true;  // false: the rows are to be in fewer loops again
+    std::unique_ptr<RunningLoop> loop;
+    size_t sequences = 0;  // of its rows, as of the last step; under the scheduler's lock
+    size_t lanes = 1;      // loops among which the rows are divided
+    bool admits = true;    // false: the rows are to be in fewer loops again
     size_t steps_held = 0;
     uint64_t seen = 0;                       // of changes_, when it looked for rows
-    bool found_none = false;                 // at its last turn, and it had none
+    bool found_none = false;                 // when it last ran, and it had none
     size_t promised_bytes = 0;               // to the rows that it has just taken
-    size_t taken_rows = 0;                   // of their steps
+    size_t taken_sequences = 0;              // of these
     bool encoded = false;                    // these are of a long source,
     std::shared_ptr<const void> encoding{};  // which has this encoding
     uint64_t encodings_given = 0;            // of long sources, so far
   };
 
-  // Of steps: rows that wait for a loop, and all that do not wait for an encoding.
-  size_t waiting_rows() const;
-  size_t rows() const { return running_ + taken_ + waiting_rows(); }
+  // Of the rows that wait for a loop, and of all that do not wait for an encoding.
+  size_t waiting_sequences() const;
+  size_t sequences() const { return running_ + taken_ + waiting_sequences(); }
   // Lanes that run or have rows.
   size_t used_lanes() const { return lanes_.size() - free_.size(); }
   bool MayOpen(size_t used) const noexcept;
@@ -88,11 +88,11 @@ class LoopWork : public Workload {
   // for a step; and without. A lane that runs is in neither.
   std::vector<int> with_rows_;
   std::vector<int> free_;             // the last one is taken first
-  std::atomic<uint64_t> changes_{1};  // whenever rows came, or a loop that has rows had a turn
+  std::atomic<uint64_t> changes_{1};  // whenever rows came, or a loop that has rows was run
   uint64_t no_room_at_ = 0;           // of changes_: nothing that waits has room in one more loop
   std::mutex admission_mutex_;        // what one loop is promised, the next one does not get
   size_t promised_bytes_ = 0;         // of keys and values; some of it may be in use by now
-  std::atomic<size_t> running_{0};    // rows of the steps of all loops
+  std::atomic<size_t> running_{0};    // sequences of the rows of all loops
   std::atomic<size_t> taken_{0};      // that loops have taken and do not run yet
   std::atomic<size_t> wide_cache_bytes_{0};
   mutable std::mutex counters_mutex_;

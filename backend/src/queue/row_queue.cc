@@ -64,7 +64,7 @@ void RowQueue::DropCancelled() noexcept {
 void RowQueue::Publish() noexcept {
   const Job* const first = jobs_.First();
   size_ = jobs_.size();
-  step_rows_ = jobs_.step_rows();
+  sequences_ = jobs_.sequences();
   first_cache_bytes_ =
       first == nullptr ? 0 : first->row.cache_bytes + first->row.source_cache_bytes;
 }
@@ -83,7 +83,7 @@ std::vector<Job> RowQueue::TakeCall(const CallBounds& bounds, size_t lanes) {
 std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds, const IsEncoded& encoded) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<Job> rows;
-  rows.reserve(std::min(bounds.rows + bounds.narrow_rows, jobs_.size()));
+  rows.reserve(std::min(bounds.sequences + bounds.narrow_rows, jobs_.size()));
   AdmissionRoom room(bounds);  // from here on nothing throws
   WaitingJobs::Cursor cursor(&jobs_);
   Offer offer = Offer::kTaken;

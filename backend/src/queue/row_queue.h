@@ -18,7 +18,7 @@
 
 namespace ct2triton {
 
-// What one model may have waiting. Models that share workers have one each.
+// What one model may have waiting. Models that share weights have one each.
 struct QueueShare {
   explicit QueueShare(size_t most) : most_rows(most) {}
   const Counter rows = std::make_shared<Count>();
@@ -62,7 +62,7 @@ class RowQueue {
 
   // Without a lock, and so a moment old.
   size_t size() const { return size_; }            // jobs that wait
-  size_t step_rows() const { return step_rows_; }  // in a step of a loop, where each beam counts
+  size_t sequences() const { return sequences_; }  // that their rows have in a step of a loop
   // Of the row whose turn it is, and its source; 0: none waits.
   size_t first_cache_bytes() const { return first_cache_bytes_; }
   // No row comes any more; those that wait are still handed out.
@@ -85,7 +85,7 @@ class RowQueue {
 
   // What of it is read without the lock; written under it.
   std::atomic<size_t> size_{0};
-  std::atomic<size_t> step_rows_{0};
+  std::atomic<size_t> sequences_{0};
   std::atomic<size_t> first_cache_bytes_{0};
   std::atomic<bool> closed_{false};
 };

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "error.h"
-#include "queue/running_call.h"
+#include "queue/running_rows.h"
 
 namespace ct2triton {
 namespace {
 
-std::vector<RowResult> Run(CallEngine* engine, RowQueue* queue, RunningCall* call) {
+std::vector<RowResult> Run(CallEngine* engine, RowQueue* queue, RunningRows* call) {
   auto results = engine->Run(call->rows(), call, call->times());
   for (size_t i = 0; i < results.size(); ++i) {
     const CheckedRow& row = *call->rows()[i];
@@ -20,7 +20,7 @@ std::vector<RowResult> Run(CallEngine* engine, RowQueue* queue, RunningCall* cal
 
 // Answers all jobs, or leaves those that are to run alone.
 void RunTogether(CallEngine* engine, RowQueue* queue, std::vector<Job>* jobs) {
-  RunningCall call(jobs);
+  RunningRows call(jobs);
   if (jobs->empty()) return;
   try {
     call.Deliver(Run(engine, queue, &call));

@@ -63,8 +63,8 @@ void Scheduler::Work() {
   ThreadScope scope(device_, 1);
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    const CoreShares::Piece piece = shares_.Next();
-    if (!piece) {
+    const CoreShares::Task task = shares_.Next();
+    if (!task) {
       if (stopping_) return;
       ++idle_threads_;
       scope.Idle();
@@ -72,16 +72,16 @@ void Scheduler::Work() {
       --idle_threads_;
       continue;
     }
-    shares_.Claim(piece);
+    shares_.Claim(task);
     if (idle_threads_ > 0 && shares_.Next()) work_.notify_one();
     lock.unlock();
-    scope.SetThreads(piece.cores());
+    scope.SetThreads(task.cores());
     const uint64_t start_ns = SteadyNow_ns();
-    piece.work()->Run(piece.number);
+    task.work()->Run(task.number);
     const uint64_t run_ns = SteadyNow_ns() - start_ns;
     lock.lock();
-    shares_.Release(piece, run_ns);
-    if (!piece.work()->Active()) drained_.notify_all();
+    shares_.Release(task, run_ns);
+    if (!task.work()->Active()) drained_.notify_all();
   }
 }
 

@@ -16,7 +16,7 @@ namespace ct2triton {
 
 // The decoding threads of the machine: as many as cores, shared by all workloads; or one for a
 // model on a GPU, since CTranslate2 binds what is on a GPU to the thread that made it. A free
-// thread takes the piece that CoreShares chooses.
+// thread takes the task that CoreShares chooses.
 class Scheduler {
  public:
   // The one for the cores of this process; it ends with the last workload that uses it.
@@ -38,7 +38,7 @@ class Scheduler {
   const Device& device() const { return device_; }
   // What its threads use is to be made on them.
   bool OnGpu() const { return device_.kind == Device::Kind::kGpu; }
-  uint64_t BusyTime_ns(const Workload* work) const;  // that threads spent on its pieces
+  uint64_t BusyTime_ns(const Workload* work) const;  // that threads spent on its tasks
 
  private:
   void Work();

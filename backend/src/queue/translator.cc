@@ -6,7 +6,7 @@
 
 #include "engine/search/finish.h"
 #include "engine/usable_cores.h"
-#include "queue/worker_pool.h"
+#include "queue/model_work.h"
 #include "steady_clock.h"
 
 namespace ct2triton {
@@ -21,13 +21,13 @@ size_t OrAutomatic(int64_t option, size_t automatic) {
 
 // What a call may hold and how many run at once, where the config leaves it to us.
 // benchmarks/README.md has the measurements behind the CPU's numbers; the GPU's are not measured.
-PoolSettings Settings(const Device& device, const EngineOptions& engine) {
+WorkSettings Settings(const Device& device, const EngineOptions& engine) {
   const bool cpu = device.kind == Device::Kind::kCpu;
   const size_t cores = UsableCores();
-  PoolSettings settings;
-  settings.threads_per_worker = OrAutomatic(engine.intra_threads, 1);
-  settings.workers = OrAutomatic(
-      engine.inter_threads, cpu ? std::max<size_t>(1, cores / settings.threads_per_worker) : 1);
+  WorkSettings settings;
+  settings.intra_threads = OrAutomatic(engine.intra_threads, 1);
+  settings.inter_threads = OrAutomatic(
+      engine.inter_threads, cpu ? std::max<size_t>(1, cores / settings.intra_threads) : 1);
   settings.calls_idle_ns = static_cast<uint64_t>(engine.calls_idle_s) * 1'000'000'000;
   settings.bounds.max_rows = OrAutomatic(engine.max_batch_rows, cpu ? 32 : 256);
   settings.bounds.max_tokens =
@@ -40,7 +40,7 @@ PoolSettings Settings(const Device& device, const EngineOptions& engine) {
 LoopSettings LoopsOf(const Device& device, const EngineOptions& engine) {
   const bool cpu = device.kind == Device::Kind::kCpu;
   LoopSettings settings;
-  settings.max_rows = OrAutomatic(engine.max_batch_rows, cpu ? settings.max_rows : 256);
+  settings.max_sequences = OrAutomatic(engine.max_batch_rows, cpu ? settings.max_sequences : 256);
   settings.encode_tokens =
       OrAutomatic(engine.max_batch_tokens, cpu ? settings.encode_tokens : 4096);
   settings.max_cache_bytes = OrAutomatic(engine.max_cache_bytes, settings.max_cache_bytes);
@@ -77,8 +77,8 @@ TranslatorState TranslatorState::Since(const TranslatorState& before) const {
 Translator::Translator(const std::string& directory, const Device& device,
                        const DecodingOptions& defaults, const EngineOptions& engine)
     : model_(directory, device, defaults, Resolved(engine, device),
-             Settings(device, engine).threads_per_worker),
-      pool_(WorkerPool::Get(model_, Settings(device, engine), LoopsOf(device, engine))),
+             Settings(device, engine).intra_threads),
+      work_(ModelWork::Get(model_, Settings(device, engine), LoopsOf(device, engine))),
       share_(std::make_unique<QueueShare>(static_cast<size_t>(engine.max_queued_rows))) {}
 
 Translator::~Translator() = default;
@@ -110,17 +110,17 @@ void Translator::SubmitFrom(size_t first_position, std::vector<CheckedRow> rows,
     listener->RowDone(first_position + i, std::move(echo), NoTime());
   }
   if (to_run.empty()) return;
-  pool_->Add(std::move(to_run), positions, listener, *share_, queued_ns);
+  work_->Add(std::move(to_run), positions, listener, *share_, queued_ns);
 }
 
-uint64_t Translator::BusyTime_ns() const { return pool_->BusyTime_ns(); }
+uint64_t Translator::BusyTime_ns() const { return work_->BusyTime_ns(); }
 
-std::vector<LoopCounters> Translator::loop_counters() const { return pool_->loop_counters(); }
+std::vector<LoopCounters> Translator::loop_counters() const { return work_->loop_counters(); }
 
-std::string Translator::loop_failure() const { return pool_->loop_failure(); }
+std::string Translator::loop_failure() const { return work_->loop_failure(); }
 
 void Translator::Withdraw(const RowListener& listener, const Error& error) noexcept {
-  pool_->Withdraw(listener, error);
+  work_->Withdraw(listener, error);
 }
 
 size_t Translator::waiting() const { return share_->rows->value(); }
@@ -128,7 +128,7 @@ size_t Translator::waiting() const { return share_->rows->value(); }
 size_t Translator::most_waiting() const { return share_->most_rows; }
 
 void Translator::WaitForPlaces(size_t most, uint64_t seen) {
-  if (!share_->rows->WaitBelow(most, seen, kSweepPeriod)) pool_->DropCancelled();
+  if (!share_->rows->WaitBelow(most, seen, kSweepPeriod)) work_->DropCancelled();
 }
 
 uint64_t Translator::wakes() const { return share_->rows->wakes(); }
@@ -140,25 +140,25 @@ TranslatorState Translator::state() const {
   state.waiting_rows = share_->rows->value();
   state.most_waiting_rows = share_->most_rows;
   state.decoding_rows = share_->decoding->value();
-  state.busy_ns = pool_->BusyTime_ns();
-  state.decoding_threads = pool_->decoding_threads();
+  state.busy_ns = work_->BusyTime_ns();
+  state.decoding_threads = work_->decoding_threads();
   if (const auto& loop = model_.loop()) {
     state.cache_bytes = loop->cache_bytes_in_use() + loop->logits_bytes();
     state.gpu_cache_bytes = loop->gpu_cache_bytes();
   }
-  for (const LoopCounters& loop : pool_->loop_counters()) state.loops += loop;
+  for (const LoopCounters& loop : work_->loop_counters()) state.loops += loop;
   state.call_loads = model_.call_loads();
   return state;
 }
 
 std::string Translator::Description() const {
-  const PoolSettings& settings = pool_->settings();
+  const WorkSettings& settings = work_->settings();
   return model_.Description() + ", " +
          (model_.loop() ? "decode loops (" + model_.loop()->description() +
                               "), calls for what they do not run"
                         : "calls") +
-         ", " + std::to_string(settings.workers) + " of " +
-         std::to_string(settings.threads_per_worker) + " thread(s) at a time, calls of up to " +
+         ", " + std::to_string(settings.inter_threads) + " of " +
+         std::to_string(settings.intra_threads) + " thread(s) at a time, calls of up to " +
          std::to_string(settings.bounds.max_rows) + " rows and " +
          std::to_string(settings.bounds.max_tokens) + " tokens" + model_.MapDescription();
 }

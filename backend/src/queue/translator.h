@@ -18,7 +18,7 @@
 
 namespace ct2triton {
 
-class WorkerPool;
+class ModelWork;
 struct QueueShare;
 
 // How things stand, and what was done so far. Models on the same files share all but their rows.
@@ -39,10 +39,10 @@ struct TranslatorState {
   TranslatorState Since(const TranslatorState& before) const;
 };
 
-// One model with the workers that decode for it: this is where checked rows go.
+// One model and the threads that decode for it: this is where checked rows go.
 class Translator {
  public:
-  // Loads the model in `directory` (or shares weights and workers that are already there).
+  // Loads the model in `directory` (or shares weights and threads that are already there).
   // Throws Error, see LoadedModel.
   Translator(const std::string& directory, const Device& device, const DecodingOptions& defaults,
              const EngineOptions& engine);
@@ -61,9 +61,9 @@ class Translator {
   void SubmitFrom(size_t first_position, std::vector<CheckedRow> rows,
                   const std::shared_ptr<RowListener>& listener, uint64_t queued_ns);
 
-  uint64_t BusyTime_ns() const;  // see WorkerPool; shared with models on the same files
+  uint64_t BusyTime_ns() const;  // see ModelWork; shared with models on the same files
   std::vector<LoopCounters> loop_counters() const;  // of each decode loop
-  std::string loop_failure() const;                 // see WorkerPool
+  std::string loop_failure() const;                 // see ModelWork
   TranslatorState state() const;
   size_t waiting() const;       // rows of this model that no worker has taken
   size_t most_waiting() const;  // max_queued_rows
@@ -79,7 +79,7 @@ class Translator {
 
  private:
   const LoadedModel model_;
-  const std::shared_ptr<WorkerPool> pool_;
+  const std::shared_ptr<ModelWork> work_;
   const std::unique_ptr<const QueueShare> share_;
   std::mutex submit_mutex_;  // no other thread fills the places that Submit has found
 };

@@ -130,7 +130,7 @@ Job* WaitingJobs::Insert(CheckedRow row, TenantJobs* tenant, size_t hash, uint64
   const Place place(turn, ++number_);
   Job& job = one.try_emplace(place, Job{std::move(row), {}, tenant, hash, place}).first->second;
   if (job.row.repeatable && by_hash_.count(hash) < kMostOfHash) by_hash_.emplace(hash, &job);
-  step_rows_ += static_cast<size_t>(job.row.copies);
+  sequences_ += static_cast<size_t>(job.row.copies);
   ++size_;
   tenant->Of(job.row).insert(one.extract(one.begin()));  // takes no memory
   return &job;
@@ -158,7 +158,7 @@ Job WaitingJobs::Remove(Job* job) noexcept {
   const auto known =
       std::find_if(begin, end, [job](const auto& entry) { return entry.second == job; });
   if (known != end) by_hash_.erase(known);
-  step_rows_ -= static_cast<size_t>(job->row.copies);
+  sequences_ -= static_cast<size_t>(job->row.copies);
   --size_;
   return std::move(job->tenant->Of(job->row).extract(job->place).mapped());
 }

@@ -63,7 +63,7 @@ class WaitingJobs {
 
   bool empty() const { return size() == 0; }
   size_t size() const { return size_; }
-  size_t step_rows() const { return step_rows_; }  // in a step of a loop, where each beam counts
+  size_t sequences() const { return sequences_; }  // that their rows have in a step of a loop
   Job* First() noexcept { return Cursor(this).Next(); }
 
  private:
@@ -85,7 +85,7 @@ class WaitingJobs {
   std::unordered_multimap<size_t, Job*> by_hash_;  // jobs that equal rows may join
   Listeners listeners_;
   size_t next_asked_ = 0;  // bucket of listeners_, counted on and on
-  size_t step_rows_ = 0;
+  size_t sequences_ = 0;
   uint64_t number_ = 0;  // of the next place
 };
 

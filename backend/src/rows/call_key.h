@@ -10,7 +10,7 @@
 namespace ct2triton {
 
 // What must be equal for rows to share a call: what a call has one value of, and what changes a
-// row's answer in the company of others. What is resolved per row is not in it.
+// row's answer beside others. What is resolved per row is not in it.
 struct CallKey {
   // Options that the call has one value of; the others stand at their defaults.
   std::shared_ptr<const DecodingOptions> options;

@@ -12,7 +12,7 @@
 
 namespace ct2triton {
 
-class Search;  // the engine's: options resolved against a vocabulary
+class SearchOptions;  // the engine's: options resolved against a vocabulary
 
 // One row that has been checked against a model and its options, and can no longer be refused.
 struct CheckedRow {
@@ -25,7 +25,7 @@ struct CheckedRow {
   bool empty = false;        // nothing to translate: never sent to the engine
   bool cut = false;          // the source was cut to max_input_length
   bool mapped = false;       // the candidates are those of the vocabulary map
-  std::shared_ptr<const Search> search;
+  std::shared_ptr<const SearchOptions> search;
   std::shared_ptr<const DecodingOptions> options;  // those of `search`
   // Chosen by the operator, for decode loops; null: the model's own, or the row asks for none.
   std::shared_ptr<const AlignmentHeads> alignment;

@@ -8,20 +8,20 @@
 #include <string_view>
 
 #include "error.h"
-#include "rows/call_report.h"
 #include "rows/row.h"
 #include "rows/row_report.h"
+#include "rows/run_report.h"
 
 namespace ct2triton {
 
-// Hears of every call in which rows of its own took part (Triton: one model instance, for the
-// statistics). Called on a worker thread, before the last of its rows in that call is answered.
-class CallObserver {
+// Hears of every call and admission in which rows of its own took part (Triton: one model instance,
+// for the statistics). Called on a worker thread, before the last of its rows in it is answered.
+class RunObserver {
  public:
-  virtual ~CallObserver() = default;
-  // A row has left its call, or had nothing to translate. Before it is answered.
+  virtual ~RunObserver() = default;
+  // A row has left its run, or had nothing to translate. Before it is answered.
   virtual void RowLeft(const RowReport& report) noexcept;
-  virtual void CallDone(const CallReport& report) noexcept = 0;
+  virtual void RunDone(const RunReport& report) noexcept = 0;
 };
 
 // Waits for the rows of one request. May be called from several worker threads at once.
@@ -29,22 +29,22 @@ class CallObserver {
 class RowListener {
  public:
   virtual ~RowListener() = default;
-  virtual CallObserver* observer() const noexcept = 0;
+  virtual RunObserver* observer() const noexcept = 0;
   // Whose request it is; tenants have equal shares of a queue. Does not change.
   virtual std::string_view tenant() const noexcept;
   // True once the client has gone; rows that wait are then failed with kCancelled.
   virtual bool Cancelled() const noexcept = 0;
   // True once a newer request has taken this one's place, or its time is over. Its rows are then
-  // failed between two steps, while their call goes on.
+  // failed between two steps, while the others go on.
   virtual bool Ended() const noexcept;
   // The answer of this row has grown by one id, which will not change. Reported of greedy rows;
   // the ids so reported are the answer, or what was reported when the row failed.
   virtual void RowGrew(size_t row, int64_t id) noexcept;
-  virtual void RowDone(size_t row, RowResult result, const CallTimes& times) noexcept = 0;
-  virtual void RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept = 0;
+  virtual void RowDone(size_t row, RowResult result, const RunTimes& times) noexcept = 0;
+  virtual void RowFailed(size_t row, const Error& error, const RunTimes& times) noexcept = 0;
 };
 
-inline void CallObserver::RowLeft(const RowReport&) noexcept {}
+inline void RunObserver::RowLeft(const RowReport&) noexcept {}
 inline std::string_view RowListener::tenant() const noexcept { return {}; }
 inline bool RowListener::Ended() const noexcept { return false; }
 inline void RowListener::RowGrew(size_t, int64_t) noexcept {}

@@ -8,7 +8,7 @@
 
 namespace ct2triton {
 
-// One row of a request that has left its call. Nanoseconds of std::chrono::steady_clock.
+// One row of a request that has left its call or loop. Nanoseconds of std::chrono::steady_clock.
 struct RowReport {
   const CheckedRow& row;
   const RowResult* result = nullptr;  // null: it failed

@@ -100,8 +100,8 @@ void InstanceState::RowLeft(const RowReport& report) noexcept {
   }
 }
 
-void InstanceState::CallDone(const CallReport& report) noexcept {
-  ReportCall(instance_, report);
+void InstanceState::RunDone(const RunReport& report) noexcept {
+  ReportRun(instance_, report);
   model_.metrics()->Count(report);
 }
 

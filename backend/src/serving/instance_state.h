@@ -20,7 +20,7 @@ namespace ct2triton {
 
 // One instance of a model: takes Triton's batches over. Their requests hand their rows to the
 // translator, whose workers answer them.
-class InstanceState : public CallObserver {
+class InstanceState : public RunObserver {
  public:
   // Makes the state of an instance and hangs it on it. Throws Error.
   static void Attach(TRITONBACKEND_ModelInstance* instance);
@@ -38,7 +38,7 @@ class InstanceState : public CallObserver {
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);
 
   void RowLeft(const RowReport& report) noexcept override;
-  void CallDone(const CallReport& report) noexcept override;
+  void RunDone(const RunReport& report) noexcept override;
 
  private:
   using Batch = std::vector<std::shared_ptr<PendingRequest>>;

@@ -104,7 +104,7 @@ void ModelMetrics::CountRequest(const Error* failure, bool superseded) noexcept 
   cells_.Add(M::kRequests, 1, PlaceOf(M::kRequests, result));
 }
 
-void ModelMetrics::Count(const CallReport& report) noexcept {
+void ModelMetrics::Count(const RunReport& report) noexcept {
   cells_.Add(M::kCalls, 1);
   cells_.Add(M::kCallSteps, static_cast<uint64_t>(report.steps));
   cells_.Add(M::kPaddingTokens, static_cast<uint64_t>(report.padding_tokens));

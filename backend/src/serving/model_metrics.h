@@ -15,8 +15,8 @@
 #include "error.h"
 #include "metrics/metric_cells.h"
 #include "queue/translator.h"
-#include "rows/call_report.h"
 #include "rows/row_report.h"
+#include "rows/run_report.h"
 #include "serving/metrics_clock.h"
 #include "serving/target_counts.h"
 #include "triton/metric_series.h"
@@ -38,7 +38,7 @@ class ModelMetrics : public Publisher {
 
   // `failure` null: it was answered. Threads may call these at once.
   void CountRequest(const Error* failure, bool superseded) noexcept;
-  void Count(const CallReport& report) noexcept;
+  void Count(const RunReport& report) noexcept;
   void Count(const RowReport& report) noexcept;
 
   void Publish() noexcept override;

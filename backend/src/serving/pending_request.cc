@@ -314,18 +314,18 @@ void PendingRequest::RowGrew(size_t row, int64_t id) noexcept {
   Stream([row, id](AnswerStream* stream) { stream->RowGrew(row, id); });
 }
 
-void PendingRequest::RowDone(size_t row, RowResult result, const CallTimes& times) noexcept {
+void PendingRequest::RowDone(size_t row, RowResult result, const RunTimes& times) noexcept {
   results_[row] = std::move(result);  // each row is answered once: no other thread is at this one
   Stream([row, &done = results_[row]](AnswerStream* stream) { stream->RowDone(row, done); });
   CountAnswered(row, times);
 }
 
-void PendingRequest::RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept {
+void PendingRequest::RowFailed(size_t row, const Error& error, const RunTimes& times) noexcept {
   Fail(error);
   CountAnswered(row, times);
 }
 
-void PendingRequest::CountAnswered(size_t row, const CallTimes& times) noexcept {
+void PendingRequest::CountAnswered(size_t row, const RunTimes& times) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     times_.Add(times);

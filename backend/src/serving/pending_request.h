@@ -33,7 +33,7 @@ namespace ct2triton {
 // What the requests of one instance need of it. The instance waits for `in_flight` before it goes.
 struct RequestContext {
   TRITONBACKEND_ModelInstance* instance = nullptr;
-  CallObserver* observer = nullptr;
+  RunObserver* observer = nullptr;
   const Front* front = nullptr;
   Translator* translator = nullptr;
   SupersedeKeys* supersede_keys = nullptr;
@@ -72,7 +72,7 @@ class PendingRequest : public RowListener,
   // read on by the thread for that, and then handed over.
   void Submit() noexcept;
 
-  CallObserver* observer() const noexcept override { return context_.observer; }
+  RunObserver* observer() const noexcept override { return context_.observer; }
   std::string_view tenant() const noexcept override;
   // Also once a row has failed: the other rows would be computed for nothing.
   bool Cancelled() const noexcept override;
@@ -81,8 +81,8 @@ class PendingRequest : public RowListener,
   bool Expire() noexcept override;
   bool Refuse(const Error& error) noexcept override { return End(error, /*superseded=*/false); }
   void RowGrew(size_t row, int64_t id) noexcept override;
-  void RowDone(size_t row, RowResult result, const CallTimes& times) noexcept override;
-  void RowFailed(size_t row, const Error& error, const CallTimes& times) noexcept override;
+  void RowDone(size_t row, RowResult result, const RunTimes& times) noexcept override;
+  void RowFailed(size_t row, const Error& error, const RunTimes& times) noexcept override;
 
   bool IsLarge() const noexcept override;
   size_t TenantRows() const noexcept override { return tenant_ ? tenant_->rows.load() : 0; }
@@ -107,7 +107,7 @@ class PendingRequest : public RowListener,
   void ReadOn() noexcept;
   void Announce();
   void Feed(bool later) noexcept;
-  void CountAnswered(size_t row, const CallTimes& times) noexcept;
+  void CountAnswered(size_t row, const RunTimes& times) noexcept;
   // Gives up a hold; the last one to do so answers the request, once no row is out.
   void LetGo() noexcept;
   // On the thread that answers large requests.

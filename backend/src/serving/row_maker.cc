@@ -16,7 +16,7 @@ constexpr size_t kRowWork = 16;
 constexpr size_t kTextWork = 64;
 constexpr size_t kBytesCutAtOnce = 8;
 
-// A piece with more bytes for each id that has room is cut without being tokenized whole first.
+// A sentence with more bytes for each id that has room is cut without being tokenized whole first.
 constexpr size_t kMostBytesOfId = 8;
 constexpr size_t kBytesOfId = 5;       // on the average, rather too many
 constexpr size_t kMostLook = 1 << 16;  // ids
@@ -63,7 +63,7 @@ std::string_view RowMaker::TextOf(const Span& span) const {
 }
 
 // A row that is too long shows its length to the check that follows, where nothing has room at all.
-size_t RowMaker::AddPiece() {
+size_t RowMaker::AddSentence() {
   Span& rest = spans_[next_];
   const bool first = !cutting_;
   const size_t bytes = rest.end - rest.begin;
@@ -82,7 +82,7 @@ size_t RowMaker::AddPiece() {
   return work + plans_.back().targets.size() * kRowWork;
 }
 
-// Takes the longest part that fits off the beginning of a piece. A part may make a few more ids
+// Takes the longest part that fits off the beginning of a sentence. A part may make a few more ids
 // than it did inside what was looked at: then there is less room for it.
 size_t RowMaker::AddPart(Span* rest, bool first) {
   size_t work = 0;
@@ -106,7 +106,7 @@ size_t RowMaker::AddPart(Span* rest, bool first) {
 
 void RowMaker::AddRows(const Span& span, bool split, const std::vector<int>& pieces) {
   TextPlan& plan = plans_.back();
-  if (plan.pieces.size() == static_cast<size_t>(engine_.max_text_sentences)) {
+  if (plan.sentences.size() == static_cast<size_t>(engine_.max_text_sentences)) {
     RefuseText("it has more sentences than the model's max_text_sentences " +
                std::to_string(engine_.max_text_sentences));
   }
@@ -117,16 +117,16 @@ void RowMaker::AddRows(const Span& span, bool split, const std::vector<int>& pie
         "max_request_rows " +
         std::to_string(engine_.max_request_rows));
   }
-  PlannedPiece& piece = plan.pieces.emplace_back();
-  piece.span = span;
-  piece.split = split;
+  PlannedSentence& sentence = plan.sentences.emplace_back();
+  sentence.span = span;
+  sentence.split = split;
   // Where there is nothing to translate, there is none in any language.
-  piece.sent = !plan.targets.empty() && !pieces.empty();
-  piece.first_row = made_;
+  sentence.sent = !plan.targets.empty() && !pieces.empty();
+  sentence.first_row = made_;
   const std::vector<Target>& targets = targets_.back();
-  for (size_t i = 0; piece.sent && i < targets.size(); ++i, ++made_) {
+  for (size_t i = 0; sentence.sent && i < targets.size(); ++i, ++made_) {
     rows_.push_back({targets[i].frame.Around(pieces), i, plans_.size() - 1, span.begin});
-    piece.input_tokens.push_back(rows_.back().source.size());
+    sentence.input_tokens.push_back(rows_.back().source.size());
   }
 }
 

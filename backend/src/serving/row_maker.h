@@ -25,13 +25,13 @@ class RowMaker : public RowNames {
            size_t longest_source)
       : tokenizer_(tokenizer), engine_(engine), split_(split), longest_(longest_source) {}
 
-  // The next text. Empty languages are those that nobody named. This and AddPiece throw
+  // The next text. Empty languages are those that nobody named. This and AddSentence throw
   // Error(kInvalidArgument) and return how much work it was.
   size_t Begin(std::string text, const std::string& source,
                const std::vector<std::string>& targets);
-  bool whole() const { return next_ == spans_.size(); }  // there is no piece left of the text
-  // Makes the rows of the next piece of the text.
-  size_t AddPiece();
+  bool whole() const { return next_ == spans_.size(); }  // no sentence of the text is left
+  // Makes the rows of the next sentence of the text, or of its first part.
+  size_t AddSentence();
 
   std::vector<RowInput> Rows() const;  // that were not forgotten; views of what this object holds
   void ForgetRows();
@@ -65,7 +65,7 @@ class RowMaker : public RowNames {
   const Split split_;
   const size_t longest_;
   std::vector<TextPlan> plans_;
-  std::vector<Span> spans_;  // pieces of the text that is made into rows now
+  std::vector<Span> spans_;  // sentences of the text that is made into rows now
   size_t next_ = 0;          // of these
   bool cutting_ = false;     // that one is too long: it is what was not cut off yet
   std::vector<std::vector<Target>> targets_;  // of each text

@@ -39,18 +39,18 @@ TargetText::TargetText(const TextPlan& plan, size_t target, const Tokenizer& tok
 }
 
 std::optional<size_t> TargetText::next_row() const {
-  if (at_ == plan_.pieces.size()) return std::nullopt;
-  return piece().first_row + target_;
+  if (at_ == plan_.sentences.size()) return std::nullopt;
+  return sentence().first_row + target_;
 }
 
 void TargetText::AddUntranslated() {
-  for (; at_ < plan_.pieces.size(); ++at_) {
-    const std::string gap = plan_.text.substr(end_, piece().span.begin - end_);
+  for (; at_ < plan_.sentences.size(); ++at_) {
+    const std::string gap = plan_.text.substr(end_, sentence().span.begin - end_);
     done_.text += at_ == 0 ? gap : GapInTarget(gap, plan_.targets[target_]);
-    end_ = piece().span.end;
-    if (piece().sent) return;
+    end_ = sentence().span.end;
+    if (sentence().sent) return;
     const size_t begin = done_.text.size();
-    done_.text += plan_.text.substr(piece().span.begin, end_ - piece().span.begin);
+    done_.text += plan_.text.substr(sentence().span.begin, end_ - sentence().span.begin);
     done_.ranges.push_back({begin, done_.text.size()});
   }
   done_.text += plan_.text.substr(end_);
@@ -66,24 +66,24 @@ void TargetText::Add(const RowResult& result) {
   done_.text += tokenizer_.Text(ids.data(), ids.size(), one.alignments.empty() ? nullptr : &places);
   Align(one.alignments, places, begin);
   done_.ranges.push_back({begin, done_.text.size()});
-  done_.input_tokens += piece().input_tokens[target_];
+  done_.input_tokens += sentence().input_tokens[target_];
   done_.output_tokens += tokens;
   weighted_score_ += static_cast<double>(one.score) * static_cast<double>(tokens);
   if (done_.output_tokens > 0) {
     done_.score = weighted_score_ / static_cast<double>(done_.output_tokens);
   }
   AddFinish(FinishReasonName(one.finish), &done_);
-  if (piece().split) AddFinish(kSplit, &done_);
+  if (sentence().split) AddFinish(kSplit, &done_);
   ++at_;
   AddUntranslated();
 }
 
 void TargetText::Align(const Ids& positions, const std::vector<Span>& places, size_t begin) {
   if (places.empty()) return;
-  const Span& span = piece().span;
+  const Span& span = sentence().span;
   const std::vector<Span> sources = tokenizer_.SourcePlaces(
       std::string_view(plan_.text).substr(span.begin, span.end - span.begin), plan_.source,
-      plan_.targets[target_], piece().input_tokens[target_]);
+      plan_.targets[target_], sentence().input_tokens[target_]);
   for (size_t i = 0; i < std::min(positions.size(), places.size()); ++i) {
     const auto position = static_cast<size_t>(positions[i]);
     if (positions[i] < 0 || position >= sources.size()) continue;

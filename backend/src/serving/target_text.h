@@ -47,10 +47,10 @@ class TargetText {
   std::string Settled(const std::vector<int>& ids) const;
 
  private:
-  const PlannedPiece& piece() const { return plan_.pieces[at_]; }
+  const PlannedSentence& sentence() const { return plan_.sentences[at_]; }
   // `places`: of the tokens, in the answer of the row that begins at byte `begin`.
   void Align(const Ids& positions, const std::vector<Span>& places, size_t begin);
-  // To the next piece that has rows, or to the end.
+  // To the next sentence that has rows, or to the end.
   void AddUntranslated();
 
   const TextPlan& plan_;
@@ -58,8 +58,8 @@ class TargetText {
   const size_t rank_;
   const Tokenizer& tokenizer_;
   const size_t prefix_length_;
-  size_t at_ = 0;   // the piece of the next row
-  size_t end_ = 0;  // of the piece before, in the text
+  size_t at_ = 0;   // the sentence of the next row
+  size_t end_ = 0;  // of the sentence before, in the text
   Translation done_;
   double weighted_score_ = 0;
 };

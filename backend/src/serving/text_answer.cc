@@ -45,7 +45,7 @@ Matrix<int64_t> RangeMatrix(const std::vector<int64_t>& shape,
 
 std::vector<Span> SourceRanges(const TextPlan& plan) {
   std::vector<Span> ranges;
-  for (const PlannedPiece& piece : plan.pieces) ranges.push_back(piece.span);
+  for (const PlannedSentence& sentence : plan.sentences) ranges.push_back(sentence.span);
   return ranges;
 }
 

@@ -34,9 +34,9 @@ Split SplitOf(const std::string& name) {
 // `truncate_input` may have cut rows since they were made.
 void CountInputTokens(const std::vector<CheckedRow>& rows, std::vector<TextPlan>* plans) {
   for (TextPlan& plan : *plans) {
-    for (PlannedPiece& piece : plan.pieces) {
-      for (size_t i = 0; i < piece.input_tokens.size(); ++i) {
-        piece.input_tokens[i] = rows[piece.first_row + i].source.size();
+    for (PlannedSentence& sentence : plan.sentences) {
+      for (size_t i = 0; i < sentence.input_tokens.size(); ++i) {
+        sentence.input_tokens[i] = rows[sentence.first_row + i].source.size();
       }
     }
   }
@@ -107,7 +107,7 @@ bool TextReader::Read() {
   size_t work = 0;
   while (work < kSliceWork) {
     if (!maker_->whole()) {
-      work += maker_->AddPiece();
+      work += maker_->AddSentence();
     } else if (texts_begun_ < tensors_.texts.values.size()) {
       const size_t i = texts_begun_++;
       work +=

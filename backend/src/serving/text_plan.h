@@ -11,8 +11,8 @@
 
 namespace ct2triton {
 
-// What is translated in one piece.
-struct PlannedPiece {
+// A sentence, or a part of one that was too long.
+struct PlannedSentence {
   Span span;           // in the text
   bool split = false;  // part of a sentence that was too long
   bool sent = false;   // it has rows: one for each target, in their order
@@ -24,7 +24,7 @@ struct TextPlan {
   std::string text;
   std::string source;                // the model's code, or as named where it has none
   std::vector<std::string> targets;  // likewise
-  std::vector<PlannedPiece> pieces;
+  std::vector<PlannedSentence> sentences;
 };
 
 }  // namespace ct2triton

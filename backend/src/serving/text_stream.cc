@@ -12,7 +12,7 @@ namespace {
 
 size_t RowsOf(const TextPlan& plan) {
   size_t rows = 0;
-  for (const PlannedPiece& piece : plan.pieces) rows += piece.input_tokens.size();
+  for (const PlannedSentence& sentence : plan.sentences) rows += sentence.input_tokens.size();
   return rows;
 }
 

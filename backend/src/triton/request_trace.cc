@@ -31,7 +31,7 @@ void RequestTrace::Begin(const RequestHandle& request) noexcept {
   }
 }
 
-void RequestTrace::Add(size_t row, const CallTimes& times) noexcept {
+void RequestTrace::Add(size_t row, const RunTimes& times) noexcept {
   if (trace_ == nullptr || row >= kMostRows || times.queued_ns == 0) return;
   try {
     rows_.push_back({row, times});
@@ -52,7 +52,7 @@ void RequestTrace::Report() noexcept {
 }
 
 void RequestTrace::Tell(const Row& row) {
-  const CallTimes& times = row.times;
+  const RunTimes& times = row.times;
   Activity("row_START", times.queued_ns);
   Activity("row " + std::to_string(row.position), times.queued_ns);
   Span("queue", times.queued_ns, times.start_ns);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "rows/call_report.h"
+#include "rows/run_report.h"
 #include "triton/request.h"
 #include "triton_c_api.h"
 
@@ -20,14 +20,14 @@ class RequestTrace {
  public:
   void Begin(const RequestHandle& request) noexcept;
   // A row that was answered, well or not.
-  void Add(size_t row, const CallTimes& times) noexcept;
+  void Add(size_t row, const RunTimes& times) noexcept;
   // Before the request is released.
   void Report() noexcept;
 
  private:
   struct Row {
     size_t position = 0;
-    CallTimes times;
+    RunTimes times;
   };
 
   void Tell(const Row& row);

@@ -7,7 +7,7 @@
 
 namespace ct2triton {
 
-void RequestTimes::Add(const CallTimes& call) noexcept {
+void RequestTimes::Add(const RunTimes& call) noexcept {
   if (call.compute_start_ns == call.compute_end_ns) return;
   if (span_.start_ns == 0) {
     span_ = call;
@@ -19,10 +19,10 @@ void RequestTimes::Add(const CallTimes& call) noexcept {
   span_.end_ns = std::max(span_.end_ns, call.end_ns);
 }
 
-CallTimes RequestTimes::Span() const noexcept { return span_.start_ns != 0 ? span_ : NoTime(); }
+RunTimes RequestTimes::Span() const noexcept { return span_.start_ns != 0 ? span_ : NoTime(); }
 
 void ReportRequest(TRITONBACKEND_ModelInstance* instance, const RequestHandle& request,
-                   bool success, const CallTimes& times) noexcept {
+                   bool success, const RunTimes& times) noexcept {
   LogIfError("reporting request statistics", [&] {
     return TRITONBACKEND_ModelInstanceReportStatistics(instance, request.handle(), success,
                                                        times.start_ns, times.compute_start_ns,
@@ -30,8 +30,8 @@ void ReportRequest(TRITONBACKEND_ModelInstance* instance, const RequestHandle& r
   });
 }
 
-void ReportCall(TRITONBACKEND_ModelInstance* instance, const CallReport& report) noexcept {
-  const CallTimes& times = report.times;
+void ReportRun(TRITONBACKEND_ModelInstance* instance, const RunReport& report) noexcept {
+  const RunTimes& times = report.times;
   LogIfError("reporting batch statistics", [&] {
     return TRITONBACKEND_ModelInstanceReportBatchStatistics(instance, report.rows, times.start_ns,
                                                             times.compute_start_ns,

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "rows/call_report.h"
+#include "rows/run_report.h"
 #include "triton/request.h"
 #include "triton_c_api.h"
 
@@ -14,18 +14,18 @@ namespace ct2triton {
 class RequestTimes {
  public:
   // Passes over the times of a row that was answered without computing.
-  void Add(const CallTimes& call) noexcept;
-  CallTimes Span() const noexcept;
+  void Add(const RunTimes& call) noexcept;
+  RunTimes Span() const noexcept;
 
  private:
-  CallTimes span_;
+  RunTimes span_;
 };
 
 // Counts one request, answered well or not. Before it is released.
 void ReportRequest(TRITONBACKEND_ModelInstance* instance, const RequestHandle& request,
-                   bool success, const CallTimes& times) noexcept;
+                   bool success, const RunTimes& times) noexcept;
 
 // Counts one call of the engine as one execution of its rows.
-void ReportCall(TRITONBACKEND_ModelInstance* instance, const CallReport& report) noexcept;
+void ReportRun(TRITONBACKEND_ModelInstance* instance, const RunReport& report) noexcept;
 
 }  // namespace ct2triton

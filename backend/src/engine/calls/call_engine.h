@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "rows/call_report.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
+#include "rows/run_report.h"
 
 namespace ct2triton {
 
@@ -41,7 +41,7 @@ class CallEngine {
   //
   // Throws Error(kInternal) if CTranslate2 fails; the engine works on afterwards.
   virtual std::vector<RowResult> Run(const std::vector<const CheckedRow*>& rows,
-                                     CallWatcher* watcher, CallTimes* times) = 0;
+                                     CallWatcher* watcher, RunTimes* times) = 0;
 };
 
 }  // namespace ct2triton

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/compute/step_row.h"
+#include "engine/compute/step_sequence.h"
 #include "engine/loop/source_encoder.h"
 #include "engine/search/token_choice.h"
 #include "rows/checked_row.h"
@@ -40,7 +40,7 @@ class LoopCompute {
   // what follows the outputs that the rows ask for; rules: of each output, in order. Changes keys
   // and values from the rows' positions on, and nothing else: a step that failed can be run again.
   // Throws what the layers throw.
-  virtual std::vector<Found> Step(const std::vector<StepRow>& rows,
+  virtual std::vector<Found> Step(const std::vector<StepSequence>& rows,
                                   const std::vector<OutputRules>& rules) = 0;
 
   // Of some outputs of the last step, whose rows are there yet, by other rules.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/compute/decoder_model.h"
+#include "engine/compute/device_model.h"
 #include "engine/loop/decode_loop.h"
 
 namespace ct2triton {
@@ -28,9 +28,9 @@ class Scores : public LoopListener {
   RowResult answer_;
 };
 
-std::vector<float> OfLoop(const DecoderModel& model, const CheckedRow& row) {
+std::vector<float> OfLoop(const DeviceModel& model, const CheckedRow& row) {
   // The model outlives the loop, which ends here.
-  const std::shared_ptr<const DecoderModel> borrowed(std::shared_ptr<void>(), &model);
+  const std::shared_ptr<const DeviceModel> borrowed(std::shared_ptr<void>(), &model);
   DecodeLoop loop(borrowed, std::make_shared<LoopCaches>(/*keep_bytes=*/0));
   Scores scores;
   loop.Admit({&row});
@@ -40,7 +40,7 @@ std::vector<float> OfLoop(const DecoderModel& model, const CheckedRow& row) {
 
 }  // namespace
 
-BeamTrialReport TryBeams(const DecoderModel& model, const BeamTrialRow& truth, float tolerance) {
+BeamTrialReport TryBeams(const DeviceModel& model, const BeamTrialRow& truth, float tolerance) {
   BeamTrialReport report;
   const std::vector<float>& expected = truth.scores;
   const auto found = OfLoop(model, truth.row);

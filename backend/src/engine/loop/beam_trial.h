@@ -7,7 +7,7 @@
 
 namespace ct2triton {
 
-class DecoderModel;
+class DeviceModel;
 
 struct BeamTrialReport {
   size_t hypotheses = 0;    // whose scores were compared
@@ -18,6 +18,6 @@ struct BeamTrialReport {
 // itself: the scores of both hypotheses are to agree. What agrees in TryDecoder can differ here in
 // how beams share their past. It costs one encoding and 4 steps.
 // Throws Error(kUnsupported) where the scores differ by more than the tolerance.
-BeamTrialReport TryBeams(const DecoderModel& model, const BeamTrialRow& truth, float tolerance);
+BeamTrialReport TryBeams(const DeviceModel& model, const BeamTrialRow& truth, float tolerance);
 
 }  // namespace ct2triton

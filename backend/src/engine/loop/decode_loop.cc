@@ -28,8 +28,7 @@ auto OfLibrary(const Action& action) {
 
 }  // namespace
 
-DecodeLoop::DecodeLoop(std::shared_ptr<const DecoderModel> model,
-                       std::shared_ptr<LoopCaches> caches)
+DecodeLoop::DecodeLoop(std::shared_ptr<const DeviceModel> model, std::shared_ptr<LoopCaches> caches)
     : model_(std::move(model)),
       caches_(std::move(caches)),
       compute_(model_->NewCompute(caches_.get())),
@@ -65,7 +64,7 @@ std::vector<LoopRow> DecodeLoop::Admit(const std::vector<const CheckedRow*>& row
 void DecodeLoop::Step(LoopListener* listener) {
   const uint64_t start_ns = SteadyNow_ns();
   std::vector<Choosing> choosing;
-  const std::vector<StepRow> feed = NextFeed(&choosing);
+  const std::vector<StepSequence> feed = NextFeed(&choosing);
   if (!feed.empty()) {
     OfLibrary([&] {
       std::vector<OutputRules> rules;
@@ -77,7 +76,7 @@ void DecodeLoop::Step(LoopListener* listener) {
     counters_.gpu_passes += work.passes;
     counters_.gpu_host_choices += work.host_choices;
   }
-  for (const StepRow& row : feed) {
+  for (const StepSequence& row : feed) {
     counters_.step_tokens += row.count;
     counters_.draft_tokens += row.outputs > 1 ? row.outputs - 1 : 0;
   }
@@ -94,9 +93,9 @@ std::vector<bool> DecodeLoop::WhoTakesPart() {
 
 // The rows in order, less those that end without a step or wait for their turn. `choosing`: of
 // these, those that will have no more forced tokens.
-std::vector<StepRow> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) {
+std::vector<StepSequence> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) {
   const std::vector<bool> takes_part = WhoTakesPart();
-  std::vector<StepRow> feed;
+  std::vector<StepSequence> feed;
   feed.reserve(rows_.size());
   StepRoom room = model_->step_room();
   size_t first = 0;

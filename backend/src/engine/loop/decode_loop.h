@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/compute/decoder_model.h"
+#include "engine/compute/device_model.h"
 #include "engine/compute/loop_compute.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/running_row.h"
@@ -17,12 +17,11 @@
 
 namespace ct2triton {
 
-// The loop on CTranslate2's layers. Loops of the same model share its layers, and nothing else.
-// About int8, where answers must not depend on the company either, see HostEncoder.
+// The loop that runs on a device. Loops of the same model share its weights, and nothing else.
 class DecodeLoop final : public LoopEngine {
  public:
   // `caches`: loops of one model may share them.
-  DecodeLoop(std::shared_ptr<const DecoderModel> model, std::shared_ptr<LoopCaches> caches);
+  DecodeLoop(std::shared_ptr<const DeviceModel> model, std::shared_ptr<LoopCaches> caches);
   ~DecodeLoop() override;
   DecodeLoop(const DecodeLoop&) = delete;
   DecodeLoop& operator=(const DecodeLoop&) = delete;
@@ -45,14 +44,14 @@ class DecodeLoop final : public LoopEngine {
   };
 
   std::vector<bool> WhoTakesPart();
-  std::vector<StepRow> NextFeed(std::vector<Choosing>* choosing);
+  std::vector<StepSequence> NextFeed(std::vector<Choosing>* choosing);
   void Choose(const std::vector<Choosing>& rows, const std::vector<Found>& found);
   void Accept(LoopListener* listener) noexcept;
 
-  const std::shared_ptr<const DecoderModel> model_;
+  const std::shared_ptr<const DeviceModel> model_;
   const std::shared_ptr<LoopCaches> caches_;
   const std::unique_ptr<LoopCompute> compute_;
-  TokenRulesCache rules_;
+  SearchRulesCache rules_;
   StepBudget budget_;
   std::vector<std::unique_ptr<RunningRow>> rows_;  // in the order they came
   LoopRow next_row_ = 0;

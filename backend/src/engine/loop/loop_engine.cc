@@ -184,7 +184,7 @@ void LoopModel::RequireAlignment(const EngineOptions& engine, const Weights& wei
   }
 }
 
-std::optional<std::string> LoopModel::WhyNot(const Search& search) const {
+std::optional<std::string> LoopModel::WhyNot(const SearchOptions& search) const {
   return WhyNotLoop(search);
 }
 

@@ -18,9 +18,9 @@
 
 namespace ct2triton {
 
-class DecoderModel;
+class DeviceModel;
 struct LoopCaches;
-class Search;
+class SearchOptions;
 class VocabularyMap;
 class Weights;
 
@@ -116,7 +116,7 @@ class LoopModel {
   static void RequireAlignment(const EngineOptions& engine, const Weights& weights);
   // Why loops cannot run rows of this search, or this row, for a message; none: they can. A call of
   // CTranslate2 can run every row.
-  std::optional<std::string> WhyNot(const Search& search) const;
+  std::optional<std::string> WhyNot(const SearchOptions& search) const;
   std::optional<std::string> WhyNot(const CheckedRow& row) const;
   // Memory for keys and values that the row holds while it runs: of its own tokens, and of its
   // source, which rows of the same source share.
@@ -149,7 +149,7 @@ class LoopModel {
   std::optional<std::string> proof_;  // what proves it; none: nothing was asked
   StepTimes step_times_;
   bool on_host_ = false;  // our own code for CPUs computes
-  std::shared_ptr<const DecoderModel> model_;
+  std::shared_ptr<const DeviceModel> model_;
   const std::shared_ptr<LoopCaches> caches_;
 };
 

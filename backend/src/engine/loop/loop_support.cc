@@ -48,7 +48,7 @@ DecodingOptions WithoutKnown(DecodingOptions options) {
 
 }  // namespace
 
-std::optional<std::string> WhyNotLoop(const Search& search) {
+std::optional<std::string> WhyNotLoop(const SearchOptions& search) {
   const DecodingOptions& options = search.options();
   if (options.coverage_penalty != 0) return "coverage_penalty is not 0";
   if (options.return_alternatives && search.Copies() > kMostAlternativeBeams) {
@@ -66,7 +66,7 @@ std::optional<std::string> WhyNotLoop(const Search& search) {
 // A row whose prefix reaches its limit never runs in the loop, so nothing says where its tokens
 // look. (With a seed it stays there, since calls take none.)
 std::optional<std::string> WhyNotLoop(const CheckedRow& row, const Weights& weights) {
-  const Search& search = *row.search;
+  const SearchOptions& search = *row.search;
   if (auto reason = WhyNotLoop(search)) return reason;
   const size_t first = weights.NeedsPrefix() ? 1 : 0;
   const auto limit = static_cast<size_t>(row.limit_tokens);

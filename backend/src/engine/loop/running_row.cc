@@ -53,7 +53,7 @@ Outputs DraftOf(const CheckedRow& row, const SearchRules& rules, const Weights& 
 
 }  // namespace
 
-RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& model,
+RunningRow::RunningRow(LoopRow name, const CheckedRow& row, const DeviceModel& model,
                        const std::shared_ptr<const SearchRules>& rules, LoopCompute* compute)
     : name_(name),
       row_(row),
@@ -141,7 +141,7 @@ StepCost RunningRow::Cost() const {
           row_.search->Copies() > 1};
 }
 
-size_t RunningRow::AddTo(std::vector<StepRow>* feed, StepRoom* room) {
+size_t RunningRow::AddTo(std::vector<StepSequence>* feed, StepRoom* room) {
   if (has_chosen_ && greedy() == nullptr) {
     feeding_ = 1;
     for (size_t i = 0; i < feed_.size(); ++i) {

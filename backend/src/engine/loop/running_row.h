@@ -8,10 +8,10 @@
 #include <variant>
 #include <vector>
 
-#include "engine/compute/decoder_model.h"
+#include "engine/compute/device_model.h"
 #include "engine/compute/loop_compute.h"
 #include "engine/compute/row_alignment.h"
-#include "engine/compute/step_row.h"
+#include "engine/compute/step_sequence.h"
 #include "engine/loop/loop_engine.h"
 #include "engine/loop/shared_encodings.h"
 #include "engine/loop/step_budget.h"
@@ -29,7 +29,7 @@ namespace ct2triton {
 class RunningRow {
  public:
   // Takes the row's cache from `compute`. The model and `row` must be there as long.
-  RunningRow(LoopRow name, const CheckedRow& row, const DecoderModel& model,
+  RunningRow(LoopRow name, const CheckedRow& row, const DeviceModel& model,
              const std::shared_ptr<const SearchRules>& rules, LoopCompute* compute);
 
   LoopRow name() const { return name_; }
@@ -47,7 +47,7 @@ class RunningRow {
   // Adds the tokens that it brings into the next step. Returns how many of what the step gives it
   // will choose from: one of a greedy row and of each token of its draft, one of each beam, none
   // while forced tokens follow.
-  size_t AddTo(std::vector<StepRow>* feed, StepRoom* room);
+  size_t AddTo(std::vector<StepSequence>* feed, StepRoom* room);
   // Adds how each of these is chosen from.
   void AddRules(std::vector<OutputRules>* rules) const;
   const VocabularyMap* map() const { return rules_->map(); }
@@ -79,7 +79,7 @@ class RunningRow {
 
   const LoopRow name_;
   const CheckedRow& row_;
-  const DecoderModel& model_;
+  const DeviceModel& model_;
   const std::shared_ptr<const SearchRules> rules_;
   const double draw_cost_;
   std::unique_ptr<RowAlignment> alignment_;  // null: the row asks for none
@@ -90,7 +90,7 @@ class RunningRow {
   std::vector<int32_t> feed_;  // ids of tokens that are not in the cache yet: the forced ones, then
                                // the last one of each beam
   std::vector<int32_t> tokens_;  // of this step: of these, and behind them of the draft
-  size_t prompt_ = 0;            // see StepRow
+  size_t prompt_ = 0;            // see StepSequence
   size_t fed_ = 0;               // of the forced ones, so many are in the cache by now
   size_t feeding_ = 0;           // so many more will be after this step; 0: it takes no part
   bool has_chosen_ = false;

@@ -14,13 +14,13 @@ void SourceEncoder::Counts::AddTo(LoopCounters* counters) const {
   counters->encoded_tokens += tokens;
 }
 
-std::vector<SourceEncoder::Group> SourceEncoder::GroupsOf(std::vector<Task> tasks) const {
-  std::vector<Group> groups;
+std::vector<SourceEncoder::Batch> SourceEncoder::BatchesOf(std::vector<Task> tasks) const {
+  std::vector<Batch> batches;
   for (Task& task : tasks) {
-    if (groups.empty() || groups.back().size() == most_rows_) groups.emplace_back();
-    groups.back().push_back(std::move(task));
+    if (batches.empty() || batches.back().size() == most_rows_) batches.emplace_back();
+    batches.back().push_back(std::move(task));
   }
-  return groups;
+  return batches;
 }
 
 SourceEncoder::Encodings SourceEncoder::Encode(const std::vector<const CheckedRow*>& rows,
@@ -37,37 +37,37 @@ SourceEncoder::Encodings SourceEncoder::Encode(const std::vector<const CheckedRo
       later.push_back(i);
     }
   }
-  for (Group& group : GroupsOf(std::move(tasks))) {
-    EncodeGroup(std::move(group), caches, &encodings, counts);
+  for (Batch& batch : BatchesOf(std::move(tasks))) {
+    EncodeBatch(std::move(batch), caches, &encodings, counts);
   }
   // To wait for another thread takes no longer than to encode the same source beside it.
   for (const size_t i : later) {
     auto answer = caches->encodings.Await(rows[i]->source);
     encodings[i] = std::move(answer.encoding);
     if (!answer.place) continue;
-    Group alone;  // what the other thread made has failed or ended
+    Batch alone;  // what the other thread made has failed or ended
     alone.push_back({rows[i], i, std::move(*answer.place)});
-    EncodeGroup(std::move(alone), caches, &encodings, counts);
+    EncodeBatch(std::move(alone), caches, &encodings, counts);
   }
   counts->shared += rows.size() - counts->rows;
   return encodings;
 }
 
-void SourceEncoder::EncodeGroup(Group group, LoopCaches* caches, Encodings* encodings,
+void SourceEncoder::EncodeBatch(Batch batch, LoopCaches* caches, Encodings* encodings,
                                 Counts* counts) {
   SourceIds ids;
   std::vector<Making> makings;
-  for (Task& task : group) {
+  for (Task& task : batch) {
     ids.push_back(IdsOf(*task.row));
     counts->tokens += ids.back().size();
     makings.push_back({ids.back().size(), std::move(task.place)});
   }
   auto made = Make(ids, std::move(makings), &caches->pool);
   ++counts->calls;
-  counts->rows += group.size();
-  for (size_t k = 0; k < group.size(); ++k) {
+  counts->rows += batch.size();
+  for (size_t k = 0; k < batch.size(); ++k) {
     caches->encodings.Publish(made[k]);
-    (*encodings)[group[k].position] = std::move(made[k]);
+    (*encodings)[batch[k].position] = std::move(made[k]);
   }
 }
 

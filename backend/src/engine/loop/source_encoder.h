@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/compute/decoder_model.h"
+#include "engine/compute/device_model.h"
 #include "engine/loop/shared_encodings.h"
 #include "rows/checked_row.h"
 
@@ -19,7 +19,7 @@ struct LoopCounters;
 class SourceEncoder {
  public:
   // The model must be there as long. `most_rows`: encoded together.
-  SourceEncoder(const DecoderModel& model, size_t most_rows)
+  SourceEncoder(const DeviceModel& model, size_t most_rows)
       : model_(model), most_rows_(most_rows) {}
   virtual ~SourceEncoder() = default;
   SourceEncoder(const SourceEncoder&) = delete;
@@ -58,13 +58,13 @@ class SourceEncoder {
     size_t position;  // of the row
     SharedEncodings::Place place;
   };
-  using Group = std::vector<Task>;
+  using Batch = std::vector<Task>;
 
-  std::vector<Group> GroupsOf(std::vector<Task> tasks) const;
-  void EncodeGroup(Group group, LoopCaches* caches, Encodings* encodings, Counts* counts);
+  std::vector<Batch> BatchesOf(std::vector<Task> tasks) const;
+  void EncodeBatch(Batch batch, LoopCaches* caches, Encodings* encodings, Counts* counts);
   std::vector<size_t> IdsOf(const CheckedRow& row) const;
 
-  const DecoderModel& model_;
+  const DeviceModel& model_;
   const size_t most_rows_;
 };
 

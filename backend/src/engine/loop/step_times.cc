@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "engine/model/weights.h"
-#include "engine/search/search.h"
+#include "engine/search/search_options.h"
 
 namespace ct2triton {
 namespace {
@@ -44,7 +44,7 @@ CheckedRow MakeRow(const Weights& weights) {
   CheckedRow row;
   row.limit_tokens = std::min(kTokens, weights.target_positions().value_or(kTokens));
   options.min_decoding_length = options.max_decoding_length = row.limit_tokens;
-  row.search = std::make_shared<const Search>(options, weights);
+  row.search = std::make_shared<const SearchOptions>(options, weights);
   row.options = {row.search, &row.search->options()};
   row.source.push_back(static_cast<int64_t>(weights.source().size() / 2));
   if (weights.NeedsPrefix()) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/compute/decoder_model.h"
+#include "engine/compute/device_model.h"
 #include "engine/compute/loop_compute.h"
 #include "engine/loop/beam_trial.h"
 #include "engine/loop/cache_pool.h"
@@ -30,7 +30,7 @@ struct FollowedRow {
 
 class Trial {
  public:
-  Trial(const DecoderModel& model, const TrialTruth& truth)
+  Trial(const DeviceModel& model, const TrialTruth& truth)
       : model_(model),
         truth_(truth),
         caches_(/*keep_bytes=*/0),
@@ -53,12 +53,12 @@ class Trial {
 
   bool Ended() const;
   void Step(size_t step);
-  StepRow NextOf(const FollowedRow& row) const;
+  StepSequence NextOf(const FollowedRow& row) const;
   void Compare(const FollowedRow& row, const float* logits);
   void CompareMapped(const float* logits);
   void RequireWithin(const char* what, double error) const;
 
-  const DecoderModel& model_;
+  const DeviceModel& model_;
   const TrialTruth& truth_;
   LoopCaches caches_;
   const std::unique_ptr<LoopCompute> compute_;
@@ -73,11 +73,11 @@ bool Trial::Ended() const {
 }
 
 // Its forced tokens, as many as a step takes, or the next chosen one.
-StepRow Trial::NextOf(const FollowedRow& row) const {
+StepSequence Trial::NextOf(const FollowedRow& row) const {
   const std::vector<int32_t>& forced = row.trial.forced;
   const std::vector<int32_t>& chosen = row.trial.truth.chosen;
   const bool joins = row.fed < forced.size();
-  StepRow next{};
+  StepSequence next{};
   next.tokens = joins ? forced.data() + row.fed : chosen.data() + (row.fed - forced.size());
   next.count = joins ? std::min(forced.size() - row.fed, 1 + model_.step_room().forced) : 1;
   next.position = row.fed;
@@ -90,7 +90,7 @@ StepRow Trial::NextOf(const FollowedRow& row) const {
 
 // One step of the loop: rows that join bring their forced tokens, the others the last chosen one.
 void Trial::Step(size_t step) {
-  std::vector<StepRow> feed;
+  std::vector<StepSequence> feed;
   std::vector<FollowedRow*> fed;
   for (FollowedRow& row : rows_) {
     const size_t tokens = row.trial.forced.size() + row.trial.truth.chosen.size();
@@ -105,7 +105,7 @@ void Trial::Step(size_t step) {
   }
   if (feed.empty()) return;
   size_t outputs = 0;
-  for (const StepRow& row : feed) outputs += row.outputs;
+  for (const StepSequence& row : feed) outputs += row.outputs;
   const auto found = compute_->Step(feed, std::vector<OutputRules>(outputs, LogitsOf(nullptr)));
   const Found* next = found.data();
   for (size_t i = 0; i < fed.size(); ++i) {
@@ -167,7 +167,7 @@ void Trial::RequireWithin(const char* what, double error) const {
 
 }  // namespace
 
-TrialReport TryDecoder(const DecoderModel& model, const TrialTruth& truth) {
+TrialReport TryDecoder(const DeviceModel& model, const TrialTruth& truth) {
   try {
     return Trial(model, truth).Run();
   } catch (const Error& error) {

@@ -9,7 +9,7 @@
 
 namespace ct2triton {
 
-class DecoderModel;
+class DeviceModel;
 
 // What a trial found.
 struct TrialReport {
@@ -31,6 +31,6 @@ struct TrialReport {
 // `truth`: of the same model. It computes with as many threads as the calling thread may use
 // (thread_scope.h), and costs 3 encodings and 6 steps of the loop, and those of the beams.
 // Throws Error(kUnsupported), with the numbers, where they do not agree.
-TrialReport TryDecoder(const DecoderModel& model, const TrialTruth& truth);
+TrialReport TryDecoder(const DeviceModel& model, const TrialTruth& truth);
 
 }  // namespace ct2triton

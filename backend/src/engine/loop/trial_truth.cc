@@ -6,8 +6,8 @@
 #include <new>
 #include <utility>
 
-#include "engine/compute/decoder_model.h"
-#include "engine/search/search.h"
+#include "engine/compute/device_model.h"
+#include "engine/search/search_options.h"
 #include "error.h"
 #include "steady_clock.h"
 
@@ -99,7 +99,7 @@ CheckedRow MakeBeamRow(const Weights& weights) {
   row.limit_tokens = std::min(kBeamSteps, weights.target_positions().value_or(kBeamSteps));
   options.min_decoding_length = row.limit_tokens;
   options.max_decoding_length = row.limit_tokens;
-  row.search = std::make_shared<const Search>(options, weights);
+  row.search = std::make_shared<const SearchOptions>(options, weights);
   row.options = {row.search, &row.search->options()};
   const auto positions = weights.source_positions().value_or(16) - weights.added_source_tokens();
   const auto tokens = static_cast<size_t>(std::clamp<int64_t>(positions, 1, 5));
@@ -116,7 +116,7 @@ std::optional<BeamTrialRow> TryTwoBeams(const Weights& weights, const LibraryMod
   if (weights.target().size() < 4) return std::nullopt;  // too few candidates
   BeamTrialRow beams{MakeBeamRow(weights), {}};
   Unwatched unwatched;
-  CallTimes times;
+  RunTimes times;
   const auto result = library.NewEngine()->Run({&beams.row}, &unwatched, &times).front();
   for (const Hypothesis& found : result.hypotheses) beams.scores.push_back(found.score);
   return beams;

@@ -31,7 +31,7 @@ class VocabularyMap {
   const std::string& language() const { return language_; }
   // Of a language's list, from 1; 0: it is vmap.txt, and calls of CTranslate2 use it themselves.
   size_t list_number() const { return list_number_; }
-  // The candidates are the same for every source, so that answers do not depend on the company.
+  // The candidates are the same for every source, so that answers do not depend on the batch.
   bool fixed() const { return fixed_; }
   // The token is a candidate for every source.
   bool Has(int64_t id) const {

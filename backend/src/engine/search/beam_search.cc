@@ -14,7 +14,7 @@ constexpr float kPushedBack = -1e10F;
 
 }  // namespace
 
-BeamSettings BeamSettings::Of(const Search& search) {
+BeamSettings BeamSettings::Of(const SearchOptions& search) {
   const DecodingOptions& options = search.options();
   BeamSettings settings;
   settings.beams = static_cast<size_t>(options.beam_size);

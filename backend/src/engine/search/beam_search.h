@@ -23,7 +23,7 @@ struct BeamSettings {
   size_t most_finished = 1;  // hypotheses at which the search ends
   bool ends_early = false;   // it ends instead when its top beam has ended, with enough hypotheses
 
-  static BeamSettings Of(const Search& search);
+  static BeamSettings Of(const SearchOptions& search);
 };
 
 // What its beams lean towards; not both.

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "engine/model/weights.h"
-#include "engine/search/search.h"
+#include "engine/search/search_options.h"
 
 namespace ct2triton {
 namespace {
 
 FinishReason TakeEnd(const CheckedRow& row, EndToken end, Ids* ids) {
-  const Search& search = *row.search;
+  const SearchOptions& search = *row.search;
   if (end == EndToken::kTakenOff) {
     const auto length = static_cast<int64_t>(ids->size());
     return length < row.limit_tokens ? FinishReason::kStop : FinishReason::kLength;

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "engine/search/random_stream.h"
-#include "engine/search/search.h"
+#include "engine/search/search_options.h"
 
 namespace ct2triton {
 namespace {

@@ -16,7 +16,7 @@ namespace ct2triton {
 // most probable ones whose probabilities add up to `sampling_topp`.
 //
 // What is drawn depends on the key and the step alone. So a step may be repeated, and a row with a
-// seed has the same answer in any company.
+// seed has the same answer whatever runs beside it.
 class Sampler {
  public:
   // Null: nothing is drawn for this row. With `sampling_seed`, the seed and the row's ids are the

@@ -19,7 +19,7 @@ int32_t OutputOf(const std::string& token, const Weights& weights, const SearchR
 
 }  // namespace
 
-SearchRules::SearchRules(const Search& search, const Weights& weights) : map_(search.map()) {
+SearchRules::SearchRules(const SearchOptions& search, const Weights& weights) : map_(search.map()) {
   const DecodingOptions& options = search.options();
   const auto& vocabulary = weights.target();
   for (const int64_t id : search.ends()) ends_.push_back(Output(id));
@@ -126,8 +126,8 @@ void SearchRules::AddRepeatedNgrams(const Outputs& before, std::vector<int64_t>*
   }
 }
 
-std::shared_ptr<const SearchRules> TokenRulesCache::Get(
-    const std::shared_ptr<const Search>& search) {
+std::shared_ptr<const SearchRules> SearchRulesCache::Get(
+    const std::shared_ptr<const SearchOptions>& search) {
   Used& last = last_[search->map()];
   if (last.search != search) {
     last.rules = std::make_shared<const SearchRules>(*search, weights_);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/model/weights.h"
-#include "engine/search/search.h"
+#include "engine/search/search_options.h"
 #include "engine/search/token_choice.h"
 
 namespace ct2triton {
@@ -21,7 +21,7 @@ namespace ct2triton {
 // - The order is: minimum length, penalty, n-grams, single tokens, sequences.
 class SearchRules {
  public:
-  SearchRules(const Search& search, const Weights& weights);
+  SearchRules(const SearchOptions& search, const Weights& weights);
 
   int32_t Output(int64_t id) const;  // -1: no output stands for this id
   int64_t Id(int32_t output) const;
@@ -57,16 +57,16 @@ class SearchRules {
   float length_penalty_;
 };
 
-// The rules of the search that was used last with each vocabulary map: rows that follow each other
-// mostly share it.
-class TokenRulesCache {
+// The rules of the search options that were used last with each vocabulary map: rows that follow
+// each other mostly share them.
+class SearchRulesCache {
  public:
-  explicit TokenRulesCache(const Weights& weights) : weights_(weights) {}
-  std::shared_ptr<const SearchRules> Get(const std::shared_ptr<const Search>& search);
+  explicit SearchRulesCache(const Weights& weights) : weights_(weights) {}
+  std::shared_ptr<const SearchRules> Get(const std::shared_ptr<const SearchOptions>& search);
 
  private:
   struct Used {
-    std::shared_ptr<const Search> search;
+    std::shared_ptr<const SearchOptions> search;
     std::shared_ptr<const SearchRules> rules;
   };
 

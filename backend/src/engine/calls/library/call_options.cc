@@ -28,7 +28,7 @@ void ForbidOthers(const VocabularyMap& list, const ctranslate2::Vocabulary& targ
 
 }  // namespace
 
-ctranslate2::TranslationOptions CallOptions(const Search& search, int64_t limit_tokens,
+ctranslate2::TranslationOptions CallOptions(const SearchOptions& search, int64_t limit_tokens,
                                             const ctranslate2::Vocabulary& target, Keep keep) {
   const DecodingOptions& from = search.options();
   ctranslate2::TranslationOptions to;

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "ctranslate2_api.h"
-#include "engine/search/search.h"
+#include "engine/search/search_options.h"
 
 namespace ct2triton {
 
@@ -13,7 +13,7 @@ enum class Keep { kWanted, kAllFinished };
 // Options for a call whose rows may not grow beyond `limit_tokens`. kAllFinished: every hypothesis
 // that the beam search finished comes back, instead of num_hypotheses. `target`: the vocabulary of
 // the model that is called.
-ctranslate2::TranslationOptions CallOptions(const Search& search, int64_t limit_tokens,
+ctranslate2::TranslationOptions CallOptions(const SearchOptions& search, int64_t limit_tokens,
                                             const ctranslate2::Vocabulary& target,
                                             Keep keep = Keep::kWanted);
 

@@ -8,7 +8,7 @@
 #include "engine/calls/library/call_options.h"
 #include "engine/calls/library/greedy_progress.h"
 #include "engine/search/finish.h"
-#include "engine/search/search.h"
+#include "engine/search/search_options.h"
 #include "error.h"
 #include "steady_clock.h"
 
@@ -50,8 +50,8 @@ void KeepBest(size_t count, ctranslate2::TranslationResult* result) {
 Ct2Engine::Ct2Engine(std::shared_ptr<const Ct2Model> model)
     : model_(std::move(model)), replica_(model_->NewReplica()) {}
 
-std::vector<RowResult> Ct2Engine::Run(const Rows& rows, CallWatcher* watcher, CallTimes* times) {
-  const Search& search = *rows.front()->search;
+std::vector<RowResult> Ct2Engine::Run(const Rows& rows, CallWatcher* watcher, RunTimes* times) {
+  const SearchOptions& search = *rows.front()->search;
   const int64_t largest_limit = LargestLimit(rows);
   auto options = CallOptions(search, largest_limit, model_->target());
   GreedyProgress progress(rows, model_->target(), watcher);
@@ -75,7 +75,7 @@ std::vector<RowResult> Ct2Engine::Run(const Rows& rows, CallWatcher* watcher, Ca
   return answers;
 }
 
-Ct2Engine::Replica& Ct2Engine::ReplicaFor(const Search& search) {
+Ct2Engine::Replica& Ct2Engine::ReplicaFor(const SearchOptions& search) {
   if (!search.UsesLibraryMap()) return *replica_;
   if (!mapped_replica_ || !search.map()->fixed()) {
     mapped_replica_ = model_->NewReplica();
@@ -102,7 +102,7 @@ Ct2Engine::Results Ct2Engine::Call(const Rows& rows,
 
 Ct2Engine::Results Ct2Engine::CallBeyondLimits(const Rows& rows, int64_t largest_limit,
                                                std::vector<bool>* reached_limit) {
-  const Search& search = *rows.front()->search;
+  const SearchOptions& search = *rows.front()->search;
   Results results =
       Call(rows, CallOptions(search, largest_limit, model_->target(), Keep::kAllFinished));
   std::map<int64_t, std::vector<size_t>> to_repeat;  // by limit

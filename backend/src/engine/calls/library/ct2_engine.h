@@ -7,7 +7,7 @@
 
 #include "engine/calls/call_engine.h"
 #include "engine/calls/library/ct2_model.h"
-#include "engine/search/search.h"
+#include "engine/search/search_options.h"
 
 namespace ct2triton {
 
@@ -16,14 +16,14 @@ class Ct2Engine final : public CallEngine {
   explicit Ct2Engine(std::shared_ptr<const Ct2Model> model);
 
   std::vector<RowResult> Run(const std::vector<const CheckedRow*>& rows, CallWatcher* watcher,
-                             CallTimes* times) override;
+                             RunTimes* times) override;
 
  private:
   using Rows = std::vector<const CheckedRow*>;
   using Replica = Ct2Model::Replica;
   using Results = std::vector<ctranslate2::TranslationResult>;
 
-  Replica& ReplicaFor(const Search& search);
+  Replica& ReplicaFor(const SearchOptions& search);
   Results Call(const Rows& rows, const ctranslate2::TranslationOptions& options);
   Results CallBeyondLimits(const Rows& rows, int64_t largest_limit,
                            std::vector<bool>* reached_limit);

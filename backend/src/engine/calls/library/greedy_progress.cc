@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/search/finish.h"
-#include "engine/search/search.h"
+#include "engine/search/search_options.h"
 
 namespace ct2triton {
 
@@ -42,7 +42,7 @@ int64_t GreedyProgress::Id(const ctranslate2::GenerationStepResult& step) const 
 
 // End tokens are taken off the end of an answer: one is reported when another token follows it.
 void GreedyProgress::Grow(size_t position, int64_t id) {
-  const Search& search = *rows_[position]->search;
+  const SearchOptions& search = *rows_[position]->search;
   Ids& ids = ids_[position];
   ids.push_back(id);
   if (search.IsEnd(id) && !search.options().return_end_token) return;

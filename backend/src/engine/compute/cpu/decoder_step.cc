@@ -7,19 +7,19 @@
 
 namespace ct2triton {
 
-const float* DecoderStep::Run(const std::vector<StepRow>& rows) {
+const float* DecoderStep::Run(const std::vector<StepSequence>& rows) {
   rows_ = &rows;
   size_t most_keys = 0;
-  for (const StepRow& row : rows) {
+  for (const StepSequence& row : rows) {
     most_keys = std::max({most_keys, row.position + row.count, row.encoding->tokens()});
   }
   scores_.Room(most_keys * shape().heads);
   return Output(RunLayers(TokensOf(rows)));
 }
 
-std::vector<LayerStack::Token> DecoderStep::TokensOf(const std::vector<StepRow>& rows) const {
+std::vector<LayerStack::Token> DecoderStep::TokensOf(const std::vector<StepSequence>& rows) const {
   std::vector<LayerStack::Token> tokens;
-  for (const StepRow& row : rows) {
+  for (const StepSequence& row : rows) {
     const size_t zeros = decoder_.start_from_zero_embedding ? std::max<size_t>(row.prompt, 1) : 0;
     for (size_t i = 0; i < row.count; ++i) {
       const size_t position = row.position + i;
@@ -41,7 +41,7 @@ void DecoderStep::AttendToSelf(size_t layer, const float* projected, float* out)
   call.bias = stack().bias();
   call.scores = scores_.data();
   call.out = out;
-  for (const StepRow& row : *rows_) {
+  for (const StepSequence& row : *rows_) {
     const auto& cache = static_cast<const HostRowCache&>(*row.cache);  // HostCompute's own
     float* keys = cache.keys(layer);
     float* values = cache.values(layer);
@@ -73,7 +73,7 @@ void DecoderStep::AttendToSource(size_t layer, const float* queries, float* out)
   call.scores = scores_.data();
   call.query = queries;
   call.out = out;
-  for (const StepRow& row : *rows_) {
+  for (const StepSequence& row : *rows_) {
     const auto& encoding = static_cast<const HostEncoding&>(*row.encoding);  // HostCompute's own
     call.keys = encoding.keys(layer);
     call.values = encoding.values(layer);
@@ -93,7 +93,7 @@ const float* DecoderStep::Output(const float* hidden) {
   const size_t width = shape().width;
   float* out = Spare();
   size_t wanted = 0;
-  for (const StepRow& row : *rows_) {
+  for (const StepSequence& row : *rows_) {
     hidden += row.count * width;
     std::copy(hidden - row.outputs * width, hidden, out + wanted * width);
     wanted += row.outputs;

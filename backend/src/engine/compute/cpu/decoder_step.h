@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/compute/cpu/layer_pass.h"
-#include "engine/compute/step_row.h"
+#include "engine/compute/step_sequence.h"
 #include "engine/loop/cache_pool.h"
 #include "engine/model/stack_shape.h"
 
@@ -37,16 +37,16 @@ class DecoderStep final : private LayerPass {
   // Writes the tokens' keys and values into the caches, from `position` on, and nothing else of the
   // rows: a step that failed can be run again. Returns what the projection takes, [outputs of all
   // rows, width], in their order; valid until the next call. Throws what the products throw.
-  const float* Run(const std::vector<StepRow>& rows);
+  const float* Run(const std::vector<StepSequence>& rows);
 
  private:
-  std::vector<LayerStack::Token> TokensOf(const std::vector<StepRow>& rows) const;
+  std::vector<LayerStack::Token> TokensOf(const std::vector<StepSequence>& rows) const;
   void AttendToSelf(size_t layer, const float* projected, float* out) override;
   void AttendToSource(size_t layer, const float* queries, float* out) override;
   const float* Output(const float* hidden);
 
   const DecoderShape& decoder_;
-  const std::vector<StepRow>* rows_ = nullptr;  // of this step
+  const std::vector<StepSequence>* rows_ = nullptr;  // of this step
   FloatBuffer scores_;
 };
 

@@ -15,7 +15,7 @@ std::unique_ptr<RowCache> HostCompute::NewCache(const CheckedRow& /*row*/, size_
   return std::make_unique<HostRowCache>(caches_->pool.Take(floats), floats / model_.shape().layers);
 }
 
-std::vector<Found> HostCompute::Step(const std::vector<StepRow>& rows,
+std::vector<Found> HostCompute::Step(const std::vector<StepSequence>& rows,
                                      const std::vector<OutputRules>& rules) {
   hidden_ = step_.Run(rows);
   return chooser_.Choose(rules, hidden_);

@@ -27,7 +27,7 @@ class HostCompute final : public LoopCompute {
   SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
                                   SourceEncoder::Counts* counts) override;
   std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) override;
-  std::vector<Found> Step(const std::vector<StepRow>& rows,
+  std::vector<Found> Step(const std::vector<StepSequence>& rows,
                           const std::vector<OutputRules>& rules) override;
   std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
                                  const std::vector<OutputRules>& rules) override;

@@ -10,7 +10,7 @@ namespace ct2triton {
 
 HostModel::HostModel(std::shared_ptr<const Weights> weights, LayerPacker* packer,
                      const Wrapper& wrap)
-    : DecoderModel(std::move(weights)) {
+    : DeviceModel(std::move(weights)) {
   const LinearMaker make = [packer, &wrap](const LinearSpec& spec) {
     auto linear = packer->Make(spec);
     return wrap ? wrap(std::move(linear), spec) : std::move(linear);

@@ -8,12 +8,12 @@
 
 #include "engine/compute/cpu/layer_packer.h"
 #include "engine/compute/cpu/layer_stack.h"
-#include "engine/compute/decoder_model.h"
+#include "engine/compute/device_model.h"
 
 namespace ct2triton {
 
 // A model on a CPU: encoder and decoder of our own, with packed weights.
-class HostModel final : public DecoderModel {
+class HostModel final : public DeviceModel {
  public:
   // What stands for a product in the model, for tests and benchmarks.
   using Wrapper =

@@ -108,7 +108,7 @@ std::unique_ptr<RowCache> GpuCompute::NewCache(const CheckedRow& /*row*/, size_t
                                        caches_->pool.Reserve(model_.FloatsOf(slots)));
 }
 
-std::vector<Found> GpuCompute::Step(const std::vector<StepRow>& rows,
+std::vector<Found> GpuCompute::Step(const std::vector<StepSequence>& rows,
                                     const std::vector<OutputRules>& rules) {
   rows_ = rows;
   return Decode(rules);
@@ -118,7 +118,7 @@ std::vector<Found> GpuCompute::Step(const std::vector<StepRow>& rows,
 std::vector<Found> GpuCompute::ChooseAgain(const std::vector<size_t>& outputs,
                                            const std::vector<OutputRules>& rules) {
   size_t all = 0;
-  for (const StepRow& row : rows_) all += row.outputs;
+  for (const StepSequence& row : rows_) all += row.outputs;
   std::vector<OutputRules> of_all(all);
   for (size_t i = 0; i < outputs.size(); ++i) of_all[outputs[i]] = rules[i];
   const auto found = Decode(of_all);
@@ -134,7 +134,7 @@ std::vector<Found> GpuCompute::Decode(const std::vector<OutputRules>& rules) {
   std::vector<Piece> pieces;
   size_t first = 0;
   for (GpuRowCache* cache : model_.engine()->caches) cache->BeginStep();
-  for (const StepRow& row : rows_) {
+  for (const StepSequence& row : rows_) {
     AddPieces(row, first, rules, &pieces);
     first += row.outputs;
   }
@@ -152,8 +152,8 @@ std::vector<Found> GpuCompute::Decode(const std::vector<OutputRules>& rules) {
 }
 
 // first: the rule of the row's first output.
-void GpuCompute::AddPieces(const StepRow& row, size_t first, const std::vector<OutputRules>& rules,
-                           std::vector<Piece>* pieces) {
+void GpuCompute::AddPieces(const StepSequence& row, size_t first,
+                           const std::vector<OutputRules>& rules, std::vector<Piece>* pieces) {
   const size_t given = row.count - row.outputs;  // before the first that is chosen behind
   const auto rule_of = [&](size_t token) { return first + token - given; };
   for (size_t begin = 0; begin < row.count;) {
@@ -216,7 +216,7 @@ void GpuCompute::RunPass(const std::vector<Piece>& pass, const std::vector<Outpu
 
 // Tokens that are aligned are all asked for.
 GivenTokens GpuCompute::GivenBy(const Piece& piece, const OutputRules& rules) {
-  const StepRow& row = *piece.row;
+  const StepSequence& row = *piece.row;
   GivenTokens given;
   auto& cache = static_cast<GpuRowCache&>(*row.cache);  // NewCache's own
   given.sequence = cache.NextSequence(static_cast<const GpuEncoding&>(*row.encoding), row.prompt);
@@ -238,7 +238,7 @@ bool GpuCompute::HostChooses(const OutputRules& rules) const {
   return of_all ? sampler.topp() < 1 : sampler.topk() > kMostCandidates;
 }
 
-TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepRow& row) const {
+TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& row) const {
   TokenRules there;
   there.list = model_.ListOf(rules.map);
   if (row.alignment != nullptr) {

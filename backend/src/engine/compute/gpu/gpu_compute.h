@@ -74,7 +74,7 @@ class GpuCompute final : public LoopCompute {
   SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
                                   SourceEncoder::Counts* counts) override;
   std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) override;
-  std::vector<Found> Step(const std::vector<StepRow>& rows,
+  std::vector<Found> Step(const std::vector<StepSequence>& rows,
                           const std::vector<OutputRules>& rules) override;
   std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
                                  const std::vector<OutputRules>& rules) override;
@@ -83,21 +83,21 @@ class GpuCompute final : public LoopCompute {
  private:
   // Some tokens of a row, behind which the choices have the same rules.
   struct Piece {
-    const StepRow* row;
+    const StepSequence* row;
     size_t begin, end;  // of its tokens
     size_t chosen;      // so many of the last ones are chosen behind,
     size_t rule;        // the first of these by this one, of all rules
   };
 
   std::vector<Found> Decode(const std::vector<OutputRules>& rules);
-  static void AddPieces(const StepRow& row, size_t first, const std::vector<OutputRules>& rules,
-                        std::vector<Piece>* pieces);
+  static void AddPieces(const StepSequence& row, size_t first,
+                        const std::vector<OutputRules>& rules, std::vector<Piece>* pieces);
   bool Fits(const std::vector<Piece>& pass, const Piece& piece,
             const std::vector<OutputRules>& rules) const;
   void RunPass(const std::vector<Piece>& pass, const std::vector<OutputRules>& rules,
                std::vector<Found>* found);
   GivenTokens GivenBy(const Piece& piece, const OutputRules& rules);
-  TokenRules RulesFor(const OutputRules& rules, const StepRow& row) const;
+  TokenRules RulesFor(const OutputRules& rules, const StepSequence& row) const;
   bool HostChooses(const OutputRules& rules) const;
   Found FoundBy(const OutputRules& rules, const ChosenToken& chosen, size_t output);
 
@@ -105,7 +105,7 @@ class GpuCompute final : public LoopCompute {
   LoopCaches* const caches_;
   GpuEncoder encoder_;
   GpuWork work_;
-  std::vector<StepRow> rows_;  // of the last step
+  std::vector<StepSequence> rows_;  // of the last step
   std::vector<std::vector<float>> numbers_;
   std::vector<std::vector<products::RankedOutput>> tops_;
 };

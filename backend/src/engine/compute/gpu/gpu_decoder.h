@@ -44,7 +44,7 @@ struct NewSequence {
   std::vector<int> forced;  // the tokens behind it
   size_t limit = 1;         // tokens, forced ones counted
   TokenRules rules;
-  size_t prompt = 0;  // tokens: see StepRow::prompt
+  size_t prompt = 0;  // tokens: see StepSequence::prompt
 };
 
 // What a sequence brings into a step: some tokens, which stand from `position` on.

@@ -61,7 +61,7 @@ GpuEngine::GpuEngine(const GpuPlace& place, const Weights& weights, const GpuLim
     : decoder(place, weights.file(), TypeOf(weights), weights.files().layer_norm_epsilon, limits) {}
 
 GpuModel::GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place)
-    : DecoderModel(std::move(weights)), limits_(LimitsOf(this->weights())) {
+    : DeviceModel(std::move(weights)), limits_(LimitsOf(this->weights())) {
   try {
     engine_ = std::make_shared<GpuEngine>(place, this->weights(), limits_);
     for (const VocabularyMap* map : this->weights().AllMaps()) {

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "engine/compute/decoder_model.h"
+#include "engine/compute/device_model.h"
 #include "engine/compute/gpu/gpu_decoder.h"
 
 namespace ct2triton::gpu {
@@ -26,7 +26,7 @@ struct GpuEngine {
 };
 
 // A model whose loops run on our own kernels for GPUs.
-class GpuModel final : public DecoderModel {
+class GpuModel final : public DeviceModel {
  public:
   // Throws Error(kUnsupported), with the reason, where they cannot run it there.
   GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place);

@@ -20,7 +20,7 @@ class RowCache {
 };
 
 // What one row brings into a step: some next tokens, and what came before them.
-struct StepRow {
+struct StepSequence {
   const int32_t* tokens;  // to be run now, at least one
   size_t count;
   size_t position;  // of the first of them: so many are in the cache already

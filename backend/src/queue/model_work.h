@@ -14,19 +14,19 @@
 
 namespace ct2triton {
 
-// Who decodes the rows of some weights: on a CPU the machine's threads, by loops and by calls; on a
-// GPU threads of its own for calls, or one for a loop and the calls beside it. Models on the same
-// files with the same settings share one.
-class WorkerPool {
+// What is to be decoded with some weights: on a CPU by the machine's threads, in loops and in
+// calls; on a GPU by threads of its own in calls, or by one thread in a loop and the calls beside
+// it. Models on the same files with the same settings share one.
+class ModelWork {
  public:
   // Throws Error when a worker cannot start.
-  static std::shared_ptr<WorkerPool> Get(const LoadedModel& model, const PoolSettings& settings,
-                                         const LoopSettings& loops);
+  static std::shared_ptr<ModelWork> Get(const LoadedModel& model, const WorkSettings& settings,
+                                        const LoopSettings& loops);
 
   // `call_model` null: no row comes that needs a call; `loop_model` null: none that needs a loop.
-  WorkerPool(std::shared_ptr<CallModel> call_model, std::shared_ptr<const LoopModel> loop_model,
-             const Device& device, const PoolSettings& settings, const LoopSettings& loops);
-  ~WorkerPool();
+  ModelWork(std::shared_ptr<CallModel> call_model, std::shared_ptr<const LoopModel> loop_model,
+            const Device& device, const WorkSettings& settings, const LoopSettings& loops);
+  ~ModelWork();
 
   // Accepts the rows of one request: each goes where it runs.
   void Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
@@ -38,7 +38,7 @@ class WorkerPool {
   // Fails the waiting rows whose clients have gone.
   void DropCancelled() noexcept;
 
-  const PoolSettings& settings() const { return settings_; }
+  const WorkSettings& settings() const { return settings_; }
   std::vector<LoopCounters> loop_counters() const;  // of each loop that has run
   std::string loop_failure()
       const;  // why loops were given up, and calls run all rows that they can
@@ -51,7 +51,7 @@ class WorkerPool {
   const std::shared_ptr<CallModel> call_model_;
   const std::shared_ptr<const LoopModel> loop_model_;
   std::shared_ptr<Scheduler> scheduler_;  // null with gpu_
-  const PoolSettings settings_;
+  const WorkSettings settings_;
   const LoopSettings loop_settings_;
   std::unique_ptr<GpuWorkers> gpu_;  // for calls on a GPU; or the other two
   std::unique_ptr<CallWork> calls_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "queue/loop_lane.h"
+#include "queue/running_loop.h"
 
 #include <new>
 #include <utility>
@@ -11,25 +11,25 @@ namespace ct2triton {
 namespace {
 
 LoopLoad LoadOf(const CheckedRow& row) {
-  const auto step_rows = static_cast<size_t>(row.copies);
-  return step_rows == 1 ? LoopLoad{1, 0, 0} : LoopLoad{step_rows, step_rows, row.cache_bytes};
+  const auto sequences = static_cast<size_t>(row.copies);
+  return sequences == 1 ? LoopLoad{1, 0, 0} : LoopLoad{sequences, sequences, row.cache_bytes};
 }
 
 }  // namespace
 
 void LoopLoad::Add(const LoopLoad& other) {
-  step_rows += other.step_rows;
-  wide_step_rows += other.wide_step_rows;
+  sequences += other.sequences;
+  wide_sequences += other.wide_sequences;
   wide_cache_bytes += other.wide_cache_bytes;
 }
 
 void LoopLoad::Remove(const LoopLoad& other) {
-  step_rows -= other.step_rows;
-  wide_step_rows -= other.wide_step_rows;
+  sequences -= other.sequences;
+  wide_sequences -= other.wide_sequences;
   wide_cache_bytes -= other.wide_cache_bytes;
 }
 
-std::vector<Job> LoopLane::Turn(std::vector<Job> admitted) noexcept {
+std::vector<Job> RunningLoop::AdmitAndStep(std::vector<Job> admitted) noexcept {
   DropCancelled();
   step_failure_.reset();
   admission_failure_.reset();
@@ -48,7 +48,7 @@ std::vector<Job> LoopLane::Turn(std::vector<Job> admitted) noexcept {
 
 // Jobs that cannot be admitted together are admitted one by one: those that run are none the worse
 // for it. Returns those that cannot be admitted.
-std::vector<Job> LoopLane::Join(std::vector<Job> jobs) noexcept {
+std::vector<Job> RunningLoop::Join(std::vector<Job> jobs) noexcept {
   if (jobs.empty() || TryAdmit(&jobs) || jobs.size() == 1) return jobs;
   auto failed = jobs.begin();
   for (Job& job : jobs) {
@@ -61,7 +61,7 @@ std::vector<Job> LoopLane::Join(std::vector<Job> jobs) noexcept {
 }
 
 // Leaves no job where it succeeds, else all.
-bool LoopLane::TryAdmit(std::vector<Job>* jobs) noexcept {
+bool RunningLoop::TryAdmit(std::vector<Job>* jobs) noexcept {
   try {
     Admit(jobs);
     return true;
@@ -73,7 +73,7 @@ bool LoopLane::TryAdmit(std::vector<Job>* jobs) noexcept {
   }
 }
 
-bool LoopLane::TryAdmitAlone(Job* job) noexcept {
+bool RunningLoop::TryAdmitAlone(Job* job) noexcept {
   try {
     std::vector<Job> alone(1);
     alone.front() = std::move(*job);
@@ -85,26 +85,26 @@ bool LoopLane::TryAdmitAlone(Job* job) noexcept {
 }
 
 // An exception leaves the jobs with the caller.
-void LoopLane::Admit(std::vector<Job>* admitted) {
+void RunningLoop::Admit(std::vector<Job>* admitted) {
   places_.reserve(places_.size() + admitted->size());
-  const auto group = groups_.emplace(groups_.end());
-  group->jobs.swap(*admitted);
+  const auto admission = admissions_.emplace(admissions_.end());
+  admission->jobs.swap(*admitted);
   std::vector<LoopRow> names;
   try {
-    group->call.emplace(&group->jobs, /*padded=*/false);
-    if (group->jobs.empty()) {  // all had been cancelled
-      groups_.erase(group);
+    admission->rows.emplace(&admission->jobs, /*padded=*/false);
+    if (admission->jobs.empty()) {  // all had been cancelled
+      admissions_.erase(admission);
       return;
     }
-    group->call->times()->compute_start_ns = SteadyNow_ns();
-    names = loop_->Admit(group->call->rows());
-    group->call->times()->encoded_ns = SteadyNow_ns();
+    admission->rows->times()->compute_start_ns = SteadyNow_ns();
+    names = loop_->Admit(admission->rows->rows());
+    admission->rows->times()->encoded_ns = SteadyNow_ns();
     for (size_t i = 0; i < names.size(); ++i) {
-      const LoopLoad load = LoadOf(*group->call->rows()[i]);
-      places_.emplace(names[i], Place{group, i, load});
+      const LoopLoad load = LoadOf(*admission->rows->rows()[i]);
+      places_.emplace(names[i], Place{admission, i, load});
       load_.Add(load);
     }
-    group->running = names.size();
+    admission->running = names.size();
   } catch (...) {
     for (const LoopRow name : names) {
       loop_->Remove(name);
@@ -113,48 +113,48 @@ void LoopLane::Admit(std::vector<Job>* admitted) {
       load_.Remove(place->second.load);
       places_.erase(place);
     }
-    admitted->swap(group->jobs);
-    groups_.erase(group);
+    admitted->swap(admission->jobs);
+    admissions_.erase(admission);
     throw;
   }
 }
 
-void LoopLane::DropCancelled() noexcept {
+void RunningLoop::DropCancelled() noexcept {
   for (auto it = places_.begin(); it != places_.end();) {
     const auto place = it++;
-    const auto& [group, position, load] = place->second;
-    if (!group->call->Cancelled(position)) continue;
+    const auto& [admission, position, load] = place->second;
+    if (!admission->rows->Cancelled(position)) continue;
     loop_->Remove(place->first);
-    group->call->FailRow(position, CancelledWhileRunning());
+    admission->rows->FailRow(position, CancelledWhileRunning());
     Leave(place);
   }
 }
 
-void LoopLane::RowGrew(LoopRow row, int64_t id) noexcept {
+void RunningLoop::RowGrew(LoopRow row, int64_t id) noexcept {
   const Place& place = places_.find(row)->second;
-  place.group->call->RowGrew(place.position, id);
+  place.admission->rows->RowGrew(place.position, id);
 }
 
-void LoopLane::RowEnded(LoopRow row, RowResult result) noexcept {
+void RunningLoop::RowEnded(LoopRow row, RowResult result) noexcept {
   const auto place = places_.find(row);
-  place->second.group->call->RowEnded(place->second.position, std::move(result));
+  place->second.admission->rows->RowEnded(place->second.position, std::move(result));
   Leave(place);
 }
 
-void LoopLane::Leave(std::unordered_map<LoopRow, Place>::iterator place) noexcept {
-  const auto group = place->second.group;
+void RunningLoop::Leave(std::unordered_map<LoopRow, Place>::iterator place) noexcept {
+  const auto admission = place->second.admission;
   load_.Remove(place->second.load);
   places_.erase(place);
-  if (--group->running == 0) groups_.erase(group);
+  if (--admission->running == 0) admissions_.erase(admission);
 }
 
-void LoopLane::TakeAll(std::vector<Job>* to) noexcept {
+void RunningLoop::TakeAll(std::vector<Job>* to) noexcept {
   for (const auto& [row, place] : places_) loop_->Remove(row);
   places_.clear();
   load_ = LoopLoad();
-  for (Group& group : groups_) {
-    group.call->KeepUnanswered();
-    for (Job& job : group.jobs) {
+  for (Admission& admission : admissions_) {
+    admission.rows->KeepUnanswered();
+    for (Job& job : admission.jobs) {
       try {
         to->push_back(std::move(job));
       } catch (...) {
@@ -162,7 +162,7 @@ void LoopLane::TakeAll(std::vector<Job>* to) noexcept {
       }
     }
   }
-  groups_.clear();
+  admissions_.clear();
 }
 
 }  // namespace ct2triton

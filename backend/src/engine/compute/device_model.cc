@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/compute/decoder_model.h"
+#include "engine/compute/device_model.h"
 
 #include <string>
 #include <utility>
@@ -11,7 +11,7 @@
 
 namespace ct2triton {
 
-DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights)
+DeviceModel::DeviceModel(std::shared_ptr<const Weights> weights)
     : weights_(std::move(weights)),
       kernels_(ChooseKernels()),
       shape_(ReadDecoder(weights_->file())) {
@@ -22,22 +22,22 @@ DecoderModel::DecoderModel(std::shared_ptr<const Weights> weights)
                   std::to_string(weights_->target().size()) + " tokens");
 }
 
-size_t DecoderModel::EncodedTokens(const CheckedRow& row) const {
+size_t DeviceModel::EncodedTokens(const CheckedRow& row) const {
   return row.source.size() + static_cast<size_t>(weights_->added_source_tokens());
 }
 
-size_t DecoderModel::CacheTokens(const CheckedRow& row) const {
+size_t DeviceModel::CacheTokens(const CheckedRow& row) const {
   size_t forced = row.prefix.size() - (weights_->NeedsPrefix() ? 1 : 0);
   if (row.search->Biased()) forced = 0;
   return SlotsFor(static_cast<size_t>(row.search->Copies()), forced,
                   static_cast<size_t>(row.limit_tokens));
 }
 
-size_t DecoderModel::CacheBytes(const CheckedRow& row) const {
+size_t DeviceModel::CacheBytes(const CheckedRow& row) const {
   return CachePool::BlockBytes(CacheFloats(row));
 }
 
-size_t DecoderModel::SourceCacheBytes(const CheckedRow& row) const {
+size_t DeviceModel::SourceCacheBytes(const CheckedRow& row) const {
   return CachePool::BlockBytes(SourceCacheFloats(EncodedTokens(row)));
 }
 

@@ -11,14 +11,14 @@
 #include "engine/loop/loop_engine.h"
 #include "error.h"
 #include "queue/job.h"
-#include "queue/running_call.h"
+#include "queue/running_rows.h"
 
 namespace ct2triton {
 
 // What running rows take. Of these, wide rows: those whose search has several sequences.
 struct LoopLoad {
-  size_t step_rows = 0;  // each beam counts
-  size_t wide_step_rows = 0;
+  size_t sequences = 0;  // of a step
+  size_t wide_sequences = 0;
   size_t wide_cache_bytes = 0;  // of their own tokens
 
   void Add(const LoopLoad& other);
@@ -26,18 +26,18 @@ struct LoopLoad {
 };
 
 // One running loop with the jobs of its rows: answers each as it leaves. Rows that were admitted
-// together are reported as one call.
-class LoopLane : private LoopListener {
+// together, an admission, are reported together.
+class RunningLoop : private LoopListener {
  public:
-  explicit LoopLane(std::unique_ptr<LoopEngine> loop) : loop_(std::move(loop)) {}
+  explicit RunningLoop(std::unique_ptr<LoopEngine> loop) : loop_(std::move(loop)) {}
 
   // Admits the jobs, drops rows whose clients have gone, and runs one step. Returns the jobs that
   // the library failed at: those that it could not admit, or if the step failed, all. None of them
   // is in the loop any more, each is to be run alone.
-  std::vector<Job> Turn(std::vector<Job> admitted) noexcept;
+  std::vector<Job> AdmitAndStep(std::vector<Job> admitted) noexcept;
 
-  // What the step of the last turn failed with, or the encoding of its rows where no row runs;
-  // none: nothing failed, or memory ran out.
+  // What the last step failed with, or the encoding of its rows where no row runs; none: nothing
+  // failed, or memory ran out.
   const std::optional<Error>& step_failure() const { return step_failure_; }
 
   size_t running() const { return places_.size(); }
@@ -45,13 +45,13 @@ class LoopLane : private LoopListener {
   const LoopCounters& counters() const { return loop_->counters(); }
 
  private:
-  struct Group {
+  struct Admission {
     std::vector<Job> jobs;
-    std::optional<RunningCall> call;  // of the jobs; set once it could be made
+    std::optional<RunningRows> rows;  // of the jobs; set once it could be made
     size_t running = 0;
   };
   struct Place {
-    std::list<Group>::iterator group;
+    std::list<Admission>::iterator admission;
     size_t position;
     LoopLoad load;
   };
@@ -67,11 +67,11 @@ class LoopLane : private LoopListener {
   void RowEnded(LoopRow row, RowResult result) noexcept override;
 
   const std::unique_ptr<LoopEngine> loop_;
-  std::list<Group> groups_;
+  std::list<Admission> admissions_;
   std::unordered_map<LoopRow, Place> places_;
   LoopLoad load_;
   std::optional<Error> step_failure_;
-  std::optional<Error> admission_failure_;  // the last one of this turn
+  std::optional<Error> admission_failure_;  // the last one before this step
 };
 
 }  // namespace ct2triton

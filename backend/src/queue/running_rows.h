@@ -8,19 +8,20 @@
 #include "engine/calls/call_engine.h"
 #include "error.h"
 #include "queue/job.h"
-#include "rows/call_report.h"
+#include "rows/run_report.h"
 
 namespace ct2triton {
 
-// Answers the rows of one call of the engine, each as soon as it has ended, and reports the call.
-class RunningCall : public CallWatcher {
+// Answers rows that run together, of a call or of an admission, each as soon as it has ended, and
+// reports what was done.
+class RunningRows : public CallWatcher {
  public:
-  // `jobs` outlives the call. Those that nobody waits for any more are answered and taken out.
-  // `padded`: the sources are padded to the longest, as in every call but not in a loop.
-  explicit RunningCall(std::vector<Job>* jobs, bool padded = true);
+  // `jobs` outlives it. Those that nobody waits for any more are answered and taken out.
+  // `padded`: the sources are padded to the longest, as in every call, but not in a loop.
+  explicit RunningRows(std::vector<Job>* jobs, bool padded = true);
 
   const std::vector<const CheckedRow*>& rows() const { return rows_; }
-  CallTimes* times() { return &times_; }
+  RunTimes* times() { return &times_; }
 
   bool Cancelled(size_t position) override;
   void RowGrew(size_t position, int64_t id) override;
@@ -30,14 +31,14 @@ class RunningCall : public CallWatcher {
   void Deliver(std::vector<RowResult> results);
   void Fail(const Error& error) noexcept;
   void FailRow(size_t position, const Error& error) noexcept;
-  // Ends the call before all of it has been answered: the other jobs stay in `jobs`.
+  // Ends before all of them have been answered: the other jobs stay in `jobs`.
   void KeepUnanswered() noexcept;
 
  private:
-  // What one observer has in this call. It hears of the call before its last row is answered:
+  // What one observer has in it. It hears of it before its last row is answered:
   // after that it may be gone.
   struct Share {
-    CallReport report;  // of the rows that have been answered
+    RunReport report;  // of the rows that have been answered
     size_t unanswered = 0;
   };
 
@@ -46,17 +47,17 @@ class RunningCall : public CallWatcher {
   void FailEnded(Job* job) noexcept;
   // Takes one who waits for the job's row, with its part in the report. `result` null: it failed.
   Waiter TakeCounted(Job* job, const RowResult* result) noexcept;
-  CallTimes TimesOf(const Waiter& waiter) const noexcept;
+  RunTimes TimesOf(const Waiter& waiter) const noexcept;
   void ReportRow(const Job& job, const RowResult* result) const noexcept;
-  void Report(CallObserver* observer, Share* share) const noexcept;
+  void Report(RunObserver* observer, Share* share) const noexcept;
 
   std::vector<Job>& jobs_;
   const bool in_loop_;
   std::vector<const CheckedRow*> rows_;
-  std::vector<size_t> grown_;  // ids of each row in this call
+  std::vector<size_t> grown_;  // ids of each row
   size_t padded_tokens_ = 0;   // of each source; 0: none is padded
-  std::map<CallObserver*, Share> shares_;
-  CallTimes times_;
+  std::map<RunObserver*, Share> shares_;
+  RunTimes times_;
 };
 
 }  // namespace ct2triton

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "queue/running_call.h"
+#include "queue/running_rows.h"
 
 #include <algorithm>
 #include <new>
@@ -26,7 +26,7 @@ size_t LongestSource(const std::vector<const CheckedRow*>& rows) {
 }
 
 void AddRow(const CheckedRow& row, size_t padded_tokens, const RowResult* result,
-            CallReport* report) noexcept {
+            RunReport* report) noexcept {
   ++report->rows;
   if (row.mapped) ++report->mapped_rows;
   report->source_tokens += static_cast<int64_t>(row.source.size());
@@ -63,7 +63,7 @@ std::optional<RowResult> Copy(const RowResult& result) noexcept {
 
 }  // namespace
 
-RunningCall::RunningCall(std::vector<Job>* jobs, bool padded)
+RunningRows::RunningRows(std::vector<Job>* jobs, bool padded)
     : jobs_(*jobs), in_loop_(!padded), times_(NoTime()) {
   DropCancelled(jobs);
   rows_.reserve(jobs->size());
@@ -74,7 +74,7 @@ RunningCall::RunningCall(std::vector<Job>* jobs, bool padded)
 }
 
 // Without memory to count in, the statistics are lost, and no answer for it.
-void RunningCall::CountShares() noexcept {
+void RunningRows::CountShares() noexcept {
   try {
     for (const Job& job : jobs_) {
       for (const Waiter& waiter : job.waiters) ++shares_[waiter.listener->observer()].unanswered;
@@ -84,12 +84,12 @@ void RunningCall::CountShares() noexcept {
   }
 }
 
-bool RunningCall::Cancelled(size_t position) {
+bool RunningRows::Cancelled(size_t position) {
   FailEnded(&jobs_[position]);
   return IsCancelled(jobs_[position]);
 }
 
-void RunningCall::FailEnded(Job* job) noexcept {
+void RunningRows::FailEnded(Job* job) noexcept {
   for (auto it = job->waiters.begin(); it != job->waiters.end();) {
     const auto waiting = it++;
     if (!waiting->listener->Ended()) continue;
@@ -101,7 +101,7 @@ void RunningCall::FailEnded(Job* job) noexcept {
   }
 }
 
-void RunningCall::RowGrew(size_t position, int64_t id) {
+void RunningRows::RowGrew(size_t position, int64_t id) {
   Job& job = jobs_[position];
   if (grown_[position]++ < job.grown) return;  // reported before the row ran again
   if (++job.grown > job.row.forced_ids) TimeToken(&job);
@@ -110,18 +110,18 @@ void RunningCall::RowGrew(size_t position, int64_t id) {
   }
 }
 
-void RunningCall::RowEnded(size_t position, RowResult result) {
+void RunningRows::RowEnded(size_t position, RowResult result) {
   times_.compute_end_ns = times_.end_ns = SteadyNow_ns();
   Deliver(&jobs_[position], std::move(result));
 }
 
-void RunningCall::Deliver(std::vector<RowResult> results) {
+void RunningRows::Deliver(std::vector<RowResult> results) {
   times_.end_ns = SteadyNow_ns();
   for (size_t i = 0; i < jobs_.size(); ++i) Deliver(&jobs_[i], std::move(results[i]));
 }
 
 // Where there is no memory for a copy, one of those who wait goes without.
-void RunningCall::Deliver(Job* job, RowResult result) noexcept {
+void RunningRows::Deliver(Job* job, RowResult result) noexcept {
   job->running = Counted();
   while (!job->waiters.empty()) {
     std::optional<RowResult> answer = job->waiters.size() > 1 ? Copy(result) : std::move(result);
@@ -134,11 +134,11 @@ void RunningCall::Deliver(Job* job, RowResult result) noexcept {
   }
 }
 
-void RunningCall::Fail(const Error& error) noexcept {
+void RunningRows::Fail(const Error& error) noexcept {
   for (size_t i = 0; i < jobs_.size(); ++i) FailRow(i, error);
 }
 
-void RunningCall::FailRow(size_t position, const Error& error) noexcept {
+void RunningRows::FailRow(size_t position, const Error& error) noexcept {
   times_.compute_end_ns = times_.end_ns = SteadyNow_ns();
   Job& job = jobs_[position];
   job.running = Counted();
@@ -148,7 +148,7 @@ void RunningCall::FailRow(size_t position, const Error& error) noexcept {
   }
 }
 
-void RunningCall::KeepUnanswered() noexcept {
+void RunningRows::KeepUnanswered() noexcept {
   for (auto& [observer, share] : shares_) {
     if (share.unanswered > 0 && share.report.rows > 0) Report(observer, &share);
   }
@@ -157,7 +157,7 @@ void RunningCall::KeepUnanswered() noexcept {
               jobs_.end());
 }
 
-Waiter RunningCall::TakeCounted(Job* job, const RowResult* result) noexcept {
+Waiter RunningRows::TakeCounted(Job* job, const RowResult* result) noexcept {
   const auto known = shares_.find(job->waiters.back().listener->observer());
   if (known != shares_.end()) {
     Share& share = known->second;
@@ -168,13 +168,13 @@ Waiter RunningCall::TakeCounted(Job* job, const RowResult* result) noexcept {
   return TakeWaiter(job);
 }
 
-CallTimes RunningCall::TimesOf(const Waiter& waiter) const noexcept {
-  CallTimes times = times_;
+RunTimes RunningRows::TimesOf(const Waiter& waiter) const noexcept {
+  RunTimes times = times_;
   times.queued_ns = waiter.queued_ns;
   return times;
 }
 
-void RunningCall::ReportRow(const Job& job, const RowResult* result) const noexcept {
+void RunningRows::ReportRow(const Job& job, const RowResult* result) const noexcept {
   RowReport report{job.row, result, in_loop_};
   report.equal = job.waiters.size() > 1;
   report.queued_ns = job.waiters.back().queued_ns;
@@ -185,9 +185,9 @@ void RunningCall::ReportRow(const Job& job, const RowResult* result) const noexc
   job.waiters.back().listener->observer()->RowLeft(report);
 }
 
-void RunningCall::Report(CallObserver* observer, Share* share) const noexcept {
+void RunningRows::Report(RunObserver* observer, Share* share) const noexcept {
   share->report.times = times_;
-  observer->CallDone(share->report);
+  observer->RunDone(share->report);
 }
 
 }  // namespace ct2triton

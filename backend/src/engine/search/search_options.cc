@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/search/search.h"
+#include "engine/search/search_options.h"
 
 #include <algorithm>
 #include <cmath>
@@ -101,7 +101,8 @@ void RequireFewClasses(const DecodingOptions& options, const Weights& weights) {
 
 }  // namespace
 
-Search::Search(const DecodingOptions& options, const Weights& weights, const VocabularyMap* map)
+SearchOptions::SearchOptions(const DecodingOptions& options, const Weights& weights,
+                             const VocabularyMap* map)
     : options_(options), needs_prefix_(weights.NeedsPrefix()) {
   const auto& vocabulary = weights.target();
   ends_ = ResolveEnds(options, weights);
@@ -128,7 +129,7 @@ Search::Search(const DecodingOptions& options, const Weights& weights, const Voc
   call_options_ = std::make_shared<const DecodingOptions>(CallOptions());
 }
 
-DecodingOptions Search::CallOptions() const {
+DecodingOptions SearchOptions::CallOptions() const {
   const DecodingOptions defaults;
   DecodingOptions call = options_;
   // Each row brings its own: its limit, and a source that was cut before.
@@ -157,12 +158,12 @@ DecodingOptions Search::CallOptions() const {
   return call;
 }
 
-int64_t Search::Copies() const {
+int64_t SearchOptions::Copies() const {
   if (options_.return_alternatives) return options_.num_hypotheses * options_.beam_size;
   return options_.beam_size > 1 ? options_.beam_size : options_.num_hypotheses;
 }
 
-int64_t Search::Tokens(int64_t limit_tokens) const {
+int64_t SearchOptions::Tokens(int64_t limit_tokens) const {
   int64_t kept = Copies();
   // Each finished hypothesis keeps its attention until the search ends.
   if (ReadsAttention()) {
@@ -173,22 +174,22 @@ int64_t Search::Tokens(int64_t limit_tokens) const {
   return kept * limit_tokens;
 }
 
-bool Search::EndsRowsAlone() const {
+bool SearchOptions::EndsRowsAlone() const {
   return options_.beam_size == 1 && options_.num_hypotheses == 1 &&
          options_.prefix_bias_beta == 0 && !options_.return_alternatives;
 }
 
-bool Search::MayOverrun() const {
+bool SearchOptions::MayOverrun() const {
   const bool ends_early = options_.length_penalty == 0 && options_.coverage_penalty == 0;
   return BeamSearches() && !Draws() && !ends_early && !options_.return_alternatives &&
          !options_.replace_unknowns;
 }
 
-bool Search::Draws() const {
+bool SearchOptions::Draws() const {
   return options_.sampling_topk != 1 && options_.sampling_temperature != 0;
 }
 
-bool Search::IsEnd(int64_t id) const {
+bool SearchOptions::IsEnd(int64_t id) const {
   return std::find(known_ends_.begin(), known_ends_.end(), id) != known_ends_.end();
 }
 

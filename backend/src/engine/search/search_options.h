@@ -11,13 +11,13 @@
 namespace ct2triton {
 
 // Decoding options resolved against one model's vocabulary, ready for any number of calls.
-class Search {
+class SearchOptions {
  public:
   // Throws Error(kInvalidArgument) for what this vocabulary cannot serve: unknown tokens, ids out
   // of range, more candidates than tokens. The options have passed ValidateCombination.
   // `map`: one of those of `weights`, used where the options ask for it; null: none.
-  Search(const DecodingOptions& options, const Weights& weights,
-         const VocabularyMap* map = nullptr);
+  SearchOptions(const DecodingOptions& options, const Weights& weights,
+                const VocabularyMap* map = nullptr);
 
   const DecodingOptions& options() const { return options_; }
 
@@ -55,8 +55,8 @@ class Search {
   // True where a row's answer depends on the padding behind it, so that only rows of equal source
   // length may share a call: CTranslate2's coverage penalty counts padding as source not covered.
   bool PaddingMatters() const { return options_.coverage_penalty != 0; }
-  // True where a row without forced tokens is answered otherwise beside rows that have some: in
-  // their company CTranslate2 drops its second-best end tokens at the first step.
+  // True where a row without forced tokens is answered otherwise beside rows that have some:
+  // CTranslate2 then drops its second-best end tokens at the first step.
   bool ForcedTokensMatter() const {
     return BeamSearches() && options_.prefix_bias_beta == 0 && options_.min_decoding_length == 0;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "queue/worker_pool.h"
+#include "queue/model_work.h"
 
 #include <algorithm>
 #include <mutex>
@@ -9,29 +9,29 @@
 
 namespace ct2triton {
 
-std::shared_ptr<WorkerPool> WorkerPool::Get(const LoadedModel& model, const PoolSettings& settings,
-                                            const LoopSettings& loops) {
+std::shared_ptr<ModelWork> ModelWork::Get(const LoadedModel& model, const WorkSettings& settings,
+                                          const LoopSettings& loops) {
   static std::mutex mutex;
-  static std::vector<std::weak_ptr<WorkerPool>> pools;
+  static std::vector<std::weak_ptr<ModelWork>> works;
   const std::lock_guard<std::mutex> lock(mutex);
-  pools.erase(std::remove_if(pools.begin(), pools.end(), [](const auto& p) { return p.expired(); }),
-              pools.end());
-  for (const auto& known : pools) {
-    auto pool = known.lock();
-    if (pool && pool->call_model_ == model.calls() && pool->loop_model_ == model.loop() &&
-        pool->settings_ == settings && pool->loop_settings_ == loops) {
-      return pool;
+  works.erase(std::remove_if(works.begin(), works.end(), [](const auto& p) { return p.expired(); }),
+              works.end());
+  for (const auto& known : works) {
+    auto work = known.lock();
+    if (work && work->call_model_ == model.calls() && work->loop_model_ == model.loop() &&
+        work->settings_ == settings && work->loop_settings_ == loops) {
+      return work;
     }
   }
-  auto pool =
-      std::make_shared<WorkerPool>(model.calls(), model.loop(), model.device(), settings, loops);
-  pools.push_back(pool);
-  return pool;
+  auto work =
+      std::make_shared<ModelWork>(model.calls(), model.loop(), model.device(), settings, loops);
+  works.push_back(work);
+  return work;
 }
 
-WorkerPool::WorkerPool(std::shared_ptr<CallModel> call_model,
-                       std::shared_ptr<const LoopModel> loop_model, const Device& device,
-                       const PoolSettings& settings, const LoopSettings& loops)
+ModelWork::ModelWork(std::shared_ptr<CallModel> call_model,
+                     std::shared_ptr<const LoopModel> loop_model, const Device& device,
+                     const WorkSettings& settings, const LoopSettings& loops)
     : call_model_(std::move(call_model)),
       loop_model_(std::move(loop_model)),
       settings_(settings),
@@ -44,12 +44,12 @@ WorkerPool::WorkerPool(std::shared_ptr<CallModel> call_model,
   scheduler_ = on_gpu ? std::make_shared<Scheduler>(1, device) : Scheduler::OfMachine();
   if (call_model_) calls_ = std::make_unique<CallWork>(call_model_, settings, scheduler_, this);
   if (!loop_model_) return;
-  loops_ = std::make_unique<LoopWork>(loop_model_, loops, on_gpu ? 1 : settings.workers, scheduler_,
-                                      calls_.get(), this);
+  loops_ = std::make_unique<LoopWork>(loop_model_, loops, on_gpu ? 1 : settings.inter_threads,
+                                      scheduler_, calls_.get(), this);
 }
 
 // What a thread of a GPU has made ends on such a thread, if one can be had.
-WorkerPool::~WorkerPool() {
+ModelWork::~ModelWork() {
   if (gpu_ || !OnGpu()) return;
   try {
     RunInThreadScope(scheduler_->device(), /*threads=*/1, [this] {
@@ -60,9 +60,9 @@ WorkerPool::~WorkerPool() {
   }
 }
 
-void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
-                     const std::shared_ptr<RowListener>& listener, const QueueShare& share,
-                     uint64_t queued_ns) {
+void ModelWork::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
+                    const std::shared_ptr<RowListener>& listener, const QueueShare& share,
+                    uint64_t queued_ns) {
   if (gpu_) {
     for (CheckedRow& row : rows) row.draft.clear();  // a call has no use for it
     return gpu_->queue().Add(std::move(rows), positions, listener, share, queued_ns);
@@ -83,26 +83,26 @@ void WorkerPool::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& po
     calls_->queue().Add(std::move(of_calls), call_positions, listener, share, queued_ns);
 }
 
-void WorkerPool::Withdraw(const RowListener& listener, const Error& error) noexcept {
+void ModelWork::Withdraw(const RowListener& listener, const Error& error) noexcept {
   if (gpu_) gpu_->queue().Withdraw(listener, error);
   if (calls_) calls_->queue().Withdraw(listener, error);
   if (loops_) loops_->queue().Withdraw(listener, error);
 }
 
-void WorkerPool::DropCancelled() noexcept {
+void ModelWork::DropCancelled() noexcept {
   if (gpu_) gpu_->queue().DropCancelled();
   if (calls_) calls_->queue().DropCancelled();
   if (loops_) loops_->queue().DropCancelled();
 }
 
-uint64_t WorkerPool::BusyTime_ns() const {
+uint64_t ModelWork::BusyTime_ns() const {
   if (OnGpu()) return 0;
   return scheduler_->BusyTime_ns(calls_.get()) + scheduler_->BusyTime_ns(loops_.get());
 }
 
-std::string WorkerPool::loop_failure() const { return loops_ ? loops_->failure() : ""; }
+std::string ModelWork::loop_failure() const { return loops_ ? loops_->failure() : ""; }
 
-std::vector<LoopCounters> WorkerPool::loop_counters() const {
+std::vector<LoopCounters> ModelWork::loop_counters() const {
   return loops_ ? loops_->counters() : std::vector<LoopCounters>();
 }
 

@@ -19,11 +19,11 @@ class LoopCompute;
 
 // The model of decode loops, on whatever device: what all loops share, and never changed once it is
 // made.
-class DecoderModel {
+class DeviceModel {
  public:
-  virtual ~DecoderModel() = default;
-  DecoderModel(const DecoderModel&) = delete;
-  DecoderModel& operator=(const DecoderModel&) = delete;
+  virtual ~DeviceModel() = default;
+  DeviceModel(const DeviceModel&) = delete;
+  DeviceModel& operator=(const DeviceModel&) = delete;
 
   // What one loop computes with. The model and the caches must be there as long.
   virtual std::unique_ptr<LoopCompute> NewCompute(LoopCaches* caches) const = 0;
@@ -62,7 +62,7 @@ class DecoderModel {
 
  protected:
   // Throws Error(kUnsupported), with the reason, where the loop does not know the model.
-  explicit DecoderModel(std::shared_ptr<const Weights> weights);
+  explicit DeviceModel(std::shared_ptr<const Weights> weights);
 
  private:
   const std::shared_ptr<const Weights> weights_;
