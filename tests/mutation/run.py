@@ -6,9 +6,10 @@
     python tests/mutation/run.py --table     what was found so far, as a table
 
 A clone in build/mutation has the last commit, a build of its own, and an environment that imports
-the package from the clone, so that neither the checkout nor its .venv is changed. The tests of an
-area first run without a mutant: one that fails there is left out, and finds nothing. Neither does
-an error of the collection. Results are kept in tests/mutation/results.json.
+the package from the clone, so that neither the checkout nor its .venv is changed. Test files that
+are called like the file of the fault begin, and the first failure ends a run. A test that fails
+without the mutant, too, finds nothing: the run is repeated without it. Neither does an error of the
+collection. Results are kept in tests/mutation/results.json.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ import subprocess
 import sys
 import sysconfig
 import time
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ MUTANTS = Path(__file__).with_name("mutants.json")
 # The binaries of the checkout.
 INSTALLED = Path(sysconfig.get_path("purelib")) / "ct2_triton"
 SHARE = 3  # of the cases of each test
-LIMIT_S = 1800  # for the tests of a mutant, each of which has a limit of its own
+LIMIT_S = 1800  # for the tests of a mutant
+TEST_LIMIT_S = 90  # a mutant that waits for ever is found
 
 
 def make_tree() -> None:
@@ -99,19 +100,27 @@ def apply(mutant: dict[str, Any]) -> None:
     path.write_text("\n".join(lines), encoding="utf-8")
 
 
-def tests_of(area: str) -> list[str]:
-    """The test files and folders that cover an area."""
-    found = []
-    for pattern in AREAS[area].tests:
-        paths = sorted((TREE / "tests").glob(pattern))
-        assert paths, f"{area}: no tests are called {pattern}"
-        found += [str(path.relative_to(TREE)) for path in paths]
-    return list(dict.fromkeys(found))
+def tests_of(mutant: dict[str, Any]) -> list[str]:
+    """The test files that cover a mutant's area; those begin whose names share words with its file.
+
+    The others keep the order of the area, in which quick ones come first.
+    """
+    tests = TREE / "tests"
+    found: dict[Path, None] = {}
+    for pattern in AREAS[mutant["area"]].tests:
+        paths = sorted(tests.glob(pattern))
+        assert paths, f"{mutant['area']}: no tests are called {pattern}"
+        for path in paths:
+            found.update(
+                dict.fromkeys(sorted(path.rglob("test_*.py")) if path.is_dir() else [path])
+            )
+    words = set(Path(mutant["file"]).stem.split("_"))
+    files = sorted(found, key=lambda path: -len(words & set(path.stem.split("_"))))
+    return [str(path.relative_to(TREE)) for path in files]
 
 
 def outcome_of(mutant: dict[str, Any]) -> tuple[str, str]:
     """Whether the tests find a mutant, and what of them does."""
-    deselected = failures_without_a_mutant(mutant["area"])
     try:
         apply(mutant)
     except LookupError as error:
@@ -121,46 +130,52 @@ def outcome_of(mutant: dict[str, Any]) -> tuple[str, str]:
         if (complaint := build()) is not None:
             return "not built", complaint
         folder = TREE / "build" / "release" / "backend"
-    status, log = run_tests(mutant["area"], folder, ["-x", *deselected])
-    if status is None:
-        return "error", f"the tests took more than {LIMIT_S} s"
-    if failed := failed_tests(log):
-        return "found", failed[0]
-    return ("missed", "") if status == 0 else ("error", log[-2000:])
+    left_out: list[str] = []
+    while True:
+        status, log = run_tests(tests_of(mutant), folder, ["-x", *left_out])
+        if status is None:
+            return "error", f"the tests took more than {LIMIT_S} s"
+        if (failed := failed_test(log)) is None:
+            return ("missed", "") if status == 0 else ("error", log[-2000:])
+        restore()
+        if run_tests([failed], INSTALLED, [])[0] == 0:
+            return "found", failed
+        print(f"fails without a mutant, too: {failed}", flush=True)
+        left_out.append(f"--deselect={failed}")
+        apply(mutant)
 
 
-def run_tests(area: str, folder: Path, options: list[str]) -> tuple[int | None, str]:
-    """Status and output of the tests of an area with the binaries of a folder; None: no end."""
+def restore() -> None:
+    """Take the fault out of the clone's files."""
+    _call("git", "checkout", "-q", "--force", "HEAD")
+
+
+def run_tests(tests: list[str], folder: Path, options: list[str]) -> tuple[int | None, str]:
+    """Status and output of tests with the binaries of a folder; None: no end."""
     variables = {
         "CT2_TRITON_CORE": str(next(folder.glob("_core.*.so"))),
         "CT2_TRITON_PLUGIN": str(next(folder.rglob("libtriton_ctranslate2.so"))),
         "PATH": f"{TREE / '.venv' / 'bin'}:{os.environ['PATH']}",
     }
-    usual = ["-q", "-p", "no:cacheprovider", "-m", "not long", "--share", str(SHARE)]
+    usual = ["-q", "-p", "no:cacheprovider", "-m", "not long", f"--timeout={TEST_LIMIT_S}"]
+    if not any("::" in test for test in tests):
+        usual += ["--share", str(SHARE)]
     log, status = WORK / "tests.log", None
     with log.open("w") as output, contextlib.suppress(subprocess.TimeoutExpired):
         status = subprocess.run(
-            [TREE / ".venv/bin/python", "-m", "pytest", *usual, *options, *tests_of(area)],
+            [TREE / ".venv/bin/python", "-m", "pytest", *usual, *options, *tests],
             cwd=TREE, env={**os.environ, **variables}, stdout=output,
             stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False,
         ).returncode  # fmt: skip
     return status, log.read_text()
 
 
-def failed_tests(log: str) -> list[str]:
-    """The tests that failed, or whose fixture did, such as a server that does not start."""
-    return re.findall(r"^(?:FAILED|ERROR) (tests/\S+::.*?)(?: - .*)?$", log, re.MULTILINE)
-
-
-@cache
-def failures_without_a_mutant(area: str) -> tuple[str, ...]:
-    """Options that leave out the tests of an area which fail without a mutant, too."""
-    status, log = run_tests(area, INSTALLED, [])
-    failed = failed_tests(log)
-    if status is None or status not in (0, 1) or (status == 1 and not failed):
-        raise RuntimeError(f"the tests of {area} do not run without a mutant:\n{log[-3000:]}")
-    print(f"{area} without a mutant: {len(failed)} of its tests fail {failed}", flush=True)
-    return tuple(f"--deselect={test}" for test in failed)
+def failed_test(log: str) -> str | None:
+    """The test that failed, or whose fixture did, or that ended the process; without its case."""
+    if found := re.search(r"^(?:FAILED|ERROR) (tests/\S+?::\w+)", log, re.MULTILINE):
+        return found[1]
+    found = re.search(r'^  File ".*/(tests/\S+\.py)", line \d+ in (test_\w+)$', log, re.MULTILINE)
+    return f"{found[1]}::{found[2]}" if found and "Fatal Python error" in log else None
 
 
 def run(numbers: list[int], mutants: list[dict[str, Any]]) -> None:
@@ -168,7 +183,7 @@ def run(numbers: list[int], mutants: list[dict[str, Any]]) -> None:
     for number in numbers:
         mutant, begun = mutants[number], time.monotonic()
         outcome, by = outcome_of(mutant)
-        _call("git", "checkout", "-q", "--force", "HEAD")
+        restore()
         seconds = round(time.monotonic() - begun)
         results = read_results() | {str(number): {"outcome": outcome, "by": by, "seconds": seconds}}
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
