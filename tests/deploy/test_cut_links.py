@@ -111,6 +111,12 @@ def send(client: subprocess.Popen[str], texts: Sequence[str]) -> None:
     client.stdin.flush()
 
 
+def line_of(client: subprocess.Popen[str]) -> str:
+    """The next one that it prints."""
+    assert client.stdout is not None
+    return client.stdout.readline().rstrip("\n")
+
+
 @contextlib.contextmanager
 def holding(site: Site, proxy: Proxy, client: subprocess.Popen[str]) -> Iterator[list[str]]:
     """Both servers have calls of this client and answer none; at the end they go on.
@@ -118,8 +124,7 @@ def holding(site: Site, proxy: Proxy, client: subprocess.Popen[str]) -> Iterator
     Gives what was answered before. Health checks are off until then: stopped servers fail them.
     """
     send(client, TEXTS[:1])
-    assert client.stdout is not None
-    first = client.stdout.readline().rstrip("\n")
+    first = line_of(client)
     for name in SERVERS:
         assert proxy.say(f"disable health grpc/{name}") == ""
     try:
@@ -155,6 +160,23 @@ def test_what_a_server_had_when_its_link_was_cut_is_answered_by_the_other(
             send(client, TEXTS)
             assert lines_of(client) == expected
         assert int(proxy.state("first")["stot"]) > before
+
+
+def test_what_is_sent_into_a_cut_link_is_answered_by_the_other(
+    site: Site, expected: list[str]
+) -> None:
+    """Over a connection that stands: its bytes are repeated and never acknowledged."""
+    link = site.network.links["first"]
+    with site.proxy() as proxy, site.through(proxy) as client:
+        send(client, TEXTS[:8])
+        answered = [line_of(client) for _ in range(8)]
+        assert all(int(proxy.state(name)["stot"]) > 0 for name in SERVERS)
+        link.cut()
+        try:
+            send(client, TEXTS[8:])
+            assert lines_of(client, answered) == expected
+        finally:
+            link.join()
 
 
 def test_a_client_whose_link_was_cut_gets_the_answers_of_that_time(
