@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import Any
@@ -126,8 +127,11 @@ def test_an_unknown_name_is_refused_with_the_known_ones(engine_model: Any) -> No
     script = "import sys; from ct2_triton import _core; _core.LoopModel(sys.argv[1])"
     result = subprocess.run(
         [sys.executable, "-c", script, str(engine_model)],
-        env={"CT2_TRITON_KERNELS": "sse", "PATH": ""}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env={**os.environ, "CT2_TRITON_KERNELS": "sse"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode != 0
     assert 'CT2_TRITON_KERNELS is "sse"; this processor runs plain' in result.stderr
 

@@ -8,8 +8,9 @@
 A clone in build/mutation has the last commit, a build of its own, and an environment that imports
 the package from the clone, so that neither the checkout nor its .venv is changed. Test files that
 are called like the file of the fault begin, and the first failure ends a run. A test that fails
-without the mutant, too, finds nothing: the run is repeated without it. Neither does an error of the
-collection. Results are kept in tests/mutation/results.json.
+without the mutant, too, or whose file passes when it is repeated with it, finds nothing: the run
+goes on without that test. An error of the collection finds nothing, either. Results are kept in
+tests/mutation/results.json.
 """
 
 from __future__ import annotations
@@ -137,10 +138,11 @@ def outcome_of(mutant: dict[str, Any]) -> tuple[str, str]:
             return "error", f"the tests took more than {LIMIT_S} s"
         if (failed := failed_test(log)) is None:
             return ("missed", "") if status == 0 else ("error", log[-2000:])
+        again = run_tests(failed.split("::")[:1], folder, ["-x", *left_out])[0] != 0
         restore()
-        if run_tests([failed], INSTALLED, [])[0] == 0:
+        if again and run_tests([failed], INSTALLED, [])[0] == 0:
             return "found", failed
-        print(f"fails without a mutant, too: {failed}", flush=True)
+        print(f"left out, not the mutant's failure: {failed}", flush=True)
         left_out.append(f"--deselect={failed}")
         apply(mutant)
 
