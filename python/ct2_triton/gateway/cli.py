@@ -32,7 +32,7 @@ from ct2_triton.connection_arguments import (
 )
 from ct2_triton.errors import ClientError
 from ct2_triton.gateway.catalog import read_catalog
-from ct2_triton.gateway.detection import Detector
+from ct2_triton.gateway.detection import detector_of
 from ct2_triton.gateway.own_folder import own_folder
 from ct2_triton.gateway.processes import serve_in, spare_collector
 from ct2_triton.gateway.translation import Translator
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ct2_triton.gateway.admission import Limits
-    from ct2_triton.gateway.catalog import Catalog
     from ct2_triton.gateway.processes import Place
 
 _SHUTDOWN_S = 5.0
@@ -232,7 +231,7 @@ async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> 
 
     glossaries = _read_glossaries(args)
     catalog = read_catalog(args.models, args.model_repository, args.tokenizer)
-    detector = Detector(catalog.sources, lambda name: _code(catalog, name))
+    detector = detector_of(catalog)
     async with AsyncExitStack() as stack:
         clients = {
             model: await stack.enter_async_context(
@@ -284,8 +283,3 @@ def _hosts(host: str, allowed: Sequence[str]) -> Sequence[str] | None:
 
     is_any = _ANY_HOST in allowed or not (allowed or is_loopback(host))
     return None if is_any else [host, *allowed]
-
-
-def _code(catalog: Catalog, name: str) -> str | None:
-    found = catalog.find(name)
-    return found.code if found else None

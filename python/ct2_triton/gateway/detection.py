@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """In which language a text is, among the languages of the models, without a network.
 
+A text is judged among all languages that the models know; a translation is then made from the
+likeliest of those that they translate from, with the confidence that it has among all.
+
 py3langid judges the letters. Those of a few words say little, so that the words' frequency in each
 language is multiplied in.
 """
@@ -12,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from ct2_triton.gateway.catalog import Catalog
 
 _MOST_CHARACTERS = 2000  # more of a text does not change the answer, only the time
 _SHORT = 40  # a text of fewer characters is judged with the others of its request
@@ -72,15 +77,19 @@ class Detector:
         Returns:
             Guesses, best first; one of confidence 0 where the text has no letters.
         """
+        guesses = self._ranked(text) or [self._unknown]
+        return guesses[:1] + [one for one in guesses[1:] if one.confidence >= _LEAST_PERCENT]
+
+    def _ranked(self, text: str) -> list[Detection]:
+        """All languages, best first; none where the text has no letters."""
         if not self._codes or not any(map(str.isalpha, text)):
-            return [self._unknown]
+            return []
         shares: dict[str, float] = {}
         for name, share in self._shares(text[:_MOST_CHARACTERS]):
             code = str(self._codes[name])
             shares[code] = shares.get(code, 0.0) + 100 * share
         ranked = sorted(shares.items(), key=lambda item: -item[1])
-        guesses = [Detection(code, round(min(share, 100.0), 1)) for code, share in ranked]
-        return guesses[:1] + [one for one in guesses[1:] if one.confidence >= _LEAST_PERCENT]
+        return [Detection(code, round(min(share, 100.0), 1)) for code, share in ranked]
 
     def _shares(self, text: str) -> Iterable[tuple[str, float]]:
         """Give the probability of each language, by py3langid's names."""
@@ -96,7 +105,35 @@ class Detector:
         shares = np.exp(scores - scores.max())
         return zip(names, map(float, shares / shares.sum()), strict=True)
 
-    def detect_each(self, texts: Sequence[str]) -> list[Detection]:
-        """Guess the language of each text; short ones are judged by all texts together."""
-        together = self.detect("\n".join(texts))[0]
-        return [self.detect(text)[0] if len(text) >= _SHORT else together for text in texts]
+    def source_of(self, text: str, sources: Sequence[str]) -> Detection:
+        """Guess from which of some languages a text is to be translated.
+
+        Args:
+            text: The text.
+            sources: Codes to choose from.
+
+        Returns:
+            The likeliest of them; its confidence is low where the text is in another language, and
+            0 where nothing speaks for any of them.
+        """
+        for guess in self._ranked(text):
+            if guess.language in sources:
+                return guess
+        return Detection("en" if "en" in sources else sources[0], 0.0)
+
+    def sources_of(self, texts: Sequence[str], sources: Sequence[str]) -> list[Detection]:
+        """Guess the source of each text; short ones are judged by all texts together."""
+        together = self.source_of("\n".join(texts), sources)
+        return [
+            self.source_of(text, sources) if len(text) >= _SHORT else together for text in texts
+        ]
+
+
+def detector_of(catalog: Catalog) -> Detector:
+    """Give a detector among all languages that the models translate from or into."""
+
+    def code(name: str) -> str | None:
+        found = catalog.find(name)
+        return found.code if found else None
+
+    return Detector(sorted(catalog.languages), code)

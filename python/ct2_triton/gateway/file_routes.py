@@ -73,7 +73,8 @@ class FileRoutes:
         """Detect the language of the whole file, where it is not named."""
         if wanted.source != AUTO:
             return wanted
-        found = self._translator.detector.detect("\n".join(wanted.read_texts))[0]
+        sources = self._translator.catalog.sources
+        found = self._translator.detector.source_of("\n".join(wanted.read_texts), sources)
         return replace(wanted, source=found.language)
 
     async def _steps(

@@ -166,7 +166,7 @@ class Translator:
         detected: Sequence[Detection | None] = [None] * len(wanted.texts)
         sources = [wanted.source] * len(wanted.texts)
         if wanted.source == AUTO:
-            detected = self.detector.detect_each(wanted.read_texts)
+            detected = self.detector.sources_of(wanted.read_texts, self.catalog.sources)
             sources = [one.language for one in detected if one is not None]
         roads = [self._road(self._language(source), target) for source in sources]
 

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from ct2_triton.gateway.detection import Detection, Detector
+from ct2_triton.gateway.catalog import read_catalog
+from ct2_triton.gateway.detection import Detection, Detector, detector_of
 
 TEXTS = {
     "de": "Alle Menschen sind frei und gleich an Würde und Rechten geboren.",
@@ -63,8 +66,16 @@ def test_languages_with_and_without_a_word_list() -> None:
 
 
 def test_short_texts_are_judged_with_the_others(detector: Detector) -> None:
-    found = detector.detect_each([TEXTS["de"], "Taxi", TEXTS["fr"], TEXTS["de"]])
+    found = detector.sources_of([TEXTS["de"], "Taxi", TEXTS["fr"], TEXTS["de"]], list(TEXTS))
     assert [one.language for one in found] == ["de", "de", "fr", "de"]
+
+
+def test_a_source_is_one_of_the_given_with_its_confidence_among_all(detector: Detector) -> None:
+    assert detector.source_of(TEXTS["en"], ["en", "fr"]).confidence > 90
+    other = detector.source_of(TEXTS["de"], ["fr", "en"])
+    assert other.language in {"fr", "en"}
+    assert other.confidence < 1
+    assert detector.source_of("12 + 34", ["fr", "de"]) == Detection("fr", 0.0)
 
 
 def test_nothing_to_go_by_is_no_confidence(detector: Detector) -> None:
@@ -76,3 +87,14 @@ def test_long_and_odd_texts(detector: Detector) -> None:
     assert detector.detect(TEXTS["fr"] * 10_000)[0].language == "fr"
     for text in ("a", "'", "\x00a", "a'" * 5000, "é" * 5000, "🎉", "\u202e" * 10):
         assert all(0 <= one.confidence <= 100 for one in detector.detect(text))
+
+
+def test_texts_in_languages_that_are_only_translated_into_are_known(tmp_path: Path) -> None:
+    demo = Path(__file__).parents[3] / "python" / "ct2_triton" / "demo_model"
+    catalog = read_catalog(["demo-text"], tmp_path, demo)
+    assert catalog.sources == ["en"]
+    detector = detector_of(catalog)
+    assert detector.languages == ["de", "en", "es", "fr", "it", "nl", "pt"]
+    assert detector.detect("Bonjour!")[0].language == "fr"
+    assert detector.source_of("Bonjour!", catalog.sources).language == "en"
+    assert detector.source_of("Bonjour!", catalog.sources).confidence < 10

@@ -19,7 +19,7 @@ from aiohttp import web
 from ct2_triton.client import RetryPolicy, TranslationClient
 from ct2_triton.gateway.admission import Limits
 from ct2_triton.gateway.catalog import Catalog, read_catalog
-from ct2_triton.gateway.detection import Detector
+from ct2_triton.gateway.detection import Detector, detector_of
 from ct2_triton.gateway.server import Gateway
 from ct2_triton.gateway.translation import FORMATS, Format, Translator
 from ct2_triton.prepare import PrepareOptions, prepare
@@ -88,11 +88,7 @@ def catalog(repository: Path) -> Catalog:
 
 @pytest.fixture(scope="session")
 def detector(catalog: Catalog) -> Detector:
-    def code(name: str) -> str | None:
-        found = catalog.find(name)
-        return found.code if found else None
-
-    return Detector(catalog.sources, code)
+    return detector_of(catalog)
 
 
 @pytest.fixture
