@@ -165,6 +165,7 @@ SECTIONS: dict[str, list[Panel]] = {
             "1/s",
             {
                 "{{model}} passes": rate("ct2_gpu_passes_total"),
+                "{{model}} passes ahead": rate("ct2_gpu_passes_ahead_total"),
                 "{{model}} choices on the host": rate("ct2_gpu_host_choices_total"),
             },
         ),

@@ -33,6 +33,24 @@ struct Spread {
   float mean, squares;
 };
 
+// What the device has chosen for a sequence: the token to be run next; position -1: it has ended.
+struct Next {
+  int token, position;
+};
+
+// The choice of an output. output -1: the row has ended, or no logit was a number.
+struct Chosen {
+  int output;
+  float log_probability;
+  int aligned;  // the place in the source, and its weight
+  float alignment_weight;
+};
+
+struct Candidate {
+  int output;  // -1: there are no more
+  float log_probability;
+};
+
 // Rows of float32, [rows, width], and their spreads, [rows, width / 16].
 struct Stream {
   float* x;
@@ -60,6 +78,8 @@ struct Cache {
   int slab_shift;   // a slab has 2^slab_shift slots
   int stride;       // elements of a slot: its key, and its value behind it
 };
+
+constexpr int kFollows = -2;  // a position: the row goes on with what was chosen for its sequence
 
 // State of the rows of a step, each one token. position: tokens before it; -1: nobody.
 struct Rows {
@@ -106,6 +126,7 @@ struct EmbedArgs {
   const float* position;  // [positions, width]; or null
   const int* slots;       // [sequences, slots_stride]; null: the host sets the rows' slots
   const int* prompt;      // of sequences, where embeddings of a prompt are zero; or null
+  const Next* next;       // of sequences
   Stream out;
   int slots_stride;
   float scale;
@@ -132,8 +153,7 @@ struct Rule {
   const int* ids;             // output to token id; null: the same
   const int* listed;          // ends, and then what is never chosen
   int ends, forbidden;        // counts of both
-  int forced;                 // so many outputs of the history are given
-  int limit;                  // outputs
+  int limit;                  // outputs; 0: the sequence does not go on by itself
   int min_length;             // outputs before an end may come
   int candidates;             // wanted, at least 1
   int draws;                  // 1: by random numbers
@@ -148,19 +168,16 @@ struct ChoiceArgs {
   const int* output_rows;  // for each output, its row
   const Rule* rules;       // of sequences
   int* history;            // [sequences, history_stride]: outputs
-  float* scores;           // of sequences: sum of log-probabilities
+  Next* next;              // of sequences
   float* logits;           // [outputs, stride]
   float* part_value;       // [outputs, parts, kMostCandidates]
   int* part_output;
-  float* part_most;   // [outputs, parts]
-  float* part_total;  // sum of exponentials relative to part_most
-  float* part_drawn;  // the same, divided by the temperature before
-  int* chosen;        // [outputs]; -1: no logit was a number
-  float* log_probability;
-  int* candidate;  // [outputs, kMostCandidates]
-  float* candidate_score;
+  float* part_most;      // [outputs, parts]
+  float* part_total;     // sum of exponentials relative to part_most
+  float* part_drawn;     // the same, divided by the temperature before
+  Chosen* chosen;        // [outputs]
+  Candidate* candidate;  // [outputs, kMostCandidates]
   int stride, n, parts, history_stride;
-  int advance;  // whether the row goes on with the choice by itself
 };
 
 struct AlignArgs {
@@ -169,8 +186,7 @@ struct AlignArgs {
   const Rule* rules;
   const float* weights;  // [rows, all_heads, stride]
   const int* heads;      // those that count
-  int* place;            // [outputs]
-  float* weight;
+  Chosen* chosen;        // [outputs]
   int count, all_heads, stride;
 };
 

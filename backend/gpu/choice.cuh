@@ -221,23 +221,23 @@ __device__ inline int JoinParts(const ChoiceArgs& a, int output, int wanted, Ran
   return found;
 }
 
-// The row goes on with its output, or ends.
-__device__ inline void Advance(const ChoiceArgs& a, int row, int sequence, int output,
-                               bool is_forced) {
-  const Rule& rule = a.rules[sequence];
-  const int length = a.rows.position[row];
+// The sequence goes on with its output, or ends.
+__device__ inline void GoOn(const ChoiceArgs& a, const Rule& rule, int sequence, int length,
+                            int output) {
   a.history[static_cast<size_t>(sequence) * a.history_stride + length] = output;
   bool ends = length + 1 >= rule.limit;
-  for (int i = 0; i < rule.ends && !is_forced; ++i) ends = ends || rule.listed[i] == output;
-  a.rows.token[row] = rule.ids == nullptr ? output : rule.ids[output];
-  a.rows.position[row] = ends ? -1 : length + 1;
+  for (int i = 0; i < rule.ends; ++i) ends = ends || rule.listed[i] == output;
+  a.next[sequence] = {rule.ids == nullptr ? output : rule.ids[output], ends ? -1 : length + 1};
 }
 
 __device__ inline void Choose(const ChoiceArgs& a) {
   static_assert(sizeof(ChooseShared) == kChooseSharedBytes, "see args.h");
   auto& s = Shared<ChooseShared>();
   const int output = blockIdx.x, row = a.output_rows[output], length = a.rows.position[row];
-  if (length < 0) return;
+  if (length < 0) {
+    if (threadIdx.x == 0) a.chosen[output].output = -1;
+    return;
+  }
   const int sequence = a.rows.sequence[row];
   const Rule& rule = a.rules[sequence];
   const int count = JoinParts(a, output, rule.candidates, s.best);
@@ -250,27 +250,22 @@ __device__ inline void Choose(const ChoiceArgs& a) {
   const float log_total = most + logf(SumOf<32>(total));
   for (int i = threadIdx.x; i < rule.candidates; i += 32) {
     const size_t place = static_cast<size_t>(output) * kMostCandidates + i;
-    a.candidate[place] = i < count ? s.best[i].output : -1;
-    a.candidate_score[place] = i < count ? s.best[i].value - log_total : -Infinity();
+    a.candidate[place] = {-1, -Infinity()};
+    if (i < count) a.candidate[place] = {s.best[i].output, s.best[i].value - log_total};
   }
   if (threadIdx.x != 0) return;
   const float* logits = a.logits + static_cast<size_t>(output) * a.stride;
   Ranked chosen = {most - log_total, count > 0 ? s.best[0].output : -1};
-  const bool is_forced = length < rule.forced;
-  if (is_forced) {
-    chosen = {0, a.history[static_cast<size_t>(sequence) * a.history_stride + length]};
-  } else if (count > 0 && rule.draws != 0) {
+  if (count > 0 && rule.draws != 0) {
     chosen.output = rule.top_k == 0 ? DrawOfAll(a, rule, output, most, length)
                                     : DrawOfBest(rule, s.best, count, length);
     chosen.value = logits[chosen.output] - log_total;
   } else if (count > 0 && rule.leaning >= 0) {
     chosen = Biased(rule, chosen, logits[rule.leaning] - log_total);
   }
-  a.chosen[output] = chosen.output;
-  a.log_probability[output] = chosen.value;
-  if (a.advance == 0 || chosen.output < 0) return;
-  a.scores[sequence] += chosen.value;
-  Advance(a, row, sequence, chosen.output, is_forced);
+  a.chosen[output].output = chosen.output;
+  a.chosen[output].log_probability = chosen.value;
+  if (rule.limit > 0 && chosen.output >= 0) GoOn(a, rule, sequence, length, chosen.output);
 }
 
 }  // namespace ct2triton::gpu

@@ -18,14 +18,16 @@ __device__ float EmbeddingAt(const Matrix& m, int id, int column) {
 // A block is a row. The width is a multiple of 16.
 template <class W>
 __device__ void Embed(const EmbedArgs& a) {
-  const int row = blockIdx.x, width = a.embedding.k;
-  const int position = a.rows.position[row], sequence = a.rows.sequence[row];
+  const int row = blockIdx.x, width = a.embedding.k, sequence = a.rows.sequence[row];
+  Next now = {a.rows.token[row], a.rows.position[row]};
+  if (now.position == kFollows) now = a.next[sequence];
+  const int position = now.position;
   const bool runs = position >= 0;
   const bool zero = a.prompt != nullptr && runs && position < max(a.prompt[sequence], 1);
   float* x = a.out.x + static_cast<size_t>(row) * width;
   Spread* spread = a.out.spread + static_cast<size_t>(row) * (width / 16);
   for (int c = threadIdx.x; c < width; c += kEmbedThreads) {
-    float y = runs && !zero ? EmbeddingAt<W>(a.embedding, a.rows.token[row], c) * a.scale : 0;
+    float y = runs && !zero ? EmbeddingAt<W>(a.embedding, now.token, c) * a.scale : 0;
     if (runs && a.position != nullptr) y += a.position[static_cast<size_t>(position) * width + c];
     x[c] = y;
   }
@@ -48,6 +50,8 @@ __device__ void Embed(const EmbedArgs& a) {
     spread_all();
   }
   if (threadIdx.x != 0 || a.slots == nullptr) return;
+  a.rows.token[row] = now.token;
+  a.rows.position[row] = position;
   a.rows.slot[row] = runs ? a.slots[static_cast<size_t>(sequence) * a.slots_stride + position] : -1;
 }
 
@@ -68,8 +72,8 @@ __device__ inline void Align(const AlignArgs& a) {
     most = sum;
     place = i;
   }
-  a.place[output] = place;
-  a.weight[output] = most / a.count;
+  a.chosen[output].aligned = place;
+  a.chosen[output].alignment_weight = most / a.count;
 }
 
 __device__ inline float NumberAt(const void* from, int kind, size_t i) {

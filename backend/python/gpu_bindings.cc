@@ -9,6 +9,7 @@
 
 #include "bindings.h"
 #include "engine/compute/gpu/gpu_decoder.h"
+#include "engine/compute/gpu/gpu_sequence.h"
 #include "engine/compute/gpu/images.h"
 #include "error.h"
 
@@ -21,7 +22,7 @@ using gpu::ChosenToken;
 using gpu::GivenTokens;
 using gpu::GpuDecoder;
 using gpu::GpuLimits;
-using gpu::NewSequence;
+using gpu::GpuStep;
 using gpu::TokenCandidate;
 using gpu::TokenRules;
 
@@ -45,6 +46,7 @@ TokenRules RulesOf(const py::dict& values) {
   Take(values, "ends", &TokenRules::ends, &rules);
   Take(values, "forbidden", &TokenRules::forbidden, &rules);
   Take(values, "min_length", &TokenRules::min_length, &rules);
+  Take(values, "limit", &TokenRules::limit, &rules);
   Take(values, "candidates", &TokenRules::candidates, &rules);
   Take(values, "draws", &TokenRules::draws, &rules);
   Take(values, "key", &TokenRules::key, &rules);
@@ -78,22 +80,30 @@ std::unique_ptr<GpuDecoder> NewDecoder(const std::string& library, const std::st
                                       TypeOf(type), epsilon, LimitsOf(limits));
 }
 
-int Begin(GpuDecoder* decoder, int encoding, int start, const std::vector<int>& forced,
-          size_t limit, const py::dict& rules) {
-  return decoder->Begin({encoding, start, forced, limit, RulesOf(rules), 0});
-}
-
 using Given = std::tuple<int, size_t, std::vector<int>, size_t>;
 
-// places: of the first rows.
-std::vector<ChosenToken> Run(GpuDecoder* decoder, const std::vector<Given>& rows,
-                             const std::vector<std::vector<int>>& places) {
+struct Launched {
+  std::unique_ptr<GpuStep> step;
+};
+
+using Lists = std::vector<std::vector<int>>;
+
+// places, before: of the first rows, see GivenTokens.
+Launched Launch(GpuDecoder* decoder, const std::vector<Given>& rows, const Lists& places,
+                const Lists& before) {
   std::vector<GivenTokens> given;
   for (const auto& [sequence, position, tokens, outputs] : rows) {
     given.push_back({sequence, position, tokens, outputs});
-    if (given.size() <= places.size()) given.back().places = places[given.size() - 1];
+    const size_t row = given.size() - 1;
+    if (row < places.size()) given.back().places = places[row];
+    if (row < before.size()) given.back().before = before[row];
   }
-  return decoder->Run(given);
+  return {decoder->Launch(given)};
+}
+
+std::vector<ChosenToken> Read(GpuDecoder* decoder, Launched* launched) {
+  if (!launched->step) throw Error(ErrorCode::kInvalidArgument, "the step was read before");
+  return decoder->Read(std::move(launched->step));
 }
 
 void BindChosen(py::module_& module) {
@@ -120,14 +130,13 @@ void BindGpu(py::module_& module) {
   module.def("gpu_image", [](const std::string& images, int capability) {
     return py::bytes(gpu::ImageFor(images, capability));
   });
+  py::class_<Launched>(module, "GpuStep");
   py::class_<GpuDecoder>(module, "GpuDecoder")
       .def(py::init(&NewDecoder), py::arg("library"), py::arg("images"), py::arg("model"),
            py::arg("type"), py::arg("epsilon"), py::arg("limits"), py::arg("ordinal") = 0)
       .def("encode", &GpuDecoder::Encode)
       .def("forget_encoding", &GpuDecoder::ForgetEncoding)
       .def("add_list", &GpuDecoder::AddList)
-      .def("begin", &Begin, py::arg("encoding"), py::arg("start"), py::arg("forced"),
-           py::arg("limit"), py::arg("rules"))
       // Sequences that share a cache.
       .def("join",
            [](GpuDecoder* decoder, int encoding, size_t count, const py::dict& rules) {
@@ -139,18 +148,13 @@ void BindGpu(py::module_& module) {
              }
              return names;
            })
-      .def("continue_with", &GpuDecoder::Continue)
       .def("set_rules", [](GpuDecoder* decoder, int sequence,
                            const py::dict& rules) { decoder->SetRules(sequence, RulesOf(rules)); })
       .def("forget", &GpuDecoder::Forget)
-      .def("advance", &GpuDecoder::Advance)
-      .def("state",
-           [](const GpuDecoder& decoder, int sequence) {
-             const auto state = decoder.State(sequence);
-             return std::make_tuple(state.tokens, state.score, state.ended);
-           })
-      .def("last", &GpuDecoder::Last)
-      .def("run", &Run, py::arg("rows"), py::arg("places") = std::vector<std::vector<int>>())
+      .def("launch", &Launch, py::arg("rows"), py::arg("places") = Lists(),
+           py::arg("before") = Lists())
+      .def("read", &Read)
+      .def("wait", &GpuDecoder::Wait)
       .def("logits",
            [](const GpuDecoder& decoder) {
              std::vector<std::vector<float>> all;

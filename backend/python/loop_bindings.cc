@@ -364,6 +364,8 @@ py::dict Describe(const LoopCounters& counters) {
   result["shared_encodings"] = counters.shared_encodings;
   result["steps"] = counters.steps;
   result["step_rows"] = counters.step_rows;
+  result["gpu_passes"] = counters.gpu_passes;
+  result["gpu_passes_ahead"] = counters.gpu_passes_ahead;
   result["step_tokens"] = counters.step_tokens;
   result["step_ns"] = counters.step_ns;
   result["draft_tokens"] = counters.draft_tokens;

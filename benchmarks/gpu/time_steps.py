@@ -51,7 +51,7 @@ def measure(
     """Times one number of rows of a model."""
     limits = {
         "sequences": rows,
-        "step_tokens": 64,
+        "step_tokens": max(rows, 64),
         "encoded_tokens": 4096,
         "source_tokens": 64,
         "target_tokens": 256,
@@ -63,11 +63,22 @@ def measure(
     )
     rng = random.Random(1)
     sources = [[rng.randrange(10, 5000) for _ in range(rng.randint(8, 40))] for _ in range(rows)]
-    encoding = [timed(lambda: decoder.encode(sources)) for _ in range(options.rounds)]
-    for name in decoder.encode(sources):
-        decoder.begin(name, 2, [], 250, {})
-    decoder.advance(1)
-    steps = [timed(lambda: decoder.advance(options.steps)) for _ in range(options.rounds)]
+    encoding = [
+        timed(lambda: (decoder.encode(sources), decoder.wait())) for _ in range(options.rounds)
+    ]
+    names = [decoder.join(name, 1, {"limit": 250})[0] for name in decoder.encode(sources)]
+    decoder.read(decoder.launch([(name, 0, [2], 1) for name in names]))
+    position = 0
+
+    def advance() -> None:
+        """Launches steps, each of which goes on with what the last one chose."""
+        nonlocal position
+        for _ in range(options.steps):
+            position += 1
+            step = decoder.launch([(name, position, [], 1) for name in names])
+        decoder.read(step)
+
+    steps = [timed(advance) for _ in range(options.rounds)]
     step = statistics.median(steps) / options.steps
     weights_ms = decoder.weight_bytes / weights_gb / 1e6
     print(

@@ -13,7 +13,7 @@ import numpy as np
 
 sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("", "tiny"))
 
-from core.gpu_truth import GpuTruth
+from core.gpu_truth import GpuTruth, begin, run
 from support import emulated_gpu
 
 # What: the file, what stands there once, and what is put there.
@@ -67,11 +67,8 @@ FAULTS = {
     ),
     "a lane leaves before a shuffle": (
         "choice.cuh",
-        "if (length < 0) return;\n  const int sequence = a.rows.sequence[row];\n"
-        "  const Rule& rule = a.rules[sequence];\n  const int count",
-        "if (length < 0 || threadIdx.x == 31) return;\n"
-        "  const int sequence = a.rows.sequence[row];\n"
-        "  const Rule& rule = a.rules[sequence];\n  const int count",
+        "  const int count = JoinParts(",
+        "  if (threadIdx.x == 31) return;\n  const int count = JoinParts(",
     ),
     "a penalty for each time that a token was seen": (
         "choice.cuh",
@@ -87,20 +84,22 @@ def compute(library: Path, images: Path, model: Path) -> np.ndarray:
     truth = GpuTruth(model)
     decoder = truth.decoder(library, images)
     [source] = truth.sources(17)
-    rules = truth.rules(penalty=1.7, candidates=2)
+    rules = {"penalty": 1.7, "candidates": 2}
     seen: list[float] = []
     for seed in (0, 1):
         emulated_gpu.run_in_order(library, seed)
         [encoding] = decoder.encode([source])
-        name = decoder.begin(encoding, truth.start, [], 2, rules)
-        for choice in decoder.run([(name, 0, [truth.start, *[20] * 19], 20)]):
+        name = begin(decoder, truth, encoding, **rules)
+        tokens = [20] * 19
+        for choice in run(decoder, [(name, 0, [truth.start, *tokens], 20)], [], [tokens]):
             seen += [x for candidate in choice.candidates for x in candidate]
         seen += decoder.logits()[-1]
         decoder.forget(name)
-        name = decoder.begin(encoding, truth.start, [], 2, rules)
-        decoder.advance(3)
-        tokens, score, ended = decoder.state(name)
-        seen += [*tokens, score, ended, len(tokens)]
+        name = begin(decoder, truth, encoding, limit=2, **rules)
+        run(decoder, [(name, 0, [truth.start], 1)])
+        for _ in range(2):
+            [chosen] = run(decoder, [(name, 1, [], 1)])
+            seen += [chosen.token, chosen.log_probability if chosen.token >= 0 else 0]
         decoder.forget(name)
     return np.array(seen)
 

@@ -100,21 +100,53 @@ class GpuTruth:
         return {"ends": [self.end], **others}
 
 
-def translate(
-    decoder: _core.GpuDecoder, truth: GpuTruth, sources: list[Row], limit: int, **rules: Any
-) -> list[tuple[Row, float, bool]]:
-    """Encodes rows, decodes them to their ends in one go, and forgets them."""
-    encodings = decoder.encode(sources)
-    names = [
-        decoder.begin(encoding, truth.start, [], limit, truth.rules(**rules))
-        for encoding in encodings
-    ]
-    decoder.advance(limit)
-    states = [decoder.state(name) for name in names]
-    for name, encoding in zip(names, encodings, strict=True):
+def begin(decoder: _core.GpuDecoder, truth: GpuTruth, encoding: int, **rules: Any) -> int:
+    """A sequence with a cache of its own."""
+    [name] = decoder.join(encoding, 1, truth.rules(**rules))
+    return int(name)
+
+
+def run(decoder: _core.GpuDecoder, rows: list[Any], *lists: Any) -> list[Any]:
+    """A step that is read at once."""
+    return list(decoder.read(decoder.launch(rows, *lists)))
+
+
+def forget(decoder: _core.GpuDecoder, names: list[int], encodings: list[int]) -> None:
+    """Gives all back."""
+    for name in names:
         decoder.forget(name)
+    for encoding in encodings:
         decoder.forget_encoding(encoding)
-    return states
+
+
+def chosen_until_the_end(steps: list[Any]) -> list[Any]:
+    """What the steps chose for a row, until it ended by itself."""
+    return [one for one in steps if one.token >= 0]
+
+
+def translate(
+    decoder: _core.GpuDecoder,
+    truth: GpuTruth,
+    sources: list[Row],
+    limit: int,
+    prefix: Row = [],  # noqa: B006
+    **rules: Any,
+) -> list[tuple[Row, float]]:
+    """Tokens and scores of rows whose steps are all launched before the first one is read."""
+    encodings = decoder.encode(sources)
+    names = [begin(decoder, truth, encoding, limit=limit, **rules) for encoding in encodings]
+    steps = [decoder.launch([(name, 0, [truth.start, *prefix], 1) for name in names])]
+    steps += [
+        decoder.launch([(name, position, [], 1) for name in names])
+        for position in range(1 + len(prefix), limit)
+    ]
+    found = [decoder.read(step) for step in steps]
+    rows = [chosen_until_the_end([step[i] for step in found]) for i in range(len(names))]
+    forget(decoder, names, encodings)
+    return [
+        ([*prefix, *(one.token for one in row)], sum(one.log_probability for one in row))
+        for row in rows
+    ]
 
 
 def step_logits(
@@ -122,17 +154,12 @@ def step_logits(
 ) -> np.ndarray:
     """The logits behind each token of a target, for sources that share the steps."""
     encodings = decoder.encode(sources)
-    names = [
-        decoder.begin(encoding, truth.start, [], len(target) + 1, truth.rules())
-        for encoding in encodings
-    ]
+    names = [begin(decoder, truth, encoding) for encoding in encodings]
     logits = []
     for position, token in enumerate(target):
-        decoder.run([(name, position, [token], 1) for name in names])
+        run(decoder, [(name, position, [token], 1) for name in names])
         logits.append(decoder.logits())
-    for name, encoding in zip(names, encodings, strict=True):
-        decoder.forget(name)
-        decoder.forget_encoding(encoding)
+    forget(decoder, names, encodings)
     return np.array(logits).transpose(1, 0, 2)
 
 

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.gpu_truth import WIDE, GpuTruth, sampling_key, step_logits, translate
+from core.gpu_truth import (
+    WIDE,
+    GpuTruth,
+    begin,
+    chosen_until_the_end,
+    forget,
+    run,
+    sampling_key,
+    step_logits,
+    translate,
+)
 from core.loop_helpers import new_loop, run_to_end
 from ct2_triton import _core
 from support import emulated_gpu
@@ -64,11 +74,10 @@ def test_float32_tokens_scores_and_logits_are_ctranslate2s(
 
     states = translate(decoder, truth, sources, 10)
 
-    for source, (tokens, score, ended) in zip(sources, states, strict=True):
+    for source, (tokens, score) in zip(sources, states, strict=True):
         result = truth.result(source, max_decoding_length=10, return_logits_vocab=True)
         assert truth.unique(tokens) == truth.tokens(result)
         assert score / len(tokens) == pytest.approx(result.scores[0], abs=1e-5)
-        assert ended
     [logits] = step_logits(decoder, truth, sources[:1], [truth.start])
     first = truth.result(sources[0], max_decoding_length=10, return_logits_vocab=True).logits[0][0]
     apart = logits[0] - logits[0].max() - (np.array(first) - np.array(first).max())
@@ -87,11 +96,11 @@ def test_a_row_has_the_same_bits_alone_and_in_company(
     alone = step_logits(decoder, truth, sources[:1], target)
     few = step_logits(decoder, truth, sources[:3], target)
     encodings = decoder.encode(sources)
-    names = [decoder.begin(e, truth.start, [], 4, truth.rules()) for e in encodings]
-    decoder.run([(name, 0, target, 1) for name in names[:16]])
+    names = [begin(decoder, truth, e) for e in encodings]
+    run(decoder, [(name, 0, target, 1) for name in names[:16]])
     in_one_step = decoder.logits()[0]
     for position, token in enumerate(target):
-        decoder.run([(name, position, [token], 1) for name in names])
+        run(decoder, [(name, position, [token], 1) for name in names])
     many = decoder.logits()[0]
 
     assert (alone[0] == few[0]).all()
@@ -147,62 +156,74 @@ def test_no_order_of_threads_changes_anything(
 
 
 def test_steps_ahead_give_what_single_steps_give(truth: GpuTruth, decoder: Any) -> None:
-    """Rows end by themselves at their limits; later ones join between steps."""
+    """Rows end by themselves; later ones join between steps, before the steps before are read."""
     sources = truth.sources(5, 17, 1)
     ahead = translate(decoder, truth, sources, 9)
-    kernels = decoder.kernels_of_last_graph
+    assert decoder.kernels_of_last_graph == 8 * 2 + 1 + 3  # layers; embedding; projection, choice
 
     encodings = decoder.encode(sources)
-    names = []
-    for encoding in encodings:
-        names.append(decoder.begin(encoding, truth.start, [], 9, truth.rules()))
-        decoder.advance(2)
-    assert not decoder.state(names[-1])[2]
-    for _ in range(5):
-        decoder.advance(1)
-    decoder.advance(3)
+    names = [begin(decoder, truth, encoding, limit=9) for encoding in encodings]
+    chosen: list[list[Any]] = [[], [], []]
+    waiting: list[tuple[Any, list[int]]] = []
+    for step in range(13):
+        joined = [i for i in range(3) if 2 * i <= step < 2 * i + 9]
+        rows = [(names[i], step - 2 * i, [] if step > 2 * i else [truth.start], 1) for i in joined]
+        waiting.append((decoder.launch(rows), joined))
+        if step % 3 != 2:
+            continue
+        for launched, members in waiting:
+            for i, one in zip(members, decoder.read(launched), strict=True):
+                chosen[i].append(one)
+        waiting = []
+    for launched, members in waiting:
+        for i, one in zip(members, decoder.read(launched), strict=True):
+            chosen[i].append(one)
 
-    assert [decoder.state(name) for name in names] == ahead
-    assert all(ended for _, _, ended in ahead)
-    assert kernels == 8 * 2 + 1 + 3  # of two layers; embedding; projection, scan and choice
-    for name, encoding in zip(names, encodings, strict=True):
-        decoder.forget(name)
-        decoder.forget_encoding(encoding)
+    for row, (tokens, score) in zip(chosen, ahead, strict=True):
+        row = chosen_until_the_end(row)
+        assert [one.token for one in row] == tokens
+        assert sum(one.log_probability for one in row) == pytest.approx(score)
+    forget(decoder, names, encodings)
+
+
+@EMULATED
+def test_steps_wait_in_the_stream_until_one_is_read(
+    truth: GpuTruth, decoder: Any, library: Path
+) -> None:
+    """Nothing between two launches waits for the device."""
+    emulated_gpu.graphs_at_once(library)
+
+    translate(decoder, truth, truth.sources(5), 9)
+
+    assert emulated_gpu.graphs_at_once(library) == 1 + 9  # an encoder's, too
 
 
 def test_forced_tokens_come_first(truth: GpuTruth, decoder: Any) -> None:
     [source] = truth.sources(9)
     prefix = [40, 41, 42]
-    [encoding] = decoder.encode([source])
-    name = decoder.begin(encoding, truth.start, prefix, 8, truth.rules())
 
-    decoder.advance(8)
+    [(tokens, score)] = translate(decoder, truth, [source], 8, prefix)
 
     result = truth.result(source, prefix, max_decoding_length=8)
-    tokens, score, _ = decoder.state(name)
     assert truth.unique(tokens) == truth.tokens(result)
     assert score / len(tokens) == pytest.approx(result.scores[0], abs=1e-5)
-    decoder.forget(name)
-    decoder.forget_encoding(encoding)
 
 
 def test_several_tokens_of_a_row_in_a_step(truth: GpuTruth, decoder: Any) -> None:
     """A draft: what follows each of its tokens, and then the row goes on by itself."""
     [source] = truth.sources(9)
-    [(answer, _, _)] = translate(decoder, truth, [source], 9)
+    [(answer, _)] = translate(decoder, truth, [source], 9)
     [encoding] = decoder.encode([source])
-    name = decoder.begin(encoding, truth.start, [], 9, truth.rules())
+    name = begin(decoder, truth, encoding, limit=9)
     draft = [*answer[:3], (answer[3] + 1) % 1000]
 
-    chosen = [c.token for c in decoder.run([(name, 0, [truth.start, *draft], 5)])]
-    decoder.continue_with(name, 4, chosen[3])
-    decoder.run([(name, 1, answer[:3], 1)])  # the history without what was wrong
-    decoder.advance(9)
+    chosen = [c.token for c in run(decoder, [(name, 0, [truth.start, *draft], 5)])]
+    [after] = run(decoder, [(name, 4, chosen[3:4], 1)])
+    [on] = run(decoder, [(name, 5, [], 1)])
 
     assert chosen[:4] == answer[:4]
-    assert decoder.state(name)[0][:3] == answer[:3]
-    decoder.forget(name)
-    decoder.forget_encoding(encoding)
+    assert [after.token, on.token] == answer[4:6]
+    forget(decoder, [name], [encoding])
 
 
 @pytest.mark.parametrize(
@@ -219,14 +240,14 @@ def test_rules_are_ctranslate2s(
 ) -> None:
     [source] = truth.sources(12)
     if "forbidden" in rules:
-        [(answer, _, _)] = translate(decoder, truth, [source], 8)
+        [(answer, _)] = translate(decoder, truth, [source], 8)
         rules = {"forbidden": sorted(set(answer))}
         options = {"suppress_sequences": [[truth.vocabulary[i]] for i in rules["forbidden"]]}
     if "min_length" in rules:  # so that the end token would come
         rules = {**rules, "ends": [truth.end, *translate(decoder, truth, [source], 3)[0][0]]}
         options = {**options, "end_token": truth.unique(rules["ends"])}
 
-    [(tokens, score, _)] = translate(decoder, truth, [source], 8, **rules)
+    [(tokens, score)] = translate(decoder, truth, [source], 8, **rules)
 
     result = truth.result(source, max_decoding_length=8, **options)
     assert truth.unique(tokens) == truth.tokens(result)
@@ -244,21 +265,20 @@ def test_a_list_is_what_forbids_all_others(truth: GpuTruth, decoder: Any) -> Non
     other = decoder.add_list(list(range(len(truth.vocabulary))))
     encodings = decoder.encode(sources)
     names = [
-        decoder.begin(encoding, truth.start, [], 6, truth.rules(list=name, penalty=penalty))
+        begin(decoder, truth, encoding, limit=6, list=name, penalty=penalty)
         for encoding, name, penalty in zip(
             encodings, [listed, other, None], [1.0, 2.0, 1.0], strict=True
         )
     ]
 
-    decoder.advance(6)
+    steps = [run(decoder, [(name, 0, [truth.start], 1) for name in names])]
+    steps += [run(decoder, [(name, i, [], 1) for name in names]) for i in range(1, 6)]
 
-    tokens, score, _ = decoder.state(names[0])
-    assert tokens == want[0]
-    assert score == pytest.approx(want[1], abs=1e-5)
-    assert decoder.state(names[2]) == free
-    for name, encoding in zip(names, encodings, strict=True):
-        decoder.forget(name)
-        decoder.forget_encoding(encoding)
+    rows = [chosen_until_the_end([step[i] for step in steps]) for i in range(3)]
+    assert [one.token for one in rows[0]] == want[0]
+    assert sum(one.log_probability for one in rows[0]) == pytest.approx(want[1], abs=1e-5)
+    assert [one.token for one in rows[2]] == free[0]
+    forget(decoder, names, encodings)
     with pytest.raises(_core.Error, match="ascending"):
         decoder.add_list([3, 2])
 
@@ -288,7 +308,7 @@ def test_draws_are_those_of_the_cpus_loop(
         "temperature": options.get("sampling_temperature", 1.0),
     }
 
-    [(tokens, _, _)] = translate(decoder, truth, [source], 10, **rules)
+    [(tokens, _)] = translate(decoder, truth, [source], 10, **rules)
 
     assert [token for token in tokens if token != truth.end] == answer["ids"]
 
@@ -298,13 +318,12 @@ def test_candidates_and_places_make_beams(truth: GpuTruth, decoder: Any) -> None
     [source] = truth.sources(9)
     [encoding] = decoder.encode([source])
     first, second = decoder.join(encoding, 2, truth.rules(candidates=5))
-    [chosen] = decoder.run([(first, 0, [truth.start], 1)])
+    [chosen] = run(decoder, [(first, 0, [truth.start], 1)])
     best = chosen.candidates
 
-    after = decoder.run(
-        [(first, 1, [best[0][0]], 1), (second, 1, [best[1][0]], 1)], [[0, 1], [0, 2]]
-    )
-    [again] = decoder.run([(first, 1, [best[1][0]], 1)], [[0, 2]])
+    both = [(first, 1, [best[0][0]], 1), (second, 1, [best[1][0]], 1)]
+    after = run(decoder, both, [[0, 1], [0, 2]])
+    [again] = run(decoder, [(first, 1, [best[1][0]], 1)], [[0, 2]])
 
     result = truth.result(source, max_decoding_length=2, return_logits_vocab=True)
     logits = np.array(result.logits[0][0])
@@ -315,21 +334,19 @@ def test_candidates_and_places_make_beams(truth: GpuTruth, decoder: Any) -> None
     assert after[1].token == alone[-1].argmax() == again.token
     assert after[1].candidates == again.candidates
     assert after[0].candidates != after[1].candidates
-    for name in (first, second):
-        decoder.forget(name)
-    decoder.forget_encoding(encoding)
+    forget(decoder, [first, second], [encoding])
 
 
 def test_a_leaning_towards_a_draft(truth: GpuTruth, decoder: Any) -> None:
     """A bias b makes (1 - b) p + b of the probability of the draft's token, else (1 - b) p."""
     [source] = truth.sources(9)
-    [(answer, _, _)] = translate(decoder, truth, [source], 2)
+    [(answer, _)] = translate(decoder, truth, [source], 2)
     drafts = [answer[0], (answer[0] + 1) % 900 + 10]
     [logits] = step_logits(decoder, truth, [source], [truth.start])
     probabilities = np.exp(logits[0] - np.log(np.exp(logits[0]).sum()))
 
     for draft, bias in [(drafts[0], 0.3), (drafts[1], 0.9), (drafts[1], 1e-4)]:
-        [(tokens, score, _)] = translate(decoder, truth, [source], 1, leaning=draft, bias=bias)
+        [(tokens, score)] = translate(decoder, truth, [source], 1, leaning=draft, bias=bias)
         biased = probabilities * (1 - bias)
         biased[draft] += bias
         assert tokens == [biased.argmax()]
@@ -339,18 +356,17 @@ def test_a_leaning_towards_a_draft(truth: GpuTruth, decoder: Any) -> None:
 def test_alignments_are_ctranslate2s(truth: GpuTruth, decoder: Any) -> None:
     [source] = truth.sources(9)
     [encoding] = decoder.encode([source])
-    name = decoder.begin(encoding, truth.start, [], 4, truth.rules(sources=len(source)))
-    seen = []
-    for _ in range(4):
-        decoder.advance(1)
-        seen.append((decoder.last(name).aligned_source, decoder.last(name).alignment_weight))
+    name = begin(decoder, truth, encoding, limit=4, sources=len(source))
+    steps = [decoder.launch([(name, 0, [truth.start], 1)])]
+    steps += [decoder.launch([(name, position, [], 1)]) for position in range(1, 4)]
+    found = [one for step in steps for one in decoder.read(step)]
+    seen = [(one.aligned_source, one.alignment_weight) for one in found]
 
     result = truth.result(source, max_decoding_length=4, return_attention=True)
     want = [np.array(step) for step in result.attention[0]]
     assert [place for place, _ in seen] == [int(step.argmax()) for step in want]
     assert [w for _, w in seen] == pytest.approx([step.max() for step in want], abs=1e-5)
-    decoder.forget(name)
-    decoder.forget_encoding(encoding)
+    forget(decoder, [name], [encoding])
 
 
 def test_what_does_not_fit_is_refused_and_the_next_is_served(
@@ -366,21 +382,21 @@ def test_what_does_not_fit_is_refused_and_the_next_is_served(
     with pytest.raises(_core.Error, match="tokens of the vocabulary"):
         decoder.encode([[99999]])
     [encoding] = decoder.encode([source])
+    names = [begin(decoder, truth, encoding, limit=3) for _ in range(8)]
     for rules, message in [
         ({"draws": True, "top_k": 33}, "best 1 to 32"),
         ({"candidates": 33}, "1 to 32 candidates"),
     ]:
         with pytest.raises(_core.Error, match=message):
-            decoder.begin(encoding, truth.start, [], 3, truth.rules(**rules))
-    with pytest.raises(_core.Error, match="at most 24"):
-        decoder.begin(encoding, truth.start, [], 25, truth.rules())
-    names = [decoder.begin(encoding, truth.start, [], 3, truth.rules()) for _ in range(8)]
+            decoder.set_rules(names[0], truth.rules(**rules))
+    with pytest.raises(_core.Error, match="cannot run tokens 24 to 25"):
+        decoder.launch([(names[0], 24, [20], 1)])
+    with pytest.raises(_core.Error, match="cannot run tokens 3 to 4"):
+        decoder.launch([(names[0], 3, [], 1)])
     with pytest.raises(_core.Error, match="all 8 sequences") as full:
-        decoder.begin(encoding, truth.start, [], 3, truth.rules())
+        begin(decoder, truth, encoding)
     assert full.value.code == "unavailable"
-    for name in names:
-        decoder.forget(name)
-    decoder.forget_encoding(encoding)
+    forget(decoder, names, [encoding])
     assert translate(decoder, truth, [source], 3) == [want]
 
 
@@ -435,7 +451,7 @@ def test_a_wide_model_with_heads_that_are_no_power_of_two(gpu: tuple[Path, Path]
     decoder = truth.decoder(*gpu)
     result = truth.result(sources[0], max_decoding_length=2, return_logits_vocab=True)
 
-    [(tokens, score, _)] = translate(decoder, truth, sources[:1], 2)
+    [(tokens, score)] = translate(decoder, truth, sources[:1], 2)
     [alone] = step_logits(decoder, truth, sources[:1], [truth.start])
     wide = step_logits(decoder, truth, sources, [truth.start])
     narrow = step_logits(truth.decoder(*gpu, "float16"), truth, sources, [truth.start])

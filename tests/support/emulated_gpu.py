@@ -85,6 +85,11 @@ def limit_memory(library: Path, size: int) -> None:
     ctypes.CDLL(str(library)).ct2t_emulation_memory(ctypes.c_size_t(size))
 
 
+def graphs_at_once(library: Path) -> int:
+    """Graphs that waited in a stream at once, at most, since the last call."""
+    return int(ctypes.CDLL(str(library)).ct2t_emulation_graphs_at_once())
+
+
 def no_images(path: Path) -> Path:
     """Writes a file of images that the emulation takes: it has its kernels in itself."""
     image = b"emulated"

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of libcuda.so.1 that the host side calls, over the emulation: engine/compute/gpu/
-// loads this library as it loads the driver's.
-#include <atomic>
+// loads this library as it loads the driver's. A stream does nothing before somebody waits for it,
+// so that what is read too early is seen to be wrong.
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "fibers.h"
@@ -16,17 +21,70 @@ namespace {
 constexpr int kSuccess = 0, kOutOfMemory = 2, kNotFound = 500, kInvalidValue = 1,
               kIllegalAddress = 700;
 
-using Graph = std::vector<std::function<void()>>;
+using Work = std::function<void()>;
+using Graph = std::vector<Work>;
 thread_local std::unique_ptr<Graph> capturing;
-std::mutex mutex;  // kernels run one at a time, whichever thread launches them
-std::atomic<size_t> allocated{0}, most_bytes{size_t{8} << 30};
+std::recursive_mutex mutex;  // of all that follows; kernels run one at a time
+size_t allocated = 0, most_bytes = size_t{8} << 30;
 
-// From the nth launch of a graph on, each call fails as on a device whose context is lost.
-std::atomic<long> launches_left{[] {
+struct Stream {
+  std::deque<Work> waiting;
+  size_t done = 0, graphs = 0;  // graphs: of those that wait
+};
+std::set<Stream*> streams;
+size_t most_graphs = 0;  // that waited in a stream at once
+
+struct Event {
+  Stream* stream = nullptr;
+  size_t after = 0;  // so much of its work
+};
+
+std::set<const char*> pinned;  // where memory of the host begins that a device reads by itself
+
+// The nth graph fails as on a device whose context an illegal access has poisoned, and so does all
+// that follows.
+long graphs_left = [] {
   const char* given = std::getenv("CT2_TRITON_EMULATED_GPU_FAULT");
   return given == nullptr ? std::numeric_limits<long>::max() : std::atol(given);
-}()};
-int Working() { return launches_left > 0 ? kSuccess : kIllegalAddress; }
+}();
+int Working() { return graphs_left > 0 ? kSuccess : kIllegalAddress; }
+
+int RunUntil(Stream* stream, size_t done) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  while (stream->done < done) {
+    const Work work = std::move(stream->waiting.front());
+    stream->waiting.pop_front();
+    ++stream->done;
+    if (Working() == kSuccess) work();
+  }
+  return Working();
+}
+
+int RunAll(Stream* stream) { return RunUntil(stream, stream->done + stream->waiting.size()); }
+
+void RunAllStreams() {
+  for (Stream* stream : streams) RunAll(stream);
+}
+
+int Add(void* stream, Work work) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  static_cast<Stream*>(stream)->waiting.push_back(std::move(work));
+  return Working();
+}
+
+bool IsPinned(const void* memory) {
+  const auto after = pinned.upper_bound(static_cast<const char*>(memory));
+  if (after == pinned.begin()) return false;
+  const char* begin = *std::prev(after);
+  return static_cast<const char*>(memory) < begin + reinterpret_cast<const size_t*>(begin)[-1];
+}
+
+// Of memory that is not pinned, a driver may wait for the stream first.
+int Copy(void* to, const void* from, const void* on_host, size_t bytes, void* stream) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  const int added = Add(stream, [=] { std::memcpy(to, from, bytes); });
+  return IsPinned(on_host) ? added : RunAll(static_cast<Stream*>(stream));
+}
 
 size_t& BytesBefore(void* memory) { return *static_cast<size_t*>(memory); }
 constexpr size_t kHead = 256;  // of an allocation: its size, and the alignment of a GPU's
@@ -39,6 +97,8 @@ using Pointer = unsigned long long;
 
 void ct2t_emulation_seed(unsigned seed) { emulation::Seed(seed); }
 void ct2t_emulation_memory(size_t bytes) { most_bytes = bytes; }
+// Graphs that waited in a stream at once, at most, since the last call.
+size_t ct2t_emulation_graphs_at_once() { return std::exchange(most_graphs, 0); }
 
 int cuInit(unsigned) { return kSuccess; }
 int cuDriverGetVersion(int* version) { return *version = 12090, kSuccess; }
@@ -80,6 +140,7 @@ int cuMemGetInfo_v2(size_t* left, size_t* all) {
   return kSuccess;
 }
 int cuMemAlloc_v2(Pointer* to, size_t bytes) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
   if (Working() != kSuccess) return Working();
   if (allocated + bytes > most_bytes) return kOutOfMemory;
   void* memory = std::aligned_alloc(kHead, (kHead + bytes + kHead - 1) / kHead * kHead);
@@ -89,22 +150,52 @@ int cuMemAlloc_v2(Pointer* to, size_t bytes) {
   return kSuccess;
 }
 int cuMemFree_v2(Pointer pointer) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  RunAllStreams();  // as the driver does
   void* memory = reinterpret_cast<void*>(pointer - kHead);
   allocated -= BytesBefore(memory);
   std::free(memory);
   return kSuccess;
 }
-int cuMemcpyHtoDAsync_v2(Pointer to, const void* from, size_t bytes, void*) {
-  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+int cuMemHostAlloc(void** to, size_t bytes, unsigned) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  auto* memory = static_cast<char*>(std::malloc(kHead + bytes)) + kHead;
+  reinterpret_cast<size_t*>(memory)[-1] = bytes;
+  std::memset(memory, 0xff, bytes);
+  pinned.insert(memory);
+  *to = memory;
+  return kSuccess;
+}
+int cuMemFreeHost(void* memory) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  RunAllStreams();
+  pinned.erase(static_cast<char*>(memory));
+  std::free(static_cast<char*>(memory) - kHead);
+  return kSuccess;
+}
+int cuMemcpyHtoDAsync_v2(Pointer to, const void* from, size_t bytes, void* stream) {
+  return Copy(reinterpret_cast<void*>(to), from, from, bytes, stream);
+}
+int cuMemcpyDtoHAsync_v2(void* to, Pointer from, size_t bytes, void* stream) {
+  return Copy(to, reinterpret_cast<const void*>(from), to, bytes, stream);
+}
+int cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, void* stream) {
+  return Add(stream, [=] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
+}
+int cuEventCreate(void** event, unsigned) { return *event = new Event, kSuccess; }
+int cuEventDestroy_v2(void* event) {
+  delete static_cast<Event*>(event);
+  return kSuccess;
+}
+int cuEventRecord(void* event, void* stream) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  auto* on = static_cast<Stream*>(stream);
+  *static_cast<Event*>(event) = {on, on->done + on->waiting.size()};
   return Working();
 }
-int cuMemcpyDtoHAsync_v2(void* to, Pointer from, size_t bytes, void*) {
-  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
-  return kSuccess;
-}
-int cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, void*) {
-  std::memset(reinterpret_cast<void*>(to), value, bytes);
-  return kSuccess;
+int cuEventSynchronize(void* event) {
+  const auto* waited = static_cast<const Event*>(event);
+  return waited->stream == nullptr ? kSuccess : RunUntil(waited->stream, waited->after);
 }
 int cuModuleLoadData(void** module, const void* image) {
   *module = const_cast<void*>(image);
@@ -116,9 +207,19 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
   return *function == nullptr ? kNotFound : kSuccess;
 }
 int cuFuncSetAttribute(void*, int, int) { return kSuccess; }
-int cuStreamCreate(void** stream, unsigned) { return *stream = nullptr, kSuccess; }
-int cuStreamDestroy_v2(void*) { return kSuccess; }
-int cuStreamSynchronize(void*) { return Working(); }
+int cuStreamCreate(void** stream, unsigned) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  *stream = *streams.insert(new Stream).first;
+  return kSuccess;
+}
+int cuStreamDestroy_v2(void* stream) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  RunAll(static_cast<Stream*>(stream));
+  streams.erase(static_cast<Stream*>(stream));
+  delete static_cast<Stream*>(stream);
+  return kSuccess;
+}
+int cuStreamSynchronize(void* stream) { return RunAll(static_cast<Stream*>(stream)); }
 int cuStreamBeginCapture_v2(void*, int) {
   capturing = std::make_unique<Graph>();
   return kSuccess;
@@ -136,25 +237,27 @@ int cuGraphDestroy(void* graph) {
   return kSuccess;
 }
 int cuGraphExecDestroy(void* exec) { return cuGraphDestroy(exec); }
-int cuGraphLaunch(void* exec, void*) {
-  if (launches_left <= 0 || --launches_left == 0) return kIllegalAddress;
-  for (const auto& run : *static_cast<Graph*>(exec)) run();
-  return kSuccess;
+int cuGraphLaunch(void* exec, void* stream) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  auto* on = static_cast<Stream*>(stream);
+  most_graphs = std::max(most_graphs, ++on->graphs);
+  // It runs to its end, even if it is destroyed meanwhile.
+  return Add(stream, [on, graph = *static_cast<Graph*>(exec)] {
+    --on->graphs;
+    if (--graphs_left == 0) return;
+    for (const Work& run : graph) run();
+  });
 }
 int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned, unsigned bx, unsigned,
-                   unsigned, unsigned shared, void*, void** args, void**) {
+                   unsigned, unsigned shared, void* stream, void** args, void**) {
   const auto* kernel = static_cast<const emulation::Kernel*>(function);
   // A graph keeps the arguments as they are when it is captured.
   const auto* bytes = static_cast<const char*>(args[0]);
-  const auto run = [=, kept = std::vector<char>(bytes, bytes + kernel->args_bytes)] {
-    const std::lock_guard<std::mutex> lock(mutex);
+  Work run = [=, kept = std::vector<char>(bytes, bytes + kernel->args_bytes)] {
     emulation::Launch(*kernel, kept.data(), {gx, gy}, {bx}, shared);
   };
-  if (capturing) {
-    capturing->push_back(run);
-  } else {
-    run();
-  }
+  if (!capturing) return Add(stream, std::move(run));
+  capturing->push_back(std::move(run));
   return kSuccess;
 }
 }

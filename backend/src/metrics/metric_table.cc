@@ -107,6 +107,9 @@ std::vector<MetricSpec> Work() {
        "Rows that joined a decode loop in which others were running."},
       {M::kGpuPasses, "ct2_gpu_passes_total", kCounter, "passes",
        "Passes of a GPU's decoder for decode loops; a step of many tokens takes several."},
+      {M::kGpuPassesAhead, "ct2_gpu_passes_ahead_total", kCounter, "passes",
+       "Of these, passes that were launched before the tokens of the pass before were read: the "
+       "GPU does not wait for the host between them."},
       {M::kGpuHostChoices, "ct2_gpu_host_choices_total", kCounter, "tokens",
        "Choices made on the host, of logits copied from the GPU, because its kernels do not have "
        "their rules: the device waits for each."},

@@ -38,6 +38,7 @@ enum class Metric : size_t {
   kLoopDraftTokensKept,
   kLoopJoinedRows,
   kGpuPasses,
+  kGpuPassesAhead,
   kGpuHostChoices,
   kEncodes,
   kEncodedRows,

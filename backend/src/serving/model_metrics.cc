@@ -215,6 +215,7 @@ void ModelMetrics::ReadStates() noexcept {
   cells_.Set(M::kLoopDraftTokensKept, loops.draft_tokens_kept);
   cells_.Set(M::kLoopJoinedRows, loops.joined_rows);
   cells_.Set(M::kGpuPasses, loops.gpu_passes);
+  cells_.Set(M::kGpuPassesAhead, loops.gpu_passes_ahead);
   cells_.Set(M::kGpuHostChoices, loops.gpu_host_choices);
   cells_.Set(M::kEncodes, loops.encodes);
   cells_.Set(M::kEncodedRows, loops.encoded_rows);

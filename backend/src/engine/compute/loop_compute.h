@@ -16,6 +16,7 @@ namespace ct2triton {
 // What a GPU did for a loop: see LoopCounters.
 struct GpuWork {
   uint64_t passes = 0;
+  uint64_t passes_ahead = 0;
   uint64_t host_choices = 0;
 };
 
@@ -39,7 +40,8 @@ class LoopCompute {
   // Runs tokens of many rows through the decoder at once, each row at its own position, and chooses
   // what follows the outputs that the rows ask for; rules: of each output, in order. Changes keys
   // and values from the rows' positions on, and nothing else: a step that failed can be run again.
-  // Throws what the layers throw.
+  // Throws what the layers throw. A device may give a row what the next step of the same row finds,
+  // and run ahead: see Found::later.
   virtual std::vector<Found> Step(const std::vector<StepSequence>& rows,
                                   const std::vector<OutputRules>& rules) = 0;
 

@@ -64,23 +64,24 @@ std::vector<LoopRow> DecodeLoop::Admit(const std::vector<const CheckedRow*>& row
 void DecodeLoop::Step(LoopListener* listener) {
   const uint64_t start_ns = SteadyNow_ns();
   std::vector<Choosing> choosing;
-  const std::vector<StepSequence> feed = NextFeed(&choosing);
+  std::vector<StepSequence> feed = NextFeed(&choosing);
   if (!feed.empty()) {
     OfLibrary([&] {
       std::vector<OutputRules> rules;
       for (const Choosing& row : choosing) row.row->AddRules(&rules);
-      Choose(choosing, compute_->Step(feed, rules));
+      Choose(choosing, compute_->Step(feed, rules), &feed);
     });
     ++counters_.steps;
     const GpuWork work = compute_->TakeWork();
     counters_.gpu_passes += work.passes;
+    counters_.gpu_passes_ahead += work.passes_ahead;
     counters_.gpu_host_choices += work.host_choices;
   }
   for (const StepSequence& row : feed) {
+    counters_.step_rows += row.count > 0 ? 1 : 0;
     counters_.step_tokens += row.count;
     counters_.draft_tokens += row.outputs > 1 ? row.outputs - 1 : 0;
   }
-  counters_.step_rows += feed.size();
   Accept(listener);
   counters_.step_ns += SteadyNow_ns() - start_ns;
 }
@@ -103,18 +104,27 @@ std::vector<StepSequence> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) 
     const auto& row = rows_[i];
     row->Skip();
     if (row->ended() || !takes_part[i]) continue;
+    const size_t fed = feed.size();
     const size_t count = row->AddTo(&feed, &room);
-    if (count > 0) choosing->push_back({row.get(), first, count});
+    if (count > 0) choosing->push_back({row.get(), fed, first, count});
     first += count;
   }
   return feed;
 }
 
-// Found by the step: what the rows choose from, in their order.
-void DecodeLoop::Choose(const std::vector<Choosing>& rows, const std::vector<Found>& found) {
+// Found by the step: what the rows choose from, in their order. A row that hears later has taken no
+// part.
+void DecodeLoop::Choose(const std::vector<Choosing>& rows, const std::vector<Found>& found,
+                        std::vector<StepSequence>* feed) {
   const Found* next = found.data();
   std::vector<Choosing> undecided;
   for (const Choosing& row : rows) {
+    if (next->later) {
+      row.row->Skip();
+      (*feed)[row.fed].count = 0;
+      next += row.count;
+      continue;
+    }
     if (!row.row->Choose(next, model_->Candidates(row.row->map()))) undecided.push_back(row);
     for (size_t i = 0; i < row.count; ++i) counters_.written_rows += next++->logits != nullptr;
   }
@@ -126,7 +136,7 @@ void DecodeLoop::Choose(const std::vector<Choosing>& rows, const std::vector<Fou
     for (size_t i = 0; i < row.count; ++i) outputs.push_back(row.first + i);
     rules.resize(outputs.size(), LogitsOf(row.row->map()));
   }
-  Choose(undecided, compute_->ChooseAgain(outputs, rules));
+  Choose(undecided, compute_->ChooseAgain(outputs, rules), feed);
 }
 
 // Takes no memory, and so cannot fail.

@@ -39,13 +39,15 @@ class DecodeLoop final : public LoopEngine {
   // A row that chooses at this step, and where it finds what it chooses from.
   struct Choosing {
     RunningRow* row;
+    size_t fed;    // its place in the step
     size_t first;  // output of the step
     size_t count;
   };
 
   std::vector<bool> WhoTakesPart();
   std::vector<StepSequence> NextFeed(std::vector<Choosing>* choosing);
-  void Choose(const std::vector<Choosing>& rows, const std::vector<Found>& found);
+  void Choose(const std::vector<Choosing>& rows, const std::vector<Found>& found,
+              std::vector<StepSequence>* feed);
   void Accept(LoopListener* listener) noexcept;
 
   const std::shared_ptr<const DeviceModel> model_;

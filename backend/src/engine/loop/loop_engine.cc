@@ -61,6 +61,7 @@ LoopCounters& LoopCounters::operator+=(const LoopCounters& other) {
   written_rows += other.written_rows;
   joined_rows += other.joined_rows;
   gpu_passes += other.gpu_passes;
+  gpu_passes_ahead += other.gpu_passes_ahead;
   gpu_host_choices += other.gpu_host_choices;
   return *this;
 }
@@ -80,6 +81,7 @@ LoopCounters& LoopCounters::operator-=(const LoopCounters& other) {
   written_rows -= other.written_rows;
   joined_rows -= other.joined_rows;
   gpu_passes -= other.gpu_passes;
+  gpu_passes_ahead -= other.gpu_passes_ahead;
   gpu_host_choices -= other.gpu_host_choices;
   return *this;
 }

@@ -53,6 +53,7 @@ struct LoopCounters {
   uint64_t written_rows = 0;      // beams that chose from written logits, not from the best outputs
   uint64_t joined_rows = 0;       // that were admitted while others ran
   uint64_t gpu_passes = 0;        // of a GPU's decoder; a step of many tokens takes several
+  uint64_t gpu_passes_ahead = 0;  // launched before the tokens of the pass before were read
   uint64_t gpu_host_choices = 0;  // of copied logits, since the kernels do not have the rules
 
   LoopCounters& operator+=(const LoopCounters& other);

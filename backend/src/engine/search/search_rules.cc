@@ -86,6 +86,8 @@ OutputRules SearchRules::For(const Outputs& before) const {
   rules.forbidden = Disabled(before);
   rules.penalty = repetition_penalty_;
   rules.before = &before;
+  rules.ends = &ends_;
+  rules.min_length = min_length_;
   rules.scored = scored_;
   return rules;
 }

@@ -30,6 +30,8 @@ struct OutputRules {
   std::vector<int64_t> forbidden;      // ascending, each once
   float penalty = 1;                   // once for each distinct output of `before`
   const Outputs* before = nullptr;     // of the sequence, forced ones among them
+  const Outputs* ends = nullptr;       // which end the sequence,
+  size_t min_length = 0;               // and which `forbidden` has until `before` is so long
   bool scored = false;                 // the log-probability of the choice is wanted
   std::optional<Draw> draw;            // none: the best one, the first of equals
   std::optional<int32_t> leaning;      // an output that gets `bias` of the probability
@@ -57,6 +59,7 @@ struct Choice {
 // What a step gives an output. Memory: the device's, until the next step.
 struct Found {
   Choice choice;
+  bool later = false;       // the step still runs: the same row asked for again gets it
   float* logits = nullptr;  // [outputs], where they were asked for, or the best ones cannot be told
   BestOutputs best = {};
 };

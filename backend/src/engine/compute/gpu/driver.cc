@@ -41,6 +41,8 @@ Driver::Driver(const std::string& name) {
   Find(library, "cuMemGetInfo_v2", &memory_info);
   Find(library, "cuMemAlloc_v2", &allocate);
   Find(library, "cuMemFree_v2", &free);
+  Find(library, "cuMemHostAlloc", &host_allocate);
+  Find(library, "cuMemFreeHost", &host_free);
   Find(library, "cuMemcpyHtoDAsync_v2", &copy_to);
   Find(library, "cuMemcpyDtoHAsync_v2", &copy_from);
   Find(library, "cuMemsetD8Async", &fill);
@@ -52,6 +54,10 @@ Driver::Driver(const std::string& name) {
   Find(library, "cuStreamCreate", &stream_create);
   Find(library, "cuStreamDestroy_v2", &stream_destroy);
   Find(library, "cuStreamSynchronize", &stream_wait);
+  Find(library, "cuEventCreate", &event_create);
+  Find(library, "cuEventDestroy_v2", &event_destroy);
+  Find(library, "cuEventRecord", &event_record);
+  Find(library, "cuEventSynchronize", &event_wait);
   Find(library, "cuStreamBeginCapture_v2", &capture_begin);
   Find(library, "cuStreamEndCapture", &capture_end);
   Find(library, "cuGraphInstantiateWithFlags", &graph_make);

@@ -28,6 +28,8 @@ struct Driver {
   int (*memory_info)(size_t* left, size_t* all);
   int (*allocate)(Address* to, size_t bytes);
   int (*free)(Address);
+  int (*host_allocate)(void** to, size_t bytes, unsigned flags);
+  int (*host_free)(void*);
   int (*copy_to)(Address to, const void* from, size_t bytes, void* stream);
   int (*copy_from)(void* to, Address from, size_t bytes, void* stream);
   int (*fill)(Address to, unsigned char value, size_t bytes, void* stream);
@@ -41,6 +43,10 @@ struct Driver {
   int (*stream_create)(void** stream, unsigned flags);
   int (*stream_destroy)(void* stream);
   int (*stream_wait)(void* stream);
+  int (*event_create)(void** event, unsigned flags);
+  int (*event_destroy)(void* event);
+  int (*event_record)(void* event, void* stream);
+  int (*event_wait)(void* event);
   int (*capture_begin)(void* stream, int mode);
   int (*capture_end)(void* stream, void** graph);
   int (*graph_make)(void** exec, void* graph, unsigned long long flags);

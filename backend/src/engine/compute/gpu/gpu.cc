@@ -2,6 +2,7 @@
 #include "engine/compute/gpu/gpu.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/compute/gpu/images.h"
 #include "error.h"
@@ -13,9 +14,42 @@ constexpr int kOutOfMemory = 2;
 constexpr int kMostDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 constexpr size_t kSharedWithoutAsking = 48 << 10;
 constexpr unsigned kNonBlocking = 1;
-constexpr int kThreadLocal = 1;  // of a capture: other threads may allocate meanwhile
+constexpr unsigned kNoTimes = 2;             // of an event
+constexpr size_t kStagingBytes = 1 << 20;    // a device waits once for so many bytes
+constexpr size_t kStagedAtOnce = 128 << 10;  // copies of more bytes wait for the device
+constexpr int kThreadLocal = 1;              // of a capture: other threads may allocate meanwhile
 
 }  // namespace
+
+// Pinned memory, from where a device copies what it is sent: of other memory, the driver may wait
+// for the stream first.
+class Staging {
+ public:
+  explicit Staging(const Gpu& gpu) : gpu_(gpu) {
+    void* memory = nullptr;
+    gpu.Check(gpu.driver_.host_allocate(&memory, kStagingBytes, 0), "no pinned memory is free");
+    memory_ = static_cast<unsigned char*>(memory);
+  }
+  ~Staging() { gpu_.driver_.host_free(memory_); }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  const void* Put(const void* from, size_t bytes) {
+    if (used_ + bytes > kStagingBytes) {
+      gpu_.Wait();
+      used_ = 0;
+    }
+    void* to = memory_ + used_;
+    std::memcpy(to, from, bytes);
+    used_ += (bytes + 15) / 16 * 16;
+    return to;
+  }
+
+ private:
+  const Gpu& gpu_;
+  unsigned char* memory_ = nullptr;
+  size_t used_ = 0;
+};
 
 void Gpu::Check(int code, const std::string& what) const {
   if (code == 0) return;
@@ -49,6 +83,7 @@ Gpu::Gpu(const GpuPlace& place) : driver_(place.library) {
     MakeCurrent();
     LoadKernels(place.images);
     Check(driver_.stream_create(&stream_, kNonBlocking), "no stream can be made");
+    staging_ = std::make_unique<Staging>(*this);
   } catch (...) {
     driver_.context_release(device_);
     throw;
@@ -57,6 +92,7 @@ Gpu::Gpu(const GpuPlace& place) : driver_(place.library) {
 
 Gpu::~Gpu() {
   driver_.context_set(context_);
+  staging_.reset();
   driver_.stream_destroy(stream_);
   driver_.module_unload(module_);
   driver_.context_release(device_);
@@ -89,8 +125,9 @@ void Gpu::Free(Address address) const noexcept {
 }
 
 void Gpu::CopyTo(Address to, const void* from, size_t bytes) const {
-  Check(driver_.copy_to(to, from, bytes, stream_), "copying to the device fails");
-  // The driver has read pageable memory when this returns.
+  const void* there = bytes <= kStagedAtOnce ? staging_->Put(from, bytes) : from;
+  Check(driver_.copy_to(to, there, bytes, stream_), "copying to the device fails");
+  // The driver has read memory that is not pinned when this returns.
 }
 
 void Gpu::CopyFrom(void* to, Address from, size_t bytes) const {
@@ -144,6 +181,21 @@ std::unique_ptr<Graph> Gpu::Capture(const std::function<void()>& launch) {
 }
 
 void Gpu::Wait() const { Check(driver_.stream_wait(stream_), "its work fails"); }
+
+Event::Event(const Gpu& gpu) : gpu_(gpu) {
+  gpu.Check(gpu.driver_.event_create(&event_, kNoTimes), "no event can be made");
+}
+
+Event::~Event() {
+  gpu_.driver_.context_set(gpu_.context_);  // of whatever thread
+  gpu_.driver_.event_destroy(event_);
+}
+
+void Event::Record() {
+  gpu_.Check(gpu_.driver_.event_record(event_, gpu_.stream_), "an event is not recorded");
+}
+
+void Event::Wait() const { gpu_.Check(gpu_.driver_.event_wait(event_), "its work fails"); }
 
 void Graph::Run() const {
   gpu_.Check(gpu_.driver_.graph_launch(exec_, gpu_.stream_), "a graph does not start");

@@ -14,6 +14,7 @@
 namespace ct2triton::gpu {
 
 class Graph;
+class Staging;
 
 // Where the kernels run.
 struct GpuPlace {
@@ -37,6 +38,7 @@ class Gpu {
 
   Address Allocate(size_t bytes) const;
   void Free(Address address) const noexcept;
+  // `from` may go when it returns. Does not wait for the device where there are few bytes.
   void CopyTo(Address to, const void* from, size_t bytes) const;
   void CopyFrom(void* to, Address from, size_t bytes) const;  // and waits
   void Zero(Address to, size_t bytes) const;
@@ -54,7 +56,11 @@ class Gpu {
   size_t launched() const { return launched_; }  // kernels, those of graphs when captured
 
  private:
+  friend class Event;
   friend class Graph;
+  friend class Staging;
+  template <class T>
+  friend class Arrivals;
   void Check(int code, const std::string& what) const;
   void LoadKernels(const std::string& image);
   void LaunchAny(const std::string& kernel, unsigned grid_x, unsigned grid_y, unsigned threads,
@@ -67,8 +73,24 @@ class Gpu {
   void* context_ = nullptr;
   void* module_ = nullptr;
   void* stream_ = nullptr;
+  std::unique_ptr<Staging> staging_;
   std::map<std::string, void*> functions_;
   size_t launched_ = 0;
+};
+
+// Waits for the work of a GPU that was asked for before Record().
+class Event {
+ public:
+  explicit Event(const Gpu& gpu);
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  void Record();
+  void Wait() const;
+
+ private:
+  const Gpu& gpu_;
+  void* event_ = nullptr;
 };
 
 class Graph {
@@ -111,6 +133,7 @@ class Buffer {
   T* get() const { return reinterpret_cast<T*>(address_); }
   size_t count() const { return count_; }
   size_t bytes() const { return count_ * sizeof(T); }
+  Address address() const { return address_; }
   void Put(size_t place, const T* from, size_t count) {
     gpu_->CopyTo(address_ + place * sizeof(T), from, count * sizeof(T));
   }
@@ -125,6 +148,35 @@ class Buffer {
   const Gpu* gpu_ = nullptr;
   size_t count_ = 0;
   Address address_ = 0;
+};
+
+// Numbers that a GPU copies into the host's memory while the host does other things.
+template <class T>
+class Arrivals {
+ public:
+  Arrivals(const Gpu& gpu, size_t count) : gpu_(gpu), count_(count) {
+    void* memory = nullptr;
+    gpu.Check(gpu.driver_.host_allocate(&memory, count * sizeof(T), 0), "no pinned memory is free");
+    values_ = static_cast<T*>(memory);
+  }
+  ~Arrivals() {
+    gpu_.driver_.context_set(gpu_.context_);  // of whatever thread
+    gpu_.driver_.host_free(values_);
+  }
+  Arrivals(const Arrivals&) = delete;
+  Arrivals& operator=(const Arrivals&) = delete;
+
+  // They are there when an event that is recorded afterwards has come.
+  void Ask(const Buffer<T>& from) {
+    gpu_.Check(gpu_.driver_.copy_from(values_, from.address(), count_ * sizeof(T), gpu_.stream_),
+               "copying from the device fails");
+  }
+  const T& operator[](size_t place) const { return values_[place]; }
+
+ private:
+  const Gpu& gpu_;
+  const size_t count_;
+  T* values_ = nullptr;
 };
 
 }  // namespace ct2triton::gpu

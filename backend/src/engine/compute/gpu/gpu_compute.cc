@@ -32,6 +32,18 @@ int32_t OutputOf(const VocabularyMap* map, int id) {
   return static_cast<int32_t>(std::lower_bound(known.begin(), known.end(), id) - known.begin());
 }
 
+bool IsEnd(const OutputRules& rules, int64_t output) {
+  return std::find(rules.ends->begin(), rules.ends->end(), output) != rules.ends->end();
+}
+
+// Which the device looks for by itself.
+void AddEnds(const OutputRules& rules, TokenRules* to) {
+  to->min_length = rules.min_length;
+  for (const int32_t output : *rules.ends) {
+    if (output >= 0) to->ends.push_back(IdOf(rules.map, output));
+  }
+}
+
 }  // namespace
 
 GpuEncoding::~GpuEncoding() {
@@ -39,8 +51,11 @@ GpuEncoding::~GpuEncoding() {
   engine_->decoder.ForgetEncoding(name_);
 }
 
-GpuRowCache::GpuRowCache(std::shared_ptr<GpuEngine> engine, CacheBlock block)
-    : block_(std::move(block)), engine_(std::move(engine)), pages_(engine_->decoder.NewCache()) {
+GpuRowCache::GpuRowCache(std::shared_ptr<GpuEngine> engine, CacheBlock block, size_t tokens)
+    : block_(std::move(block)),
+      engine_(std::move(engine)),
+      pages_(engine_->decoder.NewCache()),
+      tokens_(tokens) {
   const std::lock_guard<std::mutex> lock(engine_->mutex);
   engine_->caches.insert(this);
 }
@@ -55,6 +70,7 @@ GpuRowCache::~GpuRowCache() {
 void GpuRowCache::Forget() noexcept {
   for (const int sequence : sequences_) engine_->decoder.Forget(sequence);
   sequences_.clear();
+  coming.reset();
 }
 
 // Where there are no more sequences, rows that are not in this step give theirs back: they hold
@@ -103,15 +119,114 @@ SourceEncoder::Encodings GpuCompute::Encode(const std::vector<const CheckedRow*>
   return encoder_.Encode(rows, caches, counts);
 }
 
-std::unique_ptr<RowCache> GpuCompute::NewCache(const CheckedRow& /*row*/, size_t slots) {
+std::unique_ptr<RowCache> GpuCompute::NewCache(const CheckedRow& row, size_t slots) {
   return std::make_unique<GpuRowCache>(model_.engine(),
-                                       caches_->pool.Reserve(model_.FloatsOf(slots)));
+                                       caches_->pool.Reserve(model_.FloatsOf(slots)),
+                                       static_cast<size_t>(row.limit_tokens));
 }
 
 std::vector<Found> GpuCompute::Step(const std::vector<StepSequence>& rows,
                                     const std::vector<OutputRules>& rules) {
   rows_ = rows;
+  const std::lock_guard<std::mutex> lock(model_.engine()->mutex);
+  for (GpuRowCache* cache : model_.engine()->caches) cache->BeginStep();
+  if (RunsAhead(rules)) return DecodeAhead(rules);
+  model_.engine()->decoder.Drop(std::move(ahead_));
   return Decode(rules);
+}
+
+void GpuCompute::Rest() noexcept {
+  const std::lock_guard<std::mutex> lock(model_.engine()->mutex);
+  model_.engine()->decoder.Drop(std::move(ahead_));
+}
+
+// Every row has one output, of which the device makes a choice that it can go on with; and all fit
+// into one pass.
+bool GpuCompute::RunsAhead(const std::vector<OutputRules>& rules) const {
+  size_t tokens = 0, output = 0;
+  std::set<const VocabularyMap*> maps;
+  for (const StepSequence& row : rows_) {
+    if (row.outputs != 1 || row.slots != nullptr || row.alignment != nullptr) return false;
+    const OutputRules& rule = rules[output++];
+    if (rule.best > 0 || rule.leaning || HostChooses(rule)) return false;
+    maps.insert(rule.map);
+    tokens += row.count;
+  }
+  return tokens <= model_.limits().step_tokens && maps.size() <= kMostLists;
+}
+
+// Launches the next step, and then reads the one that was launched before it.
+std::vector<Found> GpuCompute::DecodeAhead(const std::vector<OutputRules>& rules) {
+  std::vector<Ahead> all;
+  for (size_t i = 0; i < rows_.size(); ++i) all.push_back(AheadOf(rows_[i], rules[i]));
+  auto before = std::exchange(ahead_, nullptr);
+  const uint64_t number = std::exchange(ahead_number_, ++model_.engine()->steps);
+  LaunchAhead(all);
+  work_.passes_ahead += ahead_ && before ? 1 : 0;
+  std::vector<ChosenToken> chosen;
+  if (before) chosen = ReadAhead(number, std::move(before));
+  std::vector<Found> found(rows_.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto& ready = all[i].ready;
+    found[i].later = !ready;
+    if (!ready) continue;
+    const ChosenToken& one = ready->chosen ? *ready->chosen : chosen[ready->output];
+    found[i] = FoundBy(rules[i], one, /*output=*/0);
+    if (all[i].given) all[i].cache->coming->tokens = {one.chosen.token};
+  }
+  return found;
+}
+
+// Rows that the next step leaves out keep what was found for them.
+std::vector<ChosenToken> GpuCompute::ReadAhead(uint64_t number, std::unique_ptr<GpuStep> step) {
+  auto chosen = model_.engine()->decoder.Read(std::move(step));
+  for (GpuRowCache* cache : model_.engine()->caches) {
+    auto& coming = cache->coming;
+    if (coming && coming->step == number) coming->chosen = chosen[coming->output];
+  }
+  return chosen;
+}
+
+void GpuCompute::LaunchAhead(const std::vector<Ahead>& rows) {
+  std::vector<GivenTokens> given;
+  for (const Ahead& row : rows) {
+    if (row.given) given.push_back(*row.given);
+  }
+  if (!given.empty()) {
+    ahead_ = model_.engine()->decoder.Launch(given);
+    ++work_.passes;
+  }
+  size_t output = 0;
+  for (const Ahead& row : rows) {
+    row.cache->coming.reset();
+    if (!row.given) continue;
+    row.cache->coming = {ahead_number_, output++, row.given->position, {}, std::nullopt};
+    const auto& tokens = row.given->tokens;
+    row.cache->coming->tokens.assign(tokens.begin(), tokens.end());
+  }
+}
+
+// What the row brings into the next step: the choice of the step before, if that ran these tokens
+// by these rules, else the tokens.
+GpuCompute::Ahead GpuCompute::AheadOf(const StepSequence& row, const OutputRules& rules) {
+  auto& cache = static_cast<GpuRowCache&>(*row.cache);  // NewCache's own
+  const int sequence =
+      cache.NextSequence(static_cast<const GpuEncoding&>(*row.encoding), row.prompt);
+  const bool same_rules =
+      !model_.engine()->decoder.SetRules(sequence, RulesFor(rules, row, cache.tokens()));
+  const auto& coming = cache.coming;
+  Ahead ahead = {&cache, std::nullopt, GivenTokens{sequence, row.position}};
+  if (same_rules && coming && (coming->chosen || (ahead_ && coming->step == ahead_number_)) &&
+      coming->position == row.position && coming->tokens.size() == row.count &&
+      std::equal(coming->tokens.begin(), coming->tokens.end(), row.tokens)) {
+    ahead.ready = coming;
+    ahead.given->position += row.count;
+    if (ahead.given->position >= cache.tokens()) ahead.given.reset();
+    return ahead;
+  }
+  ahead.given->tokens.assign(row.tokens, row.tokens + row.count);
+  if (rules.penalty != 1) ahead.given->before = *rules.before;
+  return ahead;
 }
 
 // The step is run again, which changes nothing.
@@ -121,6 +236,8 @@ std::vector<Found> GpuCompute::ChooseAgain(const std::vector<size_t>& outputs,
   for (const StepSequence& row : rows_) all += row.outputs;
   std::vector<OutputRules> of_all(all);
   for (size_t i = 0; i < outputs.size(); ++i) of_all[outputs[i]] = rules[i];
+  const std::lock_guard<std::mutex> lock(model_.engine()->mutex);
+  for (GpuRowCache* cache : model_.engine()->caches) cache->BeginStep();
   const auto found = Decode(of_all);
   std::vector<Found> wanted;
   for (const size_t output : outputs) wanted.push_back(found[output]);
@@ -128,12 +245,10 @@ std::vector<Found> GpuCompute::ChooseAgain(const std::vector<size_t>& outputs,
 }
 
 std::vector<Found> GpuCompute::Decode(const std::vector<OutputRules>& rules) {
-  const std::lock_guard<std::mutex> lock(model_.engine()->mutex);
   numbers_.clear();
   tops_.clear();
   std::vector<Piece> pieces;
   size_t first = 0;
-  for (GpuRowCache* cache : model_.engine()->caches) cache->BeginStep();
   for (const StepSequence& row : rows_) {
     AddPieces(row, first, rules, &pieces);
     first += row.outputs;
@@ -198,7 +313,7 @@ void GpuCompute::RunPass(const std::vector<Piece>& pass, const std::vector<Outpu
     }
     if (piece.row->alignment != nullptr) heads = &piece.row->alignment->heads();
   }
-  const auto chosen = decoder.Run(given, heads);
+  const auto chosen = decoder.Read(decoder.Launch(given, heads));
   ++work_.passes;
   size_t output = 0;
   for (size_t i = 0; i < pass.size(); ++i) {
@@ -220,7 +335,7 @@ GivenTokens GpuCompute::GivenBy(const Piece& piece, const OutputRules& rules) {
   GivenTokens given;
   auto& cache = static_cast<GpuRowCache&>(*row.cache);  // NewCache's own
   given.sequence = cache.NextSequence(static_cast<const GpuEncoding&>(*row.encoding), row.prompt);
-  model_.engine()->decoder.SetRules(given.sequence, RulesFor(rules, row));
+  model_.engine()->decoder.SetRules(given.sequence, RulesFor(rules, row, 0));
   given.position = row.position + piece.begin;
   given.tokens.assign(row.tokens + piece.begin, row.tokens + piece.end);
   given.outputs = row.alignment != nullptr ? given.tokens.size() : piece.chosen;
@@ -238,7 +353,9 @@ bool GpuCompute::HostChooses(const OutputRules& rules) const {
   return of_all ? sampler.topp() < 1 : sampler.topk() > kMostCandidates;
 }
 
-TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& row) const {
+// limit: see TokenRules.
+TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& row,
+                                size_t limit) const {
   TokenRules there;
   there.list = model_.ListOf(rules.map);
   if (row.alignment != nullptr) {
@@ -247,7 +364,13 @@ TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& ro
   }
   if (HostChooses(rules)) return there;
   there.penalty = rules.penalty;
-  for (const int64_t output : rules.forbidden) there.forbidden.push_back(IdOf(rules.map, output));
+  there.limit = limit;
+  const bool early = limit > 0 && rules.before->size() < rules.min_length;
+  for (const int64_t output : rules.forbidden) {
+    if (early && IsEnd(rules, output)) continue;  // the device forbids it by itself
+    there.forbidden.push_back(IdOf(rules.map, output));
+  }
+  if (limit > 0) AddEnds(rules, &there);
   there.candidates = std::max<size_t>(rules.best, 1);
   if (rules.leaning) there.leaning = IdOf(rules.map, *rules.leaning);
   there.bias = rules.bias;
@@ -263,6 +386,10 @@ TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& ro
 
 Found GpuCompute::FoundBy(const OutputRules& rules, const ChosenToken& chosen, size_t output) {
   Found found;
+  if (chosen.chosen.token < 0) {
+    throw Error(ErrorCode::kInternal,
+                "GPU " + model_.engine()->decoder.device() + ": no logit is a number");
+  }
   if (HostChooses(rules)) {
     numbers_.push_back(model_.engine()->decoder.Logits(output));
     ++work_.host_choices;

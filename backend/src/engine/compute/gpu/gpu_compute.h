@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "engine/compute/gpu/gpu_model.h"
+#include "engine/compute/gpu/gpu_sequence.h"
 #include "engine/compute/loop_compute.h"
 #include "engine/loop/cache_pool.h"
 #include "engine/loop/source_encoder.h"
@@ -36,12 +39,24 @@ class GpuEncoding final : public Encoding {
 // and for each token of a draft that has rules of its own.
 class GpuRowCache final : public RowCache {
  public:
-  GpuRowCache(std::shared_ptr<GpuEngine> engine, CacheBlock block);
+  // tokens: of each sequence, at most.
+  GpuRowCache(std::shared_ptr<GpuEngine> engine, CacheBlock block, size_t tokens);
   ~GpuRowCache() override;
 
+  size_t tokens() const { return tokens_; }
   // The engine's mutex is held:
   void BeginStep() { used_ = 0; }
   int NextSequence(const GpuEncoding& encoding, size_t prompt);
+
+  // What the step that runs ahead finds for the row, or has found.
+  struct Coming {
+    uint64_t step;    // its number
+    size_t output;    // of the step
+    size_t position;  // of these tokens, which it runs; none: the host does not know yet which
+    std::vector<int32_t> tokens;
+    std::optional<ChosenToken> chosen;  // once it is read
+  };
+  std::optional<Coming> coming;
 
  private:
   void Forget() noexcept;
@@ -49,6 +64,7 @@ class GpuRowCache final : public RowCache {
   const CacheBlock block_;  // stands for the memory that it takes
   const std::shared_ptr<GpuEngine> engine_;
   const std::shared_ptr<Pages> pages_;
+  const size_t tokens_;
   std::vector<int> sequences_;
   size_t used_ = 0;  // of them, in this step
 };
@@ -66,10 +82,16 @@ class GpuEncoder final : public SourceEncoder {
 };
 
 // On a GPU. A choice whose rules the kernels do not have is made here, of copied logits.
+//
+// Where each row of a step has one sequence whose next token the device chooses by itself, the step
+// after it is launched before its tokens are read: its rows go on with what was chosen, and end by
+// themselves. So a row that comes hears at the next step what follows its tokens. Where the next
+// step wants something else for a row than what was run ahead, the row is run again.
 class GpuCompute final : public LoopCompute {
  public:
   GpuCompute(const GpuModel& model, LoopCaches* caches)
       : model_(model), caches_(caches), encoder_(model) {}
+  ~GpuCompute() override { Rest(); }
 
   SourceEncoder::Encodings Encode(const std::vector<const CheckedRow*>& rows, LoopCaches* caches,
                                   SourceEncoder::Counts* counts) override;
@@ -79,6 +101,7 @@ class GpuCompute final : public LoopCompute {
   std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
                                  const std::vector<OutputRules>& rules) override;
   GpuWork TakeWork() noexcept override { return std::exchange(work_, {}); }
+  void Rest() noexcept override;
 
  private:
   // Some tokens of a row, behind which the choices have the same rules.
@@ -89,6 +112,18 @@ class GpuCompute final : public LoopCompute {
     size_t rule;        // the first of these by this one, of all rules
   };
 
+  // A row of a step that runs ahead, and what the step before it gives.
+  struct Ahead {
+    GpuRowCache* cache;
+    std::optional<GpuRowCache::Coming> ready;
+    std::optional<GivenTokens> given;  // none: the row ends
+  };
+
+  bool RunsAhead(const std::vector<OutputRules>& rules) const;
+  std::vector<Found> DecodeAhead(const std::vector<OutputRules>& rules);
+  std::vector<ChosenToken> ReadAhead(uint64_t number, std::unique_ptr<GpuStep> step);
+  void LaunchAhead(const std::vector<Ahead>& rows);
+  Ahead AheadOf(const StepSequence& row, const OutputRules& rules);
   std::vector<Found> Decode(const std::vector<OutputRules>& rules);
   static void AddPieces(const StepSequence& row, size_t first,
                         const std::vector<OutputRules>& rules, std::vector<Piece>* pieces);
@@ -97,7 +132,7 @@ class GpuCompute final : public LoopCompute {
   void RunPass(const std::vector<Piece>& pass, const std::vector<OutputRules>& rules,
                std::vector<Found>* found);
   GivenTokens GivenBy(const Piece& piece, const OutputRules& rules);
-  TokenRules RulesFor(const OutputRules& rules, const StepSequence& row) const;
+  TokenRules RulesFor(const OutputRules& rules, const StepSequence& row, size_t limit) const;
   bool HostChooses(const OutputRules& rules) const;
   Found FoundBy(const OutputRules& rules, const ChosenToken& chosen, size_t output);
 
@@ -105,6 +140,8 @@ class GpuCompute final : public LoopCompute {
   LoopCaches* const caches_;
   GpuEncoder encoder_;
   GpuWork work_;
+  std::unique_ptr<GpuStep> ahead_;  // null: none runs
+  uint64_t ahead_number_ = 0;
   std::vector<StepSequence> rows_;  // of the last step
   std::vector<std::vector<float>> numbers_;
   std::vector<std::vector<products::RankedOutput>> tops_;

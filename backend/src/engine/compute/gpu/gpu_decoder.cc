@@ -2,7 +2,6 @@
 #include "engine/compute/gpu/gpu_decoder.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "engine/compute/gpu/gpu_sequence.h"
@@ -14,6 +13,7 @@ namespace {
 constexpr size_t kNobody = 16;  // rows behind those of a step, which never run
 constexpr int kOnePage = 30;    // a shift that makes one page of all slots
 constexpr size_t kMostGraphs = 64;
+constexpr size_t kMostIdleSteps = 16;
 
 size_t Rounded(size_t rows) { return static_cast<size_t>(Bucket(rows)); }
 
@@ -39,19 +39,15 @@ GpuOutputs::GpuOutputs(const Gpu& gpu, const ModelWeights& weights, size_t wante
       parts((stride + kChunk - 1) / kChunk),
       rows(gpu, capacity),
       part_output(gpu, capacity * parts * kMostCandidates),
-      chosen(gpu, capacity),
-      candidate(gpu, capacity * kMostCandidates),
-      aligned(gpu, capacity),
       logits(gpu, capacity * stride),
       part_value(gpu, capacity * parts * kMostCandidates),
       part_most(gpu, capacity * parts),
       part_total(gpu, capacity * parts),
       part_drawn(gpu, capacity * parts),
-      log_probability(gpu, capacity),
-      candidate_score(gpu, capacity * kMostCandidates),
       source_weights(
           gpu, rows_of_step * static_cast<size_t>(weights.decoder().heads) * limits.source_tokens),
-      alignment_weight(gpu, capacity) {
+      chosen(gpu, capacity),
+      candidates(gpu, capacity * kMostCandidates) {
   heads = {gpu, static_cast<size_t>(weights.decoder().heads)};
 }
 
@@ -65,7 +61,6 @@ GpuDecoder::GpuDecoder(const GpuPlace& place, const ModelFile& file, Number type
       workspace_(&gpu_, weights_,
                  std::max(StepRows(limits), Rounded(limits.encoded_tokens)) + kNobody),
       encoded_(&gpu_, Rounded(limits.encoded_tokens)),
-      running_(&gpu_, Rounded(limits.sequences) + kNobody),
       given_(&gpu_, Rounded(limits.step_tokens) + kNobody),
       source_first_(gpu_, limits.encoded_tokens),
       source_tokens_(gpu_, limits.encoded_tokens),
@@ -76,17 +71,16 @@ GpuDecoder::GpuDecoder(const GpuPlace& place, const ModelFile& file, Number type
       prompt_(gpu_, limits.sequences),
       history_(gpu_, limits.sequences * limits.target_tokens),
       rules_(gpu_, limits.sequences),
-      scores_(gpu_, limits.sequences),
+      next_(gpu_, limits.sequences),
       outputs_(std::make_unique<GpuOutputs>(gpu_, weights_, MostOutputs(limits),
                                             StepRows(limits) + kNobody, limits)),
+      listed_(limits.sequences),
       sequences_(limits.sequences) {
   unsigned char* beside = workspace_.projected.get() +
                           static_cast<size_t>(weights_.heads_width()) * weights_.activation_bytes();
   beside_.Put(0, beside);
-  std::vector<int> lanes(limits.sequences);  // of running sequences: row and name are one number
-  std::iota(lanes.begin(), lanes.end(), 0);
-  running_.sequence.Put(0, lanes.data(), lanes.size());
   AlignBy(weights_.alignment());
+  idle_.reserve(kMostIdleSteps);
   gpu_.Wait();
 }
 
@@ -179,13 +173,12 @@ void GpuDecoder::EncodePass(const std::vector<std::vector<int>>& sources, size_t
   source_tokens_.Put(0, count.data(), count.size());
   const int bucket = static_cast<int>(rows);
   GraphOf({-1, bucket}, [&] { LaunchEncoder(bucket); }).Run();
-  gpu_.Wait();
 }
 
 void GpuDecoder::LaunchEncoder(int rows) {
   const SideWeights& side = weights_.encoder();
   Pass pass(&gpu_, weights_, side, &workspace_, encoded_, rows);
-  pass.Embed(nullptr, 0, nullptr);
+  pass.Embed(nullptr, 0, nullptr, nullptr);
   AttentionArgs attention = {};
   attention.cache = {beside_.get(), 0, kOnePage, pass.projected_stride()};
   attention.table = source_first_.get();
@@ -205,9 +198,9 @@ void GpuDecoder::LaunchEncoder(int rows) {
 
 void GpuDecoder::LaunchStep(const Step& step) {
   const SideWeights& side = weights_.decoder();
-  Pass pass(&gpu_, weights_, side, &workspace_, *step.state, step.rows);
+  Pass pass(&gpu_, weights_, side, &workspace_, given_, step.rows);
   const int stride = static_cast<int>(limits_.target_tokens);
-  pass.Embed(table_.get(), stride, prompt_.get());
+  pass.Embed(table_.get(), stride, prompt_.get(), next_.get());
   AttentionArgs self = {}, source = {};
   self.table = table_.get();
   self.table_stride = self.most_tokens = stride;
@@ -235,11 +228,11 @@ void GpuDecoder::LaunchChoice(const Step& step, const Group& group, Pass* pass) 
   const Matrix& matrix = group.list < 0 ? weights_.projection() : lists_[list];
   const auto first = static_cast<size_t>(group.first);
   ChoiceArgs args = {};
-  args.rows = step.state->rows();
+  args.rows = given_.rows();
   args.output_rows = out.rows.get() + first;
   args.rules = rules_.get();
   args.history = history_.get();
-  args.scores = scores_.get();
+  args.next = next_.get();
   args.logits = out.logits.get() + first * out.stride;
   const size_t part = first * out.parts;
   args.part_value = out.part_value.get() + part * kMostCandidates;
@@ -248,14 +241,11 @@ void GpuDecoder::LaunchChoice(const Step& step, const Group& group, Pass* pass) 
   args.part_total = out.part_total.get() + part;
   args.part_drawn = out.part_drawn.get() + part;
   args.chosen = out.chosen.get() + first;
-  args.log_probability = out.log_probability.get() + first;
-  args.candidate = out.candidate.get() + first * kMostCandidates;
-  args.candidate_score = out.candidate_score.get() + first * kMostCandidates;
+  args.candidate = out.candidates.get() + first * kMostCandidates;
   args.stride = matrix.n;
   args.n = group.list < 0 ? weights_.outputs() : static_cast<int>(list_tokens_[list].size());
   args.parts = (args.n + kChunk - 1) / kChunk;
   args.history_stride = static_cast<int>(limits_.target_tokens);
-  args.advance = step.advances ? 1 : 0;
   const auto outputs = static_cast<unsigned>(group.bucket);
   pass->Logits(matrix, args.output_rows, group.bucket, args.logits);
   gpu_.Launch("scan", static_cast<unsigned>(args.parts), outputs, 128, kScanSharedBytes, args);
@@ -265,8 +255,7 @@ void GpuDecoder::LaunchChoice(const Step& step, const Group& group, Pass* pass) 
                        args.rules,
                        out.source_weights.get(),
                        out.heads.get(),
-                       out.aligned.get() + first,
-                       out.alignment_weight.get() + first,
+                       args.chosen,
                        static_cast<int>(aligning_.heads.size()),
                        weights_.decoder().heads,
                        static_cast<int>(limits_.source_tokens)};
@@ -277,7 +266,7 @@ void GpuDecoder::LaunchChoice(const Step& step, const Group& group, Pass* pass) 
 
 Graph& GpuDecoder::GraphOf(const Step& step) {
   const int aligned = static_cast<int>(aligning_.heads.size() << 16 | (aligning_.layer + 1));
-  std::vector<int> key = {step.advances ? 1 : 0, step.aligns ? aligned : 0, step.rows};
+  std::vector<int> key = {step.aligns ? aligned : 0, step.rows};
   for (const Group& group : step.groups) {
     key.insert(key.end(), {group.list, group.first, group.bucket});
   }
@@ -285,10 +274,9 @@ Graph& GpuDecoder::GraphOf(const Step& step) {
 }
 
 // Puts the outputs in groups, those of one list together, and notes their places.
-GpuDecoder::Step GpuDecoder::MakeStep(const RowBuffers& state, int rows,
-                                      const std::vector<Wanted>& wanted) {
-  Step step = {&state, rows, &state == &running_, false, {}};
-  const int nobody = static_cast<int>(state.token.count() - kNobody);
+GpuDecoder::Step GpuDecoder::MakeStep(int rows, const std::vector<Wanted>& wanted) {
+  Step step = {rows, false, {}};
+  const int nobody = static_cast<int>(given_.token.count() - kNobody);
   std::map<int, std::vector<size_t>> of_list;
   for (size_t i = 0; i < wanted.size(); ++i) of_list[wanted[i].list].push_back(i);
   if (of_list.size() > GpuOutputs::kMostGroups) {
@@ -306,9 +294,10 @@ GpuDecoder::Step GpuDecoder::MakeStep(const RowBuffers& state, int rows,
   for (const auto& [list, members] : of_list) {
     const int first = static_cast<int>(output_rows.size());
     for (const size_t i : members) {
-      last_[i] = {wanted[i].sequence, list, static_cast<int>(output_rows.size())};
+      const TokenRules& rules = Known(wanted[i].sequence).rules;
+      last_[i] = {list, static_cast<int>(output_rows.size()), rules.candidates};
       output_rows.push_back(wanted[i].row);
-      step.aligns = step.aligns || Known(wanted[i].sequence).rules.sources > 0;
+      step.aligns = step.aligns || rules.sources > 0;
     }
     step.groups.push_back({list, first, Bucket(members.size())});
     output_rows.resize(static_cast<size_t>(first + step.groups.back().bucket), nobody);
@@ -317,61 +306,43 @@ GpuDecoder::Step GpuDecoder::MakeStep(const RowBuffers& state, int rows,
   return step;
 }
 
-void GpuDecoder::Advance(size_t steps) {
-  gpu_.MakeCurrent();
-  std::vector<Wanted> wanted;
-  size_t rows = 0;
-  for (size_t i = 0; i < sequences_.size(); ++i) {
-    if (!sequences_[i] || !sequences_[i]->running) continue;
-    GpuSequence& sequence = *sequences_[i];
-    Reserve(static_cast<int>(i), std::min(sequence.position + steps, sequence.limit));
-    wanted.push_back({static_cast<int>(i), static_cast<int>(i), sequence.rules.list.value_or(-1)});
-    rows = i + 1;
-  }
-  if (wanted.empty()) return;
-  const Step step = MakeStep(running_, Bucket(rows), wanted);
-  Graph& graph = GraphOf(step);
-  for (size_t i = 0; i < steps; ++i) graph.Run();
-  ReadStates();
-}
-
 // Puts the tokens of a row behind those of others.
 void GpuDecoder::AddGiven(const GivenTokens& given, std::vector<int>* token,
                           std::vector<int>* position, std::vector<int>* sequence,
                           std::vector<Wanted>* wanted) {
-  GpuSequence& known = Known(given.sequence);
-  const size_t end = given.position + given.tokens.size();
-  if (given.tokens.empty() || given.outputs > given.tokens.size() || end > limits_.target_tokens) {
+  const GpuSequence& known = Known(given.sequence);
+  const bool follows = given.tokens.empty();
+  const std::vector<int> tokens = follows ? std::vector<int>{0} : given.tokens;
+  const size_t end = given.position + tokens.size();
+  const size_t most =
+      follows ? std::min(known.rules.limit, limits_.target_tokens) : limits_.target_tokens;
+  if (given.outputs > tokens.size() || end > most) {
     throw Error(ErrorCode::kInvalidArgument, "a step cannot run tokens " +
                                                  std::to_string(given.position) + " to " +
                                                  std::to_string(end) + " of a sequence");
   }
-  RequireTokens(given.tokens, weights_.decoder());
+  RequireTokens(tokens, weights_.decoder());
   if (given.places.empty()) {
     Reserve(given.sequence, end);
   } else {
     PutPlaces(given.sequence, given.places);
   }
-  known.outputs.resize(std::max(given.position, size_t{1}) - 1);
-  for (size_t i = 0; i < given.tokens.size(); ++i) {
-    if (given.position + i > 0) known.outputs.push_back(OutputOf(known, given.tokens[i]));
-    if (i + given.outputs >= given.tokens.size()) {
-      wanted->push_back(
-          {static_cast<int>(token->size()), given.sequence, known.rules.list.value_or(-1)});
+  const int list = known.rules.list.value_or(-1);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (i + given.outputs >= tokens.size()) {
+      wanted->push_back({static_cast<int>(token->size()), given.sequence, list});
     }
-    token->push_back(given.tokens[i]);
-    position->push_back(static_cast<int>(given.position + i));
+    token->push_back(tokens[i]);
+    position->push_back(follows ? kFollows : static_cast<int>(given.position + i));
     sequence->push_back(given.sequence);
   }
-  const bool whole = !given.before.empty();
-  if (whole) known.outputs = given.before;
-  if (known.rules.penalty == 1) return;  // the device does not read it
-  PutHistory(given.sequence, whole ? 0 : std::max(given.position, size_t{1}) - 1,
-             known.outputs.size());
+  if (given.before.empty()) return;
+  history_.Put(static_cast<size_t>(given.sequence) * limits_.target_tokens, given.before.data(),
+               given.before.size());
 }
 
-std::vector<ChosenToken> GpuDecoder::Run(const std::vector<GivenTokens>& rows,
-                                         const AlignmentHeads* heads) {
+std::unique_ptr<GpuStep> GpuDecoder::Launch(const std::vector<GivenTokens>& rows,
+                                            const AlignmentHeads* heads) {
   gpu_.MakeCurrent();
   AlignBy(heads != nullptr ? *heads : weights_.alignment());
   std::vector<int> token, position, sequence;
@@ -389,8 +360,27 @@ std::vector<ChosenToken> GpuDecoder::Run(const std::vector<GivenTokens>& rows,
   given_.token.Put(0, token.data(), token.size());
   given_.sequence.Put(0, sequence.data(), sequence.size());
   given_.position.Put(0, position.data(), position.size());
-  GraphOf(MakeStep(given_, bucket, wanted)).Run();
-  return ReadChoices(last_);
+  GraphOf(MakeStep(bucket, wanted)).Run();
+  return AskForChoices();
+}
+
+// Of the graph that was run last. The next one may follow at once: it finds them copied.
+std::unique_ptr<GpuStep> GpuDecoder::AskForChoices() {
+  std::unique_ptr<GpuStep> step;
+  if (idle_.empty()) {
+    step = std::make_unique<GpuStep>(gpu_, *outputs_);
+  } else {
+    step = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  step->places = last_;
+  step->chosen.Ask(outputs_->chosen);
+  const auto wants_more = [](const OutputPlace& place) { return place.candidates > 1; };
+  if (std::any_of(last_.begin(), last_.end(), wants_more)) {
+    step->candidates.Ask(outputs_->candidates);
+  }
+  step->done.Record();
+  return step;
 }
 
 int GpuDecoder::TokenOf(int list, int output) const {
@@ -399,39 +389,37 @@ int GpuDecoder::TokenOf(int list, int output) const {
              : list_tokens_[static_cast<size_t>(list)][static_cast<size_t>(output)];
 }
 
-std::vector<ChosenToken> GpuDecoder::ReadChoices(const std::vector<Place>& places) const {
-  const GpuOutputs& out = *outputs_;
-  const auto chosen = out.chosen.Get(0, out.capacity);
-  const auto log_probability = out.log_probability.Get(0, out.capacity);
-  const auto candidate = out.candidate.Get(0, out.candidate.count());
-  const auto score = out.candidate_score.Get(0, out.candidate_score.count());
-  const auto aligned = out.aligned.Get(0, out.capacity);
-  const auto weight = out.alignment_weight.Get(0, out.capacity);
+std::vector<ChosenToken> GpuDecoder::Read(std::unique_ptr<GpuStep> step) {
+  gpu_.MakeCurrent();
+  step->done.Wait();
   std::vector<ChosenToken> choices;
-  for (const Place& place : places) {
+  for (const OutputPlace& place : step->places) {
     const auto output = static_cast<size_t>(place.output);
-    if (chosen[output] < 0) {
-      throw Error(ErrorCode::kInternal, "GPU " + gpu_.name() + ": no logit is a number");
-    }
+    const Chosen& chosen = step->chosen[output];
     ChosenToken choice;
-    choice.chosen = {TokenOf(place.list, chosen[output]), log_probability[output]};
-    for (size_t i = 0; i < Known(place.sequence).rules.candidates; ++i) {
-      const size_t at = output * kMostCandidates + i;
-      if (candidate[at] >= 0) {
-        choice.candidates.push_back({TokenOf(place.list, candidate[at]), score[at]});
-      }
+    choice.chosen = {TokenOf(place.list, chosen.output), chosen.log_probability};
+    if (place.candidates == 1) choice.candidates = {choice.chosen};
+    for (size_t i = 0; place.candidates > 1 && i < place.candidates; ++i) {
+      const Candidate& one = step->candidates[output * kMostCandidates + i];
+      if (one.output < 0) break;
+      choice.candidates.push_back({TokenOf(place.list, one.output), one.log_probability});
     }
-    choice.aligned_source = aligned[output];
-    choice.alignment_weight = weight[output];
+    choice.aligned_source = chosen.aligned;
+    choice.alignment_weight = chosen.alignment_weight;
     choices.push_back(std::move(choice));
   }
+  Drop(std::move(step));
   return choices;
 }
 
+void GpuDecoder::Drop(std::unique_ptr<GpuStep> step) noexcept {
+  if (step && idle_.size() < idle_.capacity()) idle_.push_back(std::move(step));
+}
+
 std::vector<float> GpuDecoder::Logits(size_t of_output) const {
-  const Place& wanted = last_.at(of_output);
+  const OutputPlace& wanted = last_.at(of_output);
   int first = wanted.output;  // of its group
-  for (const Place& place : last_) {
+  for (const OutputPlace& place : last_) {
     if (place.list == wanted.list) first = std::min(first, place.output);
   }
   const auto list = static_cast<size_t>(wanted.list);

@@ -25,6 +25,7 @@ struct TokenRules {
   std::vector<int> ends;
   std::vector<int> forbidden;
   size_t min_length = 0;  // tokens before an end may come
+  size_t limit = 0;       // tokens, with which the sequence ends; 0: it cannot go on by itself
   size_t candidates = 1;  // wanted, at most kMostCandidates
   bool draws = false;     // by random numbers, which `key` and the position determine
   uint64_t key = 0;
@@ -37,25 +38,17 @@ struct TokenRules {
   size_t first_source = 0, sources = 0;  // tokens of the source where an alignment may point
 };
 
-// A sequence that begins.
-struct NewSequence {
-  int encoding = 0;
-  int start = 0;            // the token that starts the decoder
-  std::vector<int> forced;  // the tokens behind it
-  size_t limit = 1;         // tokens, forced ones counted
-  TokenRules rules;
-  size_t prompt = 0;  // tokens: see StepSequence::prompt
-};
-
 // What a sequence brings into a step: some tokens, which stand from `position` on.
 struct GivenTokens {
   int sequence = 0;
   size_t position = 0;
-  std::vector<int> tokens;
+  // Empty: the one that was chosen for the sequence last, which the host need not know yet, and
+  // nothing where it ended the sequence.
+  std::vector<int> tokens = {};
   size_t outputs = 1;  // so many of the last tokens are asked what follows them
   // Where in its cache each token of the sequence lies, those to be run now too; empty: in order.
   std::vector<int> places = {};
-  // What a penalty sees, as outputs, where the sequence did not bring all of it itself.
+  // What a penalty sees, as outputs; empty: what the device has.
   std::vector<int> before = {};
 };
 
@@ -65,16 +58,10 @@ struct TokenCandidate {
 };
 
 struct ChosenToken {
-  TokenCandidate chosen;
+  TokenCandidate chosen;  // token -1: the sequence had ended, or no logit was a number
   std::vector<TokenCandidate> candidates;  // best first
   int aligned_source = 0;                  // of those where it may point
   float alignment_weight = 0;
-};
-
-struct SequenceState {
-  std::vector<int> tokens;  // forced and chosen
-  float score = 0;          // sum of the log-probabilities of those that were chosen
-  bool ended = false;       // by an end token or its limit
 };
 
 struct GpuLimits {
@@ -87,9 +74,16 @@ struct GpuLimits {
   size_t outputs = 0;          // of a step; 0: one of each sequence and token
 };
 
+// Of an output that a step was asked for.
+struct OutputPlace {
+  int list, output;
+  size_t candidates;
+};
+
 struct GpuEncoded;   // an encoding
 struct GpuSequence;  // what the host knows of one
 struct GpuOutputs;   // room for logits and choices
+class GpuStep;       // a step that the device may not have finished
 
 // A translation model on a GPU: encodings, running sequences with their keys and values, and the
 // choice of their tokens. One thread's at a time; no number of the GPU's crosses this interface but
@@ -107,31 +101,26 @@ class GpuDecoder {
   // Ascending tokens that a sequence may be held to. Gives the list's name.
   int AddList(const std::vector<int>& tokens);
 
-  // Gives the sequence's name. It runs from the next Advance() on.
-  int Begin(const NewSequence& sequence);
-  // A sequence that runs with given tokens only, and gets its rules by SetRules(). cache: where its
-  // keys and values lie; sequences may share one.
+  // A sequence that gets its rules by SetRules(). cache: where its keys and values lie; sequences
+  // may share one. Gives its name.
   int Join(int encoding, size_t prompt, const std::shared_ptr<Pages>& cache);
   std::shared_ptr<Pages> NewCache() { return std::make_shared<Pages>(&slots_); }
   size_t free_sequences() const;
-  void SetRules(int sequence, const TokenRules& rules);
+  // Whether the device had others before.
+  bool SetRules(int sequence, const TokenRules& rules);
   void Forget(int sequence);
 
-  // So many steps of all sequences that run. Each goes on with the token that was chosen last, and
-  // ends by itself; the host looks only when all steps are done.
-  void Advance(size_t steps);
-  SequenceState State(int sequence) const;
-  // What was chosen last for a sequence, in the last Advance() or Run().
-  ChosenToken Last(int sequence) const;
-  // A step with given tokens, which no other sequence takes part in. Gives what would follow.
-  // heads: whose attention aligns tokens; null: the model's own.
-  std::vector<ChosenToken> Run(const std::vector<GivenTokens>& rows,
-                               const AlignmentHeads* heads = nullptr);
-  // The sequence goes on by itself behind its first `position` tokens with this one.
-  void Continue(int sequence, size_t position, int token);
+  // A step of these sequences, without waiting for it: others may be launched behind it. heads:
+  // whose attention aligns tokens; null: the model's own.
+  std::unique_ptr<GpuStep> Launch(const std::vector<GivenTokens>& rows,
+                                  const AlignmentHeads* heads = nullptr);
+  // Waits for the step. Gives what follows the outputs that were asked for, in order.
+  std::vector<ChosenToken> Read(std::unique_ptr<GpuStep> step);
+  void Drop(std::unique_ptr<GpuStep> step) noexcept;  // nobody wants to know
+  void Wait() const { gpu_.Wait(); }                  // for all that was asked for
 
-  size_t outputs() const { return last_.size(); }  // of the last Run()
-  // Of one of them: [outputs of the projection or list].
+  size_t outputs() const { return last_.size(); }  // of the step that was launched last
+  // Of one of them: [outputs of the projection or list]. Waits for the step.
   std::vector<float> Logits(size_t output) const;
   size_t taken_pages() const { return slots_.taken_pages(); }
   size_t cache_bytes() const { return slots_.bytes(); }
@@ -156,13 +145,9 @@ class GpuDecoder {
     int bucket;  // outputs, those of nobody too
   };
   struct Step {
-    const RowBuffers* state;
     int rows;
-    bool advances, aligns;
+    bool aligns;
     std::vector<Group> groups = {};
-  };
-  struct Place {
-    int sequence, list, output;
   };
 
   static void RequireTokens(const std::vector<int>& tokens, const SideWeights& side);
@@ -173,33 +158,31 @@ class GpuDecoder {
   void LaunchChoice(const Step& step, const Group& group, Pass* pass);
   Graph& GraphOf(const std::vector<int>& key, const std::function<void()>& launch);
   Graph& GraphOf(const Step& step);
-  Step MakeStep(const RowBuffers& state, int rows, const std::vector<Wanted>& wanted);
+  Step MakeStep(int rows, const std::vector<Wanted>& wanted);
   GpuSequence& Known(int sequence) const;
   int NewName();
   void Reserve(int name, size_t tokens);
   void PutPlaces(int name, const std::vector<int>& places);
-  void PutHistory(int name, size_t begin, size_t end);
   void PutSource(int name, const std::shared_ptr<GpuEncoded>& encoded);
   void AlignBy(const AlignmentHeads& heads);
   void AddGiven(const GivenTokens& given, std::vector<int>* token, std::vector<int>* position,
                 std::vector<int>* sequence, std::vector<Wanted>* wanted);
   int OutputOf(const GpuSequence& sequence, int token) const;
   int TokenOf(int list, int output) const;
-  std::vector<ChosenToken> ReadChoices(const std::vector<Place>& places) const;
-  void ReadStates();
+  std::unique_ptr<GpuStep> AskForChoices();
 
   Gpu gpu_;
   const GpuLimits limits_;
   ModelWeights weights_;
   Slots slots_;
   Workspace workspace_;
-  RowBuffers encoded_, running_, given_;
+  RowBuffers encoded_, given_;
   Buffer<int> source_first_, source_tokens_;  // of a pass of the encoder
   Buffer<void*> beside_;                      // where its keys and values begin
   // Of sequences:
   Buffer<int> table_, source_table_, count_, prompt_, history_;
   Buffer<Rule> rules_;
-  Buffer<float> scores_;
+  Buffer<Next> next_;
   std::unique_ptr<GpuOutputs> outputs_;
   std::vector<Matrix> lists_;
   std::vector<std::vector<int>> list_tokens_;
@@ -207,10 +190,12 @@ class GpuDecoder {
   std::map<int, std::shared_ptr<GpuEncoded>> encodings_;
   AlignmentHeads aligning_;
   int next_encoding_ = 0;
+  std::vector<Buffer<int>> listed_;                      // by name, of whatever sequence
   std::vector<std::unique_ptr<GpuSequence>> sequences_;  // by name; null: free
   std::map<std::vector<int>, std::unique_ptr<Graph>> graphs_;
   size_t kernels_of_graph_ = 0;
-  std::vector<Place> last_;  // of the last step, in the order in which they were asked for
+  std::vector<OutputPlace> last_;  // of the last step, in the order in which they were asked for
+  std::vector<std::unique_ptr<GpuStep>> idle_;
 };
 
 }  // namespace ct2triton::gpu

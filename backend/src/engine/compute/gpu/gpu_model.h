@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,7 @@ struct GpuEngine {
   std::mutex mutex;  // of all that follows
   GpuDecoder decoder;
   std::set<GpuRowCache*> caches;
+  uint64_t steps = 0;  // that ran ahead, of all loops
 };
 
 // A model whose loops run on our own kernels for GPUs.

@@ -9,7 +9,7 @@
 namespace ct2triton::gpu {
 namespace {
 
-constexpr int kNotYet = -1;  // in a history
+constexpr size_t kListed = 32;  // tokens that a sequence has room for in any case
 
 void RequireRules(const TokenRules& rules) {
   if (rules.candidates == 0 || rules.candidates > kMostCandidates) {
@@ -68,7 +68,7 @@ int GpuDecoder::OutputOf(const GpuSequence& sequence, int token) const {
   return place == tokens.end() || *place != token ? -1 : static_cast<int>(place - tokens.begin());
 }
 
-void GpuDecoder::SetRules(int name, const TokenRules& rules) {
+bool GpuDecoder::SetRules(int name, const TokenRules& rules) {
   RequireRules(rules);
   gpu_.MakeCurrent();
   GpuSequence& sequence = Known(name);
@@ -79,18 +79,17 @@ void GpuDecoder::SetRules(int name, const TokenRules& rules) {
   rule.ends = static_cast<int>(listed.size());
   for (const int token : rules.forbidden) listed.push_back(OutputOf(sequence, token));
   rule.forbidden = static_cast<int>(listed.size()) - rule.ends;
-  if (listed != sequence.listed) {
-    if (listed.size() > sequence.listed_there.count()) {
-      sequence.listed_there = {gpu_, listed.size()};
-    }
-    sequence.listed_there.Put(0, listed.data(), listed.size());
+  Buffer<int>& there = listed_[static_cast<size_t>(name)];
+  const bool is_listed = listed == sequence.listed;
+  if (!is_listed) {
+    if (listed.size() > there.count()) there = {gpu_, std::max(2 * listed.size(), kListed)};
+    there.Put(0, listed.data(), listed.size());
     sequence.listed = std::move(listed);
   }
-  rule.listed = sequence.listed_there.get();
+  rule.listed = there.get();
   if (rules.list) rule.ids = list_ids_[static_cast<size_t>(*rules.list)].get();
   rule.key = rules.key;
-  rule.forced = static_cast<int>(sequence.forced);
-  rule.limit = static_cast<int>(sequence.limit);
+  rule.limit = static_cast<int>(rules.limit);
   rule.min_length = static_cast<int>(rules.min_length);
   rule.draws = rules.draws ? 1 : 0;
   rule.top_k = static_cast<int>(rules.top_k);
@@ -102,16 +101,10 @@ void GpuDecoder::SetRules(int name, const TokenRules& rules) {
   rule.penalty = rules.penalty;
   rule.top_p = rules.top_p;
   rule.temperature = rules.temperature;
-  if (sequence.rule && std::memcmp(&rule, &*sequence.rule, sizeof rule) == 0) return;
+  if (sequence.rule && std::memcmp(&rule, &*sequence.rule, sizeof rule) == 0) return !is_listed;
   rules_.Put(static_cast<size_t>(name), rule);
   sequence.rule = rule;
-}
-
-void GpuDecoder::PutHistory(int name, size_t begin, size_t end) {
-  const GpuSequence& sequence = Known(name);
-  if (begin >= end) return;
-  history_.Put(static_cast<size_t>(name) * limits_.target_tokens + begin,
-               sequence.outputs.data() + begin, end - begin);
+  return true;
 }
 
 void GpuDecoder::PutSource(int name, const std::shared_ptr<GpuEncoded>& encoded) {
@@ -135,47 +128,11 @@ int GpuDecoder::Join(int encoding, size_t prompt, const std::shared_ptr<Pages>& 
     sequence.prompt = prompt;
     PutSource(name, found->second);
     prompt_.Put(static_cast<size_t>(name), static_cast<int>(prompt));
-    scores_.Put(static_cast<size_t>(name), 0);
   } catch (...) {
     sequences_[static_cast<size_t>(name)].reset();
     throw;
   }
   return name;
-}
-
-int GpuDecoder::Begin(const NewSequence& begins) {
-  gpu_.MakeCurrent();
-  if (begins.limit == 0 || begins.limit > limits_.target_tokens ||
-      begins.forced.size() >= begins.limit) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "a sequence of " + std::to_string(begins.forced.size()) +
-                    " forced tokens cannot end at " + std::to_string(begins.limit) +
-                    "; allowed are more than the forced ones, at most " +
-                    std::to_string(limits_.target_tokens));
-  }
-  RequireRules(begins.rules);
-  RequireTokens(begins.forced, weights_.decoder());
-  RequireTokens({begins.start}, weights_.decoder());
-  const int name = Join(begins.encoding, begins.prompt, NewCache());
-  GpuSequence& sequence = Known(name);
-  sequence.limit = begins.limit;
-  sequence.forced = begins.forced.size();
-  SetRules(name, begins.rules);
-  for (const int token : begins.forced) sequence.outputs.push_back(OutputOf(sequence, token));
-  const std::vector<int> none(limits_.target_tokens, kNotYet);
-  history_.Put(static_cast<size_t>(name) * limits_.target_tokens, none.data(), none.size());
-  Continue(name, 0, begins.start);
-  return name;
-}
-
-void GpuDecoder::Continue(int name, size_t position, int token) {
-  GpuSequence& sequence = Known(name);
-  sequence.position = position;
-  sequence.running = true;
-  PutHistory(name, 0, sequence.outputs.size());
-  const auto place = static_cast<size_t>(name);
-  running_.token.Put(place, token);
-  running_.position.Put(place, static_cast<int>(position));
 }
 
 // Gives the sequence slots for so many tokens in order.
@@ -202,54 +159,10 @@ void GpuDecoder::PutPlaces(int name, const std::vector<int>& places) {
 }
 
 void GpuDecoder::Forget(int name) {
-  GpuSequence& sequence = Known(name);
-  if (sequence.running) {
-    gpu_.MakeCurrent();
-    running_.position.Put(static_cast<size_t>(name), -1);
-  }
+  Known(name);
   sequences_[static_cast<size_t>(name)].reset();
 }
 
 void GpuDecoder::ForgetEncoding(int encoding) { encodings_.erase(encoding); }
-
-// What the device has done by itself.
-void GpuDecoder::ReadStates() {
-  const auto positions = running_.position.Get(0, sequences_.size());
-  const auto scores = scores_.Get(0, sequences_.size());
-  const auto histories = history_.Get(0, history_.count());
-  for (size_t i = 0; i < sequences_.size(); ++i) {
-    if (!sequences_[i] || !sequences_[i]->running) continue;
-    GpuSequence& sequence = *sequences_[i];
-    const auto begin = histories.begin() + static_cast<std::ptrdiff_t>(i * limits_.target_tokens);
-    const auto end = begin + static_cast<std::ptrdiff_t>(limits_.target_tokens);
-    sequence.outputs.assign(begin, std::find(begin, end, kNotYet));
-    sequence.score = scores[i];
-    sequence.ended = positions[i] < 0;
-    sequence.running = !sequence.ended;
-    if (!sequence.running) continue;
-    if (positions[i] == static_cast<int>(sequence.position)) {
-      throw Error(ErrorCode::kInternal, "GPU " + gpu_.name() + ": no logit is a number");
-    }
-    sequence.position = static_cast<size_t>(positions[i]);
-  }
-}
-
-SequenceState GpuDecoder::State(int name) const {
-  const GpuSequence& sequence = Known(name);
-  SequenceState state;
-  for (const int output : sequence.outputs) {
-    state.tokens.push_back(TokenOf(sequence.rules.list.value_or(-1), output));
-  }
-  state.score = sequence.score;
-  state.ended = sequence.ended;
-  return state;
-}
-
-ChosenToken GpuDecoder::Last(int name) const {
-  for (const Place& place : last_) {
-    if (place.sequence == name) return ReadChoices({place}).front();
-  }
-  throw Error(ErrorCode::kInternal, "nothing was chosen for sequence " + std::to_string(name));
-}
 
 }  // namespace ct2triton::gpu

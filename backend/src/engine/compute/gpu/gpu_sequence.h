@@ -18,19 +18,11 @@ struct GpuEncoded {
 struct GpuSequence {
   std::shared_ptr<GpuEncoded> encoded;
   std::shared_ptr<Pages> cache;
-  size_t limit = 0;
   TokenRules rules;
   std::optional<Rule> rule;  // as the device has it
   std::vector<int> listed;   // ends and forbidden outputs, which the rule refers to
-  Buffer<int> listed_there;
   size_t in_order = 0;       // so many places of its table are those of the cache in order
-  std::vector<int> outputs;  // forced and chosen
-  size_t forced = 0;
   size_t prompt = 0;
-  size_t position = 0;  // tokens in the cache when it runs next
-  float score = 0;
-  bool running = false;
-  bool ended = false;
 };
 
 struct GpuOutputs {
@@ -42,9 +34,23 @@ struct GpuOutputs {
   size_t capacity;  // with those of nobody
   size_t stride;    // logits of an output
   size_t parts;
-  Buffer<int> rows, part_output, chosen, candidate, heads, aligned;
-  Buffer<float> logits, part_value, part_most, part_total, part_drawn, log_probability,
-      candidate_score, source_weights, alignment_weight;
+  Buffer<int> rows, part_output, heads;
+  Buffer<float> logits, part_value, part_most, part_total, part_drawn, source_weights;
+  Buffer<Chosen> chosen;
+  Buffer<Candidate> candidates;
+};
+
+class GpuStep {
+ public:
+  GpuStep(const Gpu& gpu, const GpuOutputs& outputs)
+      : chosen(gpu, outputs.chosen.count()),
+        candidates(gpu, outputs.candidates.count()),
+        done(gpu) {}
+
+  Arrivals<Chosen> chosen;
+  Arrivals<Candidate> candidates;
+  Event done;  // they are there
+  std::vector<OutputPlace> places;
 };
 
 }  // namespace ct2triton::gpu

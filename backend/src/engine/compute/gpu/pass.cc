@@ -74,7 +74,7 @@ ProductArgs Pass::Normed(const Matrix& matrix, const Norm& norm) const {
   return args;
 }
 
-void Pass::Embed(const int* slots, int slots_stride, const int* prompt) {
+void Pass::Embed(const int* slots, int slots_stride, const int* prompt, const Next* next) {
   EmbedArgs args = {};
   args.embedding = side_.embedding;
   args.norm = side_.embedding_norm;
@@ -83,6 +83,7 @@ void Pass::Embed(const int* slots, int slots_stride, const int* prompt) {
   args.slots = slots;
   args.slots_stride = slots_stride;
   args.prompt = side_.starts_from_zero ? prompt : nullptr;
+  args.next = next;
   args.out = StreamOf(now_);
   args.scale = side_.embedding_scale;
   gpu_->Launch("embed_" + weights_.WeightName(), static_cast<unsigned>(rows_), 1, 256, 0, args);

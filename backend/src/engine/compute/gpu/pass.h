@@ -41,7 +41,7 @@ class Pass {
        const RowBuffers& state, int rows);
 
   // slots: null where the host sets the slots of the rows.
-  void Embed(const int* slots, int slots_stride, const int* prompt);
+  void Embed(const int* slots, int slots_stride, const int* prompt, const Next* next);
   // The rest of `attention` is set here. to: where the rows' keys and values go; null: they stay
   // beside the query, and the attention reads them there.
   void Self(const LayerWeights& layer, AttentionArgs attention, const Cache* to);
