@@ -30,8 +30,8 @@ LITE_RELEASE := $(shell sed -n 's/^version=//p' tools/vendor_sentencepiece_lite.
 OLDEST_ENGINE := $(shell sed -n 's/.*"ctranslate2>=\([0-9.]*\),.*/\1/p' pyproject.toml)
 TRANSFORMERS_5 := $(shell sed -n 's/^transformers==\(.*\)/\1/p' constraints-transformers-5.txt)
 
-BUILD_TOOLS := scikit-build-core pybind11 nlohmann-json hatch-fancy-pypi-readme cmake ninja
-EXTRAS := client,server,convert,gateway,live,bulk,bench,train,dev
+BUILD_TOOLS := hatchling scikit-build-core pybind11 nlohmann-json hatch-fancy-pypi-readme cmake ninja
+EXTRAS := server,convert,gateway,live,bulk,bench,train,dev
 BUILT_FROM := CMakeLists.txt $(wildcard cmake/*) \
   $(shell find backend third_party -name '*.cc' -o -name '*.h' -o -name 'CMakeLists.txt' -o -name '*.ldscript')
 
@@ -79,12 +79,12 @@ fuzz: install
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	touch $@
 
-.venv/.installed: .venv/.created pyproject.toml constraints.txt python/ct2_triton/__init__.py $(BUILT_FROM)
+.venv/.installed: .venv/.created pyproject.toml python/pyproject.toml constraints.txt python/ct2_triton/__init__.py $(BUILT_FROM)
 	exec 9>.venv/.lock; flock 9; \
 	tools/with_progress.sh 'installing build tools and PyTorch' \
 	  $(PIP) install --quiet -c constraints.txt $(BUILD_TOOLS) torch; \
 	tools/with_progress.sh 'installing packages and compiling the backend (about three minutes on two cores)' \
-	  $(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'; \
+	  $(PIP) install --quiet -c constraints.txt --no-build-isolation -e ./python -e '.[$(EXTRAS)]'; \
 	touch $@
 
 # The oldest supported release of the engine, to put before .venv's on the module path.

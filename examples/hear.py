@@ -99,7 +99,9 @@ async def _speak(args: argparse.Namespace, updates: Iterable[SegmentUpdate]) -> 
     try:
         import aiohttp
     except ImportError as error:
-        raise ClientError("--event needs the extra: pip install 'ct2-triton[live]'") from error
+        raise ClientError(
+            "--event needs an extra: pip install 'ct2-triton-client[live]'"
+        ) from error
     headers = {"Authorization": f"Bearer {args.password_file}"} if args.password_file else {}
     place, query = f"{args.event.rstrip('/')}/speak", {"speaker": args.speaker}
     refused = 0

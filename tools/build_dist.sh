@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds what is published beside the Linux wheels: the source distribution, and the toolkit without
-# the backend, one wheel for every system.
+# Builds what is published beside the Linux wheels: the source distribution, and one wheel for every
+# system of the client, and of the toolkit without the backend.
 #
 #   tools/build_dist.sh DIR [OPTION OF build]...
 set -euo pipefail
@@ -13,3 +13,4 @@ python=${PYTHON:-python3}
 "$python" -m build "$@" --wheel --outdir "$output" \
   -C build-dir=build/toolkit-wheel \
   -C cmake.define.CT2TRITON_BUILD_PLUGIN=OFF -C wheel.platlib=false -C wheel.py-api=py3 .
+"$python" -m build "$@" --wheel --outdir "$output" python

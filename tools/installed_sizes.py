@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each extra of the package takes on disk, as it is installed in this environment.
+"""What each package and its extras take on disk, as they are installed in this environment.
 
-An extra's size is that of its packages and of all that they need, without this package itself.
+A size is that of the packages that are needed, and of all that those need, without our own.
 PyTorch counts as the build that is installed here: the CPU build after `make install`.
 
     python tools/installed_sizes.py
@@ -17,16 +17,19 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 PACKAGE = "ct2-triton"
+CLIENT = "ct2-triton-client"
 SERVER = "nvidia-pytriton"
+# What is installed, and what for.
 ROWS = (
-    ("", "the engine alone"),
-    ("server", "serve"),
-    ("client", "translate"),
-    ("bulk", "translate large files"),
-    ("server,client", "serve and translate"),
-    ("prepare", "prepare converted models"),
-    ("convert", "convert checkpoints"),
-    ("server,client,convert", "all of these"),
+    (CLIENT, "", "translate"),
+    (CLIENT, "live", "translate, live captions"),
+    (CLIENT, "gateway", "translate, LibreTranslate's API"),
+    (CLIENT, "bulk", "translate large files"),
+    (PACKAGE, "", "the engine and the client"),
+    (PACKAGE, "server", "serve and translate"),
+    (PACKAGE, "prepare", "prepare converted models"),
+    (PACKAGE, "convert", "convert checkpoints"),
+    (PACKAGE, "server,convert", "all of these"),
 )
 
 
@@ -38,7 +41,7 @@ def needed(package: str, extras: frozenset[str] = frozenset()) -> set[str]:
         extras: Extras of it that are wanted.
 
     Returns:
-        Names in their canonical form, without its own.
+        Names in their canonical form, without this project's.
     """
     found: set[tuple[str, frozenset[str]]] = set()
     waiting = [(package, extras)]
@@ -54,7 +57,7 @@ def needed(package: str, extras: frozenset[str] = frozenset()) -> set[str]:
             if chosen and key not in found and _is_installed(key[0]):
                 found.add(key)
                 waiting.append(key)
-    return {name for name, _ in found} - {canonicalize_name(package)}
+    return {name for name, _ in found} - {PACKAGE, CLIENT}
 
 
 @cache
@@ -75,15 +78,14 @@ def _is_installed(package: str) -> bool:
 
 def table() -> str:
     """Write the table in Markdown."""
-    lines = ["| extra | for | MB | largest |", "|---|---|---:|---|"]
-    for extra, meaning in ROWS:
-        packages = needed(PACKAGE, frozenset(filter(None, extra.split(","))))
+    lines = ["| package | for | MB | largest |", "|---|---|---:|---|"]
+    for package, extras, meaning in ROWS:
+        packages = needed(package, frozenset(filter(None, extras.split(","))))
         largest = sorted(packages, key=size_of, reverse=True)[:3]
         shown = ", ".join(f"{name} {size_of(name) / 1e6:.0f}" for name in largest)
         total = sum(map(size_of, packages)) / 1e6
-        lines.append(
-            f"| {f'`{extra}`' if extra else '(none)'} | {meaning} | {total:.0f} | {shown} |"
-        )
+        name = f"{package}[{extras}]" if extras else package
+        lines.append(f"| `{name}` | {meaning} | {total:.0f} | {shown} |")
     return "\n".join(lines)
 
 

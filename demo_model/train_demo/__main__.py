@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "train_demo"
 SHIPPED = ROOT / "python" / "ct2_triton" / "demo_model" / "checkpoint"
 SEED = 2026
-INSTALL = "make install, or pip install '.[server,client,convert,train]'"
+INSTALL = "make install, or pip install ./python '.[server,convert,train]'"
 
 
 def lint(args: argparse.Namespace) -> int:

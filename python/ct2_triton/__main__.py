@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
 from ct2_triton import cli
 
@@ -14,13 +15,17 @@ _EXIT_MISUSE = 2
 
 def _main() -> int:
     name, *arguments = sys.argv[1:] or [""]
+    command = name.removeprefix("ct2-")
     if name in {"-h", "--help"}:
         sys.stdout.write(_USAGE)
         return 0
-    if name.removeprefix("ct2-") not in _COMMANDS:
+    if command not in _COMMANDS:
         sys.stderr.write(_USAGE)
         return _EXIT_MISUSE
-    return int(getattr(cli, name.removeprefix("ct2-"))(arguments))
+    if find_spec(f"ct2_triton.{command}") is None:
+        sys.stderr.write(f"ct2-{command} is of another package: pip install ct2-triton\n")
+        return cli.EXIT_FAILED
+    return int(getattr(cli, command)(arguments))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ exit 1
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as a release has it."""
+    """The toolkit's wheel as a release has it."""
     folder = tmp_path_factory.mktemp("wheel")
     return repaired(build_wheel(ROOT, folder, build_dir="build/wheel-test"), folder / "repaired")
 
@@ -42,13 +42,21 @@ def root(tmp_path: Path) -> Iterator[DebianRoot]:
     made.remove()
 
 
-def test_a_stranger_gets_a_translation_with_two_commands(root: DebianRoot, wheel: Path) -> None:
+@pytest.fixture(scope="module")
+def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(ROOT / "python", tmp_path_factory.mktemp("client"))
+
+
+def test_a_stranger_gets_a_translation_with_two_commands(
+    root: DebianRoot, wheel: Path, client_wheel: Path
+) -> None:
     assert "-manylinux_2_" in wheel.name  # what auditwheel can prove here
     root.run("apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv")
     root.run("python3 -m venv /opt/user")
     root.environment["PATH"] = f"/opt/user/bin:{root.environment['PATH']}"
-    places = {f"/opt/{wheel.name}": wheel}
-    root.run(f"pip install -q '/opt/{wheel.name}[server,client]'", places=places)
+    places = {f"/opt/{path.name}": path for path in (wheel, client_wheel)}
+    packages = f"/opt/{client_wheel.name} '/opt/{wheel.name}[server]'"
+    root.run(f"pip install -q {packages}", places=places)
     serve = "cd /root && (ct2-serve demo >serve.log 2>&1 &)"
     answer = root.run(f"{serve}; {_ASK}", own_network=True)
     assert answer.splitlines() == ANSWER

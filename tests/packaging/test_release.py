@@ -38,7 +38,7 @@ SCHEMAS = {
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What tools/build_dist.sh makes: the source distribution and the toolkit's wheel."""
+    """What tools/build_dist.sh makes: the source distribution, and two wheels."""
     folder = tmp_path_factory.mktemp("dist")
     environment = {**os.environ, "PYTHON": sys.executable}
     options = ["--no-isolation", "--skip-dependency-check"]
@@ -48,7 +48,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def toolkit(dist: Path) -> zipfile.ZipFile:
-    (wheel,) = dist.glob("*.whl")
+    (wheel,) = dist.glob("ct2_triton-*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
     return zipfile.ZipFile(wheel)
 
@@ -63,9 +63,9 @@ def test_every_file_for_github_is_checked() -> None:
     assert files <= set(SCHEMAS)
 
 
-def test_a_package_index_takes_both(dist: Path) -> None:
+def test_a_package_index_takes_all(dist: Path) -> None:
     output = run_program(PROGRAMS / "twine", "check", "--strict", *sorted(dist.iterdir())).stdout
-    assert output.count("PASSED") == 2
+    assert output.count("PASSED") == 3
 
 
 def test_links_of_the_readme_work_on_a_package_index(toolkit: zipfile.ZipFile) -> None:
@@ -95,7 +95,7 @@ def test_the_source_distribution_builds(dist: Path, tmp_path: Path) -> None:
         build_dir=str(tmp_path / "build"),
         definition="CT2TRITON_BUILD_PLUGIN=OFF",
     )
-    assert "ct2_triton/cli.py" in zipfile.ZipFile(wheel).namelist()
+    assert "ct2_triton/serve/cli.py" in zipfile.ZipFile(wheel).namelist()
 
 
 def test_the_source_distribution_has_what_the_backend_is_made_of(
@@ -139,12 +139,15 @@ def test_the_conda_recipe_follows_the_package() -> None:
     (rendered,) = Stage0Recipe.from_file(str(ROOT / RECIPE)).render()
     recipe = rendered.recipe.to_dict()
     project = tomllib.loads(_text("pyproject.toml"))
+    client = tomllib.loads(_text("python/pyproject.toml"))["project"]
     assert recipe["package"]["version"] == ct2_triton.__version__
-    scripts = project["project"]["scripts"].items()
+    scripts = sorted((project["project"]["scripts"] | client["scripts"]).items())
     assert recipe["build"]["python"]["entry_points"] == [f"{a} = {b}" for a, b in scripts]
-    python, *needed = (text.replace(" ", "") for text in recipe["requirements"]["run"])
+    python, engine, *needed = (text.replace(" ", "") for text in recipe["requirements"]["run"])
     assert python == f"python{project['project']['requires-python']}"
-    assert needed == project["project"]["dependencies"]
+    assert engine in project["project"]["dependencies"]
+    assert needed
+    assert set(needed) <= set(client["dependencies"])
     host = " ".join(recipe["requirements"]["host"])
     for tool in ("scikit-build-core", "hatch-fancy-pypi-readme"):
         (asked,) = [t for t in project["build-system"]["requires"] if t.startswith(tool)]

@@ -10,11 +10,13 @@ from pathlib import Path
 
 
 def build_wheel(
-    source: Path, output: Path, *, build_dir: str, definition: str | None = None
+    source: Path, output: Path, *, build_dir: str | None = None, definition: str | None = None
 ) -> Path:
-    """Compile (incrementally, in build_dir) and pack a wheel with pip."""
+    """Compile (incrementally, in build_dir, where it has one) and pack a wheel with pip."""
     command = ["-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", output]
-    command += ["--disable-pip-version-check", "--config-settings", f"build-dir={build_dir}"]
+    command.append("--disable-pip-version-check")
+    if build_dir is not None:
+        command += ["--config-settings", f"build-dir={build_dir}"]
     if definition is not None:
         command += ["--config-settings", f"cmake.define.{definition}"]
     run_program(Path(sys.executable), *command, source)

@@ -197,7 +197,7 @@ def read_pieces(
         Both directions of the tokenizer.
 
     Raises:
-        TokenizerError: Files are missing or damaged, or a library for them is not installed.
+        TokenizerError: Files are missing or damaged.
     """
     if rules.family not in _SENTENCEPIECE_FILES:
         raise TokenizerError(
@@ -220,10 +220,6 @@ def read_pieces(
         if file.exists() or not (folder / "tokenizer.json").exists():
             return _shifted_pieces(file, rules)
         return JsonPieces(folder / "tokenizer.json")
-    except ImportError as error:
-        raise TokenizerError(
-            f"{error.name} is not installed; pip install 'ct2-triton[client]'"
-        ) from error
     except Exception as error:  # both libraries raise bare exceptions of their own
         raise TokenizerError(
             f"cannot read the tokenizer files in {folder}: {error}; copy the folder again from "

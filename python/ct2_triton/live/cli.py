@@ -228,7 +228,9 @@ async def _serve(args: argparse.Namespace) -> int:
         from ct2_triton.live.server import CaptionServer
         from ct2_triton.web import listen, stopped
     except ImportError as error:
-        raise ClientError("ct2-live needs its extra: pip install 'ct2-triton[live]'") from error
+        raise ClientError(
+            "ct2-live needs its extra: pip install 'ct2-triton-client[live]'"
+        ) from error
     hub = Hub(args.max_captions)
     async with AsyncExitStack() as stack:
         began = stack.enter_context(_archived(args, hub, is_new=args.new_event))

@@ -29,14 +29,11 @@ class RunningServer:
 
         Raises:
             ServerUnreachableError: No server answers there.
-            ClientError: tritonclient is not installed.
         """
-        try:
-            import grpc
-            from tritonclient.grpc import InferenceServerClient
-            from tritonclient.utils import InferenceServerException
-        except ImportError as error:
-            raise ClientError("--url needs the extra: pip install 'ct2-triton[client]'") from error
+        import grpc
+        from tritonclient.grpc import InferenceServerClient
+        from tritonclient.utils import InferenceServerException
+
         self.url = args.url
         self._headers = dict(args.header)
         self._refusal = InferenceServerException

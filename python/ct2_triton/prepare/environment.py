@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 _INSTALL = "pip install 'ct2-triton[convert]'"
 _INSTALL_PREPARE = "pip install 'ct2-triton[prepare]'"
-_INSTALL_WRITING = "pip install 'ct2-triton[client]'"
 _CPU_BUILD = (
     "; that brings PyTorch's CUDA build of several GB unless PIP_EXTRA_INDEX_URL names PyTorch's "
     "CPU index"
@@ -27,21 +26,18 @@ _CONVERTED_SINCE_4_7 = ("nllb", "m2m100", "mbart25")
 # What every preparation needs, a model that is converted already too.
 _NEEDED = (
     "ctranslate2",
-    "filelock",
     "huggingface_hub",
     "langcodes",
     "protobuf",
     "regex",
     "sentencepiece",
     "tokenizers",
-    "tritonclient",
 )
 _NEEDED_TO_CONVERT = {
     Kind.TRANSFORMERS: ("torch", "transformers"),
     Kind.OPENNMT_PY: ("torch",),
 }
-_NEEDED_FOR_WRITING = ("filelock", "protobuf", "tritonclient")
-_NEEDED_FOR_SHORTLISTS = ("langcodes", "regex", "sentencepiece")
+_NEEDED_FOR_SHORTLISTS = ("langcodes", "regex")
 
 
 def check_environment() -> dict[str, str]:
@@ -125,17 +121,8 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def check_writing() -> None:
-    """Look up what writing the Triton configuration of the shipped model needs.
-
-    Raises:
-        MissingPackageError: A package is missing.
-    """
-    _versions(_NEEDED_FOR_WRITING, _INSTALL_WRITING)
-
-
 def check_shortlist() -> None:
-    """Look up what a vocabulary shortlist of the shipped model needs beyond that.
+    """Look up what a vocabulary shortlist of the shipped model needs.
 
     Raises:
         MissingPackageError: A package is missing.

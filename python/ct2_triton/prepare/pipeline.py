@@ -88,14 +88,12 @@ def _prepared(
         check_conversion,
         check_environment,
         check_shortlist,
-        check_writing,
     )
     from ct2_triton.prepare.layout import Kind, layout_in
     from ct2_triton.prepare.source import find_checkpoint
     from ct2_triton.prepare.versions import check_place, written
 
     if shipped.is_ready(options):
-        check_writing()
         if options.shortlist:
             check_shortlist()
         with written(output, options) as folder:

@@ -141,13 +141,8 @@ def _configs_of(repository: Path) -> Iterator[ModelConfig]:
 
 
 def _message(text: str) -> Any:  # noqa: ANN401  Triton's messages have no types
-    try:
-        from google.protobuf import text_format
-        from tritonclient.grpc import model_config_pb2
-    except ImportError as error:
-        raise ModelRepositoryError(
-            f"{error.name} is not installed: pip install 'ct2-triton[server]'"
-        ) from error
+    from google.protobuf import text_format
+    from tritonclient.grpc import model_config_pb2
 
     message = model_config_pb2.ModelConfig()
     try:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.errors import ClientError, InvalidCallError
+import ahocorasick
+
+from ct2_triton.errors import InvalidCallError
 from ct2_triton.scripts import UNSPACED
 
 if TYPE_CHECKING:
@@ -123,7 +125,6 @@ class Terms:
 
         Raises:
             InvalidCallError: A phrase is empty, or a pattern is unknown.
-            ClientError: Phrases are looked for by a package that is not installed.
         """
         if isinstance(self.keep, str) or isinstance(self.patterns, str):
             raise InvalidCallError("keep and patterns are collections: one phrase is ['phrase']")
@@ -133,7 +134,6 @@ class Terms:
         if unknown := set(self.patterns) - set(PATTERNS):
             known = list(PATTERNS)
             raise InvalidCallError(f"no pattern is named {min(unknown)!r}; there is {known}")
-        _ = self._automaton  # says now what is missing
 
     def __bool__(self) -> bool:
         """Tell whether there is any."""
@@ -177,12 +177,6 @@ class Terms:
         phrases = {**{phrase: phrase for phrase in self.keep}, **self.glossary}
         if not phrases:
             return None
-        try:
-            import ahocorasick
-        except ImportError as error:
-            raise ClientError(
-                "terms need pyahocorasick: pip install 'ct2-triton[client]'"
-            ) from error
         automaton = ahocorasick.Automaton()
         for phrase, becomes in phrases.items():
             automaton.add_word(phrase, (phrase, becomes))

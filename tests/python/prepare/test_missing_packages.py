@@ -18,7 +18,6 @@ from support.tiny import tiny_checkpoint
     [
         ("langcodes", "nllb", r"langcodes; pip install 'ct2-triton\[prepare\]'"),
         ("regex", "demo with a shortlist", "not installed: regex"),
-        ("tritonclient", "demo", r"tritonclient; pip install 'ct2-triton\[client\]'"),
     ],
 )
 def test_a_missing_package_is_named(

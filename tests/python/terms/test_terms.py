@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ct2_triton.client import Hypothesis, Translation
-from ct2_triton.errors import ClientError, InvalidCallError
+from ct2_triton.errors import InvalidCallError
 from ct2_triton.terms import TermTranslation, translate_terms
 from ct2_triton.terms.finding import PATTERNS, Terms, occurrences, places
 from ct2_triton.terms.placeholders import KINDS, mark, restore
@@ -216,10 +216,3 @@ def test_whatever_comes_back_has_each_term_as_often_as_the_text(
         for word, kept in words:
             if kept:
                 assert occurrences(word, restored) == occurrences(word, found.text)
-
-
-def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ahocorasick", None)
-    with pytest.raises(ClientError, match=r"pyahocorasick: pip install 'ct2-triton\[client\]'"):
-        Terms(["York"])
-    assert _texts("Ask <dnt>Ada</dnt> 5", patterns=["numbers"]) == ["Ada", "5"]
