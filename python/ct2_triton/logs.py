@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands log: how much, in which form, and each request of a web server if asked.
+"""What the commands log: how much, in which form; what web servers tell of requests if asked.
 
 The library logs under `ct2_triton` and sets nothing up, so that a program that uses it decides.
 """
@@ -10,7 +10,10 @@ import argparse
 import json
 import logging
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING
+
+from ct2_triton.arguments import port_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +27,8 @@ LEVELS = {
 }
 _LIBRARY = "ct2_triton"
 _FORMATS = ("short", "full", "json")
+SHARED_METRICS = "PROMETHEUS_MULTIPROC_DIR"
+"""Folder in which the processes of a web server share their metrics: prometheus_client's name."""
 ACCESS = "ct2_triton.access"
 """Name of the logger of web servers' requests; a record's `fields` are members of its JSON."""
 
@@ -67,6 +72,27 @@ def add_access_log_argument(parser: argparse.ArgumentParser) -> None:
         "--access-log",
         action="store_true",
         help="log each request: who asked for what, the status, bytes and milliseconds",
+    )
+
+
+def add_metrics_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare `--metrics-port` and `--metrics-host`, of commands that are web servers.
+
+    Args:
+        parser: Receives them.
+    """
+    parser.add_argument(
+        "--metrics-port",
+        metavar="PORT",
+        type=partial(port_number, least=1),
+        help="give metrics for Prometheus at /metrics of this port (default: none are given)",
+    )
+    parser.add_argument(
+        "--metrics-host",
+        metavar="HOST",
+        default="127.0.0.1",
+        help="address of --metrics-port; who reaches it reads the metrics without a key "
+        "(default: %(default)s)",
     )
 
 

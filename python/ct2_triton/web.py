@@ -55,7 +55,12 @@ def page(
 
 
 async def listen(
-    runner: web.AppRunner, host: str, port: int, *, reuse_port: bool | None = None
+    runner: web.AppRunner,
+    host: str,
+    port: int,
+    *,
+    reuse_port: bool | None = None,
+    options: str = "--host and --port",
 ) -> int:
     """Listen at an address.
 
@@ -64,6 +69,7 @@ async def listen(
         host: The address.
         port: The port; 0 for any.
         reuse_port: Whether other processes may listen there, too.
+        options: Those that choose another address.
 
     Returns:
         The port.
@@ -74,23 +80,26 @@ async def listen(
     try:
         await web.TCPSite(runner, host, port, reuse_port=reuse_port).start()
     except OSError as error:
-        raise cannot_listen(host, port, error) from error
+        raise cannot_listen(host, port, error, options) from error
     return int(runner.addresses[0][1])
 
 
-def cannot_listen(host: str, port: int, error: OSError) -> ClientError:
+def cannot_listen(
+    host: str, port: int, error: OSError, options: str = "--host and --port"
+) -> ClientError:
     """Say which address cannot be had, why, and how to choose another.
 
     Args:
         host: The address.
         port: The port.
         error: What binding it raised.
+        options: Those that choose another address.
     """
     reason = error.strerror  # of a port it holds the address once more
     if error.errno is not None and not isinstance(error, socket.gaierror):
         reason = os.strerror(error.errno)
     return ClientError(
-        f"cannot listen at {host}, port {port}: {reason}; choose others with --host and --port"
+        f"cannot listen at {host}, port {port}: {reason}; choose others with {options}"
     )
 
 

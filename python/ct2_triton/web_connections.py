@@ -15,6 +15,8 @@ from ct2_triton.logs import ACCESS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ct2_triton.web_metrics import WebMetrics
+
 RETRY_AFTER_S = 1
 _BODY = b'{"error": "Slowdown: there are as many connections as may be"}'
 _FULL = b"".join(
@@ -51,18 +53,32 @@ class _AccessLog(AbstractAccessLogger):
 class BoundedRunner(web.AppRunner):
     """Runs an application with so many connections at a time; the next ones get 503 at once."""
 
-    def __init__(self, app: web.Application, most: int, **settings: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        app: web.Application,
+        most: int,
+        metrics: WebMetrics,
+        **settings: Any,  # noqa: ANN401
+    ) -> None:
         """Prepare it.
 
         Args:
             app: The application.
             most: Connections at a time.
+            metrics: Count its requests, and connections that are refused.
             **settings: Of `AppRunner`.
         """
+        app.middlewares.insert(0, metrics.count)
         super().__init__(
             app, access_log=logging.getLogger(ACCESS), access_log_class=_AccessLog, **settings
         )
         self._most = most
+        self._metrics = metrics
+
+    def connections(self) -> int:
+        """Count them."""
+        real = super().server
+        return 0 if real is None else len(real.connections)
 
     @property
     def server(self) -> Callable[[], asyncio.Protocol] | None:  # type: ignore[override]
@@ -71,7 +87,7 @@ class BoundedRunner(web.AppRunner):
         return None if real is None else lambda: self._protocol(real)
 
     def _protocol(self, server: web.Server) -> asyncio.Protocol:
-        return _Door(server, self._most)
+        return _Door(server, self._most, self._metrics)
 
 
 class _Door(asyncio.Protocol):
@@ -80,8 +96,9 @@ class _Door(asyncio.Protocol):
     It looks when the connection is made: many are accepted before the first of them is.
     """
 
-    def __init__(self, server: web.Server, most: int) -> None:
+    def __init__(self, server: web.Server, most: int, metrics: WebMetrics) -> None:
         self._server = server
+        self._metrics = metrics
         self._most = most
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -91,5 +108,6 @@ class _Door(asyncio.Protocol):
             transport.set_protocol(inside)
             inside.connection_made(transport)
         else:
+            self._metrics.connections_refused.inc()
             transport.write(_FULL)
             transport.close()

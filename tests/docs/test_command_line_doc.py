@@ -31,7 +31,8 @@ def test_a_page_that_differs_fails_the_check_and_is_rewritten(
 
 
 def test_the_commands_are_those_of_the_package() -> None:
-    text = (Path(command_line_doc.__file__).parents[1] / "pyproject.toml").read_text()
+    root = Path(command_line_doc.__file__).parents[1]
+    text = "".join(path.read_text() for path in (*root.glob("*.toml"), *root.glob("python/*.toml")))
     scripts = re.findall(r'^(ct2-\w+) = "ct2_triton\.cli:', text, re.MULTILINE)
     assert sorted(scripts) == [name for name in PROGRAMS if " " not in name]
     assert "ct2-translate bulk" in PROGRAMS

@@ -36,7 +36,7 @@ from ct2_triton.gateway.detection import detector_of
 from ct2_triton.gateway.own_folder import own_folder
 from ct2_triton.gateway.processes import serve_in, spare_collector
 from ct2_triton.gateway.translation import Translator
-from ct2_triton.logs import add_access_log_argument
+from ct2_triton.logs import SHARED_METRICS, add_access_log_argument, add_metrics_arguments
 from ct2_triton.prepared_model import TEXT_SUFFIX
 from ct2_triton.terms.arguments import named_file, read_glossary
 from ct2_triton.terms.finding import Terms
@@ -100,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_glossaries(parser)
     _add_limits(parser)
     add_access_log_argument(parser)
+    add_metrics_arguments(parser)
     add_tokenizer_arguments(parser)
     add_connection_arguments(parser, outage_s=0.0)  # who asks over HTTP wants to know
 
@@ -218,6 +219,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"ct2-gateway: http://{args.host}:{port}/", flush=True)
 
     with own_folder() as folder:
+        if args.processes > 1 and args.metrics_port is not None:
+            os.environ[SHARED_METRICS] = str(folder)  # prometheus_client reads it at its import
         files = None if args.disable_files_translation else folder
         serve = partial(_serve, args, files)
         serve_in(args.processes, args.host, args.port, serve, ready)
@@ -228,6 +231,7 @@ async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> 
     """Serve at a place until its end."""
     from ct2_triton.gateway.server import Gateway
     from ct2_triton.web import listen
+    from ct2_triton.web_metrics import WebMetrics
 
     glossaries = _read_glossaries(args)
     catalog = read_catalog(args.models, args.model_repository, args.tokenizer)
@@ -248,13 +252,15 @@ async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> 
                 )
         translator = Translator(catalog, detector, clients, glossaries=glossaries)
         gateway = Gateway(translator, _limits(args), files)
-        runner = gateway.runner(_SHUTDOWN_S)
+        metrics = WebMetrics("ct2_gateway")
+        runner = gateway.runner(_SHUTDOWN_S, metrics)
         await runner.setup()
         try:
             port = await listen(runner, place.host, place.port, reuse_port=place.is_shared or None)
-            spare_collector()
-            place.ready(port)
-            await place.ended()
+            async with metrics.served(args, runner.connections):
+                spare_collector()
+                place.ready(port)
+                await place.ended()
         finally:
             await runner.cleanup()
 

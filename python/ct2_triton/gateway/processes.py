@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import ClientError, Ct2TritonError
+from ct2_triton.logs import SHARED_METRICS
 from ct2_triton.restarts import RestartLimit
 
 if TYPE_CHECKING:
@@ -211,7 +212,12 @@ class _Workers:
         """Wait for the end of a child, and give its id and exit code."""
         child = self._children.pop(pipe)
         os.close(pipe)
-        return child, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if SHARED_METRICS in os.environ:
+            from prometheus_client.multiprocess import mark_process_dead
+
+            mark_process_dead(child)  # type: ignore[no-untyped-call]  # its connections count no more
+        return child, code
 
 
 def _ended_how(code: int) -> str:

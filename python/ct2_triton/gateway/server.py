@@ -31,6 +31,7 @@ from ct2_triton.gateway.translation import AUTO, Wanted
 from ct2_triton.translate.formats import write_json
 from ct2_triton.web import page, server_log
 from ct2_triton.web_connections import BoundedRunner
+from ct2_triton.web_metrics import WebMetrics
 from ct2_triton.web_origins import Hosts, Readers
 
 if TYPE_CHECKING:
@@ -72,15 +73,17 @@ class Gateway:
         self._hosts = None if limits.hosts is None else Hosts(limits.hosts)
         self._health: asyncio.Task[tuple[float, Refusal | None]] | None = None
 
-    def runner(self, shutdown_s: float) -> BoundedRunner:
+    def runner(self, shutdown_s: float, metrics: WebMetrics | None = None) -> BoundedRunner:
         """Make the runner. It ends a request when whoever asked has gone.
 
         Args:
             shutdown_s: Seconds that requests have at its end.
+            metrics: Count its requests.
         """
         return BoundedRunner(
             self._application(),
             self._limits.max_connections,
+            metrics or WebMetrics("ct2_gateway"),
             keepalive_timeout=self._limits.idle_s,
             shutdown_timeout=shutdown_s,
             logger=server_log(),

@@ -40,7 +40,7 @@ from ct2_triton.live.options import MODES, LiveOptions
 from ct2_triton.live.speakers import Speakers
 from ct2_triton.live.translator import LiveTranslator
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate
-from ct2_triton.logs import add_access_log_argument
+from ct2_triton.logs import add_access_log_argument, add_metrics_arguments
 from ct2_triton.terms.arguments import add_term_arguments, read_terms
 
 if TYPE_CHECKING:
@@ -140,6 +140,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_term_arguments(parser, loss="a final that loses a term is told")
     add_access_log_argument(parser)
+    add_metrics_arguments(parser)
     add_tokenizer_arguments(parser)
     add_connection_arguments(parser)
 
@@ -227,6 +228,7 @@ async def _serve(args: argparse.Namespace) -> int:
     try:
         from ct2_triton.live.server import CaptionServer
         from ct2_triton.web import listen, stopped
+        from ct2_triton.web_metrics import WebMetrics
     except ImportError as error:
         raise ClientError(
             "ct2-live needs its extra: pip install 'ct2-triton-client[live]'"
@@ -244,10 +246,13 @@ async def _serve(args: argparse.Namespace) -> int:
             speakers.resume(began)
         languages = _names(client, args.targets)
         server = CaptionServer(hub, speakers, languages, _access(args), args.title)
-        runner = server.runner(_SHUTDOWN_S)
+        metrics = WebMetrics("ct2_live")
+        metrics.count_captions(hub)
+        runner = server.runner(_SHUTDOWN_S, metrics)
         await runner.setup()
         try:
             port = await listen(runner, args.host, args.port)
+            await stack.enter_async_context(metrics.served(args, runner.connections))
             print(f"ct2-live: http://{args.host}:{port}/ in {', '.join(languages)}", flush=True)
             await stopped()
             with suppress(asyncio.TimeoutError):

@@ -53,6 +53,7 @@ class Hub:
                 oldest finals are forgotten.
         """
         self.name = uuid.uuid4().hex[:8]
+        self.on_caption: Callable[[Caption], None] = lambda _: None
         self.on_final: Callable[[Entry], None] = lambda _: None
         self._process = uuid.uuid4().hex[:8]
         self._max_entries = max_entries
@@ -75,6 +76,7 @@ class Hub:
         start_s = min(known.start_s if known else time_s, self._start_of(caption, time_s))
         entry = Entry(self._number, caption, start_s, max(start_s, time_s))
         self._entries[key] = entry
+        self.on_caption(caption)
         if caption.final:
             self._newest_finals[caption.target] = self._number
             self.on_final(entry)

@@ -32,6 +32,7 @@ from ct2_triton.live.subtitles import SubtitleFiles
 from ct2_triton.live.updates import LiveInputError, SegmentUpdate
 from ct2_triton.web import page, server_log
 from ct2_triton.web_connections import BoundedRunner
+from ct2_triton.web_metrics import WebMetrics
 from ct2_triton.web_origins import Origins
 
 if TYPE_CHECKING:
@@ -110,15 +111,17 @@ class CaptionServer:
         self._viewers = 0
         self._sockets: WeakSet[web.WebSocketResponse] = WeakSet()
 
-    def runner(self, shutdown_s: float) -> BoundedRunner:
+    def runner(self, shutdown_s: float, metrics: WebMetrics | None = None) -> BoundedRunner:
         """Make the runner.
 
         Args:
             shutdown_s: Seconds that requests have at its end.
+            metrics: Count its requests.
         """
         return BoundedRunner(
             self._application(),
             self._access.max_connections,
+            metrics or WebMetrics("ct2_live"),
             keepalive_timeout=self._access.idle_s,
             shutdown_timeout=shutdown_s,
             logger=server_log(),

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from ct2_triton.web_connections import BoundedRunner
+from ct2_triton.web_metrics import WebMetrics
 from server.gateway.conftest import MakeSite, Site
 
 pytestmark = pytest.mark.server
@@ -82,7 +83,7 @@ async def test_more_connections_than_may_be_are_told_to_come_again(make_site: Ma
 
 async def test_many_that_come_at_once_are_no_more_than_may_be() -> None:
     """They lie in the socket, and are accepted in one turn of the loop."""
-    runner = BoundedRunner(web.Application(), 2)
+    runner = BoundedRunner(web.Application(), 2, WebMetrics("ct2_test"))
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()

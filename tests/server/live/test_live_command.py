@@ -16,6 +16,8 @@ import pytest
 
 from ct2_triton.client import TranslationClient
 from server.live.conftest import Start, finals
+from support.ports import free_port
+from support.web_metrics import web_metrics
 
 pytestmark = pytest.mark.server
 
@@ -368,3 +370,24 @@ def test_what_cannot_start_says_why(start: Start, command: list[str]) -> None:
         assert message in done.stderr
         assert "Traceback" not in done.stderr
     assert live.stop() == 0
+
+
+async def test_metrics_tell_of_captions_and_of_who_is_there(
+    start: Start, web: aiohttp.ClientSession
+) -> None:
+    port = free_port()
+    live = start("--metrics-port", str(port))
+    async with (
+        web.ws_connect(f"{live.url}/speak?speaker=anna") as speaker,
+        web.ws_connect(f"{live.url}/captions?to=de") as viewer,
+    ):
+        await say(speaker, segment=1, text=SENTENCE, final=True, time=2.5)
+        await finals(viewer, {"deu_Latn"})
+        await web.get(f"{live.url}/captions?to=xx")
+        found = await asyncio.to_thread(web_metrics, port)
+        assert found["ct2_live_captions_total final deu_Latn"] == 1
+        assert found["ct2_live_captions_total final source"] == 1
+        assert found["ct2_live_requests_in_progress /speak"] == 1
+        assert found["ct2_live_requests_in_progress /captions"] == 1
+        assert found["ct2_live_requests_total /captions 400"] == 1
+        assert "ct2_live_request_seconds_count /captions" not in found
