@@ -180,6 +180,19 @@ def test_products_know_nothing_of_ctranslate2() -> None:
     assert _matches(files, rf'#include "(ctranslate2|engine/(?!{ours}))') == []
 
 
+def test_no_floats_of_the_host_cross_the_interface_of_a_device() -> None:
+    """A device takes rules and gives tokens, scores, candidates and positions, by value."""
+    compute, search = BACKEND / "src" / "engine" / "compute", BACKEND / "src" / "engine" / "search"
+    interface = [compute / f"{name}.h" for name in ("loop_compute", "step_sequence")]
+    interface += [search / f"{name}.h" for name in ("wide_search", "beam_search", "alternatives")]
+    assert _matches(interface, r"float ?\*") == []
+    choice = (search / "token_choice.h").read_text()
+    for name in ("OutputRules", "Found", "Choice", "Draw"):
+        found = re.search(rf"^struct {name} {{.*?^}};", choice, re.DOTALL | re.MULTILINE)
+        assert found
+        assert not re.search(r"float ?\*", found[0]), name
+
+
 def test_only_config_text_and_the_bindings_know_the_json_library() -> None:
     allowed = (BACKEND / "src" / "config", BACKEND / "src" / "text", BACKEND / "python")
     files = [path for path in CPP if not any(path.is_relative_to(folder) for folder in allowed)]

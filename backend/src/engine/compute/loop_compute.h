@@ -45,9 +45,10 @@ class LoopCompute {
   virtual std::vector<Found> Step(const std::vector<StepSequence>& rows,
                                   const std::vector<OutputRules>& rules) = 0;
 
-  // Of some outputs of the last step, whose rows are there yet, by other rules.
-  virtual std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
-                                         const std::vector<OutputRules>& rules) = 0;
+  // For a trial: runs a step and gives the logits of each output, and then those of the first one
+  // among the candidates of each map.
+  virtual std::vector<std::vector<float>> Logits(const std::vector<StepSequence>& rows,
+                                                 const std::vector<const VocabularyMap*>& maps) = 0;
 };
 
 }  // namespace ct2triton

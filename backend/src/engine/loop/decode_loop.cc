@@ -99,25 +99,22 @@ std::vector<StepSequence> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) 
   std::vector<StepSequence> feed;
   feed.reserve(rows_.size());
   StepRoom room = model_->step_room();
-  size_t first = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const auto& row = rows_[i];
     row->Skip();
     if (row->ended() || !takes_part[i]) continue;
     const size_t fed = feed.size();
     const size_t count = row->AddTo(&feed, &room);
-    if (count > 0) choosing->push_back({row.get(), fed, first, count});
-    first += count;
+    if (count > 0) choosing->push_back({row.get(), fed, count});
   }
   return feed;
 }
 
-// Found by the step: what the rows choose from, in their order. A row that hears later has taken no
-// part.
+// Found by the step, for the outputs of these rows in their order. A row that hears later has taken
+// no part.
 void DecodeLoop::Choose(const std::vector<Choosing>& rows, const std::vector<Found>& found,
                         std::vector<StepSequence>* feed) {
   const Found* next = found.data();
-  std::vector<Choosing> undecided;
   for (const Choosing& row : rows) {
     if (next->later) {
       row.row->Skip();
@@ -125,18 +122,9 @@ void DecodeLoop::Choose(const std::vector<Choosing>& rows, const std::vector<Fou
       next += row.count;
       continue;
     }
-    if (!row.row->Choose(next, model_->Candidates(row.row->map()))) undecided.push_back(row);
-    for (size_t i = 0; i < row.count; ++i) counters_.written_rows += next++->logits != nullptr;
+    row.row->Choose(next);
+    for (size_t i = 0; i < row.count; ++i) counters_.written_rows += next++->written ? 1 : 0;
   }
-  // Seldom: candidates that are equal, or nearly. Logits decide.
-  if (undecided.empty()) return;
-  std::vector<size_t> outputs;
-  std::vector<OutputRules> rules;
-  for (const Choosing& row : undecided) {
-    for (size_t i = 0; i < row.count; ++i) outputs.push_back(row.first + i);
-    rules.resize(outputs.size(), LogitsOf(row.row->map()));
-  }
-  Choose(undecided, compute_->ChooseAgain(outputs, rules), feed);
 }
 
 // Takes no memory, and so cannot fail.

@@ -36,11 +36,10 @@ class DecodeLoop final : public LoopEngine {
   const LoopCounters& counters() const override { return counters_; }
 
  private:
-  // A row that chooses at this step, and where it finds what it chooses from.
+  // A row that chooses at this step, and of how many outputs.
   struct Choosing {
     RunningRow* row;
-    size_t fed;    // its place in the step
-    size_t first;  // output of the step
+    size_t fed;  // its place in the step
     size_t count;
   };
 

@@ -173,34 +173,18 @@ size_t RunningRow::AddDraft(StepRoom* room) {
 
 void RunningRow::AddRules(std::vector<OutputRules>* rules) const {
   if (const auto* search = std::get_if<DraftedSearch>(&search_)) return search->AddRules(rules);
-  for (size_t i = 0; i < beams()->beams(); ++i) rules->push_back(beams()->Rules(i));
+  beams()->AddRules(rules);
 }
 
 int64_t RunningRow::AnswerId(int32_t output) const {
   return ByName(rules_->Id(output), model_.weights().target());
 }
 
-bool RunningRow::Choose(const Found* found, size_t outputs) {
+void RunningRow::Choose(const Found* found) {
   next_result_.reset();
-  if (greedy() == nullptr) return ChooseBeams(found, outputs);
-  ChooseGreedily(found);
-  return true;
-}
-
-bool RunningRow::ChooseBeams(const Found* found, size_t outputs) {
-  std::vector<float*> logits;
-  std::vector<BestOutputs> best;
-  for (size_t i = 0; i < beams()->beams(); ++i) {
-    logits.push_back(found[i].logits);
-    best.push_back(found[i].best);
-  }
-  if (logits.front() != nullptr) {
-    beams()->Choose(logits, outputs, model_.kernels());
-  } else if (!beams()->ChooseOfBest(best)) {
-    return false;
-  }
+  if (greedy() != nullptr) return ChooseGreedily(found);
+  beams()->Choose(found);
   if (beams()->Ends()) next_result_ = ResultOf(beams()->Results(), beams()->length() + 1);
-  return true;
 }
 
 void RunningRow::ChooseGreedily(const Found* found) {

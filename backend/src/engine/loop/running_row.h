@@ -50,10 +50,8 @@ class RunningRow {
   size_t AddTo(std::vector<StepSequence>* feed, StepRoom* room);
   // Adds how each of these is chosen from.
   void AddRules(std::vector<OutputRules>* rules) const;
-  const VocabularyMap* map() const { return rules_->map(); }
-  // found: what the step gave, one for each that AddTo counted; outputs: of the projection. False,
-  // and nothing is decided, where beams need their logits.
-  bool Choose(const Found* found, size_t outputs);
+  // found: what the step gave, one for each that AddTo counted.
+  void Choose(const Found* found);
   // What the step did becomes true, and is reported; nothing of a row that took no part. Returns
   // how many of its tokens were of a draft.
   size_t Accept(LoopListener* listener) noexcept;
@@ -67,7 +65,6 @@ class RunningRow {
   void EndForced(const Outputs& forced);
   size_t AddDraft(StepRoom* room);
   void ChooseGreedily(const Found* found);
-  bool ChooseBeams(const Found* found, size_t outputs);
   void MakeAlignment();
   Hypothesis Finished(Ids ids, const Ids& positions) const;
   int64_t Shown(int64_t id, int64_t position) const;

@@ -36,6 +36,9 @@ class Trial {
         caches_(/*keep_bytes=*/0),
         compute_(model.NewCompute(&caches_)) {
     for (const TrialRow& row : truth.rows) rows_.push_back({row});
+    for (const VocabularyMap* map : model.weights().AllMaps()) {
+      if (map->fixed()) maps_.push_back(map);
+    }
   }
 
   TrialReport Run() {
@@ -55,7 +58,8 @@ class Trial {
   void Step(size_t step);
   StepSequence NextOf(const FollowedRow& row) const;
   void Compare(const FollowedRow& row, const float* logits);
-  void CompareMapped(const float* logits);
+  void CompareMapped(const VocabularyMap& map, const std::vector<float>& whole,
+                     const std::vector<float>& mapped);
   void RequireWithin(const char* what, double error) const;
 
   const DeviceModel& model_;
@@ -63,6 +67,7 @@ class Trial {
   LoopCaches caches_;
   const std::unique_ptr<LoopCompute> compute_;
   std::vector<FollowedRow> rows_;
+  std::vector<const VocabularyMap*> maps_;
   TrialReport report_;
 };
 
@@ -104,15 +109,13 @@ void Trial::Step(size_t step) {
     fed.push_back(&row);
   }
   if (feed.empty()) return;
-  size_t outputs = 0;
-  for (const StepSequence& row : feed) outputs += row.outputs;
-  const auto found = compute_->Step(feed, std::vector<OutputRules>(outputs, LogitsOf(nullptr)));
-  const Found* next = found.data();
+  const auto logits = compute_->Logits(feed, maps_);
+  auto next = logits.begin();
   for (size_t i = 0; i < fed.size(); ++i) {
     fed[i]->fed += feed[i].count;
-    if (feed[i].outputs > 0) Compare(*fed[i], next++->logits);
+    if (feed[i].outputs > 0) Compare(*fed[i], next++->data());
   }
-  if (outputs > 0) CompareMapped(found.front().logits);
+  for (size_t i = 0; next != logits.end(); ++i) CompareMapped(*maps_[i], logits.front(), *next++);
 }
 
 // Root mean square difference, as a share of the standard deviation of what is expected.
@@ -143,18 +146,13 @@ void Trial::Compare(const FollowedRow& row, const float* logits) {
                 (most - found) / std::max(1.0F, std::fabs(most)));
 }
 
-// The same products, less those of other tokens. `logits`: of the first row.
-void Trial::CompareMapped(const float* logits) {
-  const std::vector<float> whole(logits, logits + model_.shape().vocabulary);
-  for (const VocabularyMap* map : model_.weights().AllMaps()) {
-    if (!map->fixed()) continue;
-    const auto& known = map->numbered();
-    const auto mapped = compute_->ChooseAgain({0}, {LogitsOf(map)});
-    std::vector<float> expected;
-    for (const int64_t id : known) expected.push_back(whole[static_cast<size_t>(id)]);
-    RequireWithin("of the logits of the vocabulary map's candidates",
-                  RelativeError(mapped.front().logits, expected.data(), known.size()));
-  }
+// The same products, less those of other tokens.
+void Trial::CompareMapped(const VocabularyMap& map, const std::vector<float>& whole,
+                          const std::vector<float>& mapped) {
+  std::vector<float> expected;
+  for (const int64_t id : map.numbered()) expected.push_back(whole[static_cast<size_t>(id)]);
+  RequireWithin("of the logits of the vocabulary map's candidates",
+                RelativeError(mapped.data(), expected.data(), expected.size()));
 }
 
 void Trial::RequireWithin(const char* what, double error) const {

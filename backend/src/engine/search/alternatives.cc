@@ -33,25 +33,32 @@ int32_t Alternatives::last(size_t beam) const {
   return alternative.rest->length() == 0 ? alternative.first : alternative.rest->last(strand.beam);
 }
 
-void Alternatives::Choose(const std::vector<float*>& logits, size_t outputs,
-                          const Kernels& kernels) {
-  if (alternatives_.empty()) return ChooseFirst(logits.front(), outputs, kernels);
-  auto next = logits.begin();
+void Alternatives::AddRules(std::vector<OutputRules>* all) const {
+  if (alternatives_.empty()) {
+    OutputRules rules = first_rules_->For(nothing_);
+    rules.candidates = 2 * settings_.hypotheses;
+    rules.sequences = 1;
+    rules.of_best = true;
+    return all->push_back(std::move(rules));
+  }
+  for (const Alternative& alternative : alternatives_) {
+    if (alternative.rest != nullptr) alternative.rest->AddRules(all);
+  }
+}
+
+void Alternatives::Choose(const Found* found) {
+  if (alternatives_.empty()) return ChooseFirst(found->candidates);
   for (Alternative& alternative : alternatives_) {
     if (alternative.rest == nullptr) continue;
     WideSearch& rest = *alternative.rest;
-    const auto behind = next + static_cast<std::ptrdiff_t>(rest.beams());
-    rest.Choose({next, behind}, outputs, kernels);
-    next = behind;
+    rest.Choose(found);
+    found += rest.beams();
     alternative.rest_result.reset();
     if (rest.Ends()) alternative.rest_result = rest.Results().front();
   }
 }
 
-void Alternatives::ChooseFirst(float* logits, size_t outputs, const Kernels& kernels) {
-  first_rules_->Apply({}, logits);
-  kernels.rows->log_softmax(logits, outputs);
-  const auto candidates = TopCandidates({{logits, 0}}, outputs, 2 * settings_.hypotheses);
+void Alternatives::ChooseFirst(const std::vector<Candidate>& candidates) {
   std::vector<Hypothesis> firsts;
   for (size_t i = 0; i < settings_.hypotheses; ++i) {
     firsts.push_back({{candidates[i].output}, candidates[i].score});

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "engine/compute/cpu/kernels.h"
 #include "engine/search/beam_search.h"
 #include "engine/search/sampler.h"
 #include "engine/search/wide_search.h"
@@ -32,8 +31,8 @@ class Alternatives final : public WideSearch {
   size_t length() const override { return length_; }
   int32_t last(size_t beam) const override;
   const int32_t* slots(size_t beam) const override { return slots_[beam].data(); }
-  void Choose(const std::vector<float*>& logits, size_t outputs, const Kernels& kernels) override;
-  OutputRules Rules(size_t /*beam*/) const override { return LogitsOf(first_rules_->map()); }
+  void AddRules(std::vector<OutputRules>* all) const override;
+  void Choose(const Found* found) override;
   bool Ends() const override;
   std::vector<Hypothesis> Results() const override;
   void Accept() noexcept override;
@@ -52,7 +51,7 @@ class Alternatives final : public WideSearch {
     size_t beam;
   };
 
-  void ChooseFirst(float* logits, size_t outputs, const Kernels& kernels);
+  void ChooseFirst(const std::vector<Candidate>& candidates);
   std::unique_ptr<WideSearch> NewRest(size_t alternative) const;
   void AddStrand(size_t alternative, size_t beam) noexcept;
   size_t FirstSlot(size_t alternative) const;
@@ -62,6 +61,7 @@ class Alternatives final : public WideSearch {
   const std::shared_ptr<const SearchRules> rest_rules_;
   const BeamSettings settings_;
   const Outputs forced_;
+  const Outputs nothing_;  // before the first token, as its rules see it
   const size_t limit_;
   const std::optional<Sampler> sampler_;
   const RowAlignment* alignment_;  // of the row, where it asks for one

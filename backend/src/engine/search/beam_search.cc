@@ -7,13 +7,6 @@
 #include <utility>
 
 namespace ct2triton {
-namespace {
-
-// CTranslate2's score of a beam that must not be chosen.
-constexpr float kPushedBack = -1e10F;
-
-}  // namespace
-
 BeamSettings BeamSettings::Of(const SearchOptions& search) {
   const DecodingOptions& options = search.options();
   BeamSettings settings;
@@ -40,56 +33,32 @@ BeamSearch::BeamSearch(std::shared_ptr<const SearchRules> rules, const BeamSetti
 
 // Before the first choice CTranslate2 has as many beams as later: while tokens are forced, all but
 // one are pushed back.
-std::vector<BeamScores> BeamSearch::ScoresOf(const std::vector<float*>& log_probabilities) const {
-  std::vector<BeamScores> scores;
+void BeamSearch::AddRules(std::vector<OutputRules>* all) const {
+  const size_t first = all->size();
+  bool of_best = !sampler_;
   for (size_t i = 0; i < beams_.size(); ++i) {
-    scores.push_back({log_probabilities[i], beams_[i].score});
+    OutputRules rules = rules_->For(beams_[i].outputs);
+    rules.candidates = 2 * settings_.beams;
+    rules.score = beams_[i].score;
+    if (bias_.prefix && diverged_[i] == 0) {
+      rules.leaning = bias_.prefix->Next(length());
+      rules.bias = bias_.prefix->beta();
+      rules.as_library = true;
+    } else if (bias_.draft) {
+      rules.leaning = bias_.draft->Next(beams_[i].outputs, *rules_);
+      rules.bias = bias_.draft->bias();
+    }
+    of_best = of_best && !rules.leaning;
+    all->push_back(std::move(rules));
   }
-  if (IsFirstChoice() && forced_ > 0) {
-    scores.resize(settings_.beams, {log_probabilities.front(), kPushedBack});
-  }
-  return scores;
+  for (size_t i = first; i < all->size(); ++i) (*all)[i].of_best = of_best;
+  OutputRules& rules = (*all)[first];
+  rules.sequences = beams_.size();
+  if (IsFirstChoice() && forced_ > 0) rules.copies = settings_.beams - 1;
+  if (sampler_) rules.draw = {*sampler_, length()};
 }
 
-std::vector<Candidate> BeamSearch::CandidatesOf(const std::vector<BeamScores>& scores,
-                                                size_t outputs) const {
-  return sampler_ ? sampler_->Several(scores, outputs, Wanted(), length())
-                  : TopCandidates(scores, outputs, Wanted());
-}
-
-void BeamSearch::Choose(const std::vector<float*>& logits, size_t outputs, const Kernels& kernels) {
-  for (size_t i = 0; i < beams_.size(); ++i) {
-    rules_->Apply(beams_[i].outputs, logits[i]);
-    kernels.rows->log_softmax(logits[i], outputs);
-    if (bias_.prefix && diverged_[i] == 0) bias_.prefix->Apply(length(), logits[i], outputs);
-    if (bias_.draft) bias_.draft->Apply(beams_[i].outputs, *rules_, logits[i], outputs);
-  }
-  GoOn(CandidatesOf(ScoresOf(logits), outputs));
-}
-
-bool BeamSearch::Leans() const {
-  if (bias_.prefix) return bias_.prefix->Acts(length(), diverged_);
-  return bias_.draft && std::any_of(beams_.begin(), beams_.end(), [this](const Beam& beam) {
-           return bias_.draft->Next(beam.outputs, *rules_).has_value();
-         });
-}
-
-// What the best outputs do not tell is found in the logits.
-OutputRules BeamSearch::Rules(size_t beam) const {
-  OutputRules rules = rules_->For(beams_[beam].outputs);
-  rules.logits = sampler_ || Leans();
-  if (!rules.logits) rules.best = OutputsToTell(Wanted());
-  return rules;
-}
-
-// Beams that are pushed back before the first choice have nothing among these.
-bool BeamSearch::ChooseOfBest(const std::vector<BestOutputs>& best) {
-  std::vector<float> scores;
-  for (const Beam& beam : beams_) scores.push_back(beam.score);
-  auto candidates = TopOfBest(best, scores, Wanted());
-  if (candidates) GoOn(std::move(*candidates));
-  return candidates.has_value();
-}
+void BeamSearch::Choose(const Found* found) { GoOn(found->candidates); }
 
 void BeamSearch::GoOn(std::vector<Candidate> candidates) {
   if (IsFirstChoice()) {

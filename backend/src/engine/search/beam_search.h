@@ -62,9 +62,8 @@ class BeamSearch final : public WideSearch {
   size_t length() const override { return beams_.front().outputs.size(); }
   int32_t last(size_t beam) const override { return beams_[beam].outputs.back(); }
   const int32_t* slots(size_t beam) const override { return beams_[beam].slots.data(); }
-  void Choose(const std::vector<float*>& logits, size_t outputs, const Kernels& kernels) override;
-  OutputRules Rules(size_t beam) const override;
-  bool ChooseOfBest(const std::vector<BestOutputs>& best) override;
+  void AddRules(std::vector<OutputRules>* all) const override;
+  void Choose(const Found* found) override;
   bool Ends() const override { return next_.ends; }
   std::vector<Hypothesis> Results() const override;
   void Accept() noexcept override;
@@ -88,10 +87,6 @@ class BeamSearch final : public WideSearch {
     bool ends = false;
   };
 
-  std::vector<BeamScores> ScoresOf(const std::vector<float*>& log_probabilities) const;
-  std::vector<Candidate> CandidatesOf(const std::vector<BeamScores>& scores, size_t outputs) const;
-  size_t Wanted() const { return 2 * settings_.beams; }
-  bool Leans() const;
   void GoOn(std::vector<Candidate> candidates);
   bool IsFirstChoice() const { return beams_.front().slots.empty(); }
   std::vector<size_t> Finish(const std::vector<Candidate>& candidates, Next* next) const;

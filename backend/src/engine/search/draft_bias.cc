@@ -16,15 +16,4 @@ std::optional<int32_t> DraftBias::Next(const Outputs& before, const SearchRules&
   return next;
 }
 
-void DraftBias::Apply(const Outputs& before, const SearchRules& rules, float* log_probabilities,
-                      size_t outputs) const {
-  const auto next = Next(before, rules);
-  if (!next) return;
-  const auto place = static_cast<size_t>(*next);
-  const float of_draft = LeantTo(log_probabilities[place], bias_);
-  const float less = LeantFrom(0, bias_);
-  for (size_t i = 0; i < outputs; ++i) log_probabilities[i] += less;
-  log_probabilities[place] = of_draft;
-}
-
 }  // namespace ct2triton

@@ -26,9 +26,6 @@ class DraftBias {
   // The draft's output behind these, forced ones among them; none where there is no bias.
   std::optional<int32_t> Next(const Outputs& before, const SearchRules& rules) const;
   float bias() const { return bias_; }
-  // Changes the log-probabilities, [outputs], of what follows `before`.
-  void Apply(const Outputs& before, const SearchRules& rules, float* log_probabilities,
-             size_t outputs) const;
 
  private:
   Outputs draft_;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,11 +25,10 @@ class PrefixBias {
 
   PrefixBias(Outputs prefix, float beta) : prefix_(std::move(prefix)), beta_(beta) {}
 
-  // Whether any rank leans at this step.
-  bool Acts(size_t step, const Diverged& diverged) const;
-  // Changes the log-probabilities, [outputs], of a beam that has not diverged. step: of the token,
-  // from 0.
-  void Apply(size_t step, float* log_probabilities, size_t outputs) const;
+  // The output that a beam leans to which has not diverged; -1: one that cannot be chosen; none:
+  // behind the end of the prefix. step: of the token, from 0.
+  std::optional<int32_t> Next(size_t step) const;
+  float beta() const { return beta_; }
   // The flags after a step that found these candidates, best first.
   Diverged After(size_t step, const Diverged& before,
                  const std::vector<Candidate>& candidates) const;

@@ -3,15 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 
 namespace ct2triton {
 namespace {
-
-// What CTranslate2 gives a token that must not be chosen.
-constexpr float kDisabled = std::numeric_limits<float>::lowest();
 
 int32_t OutputOf(const std::string& token, const Weights& weights, const SearchRules& rules) {
   return rules.Output(static_cast<int64_t>(weights.target().to_id(token)));
@@ -68,18 +64,6 @@ float SearchRules::Normalized(float score, size_t length) const {
   return score / std::pow(static_cast<float>(length), length_penalty_);
 }
 
-void SearchRules::Apply(const Outputs& before, float* logits) const {
-  const auto disable = [logits](const std::vector<int64_t>& outputs) {
-    for (const int64_t output : outputs) logits[output] = kDisabled;
-  };
-  std::vector<int64_t> early, others;
-  AddEarlyEnds(before, &early);
-  disable(early);
-  if (repetition_penalty_ != 1) Penalize(before, repetition_penalty_, logits);
-  AddOthers(before, &others);
-  disable(others);
-}
-
 OutputRules SearchRules::For(const Outputs& before) const {
   OutputRules rules;
   rules.map = map_;
@@ -93,28 +77,18 @@ OutputRules SearchRules::For(const Outputs& before) const {
 }
 
 std::vector<int64_t> SearchRules::Disabled(const Outputs& before) const {
-  std::vector<int64_t> disabled;
-  AddEarlyEnds(before, &disabled);
-  AddOthers(before, &disabled);
-  std::sort(disabled.begin(), disabled.end());
-  disabled.erase(std::unique(disabled.begin(), disabled.end()), disabled.end());
-  return disabled;
-}
-
-void SearchRules::AddEarlyEnds(const Outputs& before, std::vector<int64_t>* disabled) const {
-  if (before.size() >= min_length_) return;
-  disabled->insert(disabled->end(), ends_.begin(), ends_.end());
-}
-
-void SearchRules::AddOthers(const Outputs& before, std::vector<int64_t>* disabled) const {
-  if (no_repeat_ngram_size_ > 0) AddRepeatedNgrams(before, disabled);
-  disabled->insert(disabled->end(), disabled_.begin(), disabled_.end());
+  std::vector<int64_t> disabled(disabled_.begin(), disabled_.end());
+  if (before.size() < min_length_) disabled.insert(disabled.end(), ends_.begin(), ends_.end());
+  if (no_repeat_ngram_size_ > 0) AddRepeatedNgrams(before, &disabled);
   for (const auto& sequence : sequences_) {
     const size_t known = sequence.size() - 1;
     if (before.size() < known) continue;
     const auto last = before.end() - static_cast<std::ptrdiff_t>(known);
-    if (std::equal(last, before.end(), sequence.begin())) disabled->push_back(sequence.back());
+    if (std::equal(last, before.end(), sequence.begin())) disabled.push_back(sequence.back());
   }
+  std::sort(disabled.begin(), disabled.end());
+  disabled.erase(std::unique(disabled.begin(), disabled.end()), disabled.end());
+  return disabled;
 }
 
 // What followed the last n - 1 tokens before must not follow them again.

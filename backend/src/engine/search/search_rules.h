@@ -38,12 +38,8 @@ class SearchRules {
   OutputRules For(const Outputs& before) const;
   // The outputs that must not follow `before`, ascending, each once.
   std::vector<int64_t> Disabled(const Outputs& before) const;
-  // The same on logits, [outputs], and the rest of the options.
-  void Apply(const Outputs& before, float* logits) const;
 
  private:
-  void AddEarlyEnds(const Outputs& before, std::vector<int64_t>* disabled) const;
-  void AddOthers(const Outputs& before, std::vector<int64_t>* disabled) const;
   void AddRepeatedNgrams(const Outputs& before, std::vector<int64_t>* disabled) const;
 
   const VocabularyMap* map_;

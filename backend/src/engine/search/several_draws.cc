@@ -11,6 +11,7 @@ SeveralDraws::SeveralDraws(const std::shared_ptr<const SearchRules>& rules, size
                            const Outputs& forced, size_t limit,
                            const std::optional<Sampler>& sampler, const AlignedSlots& aligned)
     : rules_(rules),
+      sampler_(sampler),
       aligned_(aligned),
       running_(hypotheses),
       forced_(forced.size()),
@@ -27,13 +28,26 @@ SeveralDraws::SeveralDraws(const std::shared_ptr<const SearchRules>& rules, size
   }
 }
 
-void SeveralDraws::Choose(const std::vector<float*>& logits, size_t outputs,
-                          const Kernels& kernels) {
+void SeveralDraws::AddRules(std::vector<OutputRules>* all) const {
+  if (has_chosen_) {
+    for (const size_t i : running_) all->push_back(draws_[i].search.Rules());
+    return;
+  }
+  OutputRules rules = draws_.front().search.Rules();
+  if (sampler_) rules.draw = {*sampler_, length_, draws_.size()};
+  all->push_back(std::move(rules));
+}
+
+void SeveralDraws::Choose(const Found* found) {
   for (size_t i = 0; i < running_.size(); ++i) {
-    Draw& draw = draws_[running_[i]];
-    const OutputRules rules = draw.search.Rules();
-    if (i < logits.size()) ApplyRules(rules, logits[i], outputs, kernels);
-    draw.choice = PickToken(rules, has_chosen_ ? logits[i] : logits.front(), outputs, kernels);
+    Choice& choice = draws_[running_[i]].choice;
+    if (has_chosen_) {
+      choice = found[i].choice;
+    } else if (sampler_) {
+      choice = {found->candidates[i].output, found->candidates[i].score};
+    } else {
+      choice = found->choice;
+    }
   }
 }
 

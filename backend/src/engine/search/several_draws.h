@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "engine/compute/cpu/kernels.h"
 #include "engine/search/greedy.h"
 #include "engine/search/sampler.h"
 #include "engine/search/wide_search.h"
@@ -27,8 +26,8 @@ class SeveralDraws final : public WideSearch {
   size_t length() const override { return length_; }
   int32_t last(size_t beam) const override { return draws_[running_[beam]].choice.output; }
   const int32_t* slots(size_t beam) const override { return draws_[running_[beam]].slots.data(); }
-  void Choose(const std::vector<float*>& logits, size_t outputs, const Kernels& kernels) override;
-  OutputRules Rules(size_t /*beam*/) const override { return LogitsOf(rules_->map()); }
+  void AddRules(std::vector<OutputRules>* all) const override;
+  void Choose(const Found* found) override;
   bool Ends() const override;
   std::vector<Hypothesis> Results() const override;
   void Accept() noexcept override;
@@ -42,6 +41,7 @@ class SeveralDraws final : public WideSearch {
   };
 
   const std::shared_ptr<const SearchRules> rules_;
+  const std::optional<Sampler> sampler_;
   AlignedSlots aligned_;
   std::vector<Draw> draws_;
   std::vector<size_t> running_;  // of the draws

@@ -8,6 +8,13 @@
 namespace ct2triton {
 namespace {
 
+// What becomes of a log-probability under a bias: of the output that it leans to, and of others.
+float LeantTo(float log_probability, float bias) {
+  return std::log(std::exp(log_probability) * (1 - bias) + bias);
+}
+
+float LeantFrom(float log_probability, float bias) { return log_probability + std::log1p(-bias); }
+
 // The bias lessens all others alike, so that only the best of them may win.
 Choice PickBiased(const OutputRules& rules, const float* log_probabilities, int32_t best) {
   const int32_t leaning = *rules.leaning;
@@ -21,14 +28,7 @@ Choice PickBiased(const OutputRules& rules, const float* log_probabilities, int3
   return choice;
 }
 
-}  // namespace
-
-float LeantTo(float log_probability, float bias) {
-  return std::log(std::exp(log_probability) * (1 - bias) + bias);
-}
-
-float LeantFrom(float log_probability, float bias) { return log_probability + std::log1p(-bias); }
-
+// Once for each distinct output.
 void Penalize(const Outputs& before, float penalty, float* logits) {
   Outputs seen = before;
   std::sort(seen.begin(), seen.end());
@@ -39,12 +39,14 @@ void Penalize(const Outputs& before, float penalty, float* logits) {
   }
 }
 
+// Makes of logits what is chosen from.
 void ApplyRules(const OutputRules& rules, float* logits, size_t outputs, const Kernels& kernels) {
   if (rules.penalty != 1) Penalize(*rules.before, rules.penalty, logits);
   for (const int64_t output : rules.forbidden) {
     logits[output] = std::numeric_limits<float>::lowest();  // as CTranslate2 does it
   }
-  if (rules.scored || rules.leaning) kernels.rows->log_softmax(logits, outputs);
+  if (rules.scored || rules.leaning || rules.candidates > 0)
+    kernels.rows->log_softmax(logits, outputs);
 }
 
 Choice PickToken(const OutputRules& rules, const float* scores, size_t outputs,
@@ -54,6 +56,64 @@ Choice PickToken(const OutputRules& rules, const float* scores, size_t outputs,
   const auto best = static_cast<int32_t>(place);
   if (rules.leaning) return PickBiased(rules, scores, best);
   return {best, rules.scored ? scores[place] : 0};
+}
+
+// On all log-probabilities.
+void ApplyBias(const OutputRules& rules, float* log_probabilities, size_t outputs) {
+  if (!rules.leaning) return;
+  const float bias = rules.bias;
+  const auto place = static_cast<size_t>(*rules.leaning);
+  if (rules.as_library) {
+    for (size_t i = 0; i < outputs; ++i) {
+      const float rest = std::exp(log_probabilities[i]) * (1 - bias);
+      log_probabilities[i] = std::log(i == place ? rest + bias : rest);
+    }
+    return;
+  }
+  const float of_draft = LeantTo(log_probabilities[place], bias);
+  const float less = LeantFrom(0, bias);
+  for (size_t i = 0; i < outputs; ++i) log_probabilities[i] += less;
+  log_probabilities[place] = of_draft;
+}
+
+}  // namespace
+
+Found ChooseFrom(const OutputRules& rules, float* logits, size_t outputs, const Kernels& kernels) {
+  Found found;
+  found.written = true;
+  ApplyRules(rules, logits, outputs, kernels);
+  const size_t sequences = rules.draw ? rules.draw->sequences : 0;
+  for (size_t i = 0; i < sequences; ++i) {
+    const size_t place = rules.draw->sampler.OfSequence(i).One(logits, outputs, rules.draw->step);
+    found.candidates.push_back({rules.scored ? logits[place] : 0, i, static_cast<int32_t>(place)});
+  }
+  if (sequences == 0) found.choice = PickToken(rules, logits, outputs, kernels);
+  return found;
+}
+
+std::optional<std::vector<Candidate>> ChooseJointly(const OutputRules* rules,
+                                                    const OfferedOutput* offered, size_t outputs,
+                                                    const Kernels& kernels) {
+  const OutputRules& first = *rules;
+  if (offered->logits == nullptr) {
+    std::vector<BestOutputs> best;
+    std::vector<float> scores;
+    for (size_t i = 0; i < first.sequences; ++i) {
+      best.push_back(offered[i].best);
+      scores.push_back(rules[i].score);
+    }
+    return TopOfBest(best, scores, first.candidates);
+  }
+  std::vector<BeamScores> beams;
+  for (size_t i = 0; i < first.sequences; ++i) {
+    ApplyRules(rules[i], offered[i].logits, outputs, kernels);
+    ApplyBias(rules[i], offered[i].logits, outputs);
+    beams.push_back({offered[i].logits, rules[i].score});
+  }
+  beams.resize(beams.size() + first.copies, {offered->logits, kPushedBack});
+  return first.draw
+             ? first.draw->sampler.Several(beams, outputs, first.candidates, first.draw->step)
+             : TopCandidates(beams, outputs, first.candidates);
 }
 
 }  // namespace ct2triton

@@ -21,6 +21,7 @@ using Outputs = std::vector<int32_t>;
 struct Draw {
   Sampler sampler;
   size_t step;
+  size_t sequences = 0;  // above 0: one draw for each instead, by Sampler::OfSequence
 };
 
 // How the token that follows an output of a step is chosen, by plain values: what a device needs to
@@ -36,19 +37,21 @@ struct OutputRules {
   std::optional<Draw> draw;            // none: the best one, the first of equals
   std::optional<int32_t> leaning;      // an output that gets `bias` of the probability
   float bias = 0;
-  size_t best = 0;      // so many of the best outputs are wanted instead of a choice
-  bool logits = false;  // or the logits as they are: the search does the rest
+  bool as_library = false;  // the bias is computed in CTranslate2's way
 
+  // Of a search with several sequences: candidates of all of them together instead of a choice. A
+  // draw is said in the rules of the first one.
+  size_t candidates = 0;  // so many; 0: each output has a choice of its own
+  size_t sequences = 0;   // so many outputs from this one on; 0: not the first
+  size_t copies = 0;      // of the first one, which are pushed back
+  float score = 0;        // of the sequence so far
+  bool of_best = false;   // the best outputs of each tell the candidates, unless they are too near
+
+  // How many of the best outputs tell; 0: all are needed.
+  size_t Best() const { return of_best ? OutputsToTell(candidates) : 0; }
   // The choice takes more than the order of the logits and their sum.
   bool ChangesLogits() const { return penalty != 1 || draw || leaning; }
 };
-
-inline OutputRules LogitsOf(const VocabularyMap* map) {
-  OutputRules rules;
-  rules.map = map;
-  rules.logits = true;
-  return rules;
-}
 
 // The next token of a row.
 struct Choice {
@@ -56,24 +59,32 @@ struct Choice {
   float log_probability = 0;  // 0 unless scores are asked for
 };
 
-// What a step gives an output. Memory: the device's, until the next step.
+// What a step gives an output.
 struct Found {
   Choice choice;
-  bool later = false;       // the step still runs: the same row asked for again gets it
-  float* logits = nullptr;  // [outputs], where they were asked for, or the best ones cannot be told
+  // Of its row, for the first of several sequences: best first, or in the order drawn; or one draw
+  // for each sequence.
+  std::vector<Candidate> candidates = {};
+  bool written = false;  // its logits were written in memory
+  bool later = false;    // the step still runs: the same row asked for again gets it
+};
+
+// The score of a sequence that must not be chosen, as CTranslate2 has it.
+constexpr float kPushedBack = -1e10F;
+
+// For devices. By the rules of one output, from its logits, [outputs], which it changes.
+Found ChooseFrom(const OutputRules& rules, float* logits, size_t outputs, const Kernels& kernels);
+
+// What a device has of an output: its logits, or the best outputs.
+struct OfferedOutput {
+  float* logits = nullptr;
   BestOutputs best = {};
 };
 
-// What becomes of a log-probability under a bias: of the output that it leans to, and of others.
-float LeantTo(float log_probability, float bias);
-float LeantFrom(float log_probability, float bias);
-
-// Makes of logits, [outputs], what is chosen from; and chooses.
-void ApplyRules(const OutputRules& rules, float* logits, size_t outputs, const Kernels& kernels);
-Choice PickToken(const OutputRules& rules, const float* scores, size_t outputs,
-                 const Kernels& kernels);
-
-// Puts the penalty on the logits of the outputs in `before`, once for each distinct one.
-void Penalize(const Outputs& before, float penalty, float* logits);
+// The candidates of several sequences, by the rules of each. None: the best outputs leave them
+// open.
+std::optional<std::vector<Candidate>> ChooseJointly(const OutputRules* rules,
+                                                    const OfferedOutput* offered, size_t outputs,
+                                                    const Kernels& kernels);
 
 }  // namespace ct2triton

@@ -5,10 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/compute/cpu/kernels.h"
 #include "engine/compute/row_alignment.h"
 #include "engine/search/search_rules.h"
-#include "engine/search/top_candidates.h"
+#include "engine/search/token_choice.h"
 #include "rows/row.h"
 
 namespace ct2triton {
@@ -37,16 +36,12 @@ class WideSearch {
   virtual int32_t last(size_t beam) const = 0;
   virtual const int32_t* slots(size_t beam) const = 0;
 
-  // Takes the logits of every beam, [outputs] each, which it changes, and decides how to go on.
-  // Nothing shows before Accept; a step that fails after this may be repeated.
-  virtual void Choose(const std::vector<float*>& logits, size_t outputs,
-                      const Kernels& kernels) = 0;
-  // What is asked for a beam: the best outputs, or the logits for Choose.
-  virtual OutputRules Rules(size_t beam) const = 0;
-  // The same as Choose, from the best outputs. False, and nothing is decided, where they leave it
-  // open.
-  virtual bool ChooseOfBest(const std::vector<BestOutputs>& /*best*/) { return false; }
-  // After either: the search ends with it.
+  // Adds the rules of each beam's output; good until the search goes on.
+  virtual void AddRules(std::vector<OutputRules>* rules) const = 0;
+  // Takes what was found by these, and decides how to go on. Nothing shows before Accept; a step
+  // that fails after this may be repeated.
+  virtual void Choose(const Found* found) = 0;
+  // After that: the search ends with it.
   virtual bool Ends() const = 0;
   // The wanted hypotheses, best first, of a search that ends. May be fewer than wanted.
   virtual std::vector<Hypothesis> Results() const = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace ct2triton {
 namespace {
@@ -10,7 +11,8 @@ namespace {
 constexpr size_t kMostBest = 64;  // outputs of a row: they are inserted one by one
 
 bool WantsLogits(const OutputRules& rules) {
-  return rules.logits || rules.ChangesLogits() || rules.best > kMostBest;
+  return rules.ChangesLogits() || rules.Best() > kMostBest ||
+         (rules.candidates > 0 && !rules.of_best);
 }
 
 // Where the room for logits was larger than all of so many products wanted, it shrinks.
@@ -50,7 +52,7 @@ std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<OutputRule
     if (WantsLogits(one)) {
       writing += model_.Candidates(one.map);
     } else {
-      best += one.best;
+      best += one.Best();
     }
   }
   float* logits = LogitsRoom(writing);
@@ -64,11 +66,12 @@ std::vector<products::ChoiceRules> Chooser::RulesOf(const std::vector<OutputRule
       logits += model_.Candidates(one.map);
       continue;
     }
-    rules[row].log_total = one.best > 0 || one.scored;
+    const size_t wanted = one.Best();
+    rules[row].log_total = wanted > 0 || one.scored;
     rules[row].forbidden = one.forbidden;
-    rules[row].top = one.best > 0 ? top : nullptr;
-    rules[row].wanted = static_cast<int32_t>(one.best);
-    top += one.best;
+    rules[row].top = wanted > 0 ? top : nullptr;
+    rules[row].wanted = static_cast<int32_t>(wanted);
+    top += wanted;
   }
   return rules;
 }
@@ -83,10 +86,68 @@ std::vector<Found> Chooser::Choose(const std::vector<OutputRules>& rules, const 
     ChooseByMap(rules, hidden, asked, &chosen);
   }
   std::vector<Found> found(rules.size());
+  std::vector<OfferedOutput> offered;  // to the searches that join outputs
   for (size_t row = 0; row < rules.size(); ++row) {
-    found[row] = FoundBy(rules[row], asked[row], chosen[row]);
+    float* const logits = asked[row].logits;
+    if (rules[row].candidates > 0) {
+      offered.resize(rules.size());
+      offered[row] = {
+          logits, {asked[row].top, static_cast<size_t>(chosen[row].found), chosen[row].log_total}};
+      found[row].written = logits != nullptr;
+    } else if (logits != nullptr) {
+      found[row] =
+          ChooseFrom(rules[row], logits, model_.Candidates(rules[row].map), model_.kernels());
+    } else {
+      found[row].choice.output = static_cast<int32_t>(chosen[row].output);
+      if (asked[row].log_total) {
+        found[row].choice.log_probability = chosen[row].logit - chosen[row].log_total;
+      }
+    }
   }
+  if (!offered.empty()) Join(rules, offered, hidden, &found);
   return found;
+}
+
+void Chooser::Join(const std::vector<OutputRules>& rules, const std::vector<OfferedOutput>& offered,
+                   const float* hidden, std::vector<Found>* found) {
+  std::vector<size_t> open;
+  for (size_t row = 0; row < rules.size(); ++row) {
+    if (rules[row].sequences == 0) continue;
+    auto candidates = ChooseJointly(&rules[row], &offered[row], model_.Candidates(rules[row].map),
+                                    model_.kernels());
+    if (candidates) {
+      (*found)[row].candidates = std::move(*candidates);
+    } else {
+      for (size_t i = 0; i < rules[row].sequences; ++i) open.push_back(row + i);
+    }
+  }
+  if (!open.empty()) JoinAgain(rules, open, hidden, found);
+}
+
+// From all logits.
+void Chooser::JoinAgain(const std::vector<OutputRules>& rules, const std::vector<size_t>& open,
+                        const float* hidden, std::vector<Found>* found) {
+  const size_t width = model_.shape().width;
+  float* const gathered = open_.Room(open.size() * width);
+  float* to = gathered;
+  std::vector<OutputRules> again;
+  for (const size_t row : open) {
+    to = std::copy_n(hidden + row * width, width, to);
+    again.push_back(rules[row]);
+    again.back().of_best = false;
+  }
+  std::vector<Found> joined = Choose(again, gathered);
+  for (size_t i = 0; i < open.size(); ++i) (*found)[open[i]] = std::move(joined[i]);
+}
+
+std::vector<std::vector<float>> Chooser::Logits(const VocabularyMap* map, const float* hidden,
+                                                size_t rows) const {
+  std::vector<std::vector<float>> logits(rows, std::vector<float>(model_.Candidates(map)));
+  std::vector<products::ChoiceRules> rules(rows);
+  for (size_t row = 0; row < rows; ++row) rules[row].logits = logits[row].data();
+  std::vector<products::Choice> chosen(rows);
+  model_.ProjectionTo(map).Choose(hidden, rules, chosen.data());
+  return logits;
 }
 
 // One product for each map.
@@ -107,23 +168,6 @@ void Chooser::ChooseByMap(const std::vector<OutputRules>& rules, const float* hi
     model_.ProjectionTo(map).Choose(gathered_.data(), asked_here, chosen_here.data());
     for (size_t i = 0; i < rows.size(); ++i) (*chosen)[rows[i]] = chosen_here[i];
   }
-}
-
-Found Chooser::FoundBy(const OutputRules& rules, const products::ChoiceRules& asked,
-                       const products::Choice& chosen) const {
-  Found found;
-  if (rules.best > 0 || rules.logits) {
-    found.logits = asked.logits;
-    found.best = {asked.top, static_cast<size_t>(chosen.found), chosen.log_total};
-  } else if (asked.logits != nullptr) {
-    const size_t outputs = model_.Candidates(rules.map);
-    ApplyRules(rules, asked.logits, outputs, model_.kernels());
-    found.choice = PickToken(rules, asked.logits, outputs, model_.kernels());
-  } else {
-    found.choice.output = static_cast<int32_t>(chosen.output);
-    if (asked.log_total) found.choice.log_probability = chosen.logit - chosen.log_total;
-  }
-  return found;
 }
 
 }  // namespace ct2triton

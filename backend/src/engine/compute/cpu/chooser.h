@@ -12,8 +12,9 @@
 namespace ct2triton {
 
 // The product of a step with the vocabulary, and what each row chooses of it. Logits are written
-// only for the rows that change them; of a beam that does not, the best outputs are kept. One
-// thread's.
+// only for the rows that change them; of a beam that does not, the best outputs are kept. Where
+// they leave the candidates of a search open, which is seldom, its logits are written after all.
+// One thread's.
 class Chooser {
  public:
   // `logits_bytes`: where the memory of all loops' logits is counted; must be there as long.
@@ -25,6 +26,9 @@ class Chooser {
 
   // rules: one per row; hidden: [rows, width].
   std::vector<Found> Choose(const std::vector<OutputRules>& rules, const float* hidden);
+  // Of each row, among the candidates of a map; null: the whole vocabulary.
+  std::vector<std::vector<float>> Logits(const VocabularyMap* map, const float* hidden,
+                                         size_t rows) const;
   // No row is left: gives the room for logits back.
   void Rest() noexcept;
 
@@ -35,12 +39,14 @@ class Chooser {
   void ChooseByMap(const std::vector<OutputRules>& rules, const float* hidden,
                    const std::vector<products::ChoiceRules>& asked,
                    std::vector<products::Choice>* chosen);
-  Found FoundBy(const OutputRules& rules, const products::ChoiceRules& asked,
-                const products::Choice& chosen) const;
+  void Join(const std::vector<OutputRules>& rules, const std::vector<OfferedOutput>& offered,
+            const float* hidden, std::vector<Found>* found);
+  void JoinAgain(const std::vector<OutputRules>& rules, const std::vector<size_t>& open,
+                 const float* hidden, std::vector<Found>* found);
 
   const HostModel& model_;
   std::atomic<size_t>* const logits_bytes_;
-  FloatBuffer logits_, gathered_;
+  FloatBuffer logits_, gathered_, open_;
   size_t counted_ = 0;   // bytes of it
   size_t largest_ = 0;   // floats that were wanted in the last products,
   size_t products_ = 0;  // so many

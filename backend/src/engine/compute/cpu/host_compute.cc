@@ -17,17 +17,18 @@ std::unique_ptr<RowCache> HostCompute::NewCache(const CheckedRow& /*row*/, size_
 
 std::vector<Found> HostCompute::Step(const std::vector<StepSequence>& rows,
                                      const std::vector<OutputRules>& rules) {
-  hidden_ = step_.Run(rows);
-  return chooser_.Choose(rules, hidden_);
+  return chooser_.Choose(rules, step_.Run(rows));
 }
 
-std::vector<Found> HostCompute::ChooseAgain(const std::vector<size_t>& outputs,
-                                            const std::vector<OutputRules>& rules) {
-  const size_t width = model_.shape().width;
-  float* const gathered = gathered_.Room(outputs.size() * width);
-  float* to = gathered;
-  for (const size_t output : outputs) to = std::copy_n(hidden_ + output * width, width, to);
-  return chooser_.Choose(rules, gathered);
+std::vector<std::vector<float>> HostCompute::Logits(const std::vector<StepSequence>& rows,
+                                                    const std::vector<const VocabularyMap*>& maps) {
+  const float* const hidden = step_.Run(rows);
+  size_t outputs = 0;
+  for (const StepSequence& row : rows) outputs += row.outputs;
+  if (outputs == 0) return {};
+  auto logits = chooser_.Logits(nullptr, hidden, outputs);
+  for (const VocabularyMap* map : maps) logits.push_back(chooser_.Logits(map, hidden, 1).front());
+  return logits;
 }
 
 }  // namespace ct2triton

@@ -29,8 +29,8 @@ class HostCompute final : public LoopCompute {
   std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) override;
   std::vector<Found> Step(const std::vector<StepSequence>& rows,
                           const std::vector<OutputRules>& rules) override;
-  std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
-                                 const std::vector<OutputRules>& rules) override;
+  std::vector<std::vector<float>> Logits(const std::vector<StepSequence>& rows,
+                                         const std::vector<const VocabularyMap*>& maps) override;
   void Rest() noexcept override { chooser_.Rest(); }
 
  private:
@@ -39,8 +39,6 @@ class HostCompute final : public LoopCompute {
   DecoderStep step_;
   Chooser chooser_;
   LoopCaches* const caches_;
-  FloatBuffer gathered_;
-  const float* hidden_ = nullptr;  // [outputs, width], of the last step
 };
 
 }  // namespace ct2triton

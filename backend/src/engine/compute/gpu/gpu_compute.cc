@@ -19,7 +19,8 @@ bool SameDraw(const std::optional<Draw>& a, const std::optional<Draw>& b) {
 // But for what comes before, which the device knows by itself.
 bool SameRules(const OutputRules& a, const OutputRules& b) {
   return a.forbidden == b.forbidden && a.penalty == b.penalty && SameDraw(a.draw, b.draw) &&
-         a.leaning == b.leaning && a.bias == b.bias && a.best == b.best && a.logits == b.logits;
+         a.leaning == b.leaning && a.bias == b.bias && a.candidates == b.candidates &&
+         a.of_best == b.of_best;
 }
 
 int IdOf(const VocabularyMap* map, int64_t output) {
@@ -132,7 +133,18 @@ std::vector<Found> GpuCompute::Step(const std::vector<StepSequence>& rows,
   for (GpuRowCache* cache : model_.engine()->caches) cache->BeginStep();
   if (RunsAhead(rules)) return DecodeAhead(rules);
   model_.engine()->decoder.Drop(std::move(ahead_));
-  return Decode(rules);
+  std::vector<Given> given = Decode(rules);
+  const std::vector<size_t> open = Join(rules, &given);
+  if (!open.empty()) {  // seldom: all logits tell
+    auto again = rules;
+    for (const size_t output : open) again[output].of_best = false;
+    for (GpuRowCache* cache : model_.engine()->caches) cache->BeginStep();
+    given = Decode(again);
+    Join(again, &given);
+  }
+  std::vector<Found> found;
+  for (Given& one : given) found.push_back(std::move(one.found));
+  return found;
 }
 
 void GpuCompute::Rest() noexcept {
@@ -148,7 +160,7 @@ bool GpuCompute::RunsAhead(const std::vector<OutputRules>& rules) const {
   for (const StepSequence& row : rows_) {
     if (row.outputs != 1 || row.slots != nullptr || row.alignment != nullptr) return false;
     const OutputRules& rule = rules[output++];
-    if (rule.best > 0 || rule.leaning || HostChooses(rule)) return false;
+    if (rule.candidates > 0 || rule.leaning || HostChooses(rule, row)) return false;
     maps.insert(rule.map);
     tokens += row.count;
   }
@@ -171,7 +183,7 @@ std::vector<Found> GpuCompute::DecodeAhead(const std::vector<OutputRules>& rules
     found[i].later = !ready;
     if (!ready) continue;
     const ChosenToken& one = ready->chosen ? *ready->chosen : chosen[ready->output];
-    found[i] = FoundBy(rules[i], one, /*output=*/0);
+    found[i] = GivenTo(rows_[i], rules[i], one, /*output=*/0).found;
     if (all[i].given) all[i].cache->coming->tokens = {one.chosen.token};
   }
   return found;
@@ -229,22 +241,43 @@ GpuCompute::Ahead GpuCompute::AheadOf(const StepSequence& row, const OutputRules
   return ahead;
 }
 
-// The step is run again, which changes nothing.
-std::vector<Found> GpuCompute::ChooseAgain(const std::vector<size_t>& outputs,
-                                           const std::vector<OutputRules>& rules) {
-  size_t all = 0;
-  for (const StepSequence& row : rows_) all += row.outputs;
-  std::vector<OutputRules> of_all(all);
-  for (size_t i = 0; i < outputs.size(); ++i) of_all[outputs[i]] = rules[i];
-  const std::lock_guard<std::mutex> lock(model_.engine()->mutex);
-  for (GpuRowCache* cache : model_.engine()->caches) cache->BeginStep();
-  const auto found = Decode(of_all);
-  std::vector<Found> wanted;
-  for (const size_t output : outputs) wanted.push_back(found[output]);
-  return wanted;
+// Returns the outputs of searches whose candidates the best outputs leave open.
+std::vector<size_t> GpuCompute::Join(const std::vector<OutputRules>& rules,
+                                     std::vector<Given>* given) const {
+  std::vector<OfferedOutput> offered;
+  for (const Given& one : *given) offered.push_back(one.offered);
+  std::vector<size_t> open;
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if (rules[i].sequences == 0) continue;
+    auto candidates =
+        ChooseJointly(&rules[i], &offered[i], model_.Candidates(rules[i].map), model_.kernels());
+    if (candidates) (*given)[i].found.candidates = std::move(*candidates);
+    for (size_t k = 0; !candidates && k < rules[i].sequences; ++k) open.push_back(i + k);
+  }
+  return open;
 }
 
-std::vector<Found> GpuCompute::Decode(const std::vector<OutputRules>& rules) {
+std::vector<std::vector<float>> GpuCompute::Logits(const std::vector<StepSequence>& rows,
+                                                   const std::vector<const VocabularyMap*>& maps) {
+  rows_ = rows;
+  size_t outputs = 0;
+  for (const StepSequence& row : rows) outputs += row.outputs;
+  std::vector<OutputRules> rules(outputs);
+  for (OutputRules& one : rules) one.candidates = 1;  // and not of the best ones
+  const std::lock_guard<std::mutex> lock(model_.engine()->mutex);
+  for (GpuRowCache* cache : model_.engine()->caches) cache->BeginStep();
+  Decode(rules);
+  auto logits = std::move(numbers_);
+  for (size_t i = 0; outputs > 0 && i < maps.size(); ++i) {
+    rules.front().map = maps[i];
+    for (GpuRowCache* cache : model_.engine()->caches) cache->BeginStep();
+    Decode(rules);
+    logits.push_back(std::move(numbers_.front()));
+  }
+  return logits;
+}
+
+std::vector<GpuCompute::Given> GpuCompute::Decode(const std::vector<OutputRules>& rules) {
   numbers_.clear();
   tops_.clear();
   std::vector<Piece> pieces;
@@ -253,7 +286,7 @@ std::vector<Found> GpuCompute::Decode(const std::vector<OutputRules>& rules) {
     AddPieces(row, first, rules, &pieces);
     first += row.outputs;
   }
-  std::vector<Found> found(rules.size());
+  std::vector<Given> found(rules.size());
   std::vector<Piece> pass;
   for (const Piece& piece : pieces) {
     if (!Fits(pass, piece, rules)) {
@@ -301,7 +334,7 @@ bool GpuCompute::Fits(const std::vector<Piece>& pass, const Piece& piece,
 }
 
 void GpuCompute::RunPass(const std::vector<Piece>& pass, const std::vector<OutputRules>& rules,
-                         std::vector<Found>* found) {
+                         std::vector<Given>* found) {
   GpuDecoder& decoder = model_.engine()->decoder;
   const OutputRules nothing;
   std::vector<GivenTokens> given;
@@ -324,7 +357,7 @@ void GpuCompute::RunPass(const std::vector<Piece>& pass, const std::vector<Outpu
       }
       if (t + piece.chosen < piece.end) continue;
       const size_t rule = piece.rule + t - (piece.end - piece.chosen);
-      (*found)[rule] = FoundBy(rules[rule], chosen[output], output);
+      (*found)[rule] = GivenTo(*piece.row, rules[rule], chosen[output], output);
     }
   }
 }
@@ -343,10 +376,12 @@ GivenTokens GpuCompute::GivenBy(const Piece& piece, const OutputRules& rules) {
   return given;
 }
 
-// A draw of more candidates than a device keeps; of all, where they are not all drawn from.
-bool GpuCompute::HostChooses(const OutputRules& rules) const {
-  if (rules.logits || rules.best > kMostCandidates) return true;
+// A draw of more candidates than a device keeps; of all, where they are not all drawn from; of one
+// of several sequences, whose steps are not the device's positions.
+bool GpuCompute::HostChooses(const OutputRules& rules, const StepSequence& row) const {
+  if (rules.candidates > 0) return !rules.of_best || rules.Best() > kMostCandidates;
   if (!rules.draw) return false;
+  if (row.slots != nullptr || rules.draw->sequences > 0) return true;
   const Sampler& sampler = rules.draw->sampler;
   const size_t outputs = model_.Candidates(rules.map);
   const bool of_all = sampler.topk() == 0 || sampler.topk() >= outputs;
@@ -362,7 +397,7 @@ TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& ro
     there.first_source = row.alignment->first();
     there.sources = row.alignment->count();
   }
-  if (HostChooses(rules)) return there;
+  if (HostChooses(rules, row)) return there;
   there.penalty = rules.penalty;
   there.limit = limit;
   const bool early = limit > 0 && rules.before->size() < rules.min_length;
@@ -371,7 +406,7 @@ TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& ro
     there.forbidden.push_back(IdOf(rules.map, output));
   }
   if (limit > 0) AddEnds(rules, &there);
-  there.candidates = std::max<size_t>(rules.best, 1);
+  there.candidates = std::max<size_t>(rules.Best(), 1);
   if (rules.leaning) there.leaning = IdOf(rules.map, *rules.leaning);
   there.bias = rules.bias;
   if (!rules.draw) return there;
@@ -384,34 +419,35 @@ TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& ro
   return there;
 }
 
-Found GpuCompute::FoundBy(const OutputRules& rules, const ChosenToken& chosen, size_t output) {
-  Found found;
+GpuCompute::Given GpuCompute::GivenTo(const StepSequence& row, const OutputRules& rules,
+                                      const ChosenToken& chosen, size_t output) {
+  Given given;
   if (chosen.chosen.token < 0) {
     throw Error(ErrorCode::kInternal,
                 "GPU " + model_.engine()->decoder.device() + ": no logit is a number");
   }
-  if (HostChooses(rules)) {
+  if (HostChooses(rules, row)) {
     numbers_.push_back(model_.engine()->decoder.Logits(output));
     ++work_.host_choices;
-    float* logits = numbers_.back().data();
-    if (rules.logits || rules.best > 0) {
-      found.logits = logits;
-      return found;
-    }
+    float* const logits = numbers_.back().data();
     const size_t outputs = numbers_.back().size();
-    ApplyRules(rules, logits, outputs, model_.kernels());
-    found.choice = PickToken(rules, logits, outputs, model_.kernels());
-  } else if (rules.best > 0) {
+    if (rules.candidates == 0) {
+      given.found = ChooseFrom(rules, logits, outputs, model_.kernels());
+    } else {
+      given.offered.logits = logits;
+      given.found.written = true;
+    }
+  } else if (rules.candidates > 0) {
     auto& top = tops_.emplace_back();
     for (const TokenCandidate& one : chosen.candidates) {
       top.push_back({one.log_probability, OutputOf(rules.map, one.token)});
     }
-    found.best = {top.data(), top.size(), 0};
+    given.offered.best = {top.data(), top.size(), 0};
   } else {
-    found.choice.output = OutputOf(rules.map, chosen.chosen.token);
-    if (rules.scored) found.choice.log_probability = chosen.chosen.log_probability;
+    given.found.choice.output = OutputOf(rules.map, chosen.chosen.token);
+    if (rules.scored) given.found.choice.log_probability = chosen.chosen.log_probability;
   }
-  return found;
+  return given;
 }
 
 }  // namespace ct2triton::gpu

@@ -98,8 +98,8 @@ class GpuCompute final : public LoopCompute {
   std::unique_ptr<RowCache> NewCache(const CheckedRow& row, size_t slots) override;
   std::vector<Found> Step(const std::vector<StepSequence>& rows,
                           const std::vector<OutputRules>& rules) override;
-  std::vector<Found> ChooseAgain(const std::vector<size_t>& outputs,
-                                 const std::vector<OutputRules>& rules) override;
+  std::vector<std::vector<float>> Logits(const std::vector<StepSequence>& rows,
+                                         const std::vector<const VocabularyMap*>& maps) override;
   GpuWork TakeWork() noexcept override { return std::exchange(work_, {}); }
   void Rest() noexcept override;
 
@@ -110,6 +110,12 @@ class GpuCompute final : public LoopCompute {
     size_t begin, end;  // of its tokens
     size_t chosen;      // so many of the last ones are chosen behind,
     size_t rule;        // the first of these by this one, of all rules
+  };
+
+  // What a step gives an output, before the outputs of a search are joined.
+  struct Given {
+    Found found;
+    OfferedOutput offered = {};
   };
 
   // A row of a step that runs ahead, and what the step before it gives.
@@ -124,17 +130,19 @@ class GpuCompute final : public LoopCompute {
   std::vector<ChosenToken> ReadAhead(uint64_t number, std::unique_ptr<GpuStep> step);
   void LaunchAhead(const std::vector<Ahead>& rows);
   Ahead AheadOf(const StepSequence& row, const OutputRules& rules);
-  std::vector<Found> Decode(const std::vector<OutputRules>& rules);
+  std::vector<Given> Decode(const std::vector<OutputRules>& rules);
+  std::vector<size_t> Join(const std::vector<OutputRules>& rules, std::vector<Given>* given) const;
   static void AddPieces(const StepSequence& row, size_t first,
                         const std::vector<OutputRules>& rules, std::vector<Piece>* pieces);
   bool Fits(const std::vector<Piece>& pass, const Piece& piece,
             const std::vector<OutputRules>& rules) const;
   void RunPass(const std::vector<Piece>& pass, const std::vector<OutputRules>& rules,
-               std::vector<Found>* found);
+               std::vector<Given>* found);
   GivenTokens GivenBy(const Piece& piece, const OutputRules& rules);
   TokenRules RulesFor(const OutputRules& rules, const StepSequence& row, size_t limit) const;
-  bool HostChooses(const OutputRules& rules) const;
-  Found FoundBy(const OutputRules& rules, const ChosenToken& chosen, size_t output);
+  bool HostChooses(const OutputRules& rules, const StepSequence& row) const;
+  Given GivenTo(const StepSequence& row, const OutputRules& rules, const ChosenToken& chosen,
+                size_t output);
 
   const GpuModel& model_;
   LoopCaches* const caches_;
