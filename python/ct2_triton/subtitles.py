@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import unicodedata
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -141,9 +142,10 @@ def _load(path: Path) -> Any:  # noqa: ANN401  pysubs2 has no types for mypy
     except OSError as error:
         raise ClientError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
+        encoding = "UTF-16" if error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "ENCODING"
         raise ClientError(
             f"{path} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#x}; "
-            "convert it first, as with iconv -f UTF-16 -t UTF-8"
+            f"convert it first, with iconv -f {encoding} -t UTF-8"
         ) from error
     except pysubs2.Pysubs2Error as error:
         raise ClientError(f"cannot read {path}: {error}") from error

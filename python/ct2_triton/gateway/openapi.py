@@ -109,7 +109,8 @@ def _translate(
     answer["required"] = ["translatedText"]
     errors = sorted(_ERRORS)
     # In a form, a list of one empty text is an empty field.
-    in_form = {"q": {"anyOf": [_STRING, texts | {"items": _STRING, "maxItems": limits.max_texts}]}}
+    lists = texts | {"maxItems": limits.max_texts, "anyOf": [{"minItems": 2}, {"items": _STRING}]}
+    in_form = {"q": {"anyOf": [_STRING, lists]}}
     return _post("Translate texts", fields, ["q", "source", "target"], answer, errors, in_form)
 
 

@@ -49,13 +49,19 @@ def prepare(
     Raises:
         PrepareError: It failed, with a sentence about what to do; nothing was written.
     """
-    from ct2_triton.prepare.text_config import check_text_outputs, write_text_models
+    from ct2_triton.prepare.text_config import (
+        check_text_outputs,
+        remove_text_models,
+        write_text_models,
+    )
 
     _check_choices(options)
     output = options.model_repository / model_name(options)
     check_text_outputs(output, options.io, force=options.force)
     with _prepared(options, output, report) as folder:
         io = _io_of(options.io, folder / TOKENIZER_NAME, report)
+    if io == "ids" and options.io == "auto" and (old := remove_text_models(output)):
+        report(f"removed, with the model they belonged to: {', '.join(old)}")
     for written in write_text_models(output, io, force=options.force):
         report(f"text in and out: {written.name}")
     return PreparedModel.read(output)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import SettingError, UnsupportedModelError
@@ -127,6 +128,22 @@ def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:
             (folder / "1").mkdir()
             (folder / CONFIG_NAME).write_text(text, encoding="utf-8")
     return outputs
+
+
+def remove_text_models(model: Path) -> list[str]:
+    """Remove the models of text that an earlier preparation wrote beside a model of ids.
+
+    Args:
+        model: Folder of the model of ids, which has no text models any more.
+
+    Returns:
+        Their names.
+    """
+    found = [model.with_name(model.name + suffix) for suffix in _suffixes("auto")]
+    removed = [path for path in found if (path / CONFIG_NAME).is_file()]
+    for path in removed:
+        shutil.rmtree(path)
+    return [path.name for path in removed]
 
 
 def _suffixes(io: str) -> tuple[str, ...]:

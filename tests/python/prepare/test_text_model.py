@@ -119,6 +119,21 @@ def test_auto_is_all_that_the_backend_can_do(tmp_path: Path, can: bool) -> None:
     assert not any("--io" in line for line in lines)
 
 
+def test_a_model_for_ids_alone_replaces_those_of_text_too(tmp_path: Path) -> None:
+    """Their configurations name its files, whose tokenizer the backend cannot read."""
+    checkpoint = tmp_path / "checkpoint"
+    shutil.copytree(tiny_checkpoint("nllb"), checkpoint)
+    (checkpoint / "sentencepiece.bpe.model").unlink()
+    repository = tmp_path / "repository"
+    prepare(PrepareOptions("demo", repository, "one", io="auto"))
+    (repository / "one-other").mkdir()
+    lines: list[str] = []
+    options = PrepareOptions(str(checkpoint), repository, "one", io="auto", placeholders=False)
+    prepare(replace(options, force=True), lines.append)
+    assert sorted(path.name for path in repository.iterdir()) == ["one", "one-other"]
+    assert "removed, with the model they belonged to: one-text, one-stream" in lines
+
+
 @pytest.mark.parametrize(
     ("io", "name", "needed"),
     [("both", "demo-text", False), ("both", "demo", True), ("text", "demo", False)],

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ct2_triton.errors import ClientError
 from ct2_triton.subtitles import read_subtitles, write_subtitles
 
 TIMES = "00:00:01,000 --> 00:00:02,500"
@@ -42,3 +43,13 @@ def test_lines_of_scripts_without_spaces_are_as_wide_as_others(film: Path) -> No
     write_subtitles(film, ["售票处五点四十五分开门" * 4], output, ".srt")
     lines = output.read_text(encoding="utf-8").splitlines()[2:]
     assert [len(line) for line in lines] == [21, 21, 2]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_advice_on_another_encoding_is_of_that_encoding(film: Path, encoding: str) -> None:
+    film.write_text(f"1\n{TIMES}\nÜber.\n", encoding=encoding)
+    with pytest.raises(ClientError, match=r"no text in UTF-8: byte \d+ is 0x") as caught:
+        read_subtitles(film)
+    assert ("iconv -f UTF-16 " in str(caught.value)) == (encoding == "utf-16")
+    film.write_text(f"1\n{TIMES}\nÜber.\n", encoding="utf-8")
+    assert [text for text, _ in read_subtitles(film)] == ["Über."]
