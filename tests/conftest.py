@@ -154,8 +154,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Show the end of the log of each server with a test that failed."""
-    report = yield
+    """Show the end of the log of each server with a test that failed.
+
+    Python 3.11 may refuse to parse a source while other threads use its parser (SystemError).
+    """
+    try:
+        report = yield
+    except SystemError:
+        report = pytest.TestReport.from_item_and_call(item, call)
     if report.failed:
         for server in servers.running:
             if server.was_started():
