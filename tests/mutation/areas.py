@@ -61,6 +61,8 @@ AREAS = {
             "server/test_draft*.py",
             "server/test_lifecycle.py",
             "server/test_model_files.py",
+            "server/test_prepared_repository.py",
+            "server/test_rollout.py",
             "server/test_request_memory.py",
         ),
     ),
