@@ -46,6 +46,7 @@ LONG = {
     "reliability/test_cancel_storm.py[calls]": _CALLS,
     "reliability/test_fuzz.py[calls]": _CALLS,
     "reliability/test_overload.py[calls]": _CALLS,
+    "reliability/test_prove.py::test_every_proof_runs_and_its_line_is_in_the_table": "each proof",
     "reliability/test_reload.py[calls]": _CALLS,
     "reliability/test_soak.py": "a soak",
     "sanitize": "compiles everything with sanitizers, or for fuzzing",
