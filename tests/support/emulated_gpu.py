@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 from support.checkout import ROOT
+from support.made_once import made_once
 
 SOURCES = ROOT / "backend" / "gpu"
 PARTS = ("driver", "fibers", "kernels")
@@ -38,17 +39,12 @@ def emulated_gpu(folder: Path = SOURCES, flags: tuple[str, ...] = ("-O2",)) -> P
     digest = hashlib.sha256(repr((SONAME, flags)).encode())
     for path in sources(folder):
         digest.update(path.read_bytes())
-    place = ROOT / "build" / "emulated-gpu" / digest.hexdigest()[:16]
-    library = place / NAME
-    if library.exists():
-        return library
-    place.mkdir(parents=True, exist_ok=True)
-    unfinished = place / f"{os.getpid()}.so"
     parts = [str(folder / "emulation" / f"{part}.cc") for part in PARTS]
-    command = ["g++", *FLAGS, *flags, "-shared", SONAME, *parts, "-o", str(unfinished)]
-    subprocess.run(command, check=True)
-    unfinished.rename(library)
-    return library
+    command = ["g++", *FLAGS, *flags, "-shared", SONAME, *parts, "-o"]
+    return made_once(
+        ROOT / "build" / "emulated-gpu" / digest.hexdigest()[:16] / NAME,
+        lambda library: subprocess.run([*command, str(library)], check=True),
+    )
 
 
 # A library of the CUDA driver and a file of tools/gpu_images.py: the tests run on a real GPU then.

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
-import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import tiny_models
+from support.made_once import made_once
 from tiny_models import TinyOptions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,18 +52,4 @@ def _key(*parts: str) -> str:
 
 
 def _cached(name: str, make: Callable[[Path], object]) -> Path:
-    folder = _CACHE / name
-    if folder.is_dir():
-        return folder
-    _CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=_CACHE) as scratch:
-        new = Path(scratch) / name
-        make(new)
-        try:
-            new.rename(folder)
-        except OSError:
-            # Another test process was quicker.
-            if not folder.is_dir():
-                raise
-            shutil.rmtree(new)
-    return folder
+    return made_once(_CACHE / name, make)
