@@ -176,8 +176,12 @@ def failed_test(log: str) -> str | None:
     """The test that failed, or whose fixture did, or that ended the process; without its case."""
     if found := re.search(r"^(?:FAILED|ERROR) (tests/\S+?::\w+)", log, re.MULTILINE):
         return found[1]
-    found = re.search(r'^  File ".*/(tests/\S+\.py)", line \d+ in (test_\w+)$', log, re.MULTILINE)
-    return f"{found[1]}::{found[2]}" if found and "Fatal Python error" in log else None
+    if "Fatal Python error" not in log:
+        return None
+    found = re.search(r'/(tests/\S+/test_\w+\.py)", line \d+ in (\w+)', log)
+    if found is None:
+        return None
+    return f"{found[1]}::{found[2]}" if found[2].startswith("test_") else found[1]
 
 
 def run(numbers: list[int], mutants: list[dict[str, Any]]) -> None:
