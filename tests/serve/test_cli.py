@@ -171,7 +171,9 @@ def test_misuse_has_its_own_exit_code(repository: Path, tmp_path: Path) -> None:
 
 
 def test_a_repository_without_its_flag_is_told_apart(repository: Path) -> None:
-    assert f"{repository} is a model repository: name it with" in _failed(repository)
+    assert f"{repository} is a model repository: name it with" in _failed(
+        repository, "--free-ports"
+    )
 
 
 def test_an_option_that_the_server_does_not_know_is_in_the_last_lines(repository: Path) -> None:
