@@ -91,7 +91,8 @@ def test_a_greedy_row_that_runs_ends_at_the_next_step(translator: Any, truth: En
     assert not newer.superseded()
     assert newer.answers[0][0]["ids"] == truth.hypotheses(row, [], **SHORT)[0]
     assert [report["failed_rows"] for report in translator.reports] == [1, 0]
-    assert _steps(translator) - before <= 11 + SHORT["max_decoding_length"]
+    # Ten, the one that runs, and one that may have begun before the end was seen.
+    assert _steps(translator) - before <= 12 + SHORT["max_decoding_length"]
 
 
 def test_an_equal_row_that_runs_leaves_the_run_to_the_other(
@@ -130,7 +131,8 @@ def test_a_beam_search_of_a_loop_ends_at_the_next_step(engine_model: Path) -> No
     assert older.superseded()
     assert not newer.superseded()
     assert [report["failed_rows"] for report in translator.reports] == [1, 0]
-    assert _steps(translator) - before <= 11 + SHORT["max_decoding_length"]
+    # Ten, the one that runs, and one that may have begun before the end was seen.
+    assert _steps(translator) - before <= 12 + SHORT["max_decoding_length"]
 
 
 def test_the_answer_of_a_beam_search_that_runs_as_a_call_is_thrown_away(engine_model: Path) -> None:
