@@ -36,7 +36,7 @@ _FEW_LANGUAGES = 24  # all of which a message names
 _SHOWN_LANGUAGES = 5
 
 TEXT_SUFFIX = "-text"
-"""What the name of a text model has behind the name of the model of ids on whose files it is."""
+"""Suffix of a text model's name; the rest names the model of ids whose files it shares."""
 
 STREAM_SUFFIX = "-stream"
 """The same of a model that sends its translations while they grow."""
@@ -93,7 +93,7 @@ class AddedToken:
         id: Its id.
         special: Whether the text of an answer leaves it out, as transformers does.
         lstrip: It takes the white space before it.
-        rstrip: It takes the white space behind it.
+        rstrip: It takes the white space after it.
         single_word: It is no token within a word.
         normalized: It is looked for in the text as SentencePiece normalizes it.
     """

@@ -105,7 +105,7 @@ def filled(words: Sequence[str], columns: int) -> list[str]:
     """Fill lines; a word that is wider than the columns has a line of its own.
 
     Args:
-        words: The words, each with the space behind it.
+        words: The words, each with the space after it.
         columns: The width of a line.
 
     Returns:

@@ -85,7 +85,7 @@ def serve_versions(model: Path, versions: Sequence[int]) -> None:
     new = f"{head.rstrip()}\n{_MARK}{text_format.MessageToString(policy)}"
     if _without_policy(model, new) != _without_policy(model, text):
         raise VersionError(
-            f"{model / CONFIG_NAME} has lines behind the version_policy that ct2-models wrote: "
+            f"{model / CONFIG_NAME} has lines after the version_policy that ct2-models wrote: "
             "move them to the top"
         )
     replace_text(model / CONFIG_NAME, new)

@@ -22,7 +22,7 @@ def split_words(text: str) -> list[str]:
         text: Any text.
 
     Returns:
-        The words, each with the white space behind it.
+        The words, each with the white space after it.
     """
     return _WORD.findall(text)
 

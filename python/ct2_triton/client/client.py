@@ -285,7 +285,7 @@ class TranslationClient(ModelClient):
             text: One or many sentences.
             source: Language of the text, as in `translate`.
             targets: Language or languages wanted, as in `translate`.
-            model: Name of the model of streams; None: this model's, with "-stream" behind it.
+            model: Name of the model of streams; None: this model's with the suffix "-stream".
             timeout_s: Seconds until the last part, or None; left out, the client's setting.
             supersede: A key, as in `translate`, for the whole text.
             metadata: Headers, as in `translate`.

@@ -25,8 +25,8 @@ _ERRORS = {
     "408": "The request did not come in time",
     "413": "The body is too large",
     "429": "Too many requests are under way",
-    "500": "The server behind failed",
-    "503": "The server behind takes no request now",
+    "500": "The Triton server failed",
+    "503": "The Triton server takes no request now",
     "504": "No answer in time",
 }
 
@@ -70,7 +70,7 @@ def document(
             "/languages": {"get": _get("The languages", _languages(), ())},
             "/frontend/settings": {"get": _get("What pages need to know", {"type": "object"}, ())},
             "/health": {
-                "get": _get("Whether the server behind answers", _object(status=_STRING), ("503",))
+                "get": _get("Whether the Triton server answers", _object(status=_STRING), ("503",))
             },
             **(_files(named) if has_files else {}),
             "/suggest": {"post": _refused("Suggestions are not taken here")},

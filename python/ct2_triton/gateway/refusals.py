@@ -14,7 +14,7 @@ _LOG_EVERY_S = 60.0
 _GONE = "the translation server does not answer at the moment; try again later"
 _BUSY = "the translation server has too much to do at the moment; try again later"
 _FAILED = "the translation server has failed; the operator's log says why"
-# What each failure behind the gateway is to whoever asked it: a status, and a text in place of the
+# What each failure of the Triton server is to whoever asked: a status, and a text in place of the
 # failure's own, which is for the operator.
 _ANSWERS = (
     (errors.DeadlineExceededError, 504, None),
@@ -58,7 +58,7 @@ class Refusals:
         self._count = 0
 
     def of(self, error: errors.Ct2TritonError) -> Refusal:
-        """Say what a failure of the client or of the server behind it is.
+        """Say what a failure of the client or of the Triton server is.
 
         Args:
             error: What the client raised.
@@ -74,7 +74,7 @@ class Refusals:
         return Refusal(status, f"Cannot translate text: {text or error}")
 
     def end(self) -> None:
-        """Note that the server behind has answered."""
+        """Note that the Triton server has answered."""
         if self._count:
             lasted_s = time.monotonic() - self._since
             _LOG.warning(

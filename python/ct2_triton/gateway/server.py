@@ -3,7 +3,7 @@
 
 POST /translate, /detect            texts in, translations or languages out
 GET  /languages, /frontend/settings what there is
-GET  /health                        whether the server behind answers
+GET  /health                        whether the Triton server answers
 POST /translate_file                a file in, the address of its translation out
 POST /suggest                       refused: this gateway takes no suggestions
 GET  /spec, /docs                   the API as OpenAPI has it; the same to read
@@ -192,7 +192,7 @@ class Gateway:
         )
 
     async def _get_health(self, _: web.Request) -> web.Response:
-        """Ask the server behind, once in a second at most; all who wait share the answer."""
+        """Ask the Triton server, once in a second at most; all who wait share the answer."""
         known = self._health
         if known is None or (known.done() and time.monotonic() - known.result()[0] >= 1.0):
             self._health = known = asyncio.create_task(self._ask_health())

@@ -133,7 +133,7 @@ class Translator:
         clients: The client of each model.
         formats: How each format is translated.
         glossaries: What requests may name as `glossary`.
-        answered: Is called whenever the server behind has answered.
+        answered: Is called whenever the Triton server has answered.
     """
 
     catalog: Catalog
@@ -154,7 +154,7 @@ class Translator:
 
         Raises:
             Refusal: It cannot be asked for.
-            ClientError: The server behind has no answer.
+            ClientError: The Triton server has no answer.
         """
         if wanted.format not in self.formats:
             known = ", ".join(self.formats)

@@ -281,7 +281,7 @@ def _without_overlaps(marked: list[Term], found: list[Term]) -> Iterator[Term]:
     ends = [term.end for term in marked]
 
     def is_free(term: Term) -> bool:
-        at = bisect_right(ends, term.start)  # the first that ends behind its start
+        at = bisect_right(ends, term.start)  # the first that ends after its start
         return at == len(marked) or term.end <= marked[at].start
 
     free = filter(is_free, found)

@@ -226,7 +226,7 @@ def _piece(text: str, translated: str) -> str:
 
 
 def _ends(text: str) -> tuple[str, str]:
-    """Give the space before a text and behind it."""
+    """Give the space before and after a text."""
     return text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
 
 

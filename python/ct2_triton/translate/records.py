@@ -146,9 +146,15 @@ def finished(output: Path, made_of: Mapping[str, Any]) -> Record | None:
         )
     changed = changes(record.made_of, made_of)
     is_same = not changed
+    was_changed = record.checksum != sha256(output)
     if is_same and not record.failed:
+        if was_changed:
+            _LOG.warning(
+                "%s was changed since it was translated, and is kept; remove it to translate again",
+                output,
+            )
         return record
-    if record.checksum != sha256(output):
+    if was_changed:
         raise ClientError(
             f"{output} was changed since it was translated: remove it to translate again, or name "
             "another --output"

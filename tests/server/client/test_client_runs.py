@@ -222,7 +222,9 @@ def test_what_this_command_did_not_write_is_not_written_over(
     output.unlink()
     run(*line)
     output.write_text("Edited.\n", encoding="utf-8")
-    assert "is complete: nothing to do" in run(*line).stderr
+    said = run(*line).stderr
+    assert f"{output} was changed since it was translated, and is kept" in said
+    assert "is complete: nothing to do" in said
     said = run(*command("-i", source, "-o", output, "--to=fr"), code=1).stderr
     assert f"{output} was changed since it was translated" in said
     assert output.read_text() == "Edited.\n"

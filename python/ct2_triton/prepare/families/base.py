@@ -144,7 +144,7 @@ class Family(ABC):
         return any(entry.source_ids for entry in languages)
 
     def source_last(self, tokenizer: PreTrainedTokenizerBase) -> bool:
-        """Tell whether the source language's ids go behind the end token, not first."""
+        """Tell whether the source language's ids come after the end token, not first."""
         return False
 
     def prefix_starts(self) -> bool:

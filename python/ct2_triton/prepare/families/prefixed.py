@@ -120,7 +120,7 @@ class M2M100(_Prefixed):
     def vocabulary(
         self, tokenizer: PreTrainedTokenizerBase, config: Mapping[str, Any]
     ) -> ExpectedVocabulary:
-        """Name eight spare rows behind the tokens, however many tokens there are."""
+        """Name eight spare rows after the tokens, however many tokens there are."""
         refuse_added(
             self.added_tokens(tokenizer),
             "CTranslate2's converter counts the rows of an M2M100 model without them; train "
