@@ -40,6 +40,7 @@ namespace {
 // Which uses of the loops fail, counted from 1 over all loops.
 struct Failures {
   std::set<size_t> admissions;
+  bool of_one_row = true;  // those of one row are counted too
   std::set<size_t> steps;
   std::set<size_t> failing_encodes;  // of long sources
   std::atomic<size_t> encodes{0};
@@ -62,7 +63,9 @@ class FailingLoop : public LoopEngine {
       : loop_(std::move(loop)), failures_(std::move(failures)) {}
 
   std::vector<LoopRow> Admit(const std::vector<const CheckedRow*>& rows) override {
-    failures_->Count(&failures_->admitted, failures_->admissions);
+    if (rows.size() > 1 || failures_->of_one_row) {
+      failures_->Count(&failures_->admitted, failures_->admissions);
+    }
     return loop_->Admit(rows);
   }
   void Step(LoopListener* listener) override {
@@ -175,8 +178,8 @@ std::vector<size_t> PyLoopsFor(const std::vector<size_t>& rows, const Times& tim
 py::list RunFailingLoops(const std::string& directory,
                          const std::vector<std::vector<Ids>>& requests, const py::dict& parameters,
                          std::set<size_t> failing_admissions, std::set<size_t> failing_steps,
-                         std::set<size_t> failing_encodes, bool memory, const Times& times,
-                         size_t steps_beside, size_t encode_tokens) {
+                         std::set<size_t> failing_encodes, bool of_one_row, bool memory,
+                         const Times& times, size_t steps_beside, size_t encode_tokens) {
   EngineOptions engine;
   engine.decoding = "loop";
   engine.max_search_tokens = 32768;
@@ -188,6 +191,7 @@ py::list RunFailingLoops(const std::string& directory,
   }
   const auto failures = std::make_shared<Failures>();
   failures->admissions = std::move(failing_admissions);
+  failures->of_one_row = of_one_row;
   failures->steps = std::move(failing_steps);
   failures->failing_encodes = std::move(failing_encodes);
   failures->memory = memory;
@@ -427,11 +431,12 @@ void BindLoopWork(py::module_& module) {
       "run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("requests"),
       py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
       py::arg("failing_steps") = std::set<size_t>(),
-      py::arg("failing_encodes") = std::set<size_t>(), py::arg("memory") = false,
+      py::arg("failing_encodes") = std::set<size_t>(), py::arg("of_one_row") = true,
+      py::arg("memory") = false,
       py::arg("step_times") = Times(), py::arg("steps_beside") = 0,
       py::arg("encode_tokens") = LoopSettings().encode_tokens,
       "Run the rows of each request in decode loops of which some admissions and steps fail, "
-      "counted from 1.");
+      "counted from 1. `of_one_row`: admissions of one row are counted, too.");
 }
 
 }  // namespace ct2triton
