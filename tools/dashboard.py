@@ -266,11 +266,12 @@ SECTIONS: dict[str, list[Panel]] = {
             by_model(rate("ct2_call_loads_total")),
         ),
         Panel(
-            "Decode loops: in use, refused",
+            "Decode loops: in use, refused, GPU lost",
             "yes or no",
             {
                 "{{model}} in use": "ct2_decodes_in_loop" + MINE,
                 "{{model}} refused": "ct2_loop_refused" + MINE,
+                "{{model}} GPU lost": "ct2_gpu_lost" + MINE,
             },
         ),
     ],

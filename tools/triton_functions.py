@@ -26,8 +26,8 @@ finds the others in the server's process. What came after 23.03 is a weak symbol
 server has it. The types of the parameters have not changed from that release to {newest}.
 
 The backend API is 1.19 since 24.03 and the server API 1.34 since 24.08; 25.x and 26.x change
-neither. They add `TRITONBACKEND_ModelInstanceReady` ({ready}), an optional entry point that this
-backend leaves out, and remove and change nothing that is used here.
+neither, and remove and change nothing that is used here. `TRITONBACKEND_ModelInstanceReady` is an
+entry point that servers call since {ready}, when a client asks whether the model is ready.
 
 | function | since | on older servers |
 |---|---|---|

@@ -432,8 +432,7 @@ void BindLoopWork(py::module_& module) {
       py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
       py::arg("failing_steps") = std::set<size_t>(),
       py::arg("failing_encodes") = std::set<size_t>(), py::arg("of_one_row") = true,
-      py::arg("memory") = false,
-      py::arg("step_times") = Times(), py::arg("steps_beside") = 0,
+      py::arg("memory") = false, py::arg("step_times") = Times(), py::arg("steps_beside") = 0,
       py::arg("encode_tokens") = LoopSettings().encode_tokens,
       "Run the rows of each request in decode loops of which some admissions and steps fail, "
       "counted from 1. `of_one_row`: admissions of one row are counted, too.");

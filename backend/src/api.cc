@@ -46,4 +46,8 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstan
   return Guard([&] { InstanceState::Of(instance).Execute(requests, request_count); });
 }
 
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceReady(TRITONBACKEND_ModelInstance* instance) {
+  return Guard([&] { InstanceState::Of(instance).RequireReady(); });
+}
+
 }  // extern "C"

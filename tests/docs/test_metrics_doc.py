@@ -11,7 +11,17 @@ import pytest
 import metrics_doc
 from ct2_triton import _core
 
-UNITS = ("_seconds", "_bytes", "_rows", "_tokens", "_threads", "_total", "_loop", "_refused")
+UNITS = (
+    "_seconds",
+    "_bytes",
+    "_rows",
+    "_tokens",
+    "_threads",
+    "_total",
+    "_loop",
+    "_refused",
+    "_lost",
+)
 
 
 def test_the_page_is_up_to_date() -> None:

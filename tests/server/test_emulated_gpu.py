@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tritonclient.utils import InferenceServerException
 
 from core.gpu_truth import GpuTruth
 from ct2_triton.serve import TritonServer
@@ -218,21 +220,76 @@ def test_a_model_that_asks_for_a_gpu_runs_on_the_emulated_one(
     assert work(server, "pinned")["passes"] > 0
 
 
-def test_a_lost_device_leaves_the_server_alive_and_calls_answer(
+def code_of(connection: Connection, model: str, row: Ids, **parameters: Any) -> tuple[str, str]:
+    """The status and the message of a request that fails."""
+    with pytest.raises(InferenceServerException) as failure:
+        connection.translate(model, row, beam_size=1, **LIMIT, **parameters)
+    return str(failure.value.status()), str(failure.value.message())
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (700, "an illegal memory access was encountered"),
+        (214, "uncorrectable ECC error encountered"),
+    ],
+)
+def test_models_of_a_lost_device_fail_at_once_and_those_of_the_processor_go_on(
+    code: int, text: str, truths: dict[str, GpuTruth], tmp_path: Path
+) -> None:
+    truth = truths["marian"]
+    row = truth.sources(5)[0]
+    config = configs.full(compute_type="float32")
+    write_model(tmp_path, "marian", truth.directory, config)
+    write_model(tmp_path, "t5", truths["t5"].directory, config)
+    host = configs.full(compute_type="float32", decoding="calls")
+    write_model(tmp_path, "host", truth.directory, host)
+    environment = emulated_gpu.server_environment(lost_after=40, code=code)
+    with ServerStack() as stack:
+        server = stack.start(
+            tmp_path,
+            environment=environment,
+            server_arguments=["--model-control-mode=explicit", "--load-model=*"],
+        )
+        opened = Connection(server.grpc_url)
+        good = opened.translate("marian", row, beam_size=1, **LIMIT)
+
+        long = {"beam_size": 4, "min_decoding_length": 90, "max_decoding_length": 99}
+        running = [opened.start("marian", [row], sampling_seed=s, **long) for s in range(3)]
+
+        lost = f"its work fails: {text} ({code}); this process has lost the device"
+        for each in running:
+            with pytest.raises(InferenceServerException, match=re.escape(lost)):
+                each.get_result()
+        for model in ("marian", "t5"):
+            status, message = code_of(opened, model, row)
+            assert status == "StatusCode.UNAVAILABLE"
+            assert lost in message
+            assert message.endswith("restart the server")
+        done = {model: fresh(server, model) for model in ("marian", "t5", "host")}
+        assert [each["ct2_gpu_lost"] for each in done.values()] == [1, 1, 0]
+        assert [each["ct2_loop_refused"] for each in done.values()] == [0, 0, 0]
+        assert "call" not in done["marian"].by("ct2_run_rows_total")
+        opened.raw.unload_model("t5")
+        with pytest.raises(InferenceServerException, match=re.escape(lost)):
+            opened.raw.load_model("t5")
+        assert opened.translate("host", row, beam_size=1, **LIMIT) == good
+        opened.close()
+
+
+def test_a_device_that_fails_otherwise_leaves_its_rows_to_calls(
     truths: dict[str, GpuTruth], tmp_path: Path
 ) -> None:
-    """A context that an illegal access poisons fails each later use of the device."""
     truth = truths["marian"]
     write_model(tmp_path, "marian", truth.directory, configs.full(compute_type="float32"))
     [row, prefix] = rows_of(truth, "marian")[0]
+    environment = emulated_gpu.server_environment(lost_after=40, code=1)
     with ServerStack() as stack:
-        server = stack.start(tmp_path, environment=emulated_gpu.server_environment(lost_after=40))
+        server = stack.start(tmp_path, environment=environment)
         opened = Connection(server.grpc_url)
         answers = [opened.translate("marian", row, prefix, beam_size=1, **LIMIT) for _ in range(9)]
         done = work(server, "marian")
         opened.close()
-
-        assert server.is_alive()
 
     assert answers == [answers[0]] * len(answers)
     assert done["refused"] == 1  # later requests do not try the device

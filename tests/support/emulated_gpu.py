@@ -64,9 +64,16 @@ def load() -> None:
     ctypes.CDLL(str(emulated_gpu()))
 
 
-def server_environment(lost_after: int | None = None) -> dict[str, str]:
-    """What makes the models of a server run on the emulation; lost_after: launches of graphs."""
-    fault = {} if lost_after is None else {"CT2_TRITON_EMULATED_GPU_FAULT": str(lost_after)}
+def server_environment(lost_after: int | None = None, code: int = 700) -> dict[str, str]:
+    """What makes the models of a server run on the emulation.
+
+    Args:
+        lost_after: Launches of graphs, the last of which fails as all that follows it.
+        code: The driver's, with which they fail.
+    """
+    fault = {}
+    if lost_after is not None:
+        fault["CT2_TRITON_EMULATED_GPU_FAULT"] = f"{lost_after},{code}"
     folder = str(emulated_gpu().parent)
     return {"CT2_TRITON_GPU": "emulated", "LD_LIBRARY_PATH": folder, **fault}
 

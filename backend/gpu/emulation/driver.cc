@@ -3,6 +3,7 @@
 // loads this library as it loads the driver's. A stream does nothing before somebody waits for it,
 // so that what is read too early is seen to be wrong.
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -18,7 +19,7 @@
 
 namespace {
 
-constexpr int kSuccess = 0, kOutOfMemory = 2, kNotFound = 500, kInvalidValue = 1,
+constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kEccError = 214, kNotFound = 500,
               kIllegalAddress = 700;
 
 using Work = std::function<void()>;
@@ -41,13 +42,23 @@ struct Event {
 
 std::set<const char*> pinned;  // where memory of the host begins that a device reads by itself
 
-// The nth graph fails as on a device whose context an illegal access has poisoned, and so does all
-// that follows.
-long graphs_left = [] {
+// "n,code": the nth graph fails with this code of the driver, and so does all that follows, as on a
+// device whose context an illegal access has poisoned.
+struct Fault {
+  long graphs_left = std::numeric_limits<long>::max();
+  int code = kSuccess;
+};
+Fault fault = [] {
+  Fault read;
   const char* given = std::getenv("CT2_TRITON_EMULATED_GPU_FAULT");
-  return given == nullptr ? std::numeric_limits<long>::max() : std::atol(given);
+  if (given != nullptr && std::sscanf(given, "%ld,%d", &read.graphs_left, &read.code) != 2) {
+    std::fprintf(stderr, "emulation: CT2_TRITON_EMULATED_GPU_FAULT is \"%s\", not \"n,code\"\n",
+                 given);
+    std::abort();
+  }
+  return read;
 }();
-int Working() { return graphs_left > 0 ? kSuccess : kIllegalAddress; }
+int Working() { return fault.graphs_left > 0 ? kSuccess : fault.code; }
 
 int RunUntil(Stream* stream, size_t done) {
   const std::lock_guard<std::recursive_mutex> lock(mutex);
@@ -130,6 +141,7 @@ int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
 int cuCtxSetCurrent(void*) { return kSuccess; }
 int cuGetErrorString(int code, const char** text) {
   *text = code == kOutOfMemory      ? "out of memory"
+          : code == kEccError       ? "uncorrectable ECC error encountered"
           : code == kIllegalAddress ? "an illegal memory access was encountered"
                                     : "an error of the emulation";
   return kSuccess;
@@ -244,7 +256,7 @@ int cuGraphLaunch(void* exec, void* stream) {
   // It runs to its end, even if it is destroyed meanwhile.
   return Add(stream, [on, graph = *static_cast<Graph*>(exec)] {
     --on->graphs;
-    if (--graphs_left == 0) return;
+    if (--fault.graphs_left == 0) return;
     for (const Work& run : graph) run();
   });
 }

@@ -144,6 +144,10 @@ std::vector<MetricSpec> States() {
       {M::kLoopRefused, "ct2_loop_refused", kGauge, "yes or no",
        "1 where decode loops were wanted and cannot run the model, or failed at three steps in a "
        "row; its rows run in calls until it is loaded again, and the log says why."},
+      {M::kGpuLost, "ct2_gpu_lost", kGauge, "yes or no",
+       "1 where the model's GPU has failed and its requests fail until the server is restarted; "
+       "the "
+       "log says how. Known of models that run in decode loops."},
       {M::kWeightBytes, "ct2_weight_bytes", kGauge, "bytes",
        "Memory of the weights: packed for decode loops, and of CTranslate2 while calls have its "
        "model. Models on the same files share it, and each shows all of it."},

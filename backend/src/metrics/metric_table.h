@@ -52,6 +52,7 @@ enum class Metric : size_t {
   kDecodingRows,
   kDecodesInLoop,
   kLoopRefused,
+  kGpuLost,
   kWeightBytes,
   kCacheBytes,
   kGpuCacheBytes,

@@ -249,6 +249,10 @@ void LoopWork::EndPromise(Lane* lane) noexcept {
 }
 
 void LoopWork::RunAlone(std::vector<Job> jobs) noexcept {
+  if (const auto loss = model_->loss()) {
+    for (Job& job : jobs) FailJob(&job, *loss);
+    return;
+  }
   // Without a seed a call may draw anew: streams refuse draws, so nobody has seen a token.
   const auto failing = std::stable_partition(jobs.begin(), jobs.end(),
                                              [](const Job& job) { return !job.row.only_in_loop; });

@@ -67,6 +67,10 @@ void ModelWork::Add(std::vector<CheckedRow> rows, const std::vector<size_t>& pos
     for (CheckedRow& row : rows) row.draft.clear();  // a call has no use for it
     return gpu_->queue().Add(std::move(rows), positions, listener, share, queued_ns);
   }
+  if (const auto lost = loss()) {
+    for (const size_t position : positions) listener->RowFailed(position, *lost, NoTime());
+    return;
+  }
   // The rows of a request have the same options, but for the vocabulary map.
   std::vector<CheckedRow> of_calls, of_loops;
   std::vector<size_t> call_positions, loop_positions;
@@ -101,6 +105,10 @@ uint64_t ModelWork::BusyTime_ns() const {
 }
 
 std::string ModelWork::loop_failure() const { return loops_ ? loops_->failure() : ""; }
+
+std::optional<Error> ModelWork::loss() const {
+  return loop_model_ ? loop_model_->loss() : std::nullopt;
+}
 
 std::vector<LoopCounters> ModelWork::loop_counters() const {
   return loops_ ? loops_->counters() : std::vector<LoopCounters>();

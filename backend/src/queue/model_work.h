@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ class ModelWork {
   std::vector<LoopCounters> loop_counters() const;  // of each loop that has run
   std::string loop_failure()
       const;  // why loops were given up, and calls run all rows that they can
+  // Why no row can run until the process ends; none: they can. See DeviceModel.
+  std::optional<Error> loss() const;
   size_t decoding_threads() const { return OnGpu() ? 0 : scheduler_->threads(); }
   uint64_t BusyTime_ns() const;  // that the machine's threads spent on these rows; 0 on a GPU
 

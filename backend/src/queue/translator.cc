@@ -119,6 +119,8 @@ std::vector<LoopCounters> Translator::loop_counters() const { return work_->loop
 
 std::string Translator::loop_failure() const { return work_->loop_failure(); }
 
+std::optional<Error> Translator::loss() const { return work_->loss(); }
+
 void Translator::Withdraw(const RowListener& listener, const Error& error) noexcept {
   work_->Withdraw(listener, error);
 }

@@ -83,6 +83,10 @@ void InstanceState::Execute(TRITONBACKEND_Request** requests, uint32_t count) {
   }
 }
 
+void InstanceState::RequireReady() const {
+  if (const auto loss = translator_->loss()) throw *loss;
+}
+
 InstanceState::Batch InstanceState::TakeOver(TRITONBACKEND_Request** requests,
                                              uint32_t count) const {
   Batch batch;

@@ -37,6 +37,9 @@ class InstanceState : public RunObserver {
   // before the first request is taken over.
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);
 
+  // Throws Error(kUnavailable) where no request can be served until the server is restarted.
+  void RequireReady() const;
+
   void RowLeft(const RowReport& report) noexcept override;
   void RunDone(const RunReport& report) noexcept override;
 

@@ -162,16 +162,19 @@ void ModelMetrics::Publish() noexcept {
   if (publications_) publications_->MoveTo(cells_.Get(M::kPublications));  // after all others
 }
 
-// Logs it once.
-bool ModelMetrics::LoopGivenUp(Followed* followed) const {
-  if (followed->loop_given_up) return true;
-  const std::string failure = followed->translator->loop_failure();
+// Since several steps failed, or the device is lost. Logs it once.
+bool ModelMetrics::LoopsEnded(Followed* followed) const {
+  if (followed->told) return true;
+  const auto loss = followed->translator->loss();
+  const std::string failure = loss ? loss->what() : followed->translator->loop_failure();
   if (failure.empty()) return false;
-  LogError(("model " + model_ + " version " + std::to_string(version_) +
-            ": its decode loop failed at several steps, the last time with: " + failure +
-            "; until it is loaded again, its rows run as calls of CTranslate2")
-               .c_str());
-  followed->loop_given_up = true;
+  const std::string calls =
+      "its decode loop failed at several steps, the last time with: " + failure +
+      "; until it is loaded again, its rows run as calls of CTranslate2";
+  LogError(
+      ("model " + model_ + " version " + std::to_string(version_) + ": " + (loss ? failure : calls))
+          .c_str());
+  followed->told = true;
   return true;
 }
 
@@ -180,19 +183,22 @@ void ModelMetrics::ReadStates() noexcept {
   size_t weight_bytes = 0;
   bool in_loop = false;
   bool refused = false;
+  bool lost = false;
   for (Followed& each : followed_) {
     TranslatorState now;
-    bool given_up = false;
+    bool ended = false;
     try {
       now = each.translator->state();
-      given_up = LoopGivenUp(&each);
+      ended = LoopsEnded(&each);
     } catch (...) {  // no memory: the next time
       return;
     }
     const LoadedModel& model = each.translator->model();
     weight_bytes += model.weight_bytes();
-    refused = refused || !model.loop_refusal().empty() || given_up;
-    in_loop = in_loop || (model.loop() != nullptr && !given_up);
+    const bool is_lost = each.translator->loss().has_value();
+    lost = lost || is_lost;
+    refused = refused || !model.loop_refusal().empty() || (ended && !is_lost);
+    in_loop = in_loop || (model.loop() != nullptr && !ended);
     sum += now.Since(each.before);
   }
   cells_.Set(M::kWaitingRows, sum.waiting_rows);
@@ -204,6 +210,7 @@ void ModelMetrics::ReadStates() noexcept {
   cells_.Set(M::kWeightBytes, weight_bytes);
   cells_.Set(M::kDecodesInLoop, in_loop ? 1 : 0);
   cells_.Set(M::kLoopRefused, refused ? 1 : 0);
+  cells_.Set(M::kGpuLost, lost ? 1 : 0);
   cells_.Set(M::kBusySeconds, sum.busy_ns);
   cells_.Set(M::kCallLoads, sum.call_loads);
   const LoopCounters& loops = sum.loops;

@@ -47,7 +47,7 @@ class ModelMetrics : public Publisher {
   struct Followed {
     std::shared_ptr<const Translator> translator;
     TranslatorState before;  // when it was first followed: its weights may have worked for others
-    bool loop_given_up = false;
+    bool told = false;       // the log, why its loops run no more
   };
 
   struct Shown {
@@ -62,7 +62,7 @@ class ModelMetrics : public Publisher {
   void CountTimes(const RowReport& report, size_t tokens) noexcept;
   void Observe(Metric metric, uint64_t from_ns, uint64_t to_ns, uint64_t parts = 1) noexcept;
   void ReadStates() noexcept;
-  bool LoopGivenUp(Followed* followed) const;
+  bool LoopsEnded(Followed* followed) const;
 
   const std::string model_;
   const uint64_t version_;

@@ -9,6 +9,7 @@
 #include "engine/loop/step_budget.h"
 #include "engine/model/stack_shape.h"
 #include "engine/model/weights.h"
+#include "error.h"
 #include "rows/checked_row.h"
 
 namespace ct2triton {
@@ -31,6 +32,8 @@ class DeviceModel {
   virtual std::optional<std::string> WhyNot(const CheckedRow& /*row*/) const { return {}; }
   // Of forced tokens and drafts that a step takes beside one token of each row.
   virtual StepRoom step_room() const = 0;
+  // Why nothing can run on its device until the process ends; none: it can.
+  virtual std::optional<Error> loss() const { return {}; }
   virtual size_t packed_bytes() const = 0;              // of copies of the weights, made for loops
   virtual size_t gpu_cache_bytes() const { return 0; }  // of pages that rows and sources hold
   // Of packed_bytes(), those of the candidates of a vocabulary map; 0: there are none of this map.

@@ -211,6 +211,8 @@ bool LoopModel::HasEncoding(const CheckedRow& row) const {
 
 size_t LoopModel::cache_bytes_in_use() const { return caches_->pool.bytes_in_use(); }
 
+std::optional<Error> LoopModel::loss() const { return model_->loss(); }
+
 size_t LoopModel::gpu_cache_bytes() const { return model_->gpu_cache_bytes(); }
 
 size_t LoopModel::logits_bytes() const { return caches_->logits_bytes; }

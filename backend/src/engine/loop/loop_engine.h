@@ -13,6 +13,7 @@
 
 #include "config/engine_options.h"
 #include "engine/loop/step_time.h"
+#include "error.h"
 #include "rows/checked_row.h"
 #include "rows/row.h"
 
@@ -129,9 +130,10 @@ class LoopModel {
   bool EncodesBeside() const { return on_host_; }
   // What steps of these weights take here; empty on a GPU, and where it could not be measured.
   virtual const StepTimes& step_times() const { return step_times_; }
-  size_t gpu_cache_bytes() const;  // of pages on a GPU that rows and sources hold
-  size_t logits_bytes() const;     // of the memory that all loops hold for logits
-  size_t packed_bytes() const;     // of copies of the weights, made for loops
+  std::optional<Error> loss() const;  // of the model's device: see DeviceModel
+  size_t gpu_cache_bytes() const;     // of pages on a GPU that rows and sources hold
+  size_t logits_bytes() const;        // of the memory that all loops hold for logits
+  size_t packed_bytes() const;        // of copies of the weights, made for loops
   // Of them, those of the candidates of one vocabulary map of the weights.
   size_t MapBytes(const VocabularyMap& map) const;
   // For the log: what was packed, what the trial found and how long it took.

@@ -169,7 +169,7 @@ TrialReport TryDecoder(const DeviceModel& model, const TrialTruth& truth) {
   try {
     return Trial(model, truth).Run();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kUnsupported) throw;
+    if (error.code() == ErrorCode::kUnsupported || model.loss()) throw;
     RefuseTrial(error.what());
   } catch (const std::bad_alloc&) {
     throw;

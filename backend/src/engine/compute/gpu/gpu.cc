@@ -55,12 +55,16 @@ void Gpu::Check(int code, const std::string& what) const {
   if (code == 0) return;
   const char* text = nullptr;
   driver_.error_text(code, &text);
-  throw Error(code == kOutOfMemory ? ErrorCode::kUnavailable : ErrorCode::kInternal,
-              "GPU " + name_ + ": " + what + ": " + (text != nullptr ? text : "unknown error") +
-                  " (" + std::to_string(code) + ")");
+  const std::string failure = "GPU " + name_ + ": " + what + ": " +
+                              (text != nullptr ? text : "unknown error") + " (" +
+                              std::to_string(code) + ")";
+  if (LosesDevice(code)) throw loss_.Note(failure);
+  throw Error(code == kOutOfMemory ? ErrorCode::kUnavailable : ErrorCode::kInternal, failure);
 }
 
-Gpu::Gpu(const GpuPlace& place) : driver_(place.library) {
+Gpu::Gpu(const GpuPlace& place)
+    : loss_(DeviceLoss::Of(place.library, place.ordinal)), driver_(place.library) {
+  if (const auto lost = loss()) throw *lost;
   const int ordinal = place.ordinal;
   constexpr int kMajor = 75, kMinor = 76;  // of the compute capability
   Check(driver_.init(0), "the driver does not start");

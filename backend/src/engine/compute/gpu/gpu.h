@@ -5,10 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/compute/gpu/device_loss.h"
 #include "engine/compute/gpu/driver.h"
 
 namespace ct2triton::gpu {
@@ -24,7 +26,8 @@ struct GpuPlace {
 };
 
 // A GPU with our kernels in it, and one stream of work. One thread's at a time. Every failure of
-// the driver is thrown as an Error that says what failed; kUnavailable where memory ran out.
+// the driver is thrown as an Error that says what failed; kUnavailable where memory ran out, or the
+// device is lost.
 class Gpu {
  public:
   explicit Gpu(const GpuPlace& place);
@@ -33,8 +36,9 @@ class Gpu {
   Gpu& operator=(const Gpu&) = delete;
 
   const std::string& name() const { return name_; }
-  int capability() const { return capability_; }  // 80 for 8.0
-  void MakeCurrent() const;                       // for the calling thread
+  int capability() const { return capability_; }               // 80 for 8.0
+  std::optional<Error> loss() const { return loss_.error(); }  // none: the device is there
+  void MakeCurrent() const;                                    // for the calling thread
 
   Address Allocate(size_t bytes) const;
   void Free(Address address) const noexcept;
@@ -66,6 +70,7 @@ class Gpu {
   void LaunchAny(const std::string& kernel, unsigned grid_x, unsigned grid_y, unsigned threads,
                  size_t shared_bytes, void* args);
 
+  DeviceLoss& loss_;
   const Driver driver_;
   int device_ = 0;
   int capability_ = 0;

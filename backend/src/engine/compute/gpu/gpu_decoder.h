@@ -132,6 +132,7 @@ class GpuDecoder {
   size_t graphs() const { return graphs_.size(); }
   size_t kernels_of_last_graph() const { return kernels_of_graph_; }
   const std::string& device() const { return gpu_.name(); }
+  std::optional<Error> loss() const { return gpu_.loss(); }  // without a lock
 
  private:
   // A row of a step whose output is wanted, and the list that it is held to (-1: none).

@@ -72,6 +72,7 @@ GpuModel::GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place
     }
   } catch (const Error& error) {  // what is missing is no fault of the files
     if (error.code() != ErrorCode::kUnavailable) throw;
+    if (DeviceLoss::Of(place.library, place.ordinal).error()) throw;
     throw Error(ErrorCode::kUnsupported, error.what());
   }
   packed_bytes_ = engine_->decoder.weight_bytes();

@@ -36,6 +36,7 @@ class GpuModel final : public DeviceModel {
   std::unique_ptr<LoopCompute> NewCompute(LoopCaches* caches) const override;
   std::optional<std::string> WhyNot(const CheckedRow& row) const override;
   StepRoom step_room() const override { return {63, 32}; }
+  std::optional<Error> loss() const override { return engine_->decoder.loss(); }
   size_t packed_bytes() const override { return packed_bytes_; }
   size_t gpu_cache_bytes() const override { return engine_->decoder.taken_bytes(); }
   size_t MapBytes(const VocabularyMap& map) const override;
