@@ -18,18 +18,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Resolve ``_core``, finding CTranslate2's library first.
-
-    Args:
-        name: Attribute that the package does not have.
-
-    Returns:
-        The compiled core.
-
-    Raises:
-        AttributeError: If ``name`` is anything but ``_core``.
-        EngineLibraryError: If CTranslate2's library cannot be found or opened.
-    """
+    """Resolve ``_core``, finding CTranslate2's library first."""
     if name != "_core":
         raise AttributeError(f"module 'ct2_triton' has no attribute {name!r}")
     from ct2_triton.engine_library import load_core

@@ -15,15 +15,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def count(text: str, least: int = 1) -> int:
-    """Read a whole number.
-
-    Args:
-        text: The number.
-        least: The lowest that is allowed.
-
-    Raises:
-        ArgumentTypeError: The text is none.
-    """
+    """Read a whole number."""
     try:
         value = int(text)
     except ValueError:
@@ -34,15 +26,7 @@ def count(text: str, least: int = 1) -> int:
 
 
 def port_number(text: str, least: int = 0) -> int:
-    """Read the number of a port, 0 for any.
-
-    Args:
-        text: The number.
-        least: The lowest that is allowed.
-
-    Raises:
-        ArgumentTypeError: The text is none.
-    """
+    """Read the number of a port, 0 for any."""
     value = (
         int(text)
         if text.isascii() and text.isdecimal() and len(text) <= len(str(_LAST_PORT))
@@ -54,11 +38,7 @@ def port_number(text: str, least: int = 0) -> int:
 
 
 def duration(text: str) -> float:
-    """Read a finite number above 0, of seconds or minutes.
-
-    Raises:
-        ArgumentTypeError: The text is none.
-    """
+    """Read a finite number above 0, of seconds or minutes."""
     try:
         value = float(text)
     except ValueError:
@@ -69,11 +49,7 @@ def duration(text: str) -> float:
 
 
 def secret(path: str) -> str:
-    """Read a file whose content is a password; white space at its ends is none of it.
-
-    Raises:
-        ArgumentTypeError: It cannot be read, or is empty.
-    """
+    """Read a file whose content is a password; white space at its ends is none of it."""
     try:
         text = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -86,11 +62,7 @@ def secret(path: str) -> str:
 def origin(text: str) -> str:
     """Read an origin as browsers send it, for argparse's `type`.
 
-    Args:
-        text: `*`, `null`, or a scheme and a host, with a port if it is not the usual one.
-
-    Raises:
-        ArgumentTypeError: No browser sends that.
+    It is `*`, `null`, or a scheme and a host, with a port if it is not the usual one.
     """
     if text in {ANY_ORIGIN, _NO_ORIGIN} or host_and_port(text) is not None:
         return text.lower()
@@ -101,14 +73,7 @@ def origin(text: str) -> str:
 
 
 def host_name(text: str) -> str:
-    """Read the name of a server as `Host` has it, without a port, for argparse's `type`.
-
-    Args:
-        text: `*`, or a name or an address.
-
-    Raises:
-        ArgumentTypeError: It is something else.
-    """
+    """Read a server's name as `Host` has it, for argparse's `type`: `*`, a name, an address."""
     found = host_and_port(f"http://{text}")
     name = text.lower().strip("[]").rstrip(".")
     if text == ANY_ORIGIN or (found and found[0].rstrip(".") == name):
@@ -120,14 +85,7 @@ def host_name(text: str) -> str:
 
 
 def public_address(text: str) -> str:
-    """Read the address of a server for its visitors, for argparse's `type`.
-
-    Args:
-        text: An origin, and a path if the server is not at its root.
-
-    Raises:
-        ArgumentTypeError: It is something else.
-    """
+    """Read a server's address for visitors, for argparse's `type`: an origin, maybe a path."""
     parts = urlsplit(text)
     is_web = parts.scheme in {"http", "https"} and not (parts.query or parts.fragment)
     if is_web and host_and_port(f"{parts.scheme}://{parts.netloc}") is not None:
@@ -138,14 +96,7 @@ def public_address(text: str) -> str:
 
 
 def host_and_port(origin: str) -> tuple[str, int] | None:
-    """Give the host and the port of an origin.
-
-    Args:
-        origin: A scheme, a host, and a port if it is not the scheme's usual one.
-
-    Returns:
-        Both; None where one is missing, or there is more, such as a path.
-    """
+    """Give the host and the port of an origin; None where one is missing, or there is more."""
     try:
         parts = urlsplit(origin.lower())
         port = parts.port or _PORTS.get(parts.scheme)

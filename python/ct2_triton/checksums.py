@@ -22,33 +22,16 @@ _BLOCK_BYTES = 1 << 20
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """Hash every file of a prepared model but the manifest itself.
-
-    Args:
-        folder: The model's folder.
-
-    Returns:
-        SHA-256 in hexadecimal by path relative to the folder, sorted.
-    """
+    """Give the SHA-256 of each file of a model but the manifest, by relative path, sorted."""
     return {name: sha256(folder / name) for name in _names(folder)}
 
 
 def verify(folder: Path) -> list[str]:
-    """Hold the files of a prepared model against its manifest.
+    """Hold the files of a prepared model against its manifest; damage raises an error.
 
     A version with a record of its own is held against that one. Version 1 may have been removed
     where there is another. `config.pbtxt` is meant to be edited, and a folder may have files of its
-    owner: both are told, and are no damage.
-
-    Args:
-        folder: The model's folder, as ct2-prepare wrote it or copied elsewhere.
-
-    Returns:
-        One sentence for what differs without being damage.
-
-    Raises:
-        PreparedModelError: A file is missing, cannot be read or has other bytes, or there is no
-            manifest.
+    owner: both are no damage, and returned in a sentence each.
     """
     versions = [version for version in versions_in(folder) if has_own_record(folder, version)]
     notes = _verify(folder, set(map(str, versions)), first_may_miss=bool(versions))
@@ -58,15 +41,7 @@ def verify(folder: Path) -> list[str]:
 
 
 def verify_version(folder: Path, version: int) -> None:
-    """Hold the files of one version against its record; do nothing where it has none.
-
-    Args:
-        folder: The model's folder.
-        version: The version.
-
-    Raises:
-        PreparedModelError: A file is missing, cannot be read or has other bytes.
-    """
+    """Raise PreparedModelError where files of a version differ from its record, if it has one."""
     if has_own_record(folder, version):
         _verify(folder / str(version))
     elif record_of(folder, version):

@@ -35,15 +35,9 @@ EXIT_INTERRUPTED = 130
 
 
 def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> int:
-    """Parse the arguments of one command and run it.
+    """Run a command of a module with `add_arguments` and `run`, and give the exit code.
 
-    Args:
-        program: Name of the command, as typed.
-        module_name: Module that offers ``add_arguments`` and ``run``.
-        argv: Arguments after the command's name; None for those of the process.
-
-    Returns:
-        The exit code: 0 done, 1 failed, 130 interrupted. A misuse leaves through argparse with 2.
+    0 is done, 1 failed, 130 interrupted. A misuse leaves through argparse with 2.
     """
     try:
         return _run(program, module_name, argv)
@@ -56,13 +50,8 @@ def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> i
 def command_parser(program: str, module: ModuleType) -> CommandParser:
     """Build the parser of one command, without its environment variables.
 
-    Args:
-        program: Name of the command, as typed.
-        module: Offers ``add_arguments``; its docstring is the description, and ``USUAL`` has the
-            options that ``--help`` shows, where it is not all.
-
-    Returns:
-        The parser.
+    The docstring of the module is its description, and `USUAL` has the options that `--help` shows,
+    where it is not all.
     """
     parser = CommandParser(prog=program, description=module.__doc__)
     parser.usual = frozenset(getattr(module, "USUAL", ()))

@@ -15,11 +15,7 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
 def add_completion_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare `--print-completion`.
-
-    Args:
-        parser: Receives it.
-    """
+    """Declare `--print-completion`."""
     parser.add_argument(
         "--print-completion",
         action=_PrintCompletion,

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 def add_connection_arguments(parser: argparse.ArgumentParser, outage_s: float = 300.0) -> None:
     """Declare how servers are reached, as a group of their own.
 
-    Args:
-        parser: Receives them.
-        outage_s: How long an outage may last by default, once a server has answered.
+    `outage_s` is how long an outage may last by default, once a server has answered.
     """
     group = parser.add_argument_group("server")
     group.add_argument(
@@ -84,11 +82,7 @@ def outage_s(args: argparse.Namespace) -> float:
 
 
 def add_tokenizer_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the places where a model's tokenizer is looked for: one of them, or neither.
-
-    Args:
-        parser: The parser.
-    """
+    """Add the places where a model's tokenizer is looked for: one of them, or neither."""
     place = parser.add_mutually_exclusive_group()
     place.add_argument(
         "--model-repository",
@@ -106,16 +100,9 @@ def make_client(
     model: str,
     **settings: Any,  # noqa: ANN401
 ) -> TranslationClient:
-    """Make the client that a command's arguments describe.
+    """Make the client that a command's arguments describe; it has not connected yet.
 
-    Args:
-        args: What `add_connection_arguments` and `add_tokenizer_arguments` declare; `timeout` where
-            the command has one.
-        model: Name of the model.
-        **settings: Of `TranslationClient`, in place of what the arguments say.
-
-    Returns:
-        The client; it has not connected yet.
+    Further settings take the place of what the arguments say.
     """
     return TranslationClient(args.url, model, **(client_settings(args) | settings))
 
@@ -135,17 +122,7 @@ def client_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
-    """Make the credentials that `--tls-ca`, `--tls-cert` and `--tls-key` name.
-
-    Args:
-        args: What `add_connection_arguments` declares.
-
-    Returns:
-        Credentials for TLS; None if no file is named.
-
-    Raises:
-        InvalidCallError: A file cannot be read, or one of a pair is missing.
-    """
+    """Make the credentials of `--tls-ca`, `--tls-cert` and `--tls-key`; None without files."""
     import grpc
 
     if (args.tls_cert is None) != (args.tls_key is None):
@@ -157,20 +134,12 @@ def credentials(args: argparse.Namespace) -> grpc.ChannelCredentials | None:
 
 
 def _seconds(text: str) -> float:
-    """Read a number of seconds from 0 on.
-
-    Raises:
-        ArgumentTypeError: It is something else.
-    """
+    """Read a number of seconds from 0 on."""
     return 0.0 if text.strip() in {"0", "0.0"} else duration(text)
 
 
 def names(text: str) -> list[str]:
-    """Read a comma-separated list.
-
-    Raises:
-        ArgumentTypeError: It is empty.
-    """
+    """Read a comma-separated list."""
     found = [name.strip() for name in text.split(",") if name.strip()]
     if not found:
         raise argparse.ArgumentTypeError("name at least one")
@@ -178,11 +147,7 @@ def names(text: str) -> list[str]:
 
 
 def version_weights(text: str) -> dict[str, float]:
-    """Read `1=0.9,2=0.1`.
-
-    Raises:
-        ArgumentTypeError: It is something else, or names a version twice.
-    """
+    """Read `1=0.9,2=0.1`; no version may be named twice."""
     pairs = [pair.partition("=") for pair in names(text)]
     try:
         weights = {version.strip(): float(weight) for version, _, weight in pairs}
@@ -196,11 +161,7 @@ def version_weights(text: str) -> dict[str, float]:
 
 
 def header(text: str) -> tuple[str, str]:
-    """Read `NAME: VALUE`.
-
-    Raises:
-        ArgumentTypeError: It is something else, or gRPC could not send it.
-    """
+    """Read `NAME: VALUE`."""
     name, colon, value = text.partition(":")
     try:
         [found] = read_headers({name.strip(): value.strip()} if colon else {"": ""})

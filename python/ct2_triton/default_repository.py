@@ -12,10 +12,5 @@ DEFAULT_TEXT = f"default: ./{REPOSITORY_NAME}"  # for --help
 
 
 def default_repository() -> Path:
-    """Find the model repository that is used by default.
-
-    Returns:
-        The folder that the variable CT2_MODEL_REPOSITORY names, else `./model_repository`. It may
-        be missing.
-    """
+    """Give CT2_MODEL_REPOSITORY, else `./model_repository`; it may be missing."""
     return Path(os.environ.get(REPOSITORY_VARIABLE) or REPOSITORY_NAME)

@@ -54,17 +54,7 @@ class EngineLibrary:
 
 
 def find_engine_library(directory: Path | None = None) -> EngineLibrary:
-    """Find CTranslate2's library without importing the package.
-
-    Args:
-        directory: Folder that holds the library; None for the installed wheel's.
-
-    Returns:
-        The library and what it needs.
-
-    Raises:
-        EngineLibraryError: If there is no such folder or no library in it.
-    """
+    """Find CTranslate2's library, in a folder or in the wheel, without importing it."""
     folder = directory or _wheel_library_folder()
     libraries = sorted(folder.glob("libctranslate2*.so*"))
     if not libraries:

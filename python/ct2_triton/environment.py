@@ -27,9 +27,7 @@ _TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no"
 def add_variables(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     """Give each flag of a command its variable: name it in the help, and read it.
 
-    Args:
-        parser: Has all flags of the command.
-        environment: The variables. A wrong value ends the process, as a wrong flag does.
+    A wrong value ends the process, as a wrong flag does.
     """
     _add_variables(parser, parser.prog, environment)
 

@@ -16,39 +16,18 @@ _FILES = re.compile(r"\.\./([^/]+)/\{version\}/model")
 
 
 def files_of(name: str) -> str:
-    """Give the `model_path` by which a model beside this one takes the files of each version.
-
-    Args:
-        name: The name of the model that has the files.
-    """
+    """Give the `model_path` by which a model beside this one takes the files of each version."""
     return f"../{name}/{{version}}/model"
 
 
 def followers(model: Path) -> list[Path]:
-    """Find the models of text that are on a model's files, version by version.
-
-    Args:
-        model: The folder of the model that has the files.
-
-    Returns:
-        Their folders.
-
-    Raises:
-        VersionError: The config of one cannot be read.
-    """
+    """Find the models of text that are on a model's files, version by version."""
     beside = (model.with_name(model.name + suffix) for suffix in (TEXT_SUFFIX, STREAM_SUFFIX))
     return [folder for folder in beside if followed_by(folder) == model.name]
 
 
 def followed_by(folder: Path) -> str | None:
-    """Give the name of the model whose versions a model has; None where they are its own.
-
-    Args:
-        folder: The model's folder, or a place where none is.
-
-    Raises:
-        VersionError: Its config cannot be read.
-    """
+    """Give the name of the model whose versions a model has; None where they are its own."""
     if not (folder / CONFIG_NAME).is_file():
         return None
     path = read_config(folder).parameters["model_path"].string_value

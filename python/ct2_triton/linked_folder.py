@@ -18,14 +18,10 @@ from pathlib import Path
 
 
 def user_cache() -> Path:
-    """Find the cache folder of ct2-triton.
+    """Find the cache folder of ct2-triton, under XDG_CACHE_HOME or ~/.cache.
 
-    Returns:
-        It lies under XDG_CACHE_HOME, else under ~/.cache. A user without a home (a container that
-        runs under a number only) has a private folder among the temporary files.
-
-    Raises:
-        OSError: If that private folder cannot be made, or belongs to somebody else.
+    A user without a home (a container that runs under a number only) has a private folder among the
+    temporary files.
     """
     root = os.environ.get("XDG_CACHE_HOME")
     if root:
@@ -49,20 +45,10 @@ def _private_folder(folder: Path) -> Path:
 
 
 def linked_folder(parent: Path, links: dict[str, Path]) -> Path:
-    """Make a folder of links, or find it made.
+    """Make a folder of links in a parent, or find it made; the keys are relative paths in it.
 
     Its name is a key of the identity of all files it points to; it is built aside and renamed, and
     so is safe when two processes start at once.
-
-    Args:
-        parent: Folder to keep it in; made where it is missing.
-        links: Relative path in the folder, to the file or folder it points to.
-
-    Returns:
-        The folder.
-
-    Raises:
-        OSError: If it cannot be written.
     """
     folder = parent / _key(links)
     if not folder.exists():

@@ -14,18 +14,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def exclusive(path: Path, refuse: Callable[[str], Exception]) -> Iterator[None]:
-    """Hold a lock while the block runs, and remove its file afterwards.
+    """Hold a lock file while the block runs, and remove it afterwards.
 
-    Args:
-        path: The lock file; made where it is missing.
-        refuse: Makes the error where another process holds it, which it is given as a text.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        Exception: What `refuse` made.
-        OSError: The file cannot be made.
+    Where another process holds it, what `refuse` makes of a text is raised.
     """
     import filelock
 

@@ -34,11 +34,7 @@ ACCESS = "ct2_triton.access"
 
 
 def add_log_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `-v`, `-q` and `--log-format`.
-
-    Args:
-        parser: Receives them.
-    """
+    """Declare `-v`, `-q` and `--log-format`."""
     group = parser.add_mutually_exclusive_group()
     for flags, level, text in (
         (("-v", "--verbose"), "debug", "log each step"),
@@ -63,11 +59,7 @@ def add_log_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_access_log_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare `--access-log`, of commands that are web servers.
-
-    Args:
-        parser: Receives it.
-    """
+    """Declare `--access-log`, of commands that are web servers."""
     parser.add_argument(
         "--access-log",
         action="store_true",
@@ -76,11 +68,7 @@ def add_access_log_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_metrics_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `--metrics-port` and `--metrics-host`, of commands that are web servers.
-
-    Args:
-        parser: Receives them.
-    """
+    """Declare `--metrics-port` and `--metrics-host`, of commands that are web servers."""
     parser.add_argument(
         "--metrics-port",
         metavar="PORT",
@@ -101,10 +89,7 @@ def set_up(
 ) -> None:
     """Send what the library logs to standard error, each line with the name of the command.
 
-    Args:
-        parser: Of the command; a wrong variable ends the process, as a wrong flag does.
-        args: What is declared here; `log_level` is None without `-v` and `-q`.
-        variables: The environment.
+    A wrong variable ends the process, as a wrong flag does.
     """
     name = args.log_level or variables.get(LOG_VARIABLE) or "info"
     if name.lower() not in LEVELS:

@@ -28,14 +28,7 @@ FIRST = 1
 
 
 def versions_in(model: Path) -> tuple[int, ...]:
-    """List the versions of a model.
-
-    Args:
-        model: The model's folder.
-
-    Returns:
-        Their numbers, in order.
-    """
+    """List the versions of a model."""
     names = (entry.name for entry in model.iterdir() if entry.is_dir())
     return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
 
@@ -46,18 +39,7 @@ def has_own_record(model: Path, version: int) -> bool:
 
 
 def record_of(model: Path, version: int) -> dict[str, Any]:
-    """Read what ct2-prepare wrote of one version.
-
-    Args:
-        model: The model's folder.
-        version: The version.
-
-    Returns:
-        The content of its `ct2_model.json`; empty where ct2-prepare did not write the version.
-
-    Raises:
-        PreparedModelError: The record is damaged.
-    """
+    """Read the `ct2_model.json` of a version; empty where ct2-prepare did not write it."""
     if has_own_record(model, version):
         return read_json(model / str(version) / MANIFEST_NAME)
     if version == FIRST and (model / MANIFEST_NAME).is_file():
@@ -66,17 +48,9 @@ def record_of(model: Path, version: int) -> dict[str, Any]:
 
 
 def read_history(model: Path) -> list[dict[str, Any]]:
-    """Read what was promoted and rolled back.
+    """Read what was promoted and rolled back, the oldest first.
 
-    Args:
-        model: The model's folder.
-
-    Returns:
-        One entry each, the oldest first: `at` (UTC), `action`, and the versions served `before` and
-        `after`.
-
-    Raises:
-        PreparedModelError: The record is damaged.
+    Each entry has `at` (UTC), `action`, and the versions served `before` and `after`.
     """
     path = model / HISTORY_NAME
     if not path.is_file():

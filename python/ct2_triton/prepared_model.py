@@ -183,17 +183,7 @@ class TokenRules:
 
     @classmethod
     def read(cls, tokenizer_folder: Path) -> TokenRules:
-        """Read `languages.json` of a prepared model's `tokenizer/` folder.
-
-        Args:
-            tokenizer_folder: The folder, wherever it was copied to.
-
-        Returns:
-            The rules.
-
-        Raises:
-            PreparedModelError: The file is missing, damaged or of another format.
-        """
+        """Read `languages.json` of a prepared model's `tokenizer/` folder."""
         content = read_json(tokenizer_folder / LANGUAGES_NAME)
         try:
             later = {name: content[name] for name in _LATER_NAMES if name in content}
@@ -212,11 +202,7 @@ class TokenRules:
             ) from error
 
     def write(self, tokenizer_folder: Path) -> None:
-        """Write `languages.json`.
-
-        Args:
-            tokenizer_folder: An existing folder.
-        """
+        """Write `languages.json`."""
         write_json(tokenizer_folder / LANGUAGES_NAME, self.content())
 
     def content(self) -> dict[str, Any]:
@@ -224,22 +210,12 @@ class TokenRules:
         return {"format": FORMAT, **asdict(self)}
 
     def source_language(self, name: str | None) -> Language | None:
-        """Find the language of a text.
+        """Find the language of a text by a code or alias, in any case, `-` and `_` alike.
 
-        A model that does not tell its source languages apart (OPUS-MT from a group of languages)
-        lists none: any name will do then, and nothing is found.
-
-        Args:
-            name: A code or alias, in any case, `-` and `_` alike; None for the only one that the
-                model has, or where it needs none. A region that the model does not tell apart is
-                left out: `en-US` is `en`.
-
-        Returns:
-            The language, or None where there is nothing to find.
-
-        Raises:
-            UnknownLanguageError: No such source language, or None where one is required; the
-                message lists the nearest codes.
+        A region that the model does not tell apart is left out: `en-US` is `en`. None stands for
+        the only one that the model has, or where it needs none. A model that does not tell its
+        source languages apart (OPUS-MT from a group of languages) lists none: any name will do
+        then, and nothing is found.
         """
         if not any(entry.source for entry in self.languages):
             return None
@@ -252,16 +228,7 @@ class TokenRules:
     def input_ids(
         self, pieces: Sequence[int], source: Language | None, target: Language | None
     ) -> list[int]:
-        """Put one row of INPUT_IDS together.
-
-        Args:
-            pieces: Ids of the text, without special tokens.
-            source: Language of the text.
-            target: Language to translate into.
-
-        Returns:
-            The row.
-        """
+        """Put one row of INPUT_IDS together from the ids of a text without special tokens."""
         first = source.source_ids if source else ()
         then = target.target_source_ids if target else ()
         rest = [*then, *pieces, *self.end_ids]
@@ -277,15 +244,7 @@ class TokenRules:
         return length - 1 if self.prefix_starts and length else length
 
     def without_prefix(self, output_ids: Sequence[int], target: Language | None) -> list[int]:
-        """Take the echoed prefix and the ids without text off one row of OUTPUT_IDS.
-
-        Args:
-            output_ids: The row, without its padding.
-            target: Language that was asked for.
-
-        Returns:
-            Ids that the tokenizer can decode.
-        """
+        """Take the echoed prefix and ids without text off a row of OUTPUT_IDS."""
         rest = output_ids[self.prefix_length(target) :]
         return [token for token in rest if token < self.tokenizer_size]
 
@@ -377,17 +336,7 @@ class PreparedModel:
 
     @classmethod
     def read(cls, directory: Path) -> PreparedModel:
-        """Read a prepared model.
-
-        Args:
-            directory: The model's folder in a model repository.
-
-        Returns:
-            The model.
-
-        Raises:
-            PreparedModelError: This is no prepared model, or files are missing or damaged.
-        """
+        """Read a prepared model."""
         manifest = read_json(directory / MANIFEST_NAME)
         try:
             source = ModelSource(**{name: manifest["source"][name] for name in _names(ModelSource)})
@@ -417,27 +366,12 @@ class PreparedModel:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write readable JSON, UTF-8, with a newline at the end.
-
-    Args:
-        path: The file; replaced when it exists.
-        content: What to write.
-    """
+    """Write readable JSON, UTF-8, with a newline at the end."""
     path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read one of our JSON files and check its format number.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its content.
-
-    Raises:
-        PreparedModelError: The file is missing, damaged or of another format.
-    """
+    """Read one of our JSON files and check its format; PreparedModelError for damage."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

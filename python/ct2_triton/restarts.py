@@ -13,11 +13,7 @@ class RestartLimit:
     """At most so many restarts within 60 seconds."""
 
     def __init__(self, most: int) -> None:
-        """Start with none.
-
-        Args:
-            most: Restarts within 60 seconds; 0 for none.
-        """
+        """Allow so many restarts within 60 seconds; 0 for none."""
         self.most = most
         self._times: deque[float] = deque()
 

@@ -36,18 +36,7 @@ def is_subtitles(path: Path) -> bool:
 
 
 def read_subtitles(path: Path) -> list[tuple[str, dict[str, int]]]:
-    """Read the subtitles of a file.
-
-    Args:
-        path: A file whose name ends with .srt or .vtt, in UTF-8.
-
-    Returns:
-        For each subtitle its text, in one line and without markup, and its times: `start_ms` and
-        `end_ms`.
-
-    Raises:
-        ClientError: The file cannot be read, or holds no subtitles.
-    """
+    """Read .srt or .vtt in UTF-8: texts in one line, without markup, with their times."""
     plain = html.unescape if path.suffix.lower() == ".vtt" else str
     return [
         (" ".join(plain(event.plaintext).split()), {"start_ms": event.start, "end_ms": event.end})
@@ -56,17 +45,7 @@ def read_subtitles(path: Path) -> list[tuple[str, dict[str, int]]]:
 
 
 def write_subtitles(source: Path, texts: Sequence[str], output: Path, suffix: str) -> None:
-    """Write subtitles with the times of others.
-
-    Args:
-        source: The file that has the times.
-        texts: A text for each of its subtitles.
-        output: The file to write.
-        suffix: The format: one of `SUFFIXES`.
-
-    Raises:
-        ClientError: `source` cannot be read.
-    """
+    """Write subtitles with the times of others: a text for each of those in `source`."""
     cues = (
         Cue(event.start, event.end, filled(split_words(" ".join(text.split())), _LINE_LETTERS))
         for event, text in zip(_load(source), texts, strict=True)
@@ -75,15 +54,7 @@ def write_subtitles(source: Path, texts: Sequence[str], output: Path, suffix: st
 
 
 def write_cues(cues: Iterable[Cue], suffix: str) -> str:
-    """Write cues.
-
-    Args:
-        cues: In the order of their times.
-        suffix: The format: one of `SUFFIXES`.
-
-    Returns:
-        The file's text.
-    """
+    """Write cues."""
     is_vtt = suffix.lower() == ".vtt"
     blocks = [_block(number, cue, is_vtt=is_vtt) for number, cue in enumerate(cues, 1)]
     return "\n".join(["WEBVTT\n", *blocks] if is_vtt else blocks)
@@ -102,15 +73,7 @@ def width(text: str) -> int:
 
 
 def filled(words: Sequence[str], columns: int) -> list[str]:
-    """Fill lines; a word that is wider than the columns has a line of its own.
-
-    Args:
-        words: The words, each with the space after it.
-        columns: The width of a line.
-
-    Returns:
-        The lines.
-    """
+    """Fill lines; a word that is wider than the columns has a line of its own."""
     lines, used = [""], 0
     for word in words:
         if lines[-1] and used + width(word.rstrip()) > columns:

@@ -19,32 +19,14 @@ _MARK = "# Which versions are served: written by ct2-models, which replaces all 
 
 
 def read_config(model: Path) -> ModelConfig:
-    """Read a model's config.pbtxt; fields that only a newer Triton knows are passed over.
-
-    Args:
-        model: The model's folder.
-
-    Returns:
-        The configuration.
-
-    Raises:
-        VersionError: It cannot be read.
-    """
+    """Read a model's config.pbtxt; fields that only a newer Triton knows are passed over."""
     return _parse(model, _read(model))
 
 
 def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
-    """Say which versions a server loads.
+    """Say which of the versions that are there config.pbtxt has a server load.
 
-    Args:
-        model: The model's folder.
-        there: The versions that lie there, in order.
-
-    Returns:
-        Those that config.pbtxt asks for and that are there, in order. Without a policy, the newest.
-
-    Raises:
-        VersionError: config.pbtxt cannot be read.
+    Without a policy it is the newest.
     """
     policy = read_config(model).version_policy
     if policy.HasField("all"):
@@ -63,12 +45,7 @@ def has_policy(model: Path) -> bool:
 def serve_versions(model: Path, versions: Sequence[int]) -> None:
     """Have config.pbtxt name the versions to serve; its other lines stay, the change is atomic.
 
-    Args:
-        model: The model's folder.
-        versions: The versions.
-
-    Raises:
-        VersionError: config.pbtxt has a policy by another hand, or cannot be read or written.
+    A policy by another hand is left alone, with a VersionError.
     """
     from google.protobuf import text_format
     from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -92,15 +69,7 @@ def serve_versions(model: Path, versions: Sequence[int]) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace a file, so that a reader sees the old text or the new one.
-
-    Args:
-        path: The file.
-        text: Its new text.
-
-    Raises:
-        VersionError: It cannot be written.
-    """
+    """Replace a file, so that a reader sees the old text or the new one."""
     new = path.with_name(f".{path.name}.new")
     try:
         with new.open("w", encoding="utf-8") as file:

@@ -28,16 +28,9 @@ BODY_ERRORS = (HttpProcessingError, web.RequestPayloadError)
 def page(
     package: str, name: str, frame_ancestors: str, *, own_style: bool = False
 ) -> Callable[..., Awaitable[web.Response]]:
-    """Make a handler that gives a file of a package's pages; they load nothing from elsewhere.
+    """Make a handler that gives a file of a package's `pages`; they load nothing from elsewhere.
 
-    Args:
-        package: The package, whose folder `pages` holds the file.
-        name: The file's name.
-        frame_ancestors: Who may show the page in a frame, as in a Content-Security-Policy.
-        own_style: Whether the program that shows the page may add a style sheet, as OBS does.
-
-    Returns:
-        The handler.
+    `own_style` allows a style sheet of the program that shows the page, as OBS adds one.
     """
     styles = "'self' 'unsafe-inline'" if own_style else "'self'"
     headers = {
@@ -62,20 +55,10 @@ async def listen(
     reuse_port: bool | None = None,
     options: str = "--host and --port",
 ) -> int:
-    """Listen at an address.
+    """Listen at an address and give the port, which may be 0 for any.
 
-    Args:
-        runner: The application's runner, set up.
-        host: The address.
-        port: The port; 0 for any.
-        reuse_port: Whether other processes may listen there, too.
-        options: Those that choose another address.
-
-    Returns:
-        The port.
-
-    Raises:
-        ClientError: It cannot be had.
+    The options are those that choose another address, for the message. With `reuse_port` other
+    processes may listen there, too.
     """
     try:
         await web.TCPSite(runner, host, port, reuse_port=reuse_port).start()
@@ -87,14 +70,7 @@ async def listen(
 def cannot_listen(
     host: str, port: int, error: OSError, options: str = "--host and --port"
 ) -> ClientError:
-    """Say which address cannot be had, why, and how to choose another.
-
-    Args:
-        host: The address.
-        port: The port.
-        error: What binding it raised.
-        options: Those that choose another address.
-    """
+    """Say which address cannot be had, why, and how to choose another."""
     reason = error.strerror  # of a port it holds the address once more
     if error.errno is not None and not isinstance(error, socket.gaierror):
         reason = os.strerror(error.errno)

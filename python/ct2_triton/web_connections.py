@@ -60,14 +60,7 @@ class BoundedRunner(web.AppRunner):
         metrics: WebMetrics,
         **settings: Any,  # noqa: ANN401
     ) -> None:
-        """Prepare it.
-
-        Args:
-            app: The application.
-            most: Connections at a time.
-            metrics: Count its requests, and connections that are refused.
-            **settings: Of `AppRunner`.
-        """
+        """Prepare it."""
         app.middlewares.insert(0, metrics.count)
         super().__init__(
             app, access_log=logging.getLogger(ACCESS), access_log_class=_AccessLog, **settings

@@ -40,11 +40,7 @@ class WebMetrics:
     """What is counted of one web server."""
 
     def __init__(self, command: str) -> None:
-        """Start at 0.
-
-        Args:
-            command: Its name, which the metrics begin with: `ct2_gateway`.
-        """
+        """Start at 0."""
         self._registry = CollectorRegistry()
         given: dict[str, Any] = {"registry": self._registry}
         self._requests = Counter(
@@ -106,15 +102,7 @@ class WebMetrics:
     async def served(
         self, args: argparse.Namespace, connections: Callable[[], int]
     ) -> AsyncIterator[None]:
-        """Give the metrics at a port of their own, if one is named, and count connections.
-
-        Args:
-            args: What `add_metrics_arguments` declares.
-            connections: Gives how many there are.
-
-        Raises:
-            ClientError: The address cannot be had.
-        """
+        """Give the metrics at a port of their own, if one is named, and count connections."""
         if args.metrics_port is None:
             yield
             return

@@ -94,12 +94,10 @@ class Origins:
     """Refuses requests of pages that are neither the server's own nor allowed."""
 
     def __init__(self, allowed: Collection[str] = (), host: str = "") -> None:
-        """Remember what is allowed.
+        """Remember which origins of pages are allowed; their hosts are names of the server, too.
 
-        Args:
-            allowed: Origins of pages, as `origin` reads them. Their hosts are names of the server,
-                too: behind a proxy its pages have the proxy's origin.
-            host: What the server listens at; a name of the server, if it is one.
+        Behind a proxy its pages have the proxy's origin. What the server listens at is a name of
+        it, if it is one.
         """
         self._readers = Readers(allowed)
         self._hosts = Hosts([host, *(found[0] for one in allowed if (found := host_and_port(one)))])

@@ -16,13 +16,9 @@ _WORD = re.compile(rf"(?:[{UNSPACED}]|[^\s{UNSPACED}]+)\s*")
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text into words; joined, they give the text again, less white space in front.
+    """Split a text into words, each with the space after it.
 
-    Args:
-        text: Any text.
-
-    Returns:
-        The words, each with the white space after it.
+    Joined, they give the text again, less white space in front.
     """
     return _WORD.findall(text)
 
@@ -33,12 +29,7 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def common_words(first: Sequence[str], second: Sequence[str]) -> int:
-    """Count the words that two texts have in common at their start.
-
-    Args:
-        first: Words of one text; white space behind a word does not count.
-        second: Words of the other.
-    """
+    """Count the first words that two texts have in common, whatever space is behind them."""
     count = 0
     for one, other in zip(first, second, strict=False):
         if one.rstrip() != other.rstrip():

@@ -113,11 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command.
-
-    Raises:
-        Ct2TritonError: It failed.
-    """
+    """Run the command."""
     console = make_console()
     if args.command == "compare":
         _show_both(Run.read(args.first), Run.read(args.second), console)

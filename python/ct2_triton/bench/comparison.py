@@ -61,17 +61,7 @@ async def compare(
 ) -> Run:
     """Start all contenders, measure them in turn, stop them.
 
-    Args:
-        setup: What is equal for all.
-        workload: What is translated.
-        plan: What is measured.
-        report: Gets what is happening, and how many turns have been taken since the last time.
-
-    Returns:
-        The run.
-
-    Raises:
-        Ct2TritonError: There are too few sentences; a contender cannot be started, or failed.
+    The report gets what is happening, and how many turns have been taken since the last time.
     """
     for scenario in plan.scenarios:
         # Else the same sentence could be under way twice.

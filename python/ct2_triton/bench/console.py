@@ -16,11 +16,7 @@ _FILE_WIDTH = 120
 
 
 def make_console() -> Console:
-    """Open the terminal, or a file of fixed width.
-
-    Raises:
-        BenchError: rich is not installed.
-    """
+    """Open the terminal, or a file of fixed width; BenchError where rich is not installed."""
     try:
         from rich.console import Console
     except ImportError as error:

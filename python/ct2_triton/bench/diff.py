@@ -16,15 +16,7 @@ _FIGURES = (RATE, TAIL, "PSS MiB")
 
 
 def compare_runs(first: Run, second: Run) -> list[Table]:
-    """Compare what both runs have measured.
-
-    Args:
-        first: The older.
-        second: The newer.
-
-    Returns:
-        A table for each scenario that both have.
-    """
+    """Compare what both runs have measured."""
     others = {scenario.name: scenario for scenario in second.scenarios}
     tables = []
     for scenario in first.scenarios:

@@ -33,15 +33,7 @@ class Spread:
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """Give the smallest value that at least a share of all values do not exceed (nearest rank).
-
-    Args:
-        values: At least one.
-        share: Above 0, up to 1.
-
-    Returns:
-        One of the values.
-    """
+    """Give the smallest value that at least a share of all values do not exceed (nearest rank)."""
     return float(np.percentile(list(values), 100 * share, method="inverted_cdf"))
 
 
@@ -62,14 +54,7 @@ def last_of_sentence_s(samples: Iterable[Sample]) -> list[float]:
 
 
 def figures(round_: Round) -> dict[str, float]:
-    """Compute the figures of one round; benchmarks/README.md says what each means.
-
-    Args:
-        round_: With at least one sample.
-
-    Returns:
-        Figures by name; those that do not exist for the contender are left out.
-    """
+    """Compute the figures of one round; benchmarks/README.md says what each means."""
     samples = round_.samples
     source_tokens = sum(sample.source_tokens for sample in samples)
     generated_tokens = sum(sample.generated_tokens for sample in samples)
@@ -94,17 +79,7 @@ def over_rounds(rounds: Sequence[Round]) -> dict[str, Spread]:
 
 
 def ratios(scenario: ScenarioRecord, contender: str, baseline: str, figure: str) -> Spread | None:
-    """Divide a figure by that of the baseline, round by round.
-
-    Args:
-        scenario: The rounds.
-        contender: Whose figure is divided.
-        baseline: By whose.
-        figure: Its name.
-
-    Returns:
-        The ratios' spread; None where one of both does not have the figure.
-    """
+    """Divide a figure by that of the baseline, round by round; None where one does not have it."""
     upper = [figures(round_).get(figure) for round_ in scenario.of(contender)]
     lower = [figures(round_).get(figure) for round_ in scenario.of(baseline)]
     pairs = [(a, b) for a, b in zip(upper, lower, strict=False) if a is not None and b]

@@ -24,15 +24,7 @@ _LINES = ("-", "--", ":")
 
 
 def write_plots(run: Run, folder: Path) -> list[str]:
-    """Draw a picture for each kind of scenario.
-
-    Args:
-        run: What was measured.
-        folder: Where to; exists.
-
-    Returns:
-        The file names.
-    """
+    """Draw a picture for each kind of scenario."""
     kinds: defaultdict[tuple[str, str], list[ScenarioRecord]] = defaultdict(list)
     for scenario in run.scenarios:
         kind, _, load = scenario.name.partition(":")

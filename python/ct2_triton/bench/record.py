@@ -131,11 +131,7 @@ class Run:
 
     @classmethod
     def read(cls, path: Path) -> Run:
-        """Read a run.
-
-        Raises:
-            BenchError: The file is missing, or is not one that ct2-bench wrote.
-        """
+        """Read a run."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content.pop("format") != FORMAT:

@@ -21,15 +21,7 @@ for everybody. What each figure means: benchmarks/README.md of ct2-triton."""
 
 
 def markdown(run: Run, plots: Sequence[str]) -> str:
-    """Write the report.
-
-    Args:
-        run: What was measured.
-        plots: File names of its pictures, beside the report.
-
-    Returns:
-        Markdown.
-    """
+    """Write the report."""
     parts = [f"# Comparison of {run.started}", _READING, f"Baseline: `{run.baseline}`."]
     if notes := warnings(run):
         parts.append("\n".join(f"- **{note}**" for note in notes))

@@ -76,15 +76,7 @@ class Scenario(ABC):
 
     @abstractmethod
     async def run(self, contender: Contender, sentences: Sequence[Sentence]) -> Outcome | None:
-        """Send sentences.
-
-        Args:
-            contender: Gets them; started.
-            sentences: What to send, in order.
-
-        Returns:
-            What came of it; None where the scenario means nothing for the contender.
-        """
+        """Send sentences, in order; None where the scenario means nothing for the contender."""
 
     def rows(self, sentence: Sentence) -> tuple[Row, ...]:
         """Give the rows of a sentence that are sent."""
@@ -196,15 +188,8 @@ class OpenLoop(Scenario):
 def parse_scenario(name: str) -> Scenario:
     """Read a scenario's name.
 
-    Args:
-        name: `single:CLIENTS`, `streams:SESSIONS`, `streams:SESSIONS@SECONDS`, `poisson:RATE` or
-            `bursts:SENTENCES@SECONDS`.
-
-    Returns:
-        The scenario.
-
-    Raises:
-        BenchError: The name is of none of these forms.
+    It is `single:CLIENTS`, `streams:SESSIONS`, `streams:SESSIONS@SECONDS`, `poisson:RATE` or
+    `bursts:SENTENCES@SECONDS`.
     """
     match = _NAME.fullmatch(name)
     if match:

@@ -56,14 +56,9 @@ class Setup:
     device: str = "cpu"
 
     def prepared(self, precision: str) -> PreparedModel:
-        """Give the model as ct2-prepare writes it, made with the first call.
+        """Give the model as ct2-prepare writes it in a quantization, made with the first call.
 
-        Args:
-            precision: A quantization that ct2-prepare knows, such as `float32` or `int8`.
-
-        Returns:
-            The prepared model; its config has this setup's device, beam and limit. Read it, do not
-            change it.
+        Its config has this setup's device, beam and limit. Read it, do not change it.
         """
         from ct2_triton.prepare import PrepareOptions, prepare
         from ct2_triton.prepared_model import PreparedModel

@@ -76,16 +76,7 @@ SHAPES = {
 
 
 def write_shape(name: str, folder: Path, seed: int = 0) -> Path:
-    """Write a checkpoint of a shape, which `ct2-prepare` and `from_pretrained` read.
-
-    Args:
-        name: A key of `SHAPES`.
-        folder: Where to write; the checkpoint is a folder in it.
-        seed: Equal seeds give equal weights.
-
-    Returns:
-        The checkpoint's folder, which is called as the shape.
-    """
+    """Write a checkpoint of one of `SHAPES` into a folder of its name, from a seed."""
     checkpoint = folder / name
     shape = SHAPES[name]
     checkpoint.mkdir(parents=True)
@@ -123,9 +114,7 @@ def _marian_tokenizer(shape: Shape, folder: Path) -> Any:  # noqa: ANN401 - unty
 def shape_config(shape: Shape, tokenizer: Any) -> Any:  # noqa: ANN401 - untyped
     """Give the configuration of a shape's model.
 
-    Args:
-        shape: Its sizes.
-        tokenizer: A tokenizer of `transformers` with the ids of `</s>` and `<pad>`.
+    The tokenizer is one of `transformers` with the ids of `</s>` and `<pad>`.
     """
     from transformers import M2M100Config, MarianConfig
 

@@ -29,14 +29,7 @@ _QUIET_S = 0.1
 async def send(
     contender: Contender, scenario: Scenario, sentences: Sequence[Sentence]
 ) -> Outcome | None:
-    """Run a scenario.
-
-    Returns:
-        What came of it; None where the scenario means nothing for the contender.
-
-    Raises:
-        BenchError: The contender failed.
-    """
+    """Run a scenario; None where it means nothing for the contender."""
     try:
         return await scenario.run(contender, sentences)
     except Exception as error:  # each contender fails in its own way
@@ -46,19 +39,9 @@ async def send(
 async def measure(
     contender: Contender, scenario: Scenario, sentences: Sequence[Sentence], number: int
 ) -> tuple[Round, Answers]:
-    """Run a scenario that the contender takes part in, and read what it used.
+    """Run a scenario that the contender, which is warm, takes part in, and read what it used.
 
-    Args:
-        contender: Started, and warm.
-        scenario: How the sentences are sent.
-        sentences: What is sent.
-        number: Of the round.
-
-    Returns:
-        The round, its answers not compared yet, and the answers.
-
-    Raises:
-        BenchError: The contender failed.
+    The answers of the round are not compared yet.
     """
     counts = await _settled_counts(contender)
     before = _cpu_times(contender)

@@ -69,22 +69,9 @@ def text_workload(
     lines: Iterable[str], name: str, setup: Setup, tokenizer: Tokenizer, source: str | None,
     targets: Sequence[str],
 ) -> Workload:  # fmt: skip
-    """Make a workload of text: tokenized here, once, so that it is no contender's cost.
+    """Make a workload of lines: tokenized here, once, so that it is no contender's cost.
 
-    Args:
-        lines: A sentence each; blank and repeated ones are left out.
-        name: Where they come from.
-        setup: Tells the models that rows are spread over.
-        tokenizer: The model's.
-        source: Language of the text; None for a model without.
-        targets: Languages to translate into; empty for a model without.
-
-    Returns:
-        The workload.
-
-    Raises:
-        BenchError: There is no sentence.
-        UnknownLanguageError: A language is not the model's.
+    Blank and repeated lines are left out. The setup tells the models that rows are spread over.
     """
     spoken = tokenizer.source(source)
     wanted = tokenizer.targets(targets or None)
@@ -103,19 +90,7 @@ def random_workload(
     count: int, seed: int, setup: Setup, tokenizer: Tokenizer, source: str | None,
     targets: Sequence[str],
 ) -> Workload:  # fmt: skip
-    """Make a workload of random ids, of log-normal length.
-
-    Args:
-        count: Sentences.
-        seed: Equal seeds give equal rows.
-        setup: As in `text_workload`.
-        tokenizer: Its rules tell which ids are text.
-        source: As in `text_workload`.
-        targets: As in `text_workload`.
-
-    Returns:
-        The workload.
-    """
+    """Make a workload of random ids that are text by the tokenizer, of log-normal length."""
     spoken = tokenizer.source(source)
     wanted = tokenizer.targets(targets or None)
     sentences = tuple(

@@ -68,20 +68,9 @@ def kind_of(path: Path) -> str:
 
 
 def cut(source: Path, output: Path, lines: int) -> Iterator[Block]:
-    """Cut an input into blocks, in order.
+    """Cut an input into blocks, in order; the last one may have fewer lines.
 
     An empty input has none; where it becomes a table, it has an empty one, which gives the columns.
-
-    Args:
-        source: The input.
-        output: What it becomes.
-        lines: How many a block has; the last one may have fewer.
-
-    Yields:
-        The blocks.
-
-    Raises:
-        ClientError: The input cannot be read.
     """
     try:
         cuts = _cut_rows(source, lines) if kind_of(source) == PARQUET else _cut_lines(source, lines)
@@ -125,11 +114,7 @@ def _cut_rows(source: Path, lines: int) -> Iterator[tuple[int, int]]:
 
 
 def read_lines(block: Block) -> list[Line]:
-    """Read a block of a file of lines, as ct2-translate reads that file.
-
-    Raises:
-        ClientError: It cannot be read.
-    """
+    """Read a block of a file of lines, as ct2-translate reads that file."""
     source = Path(block.source)
     with source.open("rb") as file:
         file.seek(block.offset)
@@ -173,12 +158,9 @@ def _slices(batches: Iterator[Any], begin: int, end: int) -> Iterator[Any]:
 
 
 def lines_of(table: Any, block: Block, column: str) -> list[Line]:  # noqa: ANN401
-    """Give the rows of a table as lines, which have the other columns as fields.
+    """Give the rows of a pyarrow.Table as lines, which have the other columns as fields.
 
-    Args:
-        table: A pyarrow.Table.
-        block: Where it is from.
-        column: Where the text is; no text counts as an empty one.
+    No text counts as an empty one.
     """
     rows: list[dict[str, Any]] = table.to_pylist()
     return [
@@ -193,16 +175,7 @@ def lines_of(table: Any, block: Block, column: str) -> list[Line]:  # noqa: ANN4
 
 
 def check_columns(source: Path, column: str, added: Sequence[str]) -> None:
-    """Look whether a Parquet file has its column of text, and room for those of translations.
-
-    Args:
-        source: The file.
-        column: Where the text is.
-        added: Names of the columns that its output gets.
-
-    Raises:
-        ClientError: It has not, or the file is none.
-    """
+    """Look whether a Parquet file has its column of text, and room for those of translations."""
     import pyarrow as pa
     from pyarrow import parquet
 

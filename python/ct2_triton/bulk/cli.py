@@ -100,17 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Translate all files.
-
-    Args:
-        args: What `add_arguments` declares.
-
-    Returns:
-        0, or 1 when lines failed.
-
-    Raises:
-        Ct2TritonError: Nothing, or not all, can be translated.
-    """
+    """Translate all files; 1 when lines failed."""
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
     jobs = plan(args.input, args.output)
     _make_absolute(args)

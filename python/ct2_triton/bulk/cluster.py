@@ -33,12 +33,7 @@ _ON_THIS_MACHINE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 def cluster(address: str | None, workers: int) -> Iterator[None]:
     """Start Ray on this machine, for it alone, or join a cluster; leave no process behind.
 
-    Args:
-        address: Of a cluster that runs; None for processes of this machine.
-        workers: How many blocks are translated at once.
-
-    Raises:
-        ClientError: Ray is not installed, or does not start.
+    So many workers translate a block each at a time.
     """
     settings = _QUIET | (_ON_THIS_MACHINE if address is None else {})
     for name, value in settings.items():  # read where Ray is imported
@@ -72,18 +67,9 @@ def cluster(address: str | None, workers: int) -> Iterator[None]:
 
 
 def translate(blocks: Sequence[Block], task: Task, workers: int) -> Iterator[dict[str, Any]]:
-    """Translate blocks, in any order. Must be called in a `cluster`.
+    """Translate blocks, at least one, in any order. Must be called in a `cluster`.
 
-    Args:
-        blocks: Not empty.
-        task: What to do with each.
-        workers: How many at once.
-
-    Yields:
-        What `Translator` returns, for each block.
-
-    Raises:
-        ClientError: A block cannot be translated, or Ray gives up.
+    Yields what `Translator` returns, for each block.
     """
     import ray
 

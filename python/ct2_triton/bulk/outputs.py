@@ -24,12 +24,7 @@ _FINISHED = "finished"
 def open_parts(job: Job, made_of: Mapping[str, Any]) -> None:
     """Make the folder of a job's parts, or go on with that of an earlier run.
 
-    Args:
-        job: What is translated into what.
-        made_of: What decides the translations and the blocks.
-
-    Raises:
-        ClientError: It cannot be written, or an interrupted run had another input or settings.
+    ClientError where an interrupted run had another input or settings.
     """
     folder = parts_folder(job.output)
     path = folder / _RECORD
@@ -52,16 +47,9 @@ def open_parts(job: Job, made_of: Mapping[str, Any]) -> None:
 
 
 def remove_parts(job: Job, made_of: Mapping[str, Any]) -> None:
-    """Remove the parts that a run may leave that was killed at its end.
+    """Remove the parts that a run may leave that was killed when its output was finished.
 
     Those of an interrupted run with another input or settings stay.
-
-    Args:
-        job: Whose output is finished.
-        made_of: What decided its translations.
-
-    Raises:
-        ClientError: What the parts are made of cannot be read.
     """
     folder = parts_folder(job.output)
     path = folder / _RECORD
@@ -74,11 +62,7 @@ def remove_parts(job: Job, made_of: Mapping[str, Any]) -> None:
 
 
 def open_blocks(blocks: Sequence[Block]) -> None:
-    """Let the lines of blocks that are there be translated again where they failed.
-
-    Raises:
-        ClientError: Something cannot be written.
-    """
+    """Let the lines of blocks that are there be translated again where they failed."""
     try:
         for block in blocks:
             if block.part.exists() and block.failures.stat().st_size:
@@ -88,21 +72,10 @@ def open_blocks(blocks: Sequence[Block]) -> None:
 
 
 def finish(job: Job, blocks: Sequence[Block], made_of: Mapping[str, Any]) -> int:
-    """Put the parts together in order and give the output its name.
+    """Put the parts together in order and give the output its name; say how many entries failed.
 
-    What failed is listed in `OUTPUT.failed.jsonl`, if anything did. Then the parts stay: another
-    run translates only what is missing.
-
-    Args:
-        job: The output.
-        blocks: All its blocks, each with its part on disk.
-        made_of: What decides the translations.
-
-    Returns:
-        How many entries that list has.
-
-    Raises:
-        ClientError: Something cannot be written.
+    They are listed in `OUTPUT.failed.jsonl`, if there are any. Then the parts stay: another run
+    translates only what is missing.
     """
     folder = parts_folder(job.output)
     listed = job.output.with_name(f"{job.output.name}.failed.jsonl")

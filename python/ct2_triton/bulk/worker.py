@@ -70,24 +70,17 @@ class Translator:
     """Translates blocks into files. Ray starts it again where it dies."""
 
     def __init__(self, task: Task) -> None:
-        """Make a client, which connects with the first block.
-
-        Args:
-            task: What to do with each block.
-        """
+        """Make a client, which connects with the first block."""
         self._task = task
         self._client = SyncTranslationClient(
             task.args.url, task.args.model, **client_settings(task.args)
         )
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Translate a block and write its file, under its name when it is whole.
+        """Translate the block of these fields and write its file, named when it is whole.
 
-        Args:
-            row: The fields of a `Block`.
-
-        Returns:
-            `count`: lines; `failed`: how many of them; `error`: why the run must end, or "".
+        Returned are `count`: lines; `failed`: how many of them; `error`: why the run must end, or
+        "".
         """
         block = Block(**row)
         try:
@@ -204,11 +197,7 @@ class Translator:
 
 
 def _is_failure(item: StreamItem) -> bool:
-    """Say whether a line failed.
-
-    Raises:
-        ClientError: It is not the line's fault: all others would fail, too.
-    """
+    """Say whether a line failed; raise what is not the line's fault: all others would fail, too."""
     if not isinstance(item.outcome, ClientError):
         return False
     error = item.outcome

@@ -48,11 +48,7 @@ class Address(NamedTuple):
 
 
 def split(url: str) -> tuple[str, int]:
-    """Split `host:port`; an address of IPv6 stands in brackets.
-
-    Raises:
-        InvalidCallError: It is something else.
-    """
+    """Split `host:port`; an address of IPv6 stands in brackets."""
     host, _, port = url.rpartition(":")
     if not host or "/" in host or not port.isdecimal():
         raise InvalidCallError(f"url is {url!r}; where load is balanced it must be host:port")
@@ -60,14 +56,7 @@ def split(url: str) -> tuple[str, int]:
 
 
 async def look_up(url: str) -> list[Address]:
-    """Find the addresses of a name.
-
-    Returns:
-        One for each server.
-
-    Raises:
-        OSError: The name has none.
-    """
+    """Find the addresses of a name, one for each server."""
     host, port = split(url)
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     hosts = [f"[{place[0]}]" if ":" in str(place[0]) else place[0] for *_, place in found]
@@ -91,11 +80,7 @@ class RoundRobin:
     ) -> None:
         """Look nothing up and open nothing yet.
 
-        Args:
-            urls: Each `host:port`, of one server or of several.
-            connect: Opens a connection.
-            budget_s: Seconds a call may wait while no server can be reached.
-            find: Finds the addresses of a URL.
+        A call may wait `budget_s` while no server can be reached.
         """
         self._urls = list(urls)
         self._connect = connect

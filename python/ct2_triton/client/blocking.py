@@ -21,12 +21,6 @@ async def iterate_in_thread(items: Iterable[Item]) -> AsyncIterator[Item]:
 
     The thread is a daemon: one that waits for input that never comes does not keep the process
     alive. It reads at most two items ahead.
-
-    Args:
-        items: Iterated in the thread, and only there.
-
-    Yields:
-        The items; what the iterable raises is raised here.
     """
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[tuple[Any, BaseException | None]] = asyncio.Queue(1)
@@ -71,16 +65,10 @@ def read_lines(descriptor: int) -> Iterator[str]:
 
 
 def read_byte_lines(descriptor: int) -> Iterator[bytes]:
-    """Read lines from a file descriptor, each as soon as it is complete.
+    """Read lines, without LF, from a file descriptor, each as soon as it is complete.
 
     Read the descriptor itself: a buffered reader that a thread waits in cannot be closed when the
     interpreter ends.
-
-    Args:
-        descriptor: A file, pipe, socket or terminal; left open.
-
-    Yields:
-        The lines, without LF.
     """
     begun: list[bytes] = []  # of a line; joined at its end, as a line may have gigabytes
     while chunk := os.read(descriptor, _CHUNK_BYTES):

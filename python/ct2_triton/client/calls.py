@@ -78,15 +78,7 @@ if TYPE_CHECKING:
 def row_key(prefix: str, *parts: object) -> str:
     """Make the key of one row, which no other row of the same call has.
 
-    Args:
-        prefix: What the caller named.
-        parts: What tells the row from others of the call; None is left out.
-
-    Returns:
-        All of it, with slashes between.
-
-    Raises:
-        InvalidCallError: The prefix is no text, or the key is too long.
+    The parts tell the row from others of the call; None is left out.
     """
     if not isinstance(prefix, str) or not prefix:
         raise InvalidCallError(f"supersede is {prefix!r}; it must be a text that is not empty")
@@ -108,14 +100,7 @@ def sentence_key(prefix: str, sentence: Sentence, superseded: Superseded) -> str
 
 
 def read_headers(metadata: Mapping[str, str] | None) -> Headers:
-    """Read what a caller gives as headers; gRPC takes their names in lower case only.
-
-    Args:
-        metadata: Values by name; None for none.
-
-    Raises:
-        InvalidCallError: gRPC cannot send one of them.
-    """
+    """Read what a caller gives as headers; gRPC takes their names in lower case only."""
     headers = tuple((name.lower(), value) for name, value in (metadata or {}).items())
     for name, value in headers:
         if not _NAME.fullmatch(name) or name.startswith("grpc-") or name.endswith("-bin"):

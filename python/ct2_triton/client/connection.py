@@ -123,29 +123,18 @@ class Connection:
     ) -> service_pb2.ModelInferResponse:
         """Send one ModelInferRequest, once, and return the ModelInferResponse.
 
-        Cancelling the awaiting task cancels the call on the server.
-
-        Raises:
-            ClientError: One of its subclasses, with gRPC's error as the cause.
+        Cancelling the awaiting task cancels the call on the server. A ClientError has gRPC's error
+        as its cause.
         """
         return await self._ask(self._stub.ModelInfer, request, deadline, headers)
 
     async def stream(
         self, request: service_pb2.ModelInferRequest, deadline: Deadline, headers: Headers = ()
     ) -> AsyncGenerator[service_pb2.ModelStreamInferResponse, None]:
-        """Send one ModelInferRequest and yield every ModelStreamInferResponse.
+        """Send one ModelInferRequest of a decoupled model and yield each response to it.
 
-        Args:
-            request: The message, of a decoupled model.
-            deadline: Until when the server must be reached. The stream itself has no limit: to end
-                it would cancel it, which Triton 2.51 may not survive.
-            headers: Further headers of this request.
-
-        Yields:
-            The responses; an error of the model is one of them.
-
-        Raises:
-            ClientError: One of its subclasses, with gRPC's error as the cause.
+        Until the deadline the server must be reached. The stream itself has no limit: to end it
+        would cancel it, which Triton 2.51 may not survive. An error of the model is a response.
         """
         with self._call():
             await self._reach(deadline)
@@ -161,11 +150,7 @@ class Connection:
     async def model_metadata(
         self, model: str, version: str, deadline: Deadline
     ) -> service_pb2.ModelMetadataResponse:
-        """Ask for the tensors of a model and return the ModelMetadataResponse.
-
-        Raises:
-            ClientError: One of its subclasses, with gRPC's error as the cause.
-        """
+        """Ask for the tensors of a model and return the ModelMetadataResponse."""
         request = service_pb2.ModelMetadataRequest(name=model, version=version)
         return await self._ask(self._stub.ModelMetadata, request, deadline)
 
@@ -265,12 +250,7 @@ class Connection:
         return self._calls
 
     async def prove_reachable(self, deadline: Deadline) -> None:
-        """Make gRPC say why the server is out of reach; return if it has just come back.
-
-        Raises:
-            ServerUnreachableError: With gRPC's reason.
-            InvalidCallError: The connection was closed.
-        """
+        """Make gRPC say why the server is out of reach; return if it has just come back."""
         if self._closed:
             raise closed_error()
         timeout_s = deadline.remaining_s()

@@ -70,11 +70,7 @@ class ModelTensors:
     def from_metadata(
         cls, metadata: service_pb2.ModelMetadataResponse, version: str
     ) -> ModelTensors:
-        """Read a ModelMetadataResponse.
-
-        Raises:
-            UnexpectedResponseError: The model lacks a tensor that the client needs.
-        """
+        """Read a ModelMetadataResponse."""
         declared = {tensor.name: tensor for tensor in metadata.inputs}
         outputs = frozenset(tensor.name for tensor in metadata.outputs)
         inputs = {
@@ -186,18 +182,9 @@ def read_response(
     prefix_length: int,
     decode: Callable[[Sequence[int]], str],
 ) -> tuple[Hypothesis, ...]:
-    """Read the answer to a request of one row.
+    """Read the hypotheses, best first, of the answer to a request of one row.
 
-    Args:
-        response: The ModelInferResponse.
-        prefix_length: How many forced ids come back; exactly so many are stripped from the front.
-        decode: Makes text from ids.
-
-    Returns:
-        The hypotheses, best first.
-
-    Raises:
-        UnexpectedResponseError: A tensor is missing or does not have the shape it should have.
+    Exactly `prefix_length` forced ids come back and are stripped from the front.
     """
     result = InferResult(response)
     rows = _hypothesis_rows(result)
@@ -220,14 +207,7 @@ def read_response(
 
 
 def read_draft_tokens_kept(response: service_pb2.ModelInferResponse) -> int | None:
-    """Read how many tokens of the request's draft took no step of their own.
-
-    Args:
-        response: The ModelInferResponse to a request of one row.
-
-    Returns:
-        The count; None where it was not asked for.
-    """
+    """Read how many tokens of a draft took no step of their own; None: not asked for."""
     kept = _tensor(InferResult(response), DRAFT_TOKENS_KEPT)
     return None if kept is None else int(kept.reshape(-1)[0])
 

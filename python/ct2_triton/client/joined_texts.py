@@ -43,28 +43,13 @@ class JoinedTexts:
     """Joins texts that are asked for in the same way."""
 
     def __init__(self, send: Send) -> None:
-        """Join nothing yet.
-
-        Args:
-            send: Asks for several texts of one call, without a key.
-        """
+        """Join nothing yet; `send` asks for several texts of one call, without a key."""
         self._send = send
         self._under_way: set[asyncio.Task[list[list[Translation]]]] = set()
         self._open: dict[Hashable, _Group] = {}
 
     async def translate(self, text: Text, call: Call) -> list[Translation]:
-        """Translate a text, with others that come now.
-
-        Args:
-            text: The text.
-            call: Its call.
-
-        Returns:
-            Its translations.
-
-        Raises:
-            ClientError: What its request met.
-        """
+        """Translate a text, with others that come now."""
         if len(text.text) > MOST_CHARACTERS:
             return (await self._send([text], call, None))[0]
         key = (

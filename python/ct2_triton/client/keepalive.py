@@ -46,12 +46,7 @@ class Pulse:
     """
 
     def __init__(self, ask: Callable[[], object], interval_s: float) -> None:
-        """Start nothing yet.
-
-        Args:
-            ask: Starts a question and does not wait for it.
-            interval_s: Seconds of silence before each question.
-        """
+        """Start nothing yet; `ask` starts a question after so much silence, without waiting."""
         self._ask = ask
         self._interval_s = interval_s
         self._under_way = 0

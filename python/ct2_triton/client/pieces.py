@@ -62,12 +62,10 @@ class JsonPieces:
     """Pieces of a tokenizer.json, read with the `tokenizers` library."""
 
     def __init__(self, file: Path, added: Sequence[AddedToken] = (), before: str = "") -> None:
-        """Read the file.
+        """Read the tokenizer.json.
 
-        Args:
-            file: The tokenizer.json.
-            added: Tokens that a text may hold; any other special token in a text is only text.
-            before: What stands between a text and what goes before it in a row.
+        A text may hold the added tokens; any other special token in a text is only text. `before`
+        stands between a text and what goes before it in a row.
         """
         import tokenizers
 
@@ -159,14 +157,8 @@ def native_pieces(
 ) -> NativePieces | None:
     """Read the tokenizer files of a prepared model with the compiled core.
 
-    Args:
-        folder: The model's tokenizer folder.
-        rules: Its rules.
-        of_targets: As of `read_pieces`.
-
-    Returns:
-        Both directions of the tokenizer; None without a core, or where it does not read these
-        files: tokenizer.json, and what is missing or damaged.
+    None without a core, or where it does not read these files: tokenizer.json, and what is missing
+    or damaged.
     """
     from ct2_triton.engine_library import EngineLibraryError, load_core
 
@@ -288,14 +280,7 @@ def _named_pieces(folder: Path, rules: TokenRules, of_targets: bool) -> Pieces:
 
 
 def text_pieces(file: Path) -> set[str]:
-    """List the pieces that a text can be made of.
-
-    Args:
-        file: A SentencePiece model, or a tokenizer.json.
-
-    Returns:
-        The pieces by name.
-    """
+    """List the pieces of a SentencePiece model or tokenizer.json that a text can be made of."""
     if file.suffix == ".json":
         import tokenizers
 

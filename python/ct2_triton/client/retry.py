@@ -46,14 +46,7 @@ class Deadline:
     """A moment until which a call must be answered; None means no limit."""
 
     def __init__(self, timeout_s: float | None) -> None:
-        """Start the clock.
-
-        Args:
-            timeout_s: Seconds from now, above 0; None or infinity for no limit.
-
-        Raises:
-            InvalidCallError: The timeout is not above 0.
-        """
+        """Start the clock; None or infinity for no limit, else it must be above 0."""
         if timeout_s is not None and not timeout_s > 0:
             raise InvalidCallError(f"timeout_s is {timeout_s}; it must be above 0, or None")
         if timeout_s is not None and timeout_s > _LONGEST_S:
@@ -142,10 +135,8 @@ class Outage:
     def __init__(self, policy: RetryPolicy, also: tuple[type[ClientError], ...] = ()) -> None:
         """Start without an outage.
 
-        Args:
-            policy: How long to go on.
-            also: What a request may meet in an outage, beside a server that is out of reach, busy
-                or lost with its connection.
+        `also` is what a request may meet in one, beside a server that is out of reach, busy or lost
+        with its connection.
         """
         self._policy = policy
         self._passing: tuple[type[ClientError], ...] = (
@@ -163,15 +154,7 @@ class Outage:
     ) -> Result:
         """Send a request until the server has taken it or the policy says that it is enough.
 
-        Args:
-            send: Sends the request once.
-            start_clock: Gives the deadline of each attempt.
-
-        Returns:
-            What `send` returns.
-
-        Raises:
-            ClientError: What the last attempt raised.
+        Each attempt has a deadline of its own; what the last one raised is raised.
         """
         lost = 0
         for pause_s in self._policy.pauses():
@@ -225,15 +208,9 @@ class Outage:
 async def wait_until_ready(
     ask: Callable[[Deadline], Awaitable[object]], timeout_s: float | None
 ) -> None:
-    """Ask again and again until there is an answer.
+    """Ask again and again until there is an answer, or the time is over; None for no limit.
 
-    Args:
-        ask: Asks the server once for the model.
-        timeout_s: Seconds to wait; None for no limit.
-
-    Raises:
-        ClientError: What the last question met, when the time is over; or at once, what does not
-            pass by itself.
+    What does not pass by itself is raised at once.
     """
     deadline = Deadline(timeout_s)
     while True:

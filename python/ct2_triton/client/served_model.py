@@ -43,23 +43,14 @@ class VersionSplit:
     """Which version a session goes to, and which to if the server does not have that one."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        """Keep weights that are checked.
-
-        Args:
-            weights: Weight of each version; "" is the server's choice.
-        """
+        """Keep weights that are checked, by version; "" is the server's choice."""
         self._weights = dict(weights)
 
     @classmethod
     def of(cls, weights: Mapping[str, float]) -> VersionSplit:
-        """Check weights that a caller gave.
+        """Check a caller's weights, such as `{"1": 0.9, "2": 0.1}`; their ratios count.
 
-        Args:
-            weights: Weight of each version, such as `{"1": 0.9, "2": 0.1}`; only their ratios
-                count. A version of weight 0 is asked where the server has no other.
-
-        Raises:
-            InvalidCallError: There is none, a weight is not possible, or all are 0.
+        A version of weight 0 is asked where the server has no other.
         """
         for version, weight in weights.items():
             if not (isinstance(version, str) and version.isascii() and version.isdigit()):
@@ -71,14 +62,7 @@ class VersionSplit:
         return cls(weights)
 
     def order(self, session: str) -> tuple[str, ...]:
-        """Give the versions for a session: its own first.
-
-        Args:
-            session: What tells it from other sessions.
-
-        Returns:
-            All versions.
-        """
+        """Give all versions, that of the session first."""
         scores = {
             version: _score(session, version, weight) for version, weight in self._weights.items()
         }
@@ -90,16 +74,6 @@ async def first_served(versions: Sequence[str], ask: Callable[[str], Awaitable[R
 
     A request for a version that the server does not have is refused before it runs, so it may be
     sent to another.
-
-    Args:
-        versions: Versions in the order to ask; at least one.
-        ask: Sends the request to a version.
-
-    Returns:
-        What it returns.
-
-    Raises:
-        ClientError: What the first version met that the server has, or the last one.
     """
     for version in versions[:-1]:
         try:
@@ -125,13 +99,7 @@ class ServedModel:
     """One model, whose requests are split between versions."""
 
     def __init__(self, name: str, split: VersionSplit, connect: Callable[[], Link]) -> None:
-        """Keep how to reach the model.
-
-        Args:
-            name: The model's name.
-            split: Which versions are asked.
-            connect: Gives the connection of the event loop that runs.
-        """
+        """Keep how to reach the model; `connect` gives the running loop's connection."""
         self._name = name
         self._split = split
         self._connect = connect
@@ -145,11 +113,7 @@ class ServedModel:
         return any(output in tensors.outputs for tensors in self._tensors.values())
 
     async def look(self, deadline: Deadline) -> ModelTensors | TextModel:
-        """Ask the server what the model takes.
-
-        Raises:
-            ClientError: The server cannot be reached, or has no such model.
-        """
+        """Ask the server what the model takes."""
         ask = partial(self._ask_for_tensors, deadline=deadline)
         return await first_served(self._split.order(""), ask)
 
@@ -158,14 +122,7 @@ class ServedModel:
     ) -> service_pb2.ModelInferResponse:
         """Send a request, again after an outage if it has no key.
 
-        Args:
-            build: Makes the request to a version.
-            call: The call that it belongs to: its clock, its session and its headers.
-            text: The session where the call has none.
-            key: What a newer request may end it by, or None.
-
-        Raises:
-            ClientError: It was not answered, or refused.
+        The text is the session where the call has none.
         """
 
         async def infer(

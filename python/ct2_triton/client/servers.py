@@ -44,17 +44,9 @@ class ServerUrl:
 
 
 def parse_url(url: str) -> ServerUrl:
-    """Read a URL.
+    """Read `grpc://host:port`, `grpcs://host:port`, `host:port`, or each without a port.
 
-    Args:
-        url: `grpc://host:port`, `grpcs://host:port`, `host:port`, or each without a port; or a
-            name such as `unix:path`, which gRPC resolves.
-
-    Returns:
-        The server's address, with the default port where none is named.
-
-    Raises:
-        InvalidCallError: It is something else.
+    A name such as `unix:path`, which gRPC resolves, stays as it is.
     """
     if url.startswith(_OWN_OF_GRPC):
         return ServerUrl(url, None)
@@ -94,17 +86,7 @@ class Servers:
         *,
         has_credentials: bool,
     ) -> Servers:
-        """Read a client's arguments.
-
-        Args:
-            url: One URL or several.
-            load_balancing: How the load is shared.
-            has_credentials: Whether the caller gives credentials for TLS.
-
-        Raises:
-            InvalidCallError: There is no URL, one cannot be read, the way is unknown, or it is not
-                clear whether TLS is meant.
-        """
+        """Read a client's arguments."""
         urls = (url,) if isinstance(url, str) else tuple(url)
         if not all(urls) or not urls:
             raise InvalidCallError(f"url is {url!r}; name at least one server, as host:port")
@@ -167,15 +149,8 @@ def open_link(
 ) -> Link:
     """Open the way to the servers; nothing is sent yet. Must be called in the loop.
 
-    Args:
-        servers: Where requests go.
-        retry: What to do while no server can be reached.
-        loop: The running loop.
-        credentials: For TLS; None trusts the usual authorities where the URLs ask for TLS.
-        metadata: Headers for every request.
-
-    Returns:
-        The way; its connection must be closed.
+    Without credentials the usual authorities are trusted where the URLs ask for TLS. The connection
+    must be closed.
     """
     import grpc
 

@@ -102,11 +102,7 @@ class StreamOptions:
     cancels: bool = True
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            InvalidCallError: One is not allowed.
-        """
+        """Check the values."""
         if self.max_in_flight < 1:
             raise InvalidCallError(f"max_in_flight is {self.max_in_flight}; it must be 1 or more")
         for name, allowed in (
@@ -139,9 +135,7 @@ class TranslationStream:
     ) -> None:
         """Prepare the run; nothing is read yet.
 
-        Args:
-            start: Makes the coroutines that translate a sentence, one for each language.
-            options: How the stream behaves.
+        `start` makes the coroutines that translate a sentence, one for each language.
         """
         self._start = start
         self._options = options
@@ -156,15 +150,6 @@ class TranslationStream:
         """Read sentences and yield translations until both are at their end.
 
         Leaving the iteration early cancels what is under way.
-
-        Args:
-            sentences: The input.
-
-        Yields:
-            One item for each sentence and language, less those that were superseded.
-
-        Raises:
-            ClientError: A sentence failed and the options say "raise".
         """
         reader = asyncio.create_task(self._read(sentences))
         reader.add_done_callback(self._notify)

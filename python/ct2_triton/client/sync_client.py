@@ -39,14 +39,7 @@ P = ParamSpec("P")
 def parameters_of(
     method: Callable[Concatenate[Any, P], object],
 ) -> Callable[[Callable[Concatenate[Own, ...], Result]], Callable[Concatenate[Own, P], Result]]:
-    """Give a method the parameters of another one, for those who check types.
-
-    Args:
-        method: The other one.
-
-    Returns:
-        A decorator that changes nothing at run time.
-    """
+    """Give a method the parameters of another one, for those who check types."""
     return lambda own: own
 
 

@@ -19,11 +19,7 @@ class Shared(Generic[Result]):
     """One request that several coroutines wait for; the last that is cancelled cancels it."""
 
     def __init__(self, send: Callable[[], Coroutine[Any, Any, list[Result]]]) -> None:
-        """Send nothing yet.
-
-        Args:
-            send: Sends it and gives what each of them gets.
-        """
+        """Send nothing yet; `send` gives what each of those that wait gets."""
         self._send = send
         self._task: asyncio.Task[list[Result]] | None = None
         self._waiting = 0
@@ -34,14 +30,7 @@ class Shared(Generic[Result]):
         return self._waiting > 0
 
     async def one(self, position: int) -> Result:
-        """Wait for it; the first sends it.
-
-        Args:
-            position: Of what is wanted, in what is sent.
-
-        Returns:
-            The result there.
-        """
+        """Wait for the result at a position; the first that waits sends."""
         if self._task is None:
             self._task = asyncio.create_task(self._send())
         task = self._task
@@ -58,17 +47,11 @@ class Shared(Generic[Result]):
 async def run_all(
     coroutines: Iterable[Coroutine[Any, Any, Result]], *, cancels: bool = True
 ) -> list[Result]:
-    """Run coroutines at the same time.
+    """Run coroutines at the same time and give their results in order.
 
     Unlike `asyncio.gather`, the first failure, or a cancellation from outside, ends the others
-    before it is raised. (`asyncio.TaskGroup` needs Python 3.11.)
-
-    Args:
-        coroutines: What to run.
-        cancels: Whether the first failure ends the others; if not, it is raised at their end.
-
-    Returns:
-        Their results, in order.
+    before it is raised. (`asyncio.TaskGroup` needs Python 3.11.) Without `cancels` a failure is
+    raised at their end.
     """
     pending = list(coroutines)
     if len(pending) == 1:  # a task would be work for nothing
@@ -100,18 +83,7 @@ def is_cancelled() -> bool:
 
 
 async def in_time(work: Awaitable[Result], timeout_s: float) -> Result:
-    """Wait for something, so long; like `asyncio.wait_for`, without a task of its own.
-
-    Args:
-        work: What to wait for.
-        timeout_s: Seconds.
-
-    Returns:
-        Its result.
-
-    Raises:
-        asyncio.TimeoutError: It was not there in time, and is cancelled.
-    """
+    """Wait for something, so long; like `asyncio.wait_for`, without a task of its own."""
     if sys.version_info < (3, 11):
         return await asyncio.wait_for(work, timeout_s)
     async with asyncio.timeout(timeout_s):
@@ -121,16 +93,7 @@ async def in_time(work: Awaitable[Result], timeout_s: float) -> Result:
 async def map_bounded(
     function: Callable[[Item], Awaitable[Result]], items: Sequence[Item], limit: int
 ) -> list[Result]:
-    """Apply an asynchronous function to every item, at most `limit` at a time.
-
-    Args:
-        function: What to apply.
-        items: The items; nothing is started for an item before its turn.
-        limit: At least 1.
-
-    Returns:
-        The results, in the order of the items.
-    """
+    """Apply an asynchronous function to every item, at most `limit` at a time, results in order."""
     if len(items) == 1:
         return [await function(items[0])]
     positions = iter(range(len(items)))

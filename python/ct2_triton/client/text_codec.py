@@ -58,11 +58,7 @@ class TextModel:
     def from_metadata(
         cls, metadata: service_pb2.ModelMetadataResponse, version: str
     ) -> TextModel | None:
-        """Read a ModelMetadataResponse.
-
-        Returns:
-            The model; None where it does not take text and give text.
-        """
+        """Read a ModelMetadataResponse; None where the model does not take text and give text."""
         shapes = {tensor.name: tensor.shape for tensor in metadata.inputs}
         outputs = frozenset(tensor.name for tensor in metadata.outputs)
         if TEXT_INPUT not in shapes or TEXT_OUTPUT not in outputs:
@@ -71,11 +67,7 @@ class TextModel:
         return cls(metadata.name, version, frozenset(shapes), outputs, batched)
 
     def check_whole(self) -> None:
-        """Check that it gives whole translations.
-
-        Raises:
-            UnexpectedResponseError: It sends them while they grow.
-        """
+        """Check that it gives whole translations."""
         if TARGET_INDEX in self.outputs:
             raise UnexpectedResponseError(
                 f"model {self.model!r} sends translations while they grow: use "
@@ -89,15 +81,9 @@ class TextCodec:
     takes_text: ClassVar[bool] = True
 
     def __init__(self, model: TextModel, ask: Ask, *, joins: bool = False) -> None:
-        """Remember the model, and how to ask the server.
+        """Remember a model that gives whole translations, and how to ask the server.
 
-        Args:
-            model: What it declares.
-            ask: Asks the server.
-            joins: Whether short texts that come together share a request.
-
-        Raises:
-            UnexpectedResponseError: The model sends translations while they grow.
+        With `joins` short texts that come together share a request.
         """
         model.check_whole()
         self._model = model.model
@@ -203,17 +189,9 @@ def build_text_request(
 def read_text_response(
     response: service_pb2.ModelInferResponse, targets: int
 ) -> list[tuple[Hypothesis, ...]]:
-    """Read the answer to a request of one text, or of several.
+    """Read the answer to a request of one text, or of several, each with one or more targets.
 
-    Args:
-        response: The ModelInferResponse.
-        targets: How many translations were asked for: of each text, one a language.
-
-    Returns:
-        For each of these its hypotheses, best first. The finish reason is that of the best.
-
-    Raises:
-        UnexpectedResponseError: A tensor is missing or does not have the shape it should have.
+    Each translation is a tuple of hypotheses, best first. The finish reason is that of the best.
     """
     result = _Outputs(response)
     texts = _rows(result, HYPOTHESES, targets)  # there where there are several
@@ -240,11 +218,7 @@ def read_text_response(
 
 
 def read_part(response: service_pb2.ModelInferResponse) -> TextPart:
-    """Read a response of a model that sends translations while they grow.
-
-    Raises:
-        UnexpectedResponseError: A tensor is missing or has not one value.
-    """
+    """Read a response of a model that sends translations while they grow."""
     result = _Outputs(response)
     values = [result.values(name) for name in _OF_PARTS]
     if any(value is None or len(value) != 1 for value in values):

@@ -51,21 +51,10 @@ class TextStreams:
     async def parts(
         self, ask: Callable[..., Any], call: Call, text: str
     ) -> AsyncGenerator[TextPart, None]:
-        """Send a text and yield the parts of its translations as they come.
+        """Send a text and yield the parts of its translations; `ask` is `ServedModel.ask`.
 
         Leaving the iteration ends the stream on the server. Until the first part has come, the text
         is sent again after an outage, unless a key of the caller's may end a newer request.
-
-        Args:
-            ask: `ServedModel.ask`, of the model of streams.
-            call: Languages, options, key and headers.
-            text: The text.
-
-        Yields:
-            Each part.
-
-        Raises:
-            ClientError: One of its subclasses; what was yielded before is no answer.
         """
         has_key = call.supersede is not None
         key = row_key(call.supersede) if call.supersede else f"stream/{uuid.uuid4()}"

@@ -164,18 +164,7 @@ def has_tokenizer(model: str, repository: str | os.PathLike[str] | None = None) 
 
 
 def find_rules(model: str, repository: str | os.PathLike[str] | None = None) -> TokenRules | None:
-    """Read the rules of a model, of token ids or of text, where its folder is at hand.
-
-    Args:
-        model: Name of the model on the server.
-        repository: Folder of prepared models; default: as in `find_tokenizer`.
-
-    Returns:
-        The rules; None where there is no such folder.
-
-    Raises:
-        PreparedModelError: `languages.json` is damaged.
-    """
+    """Read the rules of a model, of token ids or of text; None where its folder is not at hand."""
     folders = [_folder(name, repository) for name in (model, model.removesuffix(TEXT_SUFFIX))]
     there = [folder for folder in folders if (folder / LANGUAGES_NAME).exists()]
     return TokenRules.read(there[0]) if there else None

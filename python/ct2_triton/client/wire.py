@@ -46,11 +46,7 @@ def set_parameters(
     timeout_s: float | None,
     supersede_key: str | None,
 ) -> None:
-    """Set what a request says beside its tensors; for the arguments see `build_request`.
-
-    Raises:
-        InvalidCallError: An option cannot be sent.
-    """
+    """Set what a request says beside its tensors; for the arguments see `build_request`."""
     for name, value in options.items():
         set_parameter(request, name, value)
     if supersede_key is not None:
@@ -62,13 +58,7 @@ def set_parameters(
 def set_parameter(request: service_pb2.ModelInferRequest, name: str, value: OptionValue) -> None:
     """Set one request parameter by the type of its value; numpy's numbers are numbers.
 
-    Args:
-        request: Gets the parameter.
-        name: Its name.
-        value: Its value; lists travel as JSON strings.
-
-    Raises:
-        InvalidCallError: It cannot be sent.
+    Lists travel as JSON strings.
     """
     if name in _RESERVED or name.startswith("triton_"):
         raise InvalidCallError(f"{name!r} is a parameter of Triton itself, not a decoding option")
@@ -103,11 +93,7 @@ def _plain(value: object) -> object:
 def add_strings(
     request: service_pb2.ModelInferRequest, name: str, shape: list[int], values: Sequence[str]
 ) -> None:
-    """Add one tensor of strings.
-
-    Raises:
-        InvalidCallError: One of them cannot be sent.
-    """
+    """Add one tensor of strings."""
     try:
         data = [value.encode() for value in values]
     except UnicodeEncodeError as error:
@@ -119,15 +105,7 @@ def add_strings(
 
 
 def check_declared(wanted: Sequence[str], model: Declared) -> None:
-    """Check that the model has the outputs that an answer comes back in.
-
-    Args:
-        wanted: Names of outputs.
-        model: What the server said of the model.
-
-    Raises:
-        InvalidCallError: One is not declared.
-    """
+    """Check that the model has the outputs that an answer comes back in."""
     missing = [name for name in wanted if name not in model.outputs]
     if missing:
         raise InvalidCallError(

@@ -73,11 +73,7 @@ class Admission:
         self._busy = 0
 
     async def fields(self, request: web.Request) -> Fields:
-        """Read a request's fields, and let it in.
-
-        Raises:
-            Refusal: It cannot be read, or its key is missing or wrong.
-        """
+        """Read a request's fields, and let it in."""
         fields = await read_fields(request, self.limits.timeout_s)
         keys = self.limits.keys
         if not keys:
@@ -91,15 +87,7 @@ class Admission:
         return fields
 
     def check_size(self, texts: Sequence[str], most: int | None = None) -> None:
-        """Refuse too many texts, or too long ones.
-
-        Args:
-            texts: The texts of a request.
-            most: How many there may be; None: as many as the limits say.
-
-        Raises:
-            Refusal: They are too many or too long.
-        """
+        """Refuse too many texts, or too long ones; None: as many as the limits say."""
         for size, limit in (
             (len(texts), self.limits.max_texts if most is None else most),
             (sum(map(len, texts)), self.limits.max_chars),
@@ -110,11 +98,7 @@ class Admission:
                 )
 
     async def in_time(self, work: Awaitable[Result]) -> Result:
-        """Wait for translations, all of them together as long as allowed.
-
-        Raises:
-            Refusal: They were not there in time.
-        """
+        """Wait for translations, all of them together as long as allowed."""
         limit = self.limits.timeout_s
         try:
             return await in_time(work, limit)
@@ -123,11 +107,7 @@ class Admission:
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Count a request while it is translated.
-
-        Raises:
-            Refusal: There are as many as allowed.
-        """
+        """Count a request while it is translated."""
         if self._busy >= self.limits.max_requests:
             raise Refusal(429, f"Slowdown: {self._busy} requests are under way, which is the most")
         self._busy += 1

@@ -29,11 +29,7 @@ class Fields:
         self._members = members
 
     def texts(self, name: str) -> str | list[str]:
-        """Give a field that must be there: a string, or a list of strings.
-
-        Raises:
-            Refusal: It is not.
-        """
+        """Give a field that must be there: a string, or a list of strings."""
         value = self._members.get(name)
         if value is None or value in ("", []):
             raise _missing(name)
@@ -45,30 +41,18 @@ class Fields:
         return value  # type: ignore[no-any-return]
 
     def text(self, name: str) -> str:
-        """Give a field that must be there: a string.
-
-        Raises:
-            Refusal: It is not.
-        """
+        """Give a field that must be there: a string."""
         value = self.texts(name)
         if not isinstance(value, str):
             raise Refusal(400, f"Invalid request: {name} must be one string")
         return value
 
     def choice(self, name: str, default: str) -> str:
-        """Give a field that may be left out: a string.
-
-        Raises:
-            Refusal: It is something else.
-        """
+        """Give a field that may be left out: a string."""
         return default if self._members.get(name) in (None, "") else self.text(name)
 
     def count(self, name: str, most: int) -> int:
-        """Give a field that may be left out: a number from 0 on, also as a string.
-
-        Raises:
-            Refusal: It is something else, or more than allowed.
-        """
+        """Give a field that may be left out: a number from 0 on, also as a string."""
         value = self._members.get(name)
         if value is None or value == "":
             return 0
@@ -84,11 +68,7 @@ class Fields:
         return int(digits)
 
     def file(self, name: str) -> tuple[str, bytes]:
-        """Give a file that must be there: its name and what it holds.
-
-        Raises:
-            Refusal: It is not.
-        """
+        """Give a file that must be there: its name and what it holds."""
         value = self._members.get(name)
         if value is None or value == "":
             raise _missing(name)
@@ -107,15 +87,7 @@ class Fields:
 async def read_fields(request: web.Request, timeout_s: float) -> Fields:
     """Read the fields of a request, in whatever form they come.
 
-    Args:
-        request: The request.
-        timeout_s: Seconds that the body may take.
-
-    Returns:
-        The fields.
-
-    Raises:
-        Refusal: They cannot be read, or not in time, or whoever asks has gone.
+    Refused are those that cannot be read, or not in time, and who asks and has gone.
     """
     try:
         if request.content.is_eof():  # all of it came with the header: no clock is needed

@@ -69,11 +69,7 @@ class Spoken:
     """A language of the gateway."""
 
     def __init__(self, code: str) -> None:
-        """Describe it.
-
-        Args:
-            code: What LibreTranslate's clients call it.
-        """
+        """Describe it by what LibreTranslate's clients call it."""
         self.code = code
         self._starts: list[tuple[_Model, _Side]] = []
 
@@ -114,14 +110,7 @@ class Catalog:
     """What can be translated into what; the first model that can is the one that does."""
 
     def __init__(self, models: Mapping[str, TokenRules]) -> None:
-        """Put the languages of all models together.
-
-        Args:
-            models: What is known of each model, by its name on the server.
-
-        Raises:
-            ClientError: A model does not say which languages it translates.
-        """
+        """Put the languages of all models together."""
         self._models = dict(models)
         self.languages: dict[str, Spoken] = {}
         for name, rules in models.items():
@@ -169,17 +158,7 @@ def read_catalog(
 ) -> Catalog:
     """Read the languages of models from what `ct2-prepare` wrote.
 
-    Args:
-        models: Names on the server.
-        repository: Folder of prepared models; None: CT2_MODEL_REPOSITORY, else the usual one.
-        tokenizer: The tokenizer folder of the one model, instead.
-
-    Returns:
-        The catalog.
-
-    Raises:
-        PreparedModelError: `languages.json` is damaged.
-        ClientError: It is not found, or a model does not say its languages.
+    A tokenizer folder is that of the one model, instead of those in the repository.
     """
     if tokenizer is not None and len(models) > 1:
         raise ClientError(f"--tokenizer is of one model, and {len(models)} are named")
@@ -190,14 +169,7 @@ def read_catalog(
 
 
 def code_of(language: Language) -> str:
-    """Give the code by which LibreTranslate's clients call a language.
-
-    Args:
-        language: A language of a model.
-
-    Returns:
-        Its tag.
-    """
+    """Give the code by which LibreTranslate's clients call a language."""
     names = (name for name in language.aliases if name[:1].islower())  # a tag, and no English name
     tags = sorted({name.replace("_", "-") for name in (language.code, *names)})
     by_script = [tag for tag in tags if tag in _BY_SCRIPT]

@@ -197,14 +197,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until an interrupt or SIGTERM.
-
-    Returns:
-        0.
-
-    Raises:
-        Ct2TritonError: It cannot start.
-    """
+    """Serve until an interrupt or SIGTERM."""
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
     try:
         import aiohttp  # noqa: F401

@@ -46,10 +46,8 @@ class Detector:
     def __init__(self, languages: Sequence[str], find: Callable[[str], str | None]) -> None:
         """Load py3langid's model, once.
 
-        Args:
-            languages: Codes of the gateway to choose from; where nothing can be said, the answer is
-                English or else the first.
-            find: Gives the gateway's code of a language that py3langid names; None for none.
+        Where nothing can be said of a text, the answer is English or else the first of the
+        languages. `find` gives the gateway's code of a language that py3langid names.
         """
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
@@ -69,14 +67,7 @@ class Detector:
         return sorted({code for code in self._codes.values() if code})
 
     def detect(self, text: str) -> list[Detection]:
-        """Guess the language of a text.
-
-        Args:
-            text: The text.
-
-        Returns:
-            Guesses, best first; one of confidence 0 where the text has no letters.
-        """
+        """Guess the language of a text, best first; of confidence 0 where it has no letters."""
         guesses = self._ranked(text) or [self._unknown]
         return guesses[:1] + [one for one in guesses[1:] if one.confidence >= _LEAST_PERCENT]
 
@@ -108,13 +99,8 @@ class Detector:
     def source_of(self, text: str, sources: Sequence[str]) -> Detection:
         """Guess from which of some languages a text is to be translated.
 
-        Args:
-            text: The text.
-            sources: Codes to choose from.
-
-        Returns:
-            The likeliest of them; its confidence is low where the text is in another language, and
-            0 where nothing speaks for any of them.
+        The confidence is low where the text is in another language, and 0 where nothing speaks for
+        any of them.
         """
         for guess in self._ranked(text):
             if guess.language in sources:

@@ -66,18 +66,7 @@ class TextFile:
 
 
 def read_file(name: str, content: bytes) -> TextFile:
-    """Read the texts of a file.
-
-    Args:
-        name: Its name, whose end tells its format.
-        content: What it holds.
-
-    Returns:
-        The texts.
-
-    Raises:
-        Refusal: The format is not known, or the content is not in it.
-    """
+    """Read the texts of a file."""
     name = name.replace("\\", "/").rpartition("/")[2]
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:

@@ -39,18 +39,7 @@ def document(
     *,
     has_files: bool,
 ) -> dict[str, Any]:
-    """Write the document.
-
-    Args:
-        catalog: The languages.
-        limits: The limits.
-        formats: What `format` may be.
-        glossaries: What `glossary` may be.
-        has_files: Whether files are translated.
-
-    Returns:
-        It, as JSON has it.
-    """
+    """Write the document."""
     named = {
         "type": "string",
         "enum": [*glossaries, ""],

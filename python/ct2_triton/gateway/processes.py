@@ -46,13 +46,9 @@ class Place:
     def __init__(
         self, host: str, port: int, ready: Callable[[int], None], end: int | None = None
     ) -> None:
-        """Remember it.
+        """Remember where to listen; `ready` is called with the port when requests are answered.
 
-        Args:
-            host: Address to listen at.
-            port: Port to listen at.
-            ready: To be called with the port, when requests are answered.
-            end: A pipe whose end ends the process; None where it has no parent of ours.
+        The end of the pipe `end` ends the process; None where it has no parent of ours.
         """
         self.host = host
         self.port = port
@@ -147,11 +143,7 @@ class _Workers:
     """
 
     def __init__(self, run_child: Callable[[int], int]) -> None:
-        """Start none.
-
-        Args:
-            run_child: Runs in the child; is given its end of the pipe, and gives the exit code.
-        """
+        """Start none; `run_child` runs in the child with its end of the pipe."""
         self._run_child = run_child
         self._children: dict[int, int] = {}
 
@@ -176,12 +168,7 @@ class _Workers:
         return True
 
     def keep(self, processes: int, is_asked: Callable[[], bool]) -> None:
-        """Replace children that end, until all are to end or none is left.
-
-        Args:
-            processes: How many there should be.
-            is_asked: Tells whether all are to end.
-        """
+        """Replace children that end, until all are to end or none is left."""
         limit = RestartLimit(_RESTARTS)
         while not is_asked():
             missing = len(self._children) < processes

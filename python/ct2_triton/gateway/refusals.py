@@ -33,12 +33,7 @@ class Refusal(errors.Ct2TritonError):
     """A request that is not answered: its status says whose part it is, its text what to do."""
 
     def __init__(self, status: int, text: str) -> None:
-        """Remember both.
-
-        Args:
-            status: HTTP's status code.
-            text: The `error` of the answer.
-        """
+        """Remember both."""
         super().__init__(text)
         self.status = status
 
@@ -58,14 +53,7 @@ class Refusals:
         self._count = 0
 
     def of(self, error: errors.Ct2TritonError) -> Refusal:
-        """Say what a failure of the client or of the Triton server is.
-
-        Args:
-            error: What the client raised.
-
-        Returns:
-            The refusal.
-        """
+        """Say what a failure of the client or of the Triton server is."""
         if isinstance(error, Refusal):
             return error
         status, text = next((s, text) for kind, s, text in _ANSWERS if isinstance(error, kind))

@@ -58,13 +58,7 @@ class Gateway:
     """LibreTranslate's API in front of a translator."""
 
     def __init__(self, translator: Translator, limits: Limits, files: Path | None = None) -> None:
-        """Prepare the server.
-
-        Args:
-            translator: What translates.
-            limits: What is allowed.
-            files: Folder in which translated files wait to be fetched; None: none are translated.
-        """
+        """Prepare the server; without a folder for them, files are not translated."""
         self._limits = limits
         self._admission = Admission(limits)
         self._refusals = Refusals()
@@ -74,12 +68,7 @@ class Gateway:
         self._health: asyncio.Task[tuple[float, Refusal | None]] | None = None
 
     def runner(self, shutdown_s: float, metrics: WebMetrics | None = None) -> BoundedRunner:
-        """Make the runner. It ends a request when whoever asked has gone.
-
-        Args:
-            shutdown_s: Seconds that requests have at its end.
-            metrics: Count its requests.
-        """
+        """Make the runner. It ends a request when whoever asked has gone."""
         return BoundedRunner(
             self._application(),
             self._limits.max_connections,

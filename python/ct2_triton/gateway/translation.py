@@ -144,18 +144,7 @@ class Translator:
     answered: Callable[[], None] = lambda: None
 
     async def translate(self, wanted: Wanted) -> list[Answer]:
-        """Translate all texts of a request.
-
-        Args:
-            wanted: What is asked for.
-
-        Returns:
-            An answer for each text.
-
-        Raises:
-            Refusal: It cannot be asked for.
-            ClientError: The Triton server has no answer.
-        """
+        """Translate all texts of a request."""
         if wanted.format not in self.formats:
             known = ", ".join(self.formats)
             raise Refusal(400, f"{wanted.format[:80]} format is not supported; there is {known}")
@@ -189,11 +178,7 @@ class Translator:
         return Answer(first, others[: wanted.alternatives], detected)
 
     def code_of(self, name: str) -> str:
-        """Give the code of a language by any of its names.
-
-        Raises:
-            Refusal: No model has it.
-        """
+        """Give the code of a language by any of its names."""
         return self._language(name).code
 
     def _language(self, name: str) -> Spoken:

@@ -26,11 +26,7 @@ class WordLists:
     """
 
     def __init__(self, languages: Sequence[str]) -> None:
-        """Read the lists.
-
-        Args:
-            languages: ISO 639 codes; languages without a list may be among them.
-        """
+        """Read the lists of ISO 639 codes; languages without a list may be among them."""
         import langcodes
         import numpy as np
         from wordfreq import available_languages, get_frequency_dict, get_frequency_list
@@ -48,14 +44,10 @@ class WordLists:
         self._hashes, self._columns, self._gains = hashes[order], columns[order], gains[order]
 
     def evidence(self, text: str) -> npt.NDArray[np.float64] | None:
-        """Sum up what the words of a text say.
+        """Sum up what the words of a text say; None where no word is in any list.
 
-        Args:
-            text: The text.
-
-        Returns:
-            For each language the logarithm of its words' frequency there, above that of unseen
-            words; 0 where the language has no list. None where no word is in any list.
+        For each language it is the logarithm of its words' frequency there, above that of unseen
+        words; 0 where the language has no list.
         """
         import numpy as np
 

@@ -54,15 +54,7 @@ class Archive:
     """The folder of one event."""
 
     def __init__(self, folder: Path, limits: CueLimits) -> None:
-        """Take the folder; make it if it is not there.
-
-        Args:
-            folder: The folder.
-            limits: What a cue of subtitles may have.
-
-        Raises:
-            ClientError: It cannot be written, or another event has it.
-        """
+        """Take the folder; make it if it is not there."""
         self._folder = folder
         self._limits = limits
         self._journal: TextIO | None = None
@@ -91,12 +83,8 @@ class Archive:
     def begin(self, hub: Hub, *, is_new: bool) -> float | None:
         """Go on with the event that did not end, or begin one; journal the hub's finals.
 
-        Args:
-            hub: The captions; gets those of the event that goes on.
-            is_new: Whether the subtitles of such an event are written now, and another begins.
-
-        Returns:
-            When the event that goes on began, in seconds since 1970; None for a new one.
+        With `is_new` the subtitles of such an event are written now, and another begins. Returned
+        is when the event that goes on began, in seconds since 1970; None for a new one.
         """
         past = self.past()
         if past is not None and is_new:
@@ -120,11 +108,7 @@ class Archive:
         return past.began if past else None
 
     def end(self, hub: Hub) -> None:
-        """Write the subtitles, each language into files of its own; the journal goes.
-
-        Args:
-            hub: The captions.
-        """
+        """Write the subtitles, each language into files of its own; the journal goes."""
         languages = hub.languages()
         with _writing(self._folder):
             number = self._free_number(languages)

@@ -28,12 +28,8 @@ class SourceAttention:
     def words_behind(self, answer: Translation) -> tuple[int, ...] | None:
         """Count the words of the text behind the one that each id of an answer looks at.
 
-        Args:
-            answer: The best hypothesis of a translation, with alignments.
-
-        Returns:
-            A number for each id: 0 for the last word and for what stands behind the text; None
-            where the server did not say any position.
+        It is 0 for the last word and for what stands behind the text; None where the server did not
+        say any position.
         """
         alignments = answer.alignments
         if alignments is None or not any(position >= 0 for position in alignments):

@@ -149,11 +149,7 @@ def _from(least: int) -> Callable[[str], int]:
 def run(args: argparse.Namespace) -> int:
     """Run until the input ends (--stdio), or until an interrupt or SIGTERM.
 
-    Returns:
-        0, or 1 when an update of standard input could not be used.
-
-    Raises:
-        Ct2TritonError: It cannot start.
+    1 is returned when an update of standard input could not be used.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
     return asyncio.run(_stdio(args) if args.stdio else _serve(args))
@@ -290,8 +286,7 @@ def _names(client: TranslationClient, targets: list[str] | None) -> dict[str, st
 def _archived(args: argparse.Namespace, hub: Hub, *, is_new: bool) -> Iterator[float | None]:
     """Keep the event's finals in the folder of subtitles, if there is one.
 
-    Yields:
-        When the event began, in seconds since 1970, if it goes on after a crash.
+    Yields when the event began, in seconds since 1970, if it goes on after a crash.
     """
     if args.subtitles is None:
         yield None

@@ -20,16 +20,11 @@ def begins_with(text: str, start: str) -> bool:
 
 
 def words_covered(final: str, committed: str) -> int:
-    """Count the words of a translation that what viewers have seen stands for.
+    """Count the words of a final translation that what viewers have seen stands for.
 
-    Args:
-        final: The free translation.
-        committed: What viewers have seen.
-
-    Returns:
-        As many as take the fewest edits (words added, left out or replaced) to become what was
-        seen; of several such numbers, the one closest to that of the words seen. Of very long
-        texts, as many as were seen.
+    It is as many as take the fewest edits (words added, left out or replaced) to become what was
+    seen; of several such numbers, the one closest to that of the words seen. Of very long texts, as
+    many as were seen.
     """
     whole = [word.rstrip() for word in split_words(final)]
     seen = [word.rstrip() for word in split_words(committed)]

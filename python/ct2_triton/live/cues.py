@@ -38,11 +38,7 @@ class CueLimits:
     chars_per_s: float = 17.0
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            InvalidCallError: One is not allowed.
-        """
+        """Check the values."""
         for name, least in (("line_chars", 10), ("lines", 1), ("chars_per_s", 1)):
             if not getattr(self, name) >= least:
                 raise InvalidCallError(
@@ -51,17 +47,10 @@ class CueLimits:
 
 
 def make_cues(finals: Iterable[Entry], limits: CueLimits) -> list[Cue]:
-    """Cut finals into cues.
+    """Cut finals, in the order of their times, into cues in that order.
 
     The cues of a speaker follow each other: one that takes long to read delays the next, by 10
     seconds at most. Where somebody speaks faster for longer, cues are shorter than they should be.
-
-    Args:
-        finals: In the order of their times.
-        limits: What a cue may have.
-
-    Returns:
-        The cues, in the order of their times.
     """
     cues: list[Cue] = []
     free_ms: dict[str, int] = {}  # when the last cue of each speaker ends
@@ -97,15 +86,7 @@ def _timed(
 
 @lru_cache(_KEPT_TEXTS)
 def cut_text(text: str, limits: CueLimits) -> tuple[tuple[str, ...], ...]:
-    """Cut a text into cues of lines that are about equally long.
-
-    Args:
-        text: The text; its white space becomes single spaces.
-        limits: How long and how many the lines may be.
-
-    Returns:
-        The lines of each cue.
-    """
+    """Cut a text, its white space made single spaces, into cues of about equal lines."""
     words = [part for word in split_words(" ".join(text.split())) for part in _parts(word, limits)]
     if not words:
         return ()

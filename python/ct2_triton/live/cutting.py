@@ -54,13 +54,10 @@ class Cuts:
     def __init__(
         self, language: str = "", *, sentences: bool = True, max_words: int, agreement: bool = True
     ) -> None:
-        """Start a segment.
+        """Start a segment; the code of its language chooses the abbreviations.
 
-        Args:
-            language: Code of its language; it chooses the abbreviations.
-            sentences: Whether it is cut at the ends of sentences.
-            max_words: Words of the longest piece.
-            agreement: Whether two updates must agree on what is translated.
+        It is cut at the ends of sentences, where they are wanted, and before `max_words`. With
+        agreement two updates must agree on what is translated.
         """
         self._language = language
         self._sentences = sentences
@@ -74,13 +71,9 @@ class Cuts:
         self.newest: SegmentUpdate | None = None
 
     def take(self, update: SegmentUpdate) -> list[Piece]:
-        """Take the segment's next update.
+        """Take the segment's next update, with all of the text so far, and give the pieces.
 
-        Args:
-            update: All of the text so far.
-
-        Returns:
-            The pieces that are over, and the one that is not; of a final update, all are over.
+        The last one is not over, unless the update is final.
         """
         self.newest = update
         words = split_words(update.text)
@@ -142,15 +135,7 @@ class Cuts:
 
 
 def sentence_ends(words: list[str], language: str) -> list[int]:
-    """Say behind which words sentences end, as the project's segmenter has it.
-
-    Args:
-        words: As `split_words` gives them.
-        language: Code of their language.
-
-    Returns:
-        For each sentence but the last, how many words there are up to its end.
-    """
+    """Say behind which words sentences end, but for the last, as the project's segmenter has it."""
     text = "".join(words)
     if not _ENDS.search(text) or (segment := _segmenter()) is None:
         return []

@@ -48,9 +48,8 @@ class Hub:
     def __init__(self, max_entries: int = 20_000) -> None:
         """Start an event.
 
-        Args:
-            max_entries: Captions that are kept, one for each segment and language; beyond them the
-                oldest finals are forgotten.
+        A caption is kept for each segment and language; beyond `max_entries` the oldest finals are
+        forgotten.
         """
         self.name = uuid.uuid4().hex[:8]
         self.on_caption: Callable[[Caption], None] = lambda _: None
@@ -64,12 +63,7 @@ class Hub:
         self._ended = False
 
     def put(self, caption: Caption, time_s: float) -> None:
-        """Add a caption in place of the one before it.
-
-        Args:
-            caption: The caption.
-            time_s: Time of its update, in seconds since the event began.
-        """
+        """Add a caption in place of the one before it, at a time since the event began."""
         self._number += 1
         key = caption.segment, caption.target
         known = self._entries.pop(key, None)
@@ -87,10 +81,7 @@ class Hub:
     def restore(self, name: str, finals: Iterable[Entry], number: int = 0) -> None:
         """Go on with an event whose process has ended: viewers come back to where they were.
 
-        Args:
-            name: The event's name.
-            finals: What is known of it.
-            number: The position at which its process began.
+        Its process began at the position `number`.
         """
         self.name = name
         self._number = number
@@ -113,12 +104,7 @@ class Hub:
         return self._number
 
     def since(self, number: int, languages: Collection[str]) -> list[Entry]:
-        """Give what has changed since a position, oldest change first.
-
-        Args:
-            number: The position; 0 for all.
-            languages: Codes, or `SOURCE`.
-        """
+        """Give what has changed since a position (0: all), oldest change first."""
         found = []
         for entry in reversed(self._entries.values()):
             if entry.number <= number:

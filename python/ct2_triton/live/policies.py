@@ -80,11 +80,7 @@ class Policy(Protocol):
     def completion(self, final: Guess) -> Draft | None:
         """Say what the final's caption starts from, where viewers have seen another start.
 
-        Args:
-            final: The free translation of the whole segment.
-
-        Returns:
-            None: the final takes the place of all that was shown.
+        None: the final takes the place of all that was shown.
         """
         ...
 
@@ -155,9 +151,7 @@ class Agreement:
     def agreed(self, guess: Guess, most: int | None = None) -> list[str]:
         """Take the next guess, and give the words of its start that the last ones agree on.
 
-        Args:
-            guess: The next guess.
-            most: Words to give at most, in place of all but those that are held.
+        `most` is their number in place of all but those that are held.
         """
         words = split_words(guess.text)
         self._last = guess
@@ -267,16 +261,7 @@ class Append:
 
 
 def ids_of_start(ids: Sequence[int], start: str, decode: Decode) -> tuple[int, ...] | None:
-    """Find the ids that make the start of a text.
-
-    Args:
-        ids: Ids of the text.
-        start: The start.
-        decode: Makes text of ids.
-
-    Returns:
-        The shortest run of ids from the front that makes the start; None where no id ends there.
-    """
+    """Find the fewest first ids that make the start of a text; None where no id ends there."""
     # Shortest: white space may be an id of its own, and belongs to what follows it.
     for length in range(len(ids) + 1):
         if decode(ids[:length]).rstrip() == start:

@@ -72,13 +72,7 @@ class LiveRequests:
             await cancel_all(list(self._running))
 
     def into(self, segment: str, target: str | None, *, attends: bool) -> Translate:
-        """Make what translates one segment into one language.
-
-        Args:
-            segment: Name of the segment.
-            target: Code of the language.
-            attends: Whether guesses are asked for with alignments.
-        """
+        """Make what translates a segment into a language; `attends`: with alignments."""
         latest: dict[bool, tuple[int, ...]] = {}  # of a text as it is, and with placeholders
         terms = self._terms.get(target)
 
@@ -139,11 +133,7 @@ class LiveRequests:
         return answer
 
     def _check_ids(self) -> None:
-        """End what needs token ids, and has a model that gives none.
-
-        Raises:
-            InvalidCallError: The mode appends, and the model takes text.
-        """
+        """Raise where the mode appends, which needs token ids, and the model takes text."""
         if self._options.mode == "append" and self._client.takes_text:
             raise InvalidCallError(
                 f"mode 'append' needs token ids, and model {self._client.model!r} takes text; "

@@ -92,15 +92,7 @@ class CaptionServer:
         access: Access,
         title: str = "",
     ) -> None:
-        """Prepare the server.
-
-        Args:
-            hub: The captions.
-            speakers: Who speaks.
-            languages: Each name by which viewers may call a language, and its code.
-            access: Who may do what.
-            title: Title of the event.
-        """
+        """Prepare the server; `languages` has a code by each name that viewers may use."""
         self._hub = hub
         self._title = title
         self._speakers = speakers
@@ -112,12 +104,7 @@ class CaptionServer:
         self._sockets: WeakSet[web.WebSocketResponse] = WeakSet()
 
     def runner(self, shutdown_s: float, metrics: WebMetrics | None = None) -> BoundedRunner:
-        """Make the runner.
-
-        Args:
-            shutdown_s: Seconds that requests have at its end.
-            metrics: Count its requests.
-        """
+        """Make the runner."""
         return BoundedRunner(
             self._application(),
             self._access.max_connections,

@@ -19,23 +19,12 @@ class StableSource:
     """
 
     def __init__(self, *, agreement: bool = True) -> None:
-        """Start a segment.
-
-        Args:
-            agreement: Whether two updates must agree; if not, the newest text counts as it is.
-        """
+        """Start a segment; without agreement the newest text counts as it is."""
         self._agreement = agreement
         self._previous: list[str] | None = None
 
     def take(self, update: SegmentUpdate) -> str:
-        """Take the next update.
-
-        Args:
-            update: It is not final; of a final one all text counts.
-
-        Returns:
-            The text to translate; "" for none yet.
-        """
+        """Take the next update that is not final, and give the text to translate, or ""."""
         words = split_words(update.text)
         previous, self._previous = self._previous, words
         if update.stable_chars is not None:

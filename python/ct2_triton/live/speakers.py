@@ -43,13 +43,9 @@ class Speaker:
     """One speaker, who may leave and come back under the same name."""
 
     def __init__(self, name: str, hub: Hub, live: LiveTranslator, started: float) -> None:
-        """Start to pass captions on.
+        """Start to pass captions on, of an event that began at a time of `time.monotonic`.
 
-        Args:
-            name: Stands before the names of the segments, so that speakers do not meet.
-            hub: Where captions go.
-            live: The speaker's own translation.
-            started: When the event began, by `time.monotonic`.
+        The name stands before the names of the segments, so that speakers do not meet.
         """
         self._name = name
         self._hub = hub
@@ -59,14 +55,7 @@ class Speaker:
         self._task = asyncio.create_task(self._pass_on())
 
     async def say(self, update: SegmentUpdate) -> None:
-        """Take an update; the source is shown at once.
-
-        Args:
-            update: Without a time, it gets that of now.
-
-        Raises:
-            LiveInputError: It cannot be used; nothing has changed.
-        """
+        """Take an update; the source is shown at once. Without a time, it gets that of now."""
         if update.time is None:
             update = replace(update, time=round(time.monotonic() - self._started, 3))
         update = replace(update, segment=f"{self._name}/{update.segment}")
@@ -133,11 +122,8 @@ class Speakers:
     ) -> None:
         """Start the event's clock.
 
-        Args:
-            hub: Where captions go.
-            make: Makes a speaker's translation, into all languages or into those that it is given.
-            most: Speakers that may be connected at a time.
-            grace_s: Seconds for which one who left may come back and go on with the same segments.
+        At most so many may be connected at a time. One who left may come back within `grace_s` and
+        go on with the same segments.
         """
         self._hub = hub
         self._make = make
@@ -150,11 +136,7 @@ class Speakers:
         self._catching_up: asyncio.Task[None] | None = None
 
     def resume(self, began: float) -> None:
-        """Go on with the hub's event: its clock, its names, and finals without translation.
-
-        Args:
-            began: When the event began, in seconds since 1970.
-        """
+        """Go on with the hub's event: its clock (seconds since 1970), names, open finals."""
         self._started = time.monotonic() - (time.time() - began)
         for entry in self._hub.entries():
             name = entry.caption.segment.partition("/")[0]
@@ -172,13 +154,6 @@ class Speakers:
 
         When the grace of one who left is over, or the place is needed, open segments end with the
         text they have. Who comes back later is another speaker, called NAME~2 and so on.
-
-        Args:
-            name: The name, 1 to 40 bytes.
-
-        Raises:
-            LiveInputError: The name cannot be.
-            EventFullError: There are too many.
         """
         _check(name)
         if name not in self._seats:

@@ -20,16 +20,7 @@ KINDS: tuple[Format, ...] = ("vtt", "srt")
 
 
 def write_subtitles(finals: Iterable[Entry], kind: Format, limits: CueLimits | None = None) -> str:
-    """Write the finals of a language as subtitles.
-
-    Args:
-        finals: In the order of their times.
-        kind: The format.
-        limits: What a cue may have.
-
-    Returns:
-        The file's text.
-    """
+    """Write the finals of a language as subtitles."""
     return write_cues(make_cues(finals, limits or CueLimits()), f".{kind}")
 
 
@@ -37,23 +28,13 @@ class SubtitleFiles:
     """The subtitles of an event that goes on, written in a thread, once for each new final."""
 
     def __init__(self, hub: Hub, limits: CueLimits) -> None:
-        """Start with none.
-
-        Args:
-            hub: The captions.
-            limits: What a cue may have.
-        """
+        """Start with none."""
         self._hub = hub
         self._limits = limits
         self._texts: dict[tuple[str, Format], tuple[int, asyncio.Future[str]]] = {}
 
     async def text(self, language: str, kind: Format) -> str:
-        """Give the subtitles of a language so far.
-
-        Args:
-            language: Its code, or `SOURCE`.
-            kind: The format.
-        """
+        """Give the subtitles of a language so far."""
         newest = self._hub.newest_final(language)
         known = self._texts.get((language, kind))
         if known is None or known[0] != newest or known[1].cancelled():

@@ -109,12 +109,7 @@ class SegmentUpdate:
 
 
 def piece_name(segment: str, number: int) -> str:
-    """Name a piece of a segment that was cut: NAME, NAME~2, NAME~3 and so on.
-
-    Args:
-        segment: Name of the segment.
-        number: Which piece it is, from 1.
-    """
+    """Name a piece, from 1, of a segment that was cut: NAME, NAME~2, NAME~3 and so on."""
     return segment if number == 1 else f"{segment}~{number}"
 
 

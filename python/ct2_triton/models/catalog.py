@@ -57,9 +57,8 @@ class CatalogEntry:
     def facts(self) -> dict[str, Any]:
         """Give what is known of it, without the checksum of each file.
 
-        Returns:
-            Name, folder and versions, what was promoted when and, of a prepared model, the record
-            of the version it came with. Those of later versions are in `later_versions`.
+        The record is that of the version it came with; those of later versions are in
+        `later_versions`.
         """
         facts: dict[str, Any] = {
             "name": self.name,
@@ -82,17 +81,9 @@ class CatalogEntry:
 
 
 def read_catalog(repository: Path, states: Sequence[ModelState] = ()) -> list[CatalogEntry]:
-    """Read all models of a repository.
+    """Read all models of a repository by name, with the index of a server that has it.
 
-    Args:
-        repository: The folder.
-        states: The index of a server that has this repository.
-
-    Returns:
-        Its models by name; folders without versions and without configuration are none.
-
-    Raises:
-        PreparedModelError: There is no such folder, or the record of a model is damaged.
+    Folders without versions and without configuration are none.
     """
     if not repository.is_dir():
         raise PreparedModelError(f"there is no model repository {repository}")
@@ -101,18 +92,7 @@ def read_catalog(repository: Path, states: Sequence[ModelState] = ()) -> list[Ca
 
 
 def find(catalog: Sequence[CatalogEntry], names: Sequence[str]) -> list[CatalogEntry]:
-    """Find models by name.
-
-    Args:
-        catalog: Where to look.
-        names: The models wanted; none for all.
-
-    Returns:
-        The models, in the order of the names.
-
-    Raises:
-        PreparedModelError: There is no such model; the text names the nearest.
-    """
+    """Find models by name, in that order; no names for all. An error names the nearest."""
     by_name = {entry.name: entry for entry in catalog}
     for name in names:
         if name not in by_name:

@@ -87,19 +87,7 @@ def _add_server_arguments(command: argparse.ArgumentParser, action: str) -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is asked for.
-
-    Args:
-        args: What `add_arguments` declares.
-
-    Returns:
-        0, or 1 where `verify` found damage.
-
-    Raises:
-        PreparedModelError: No such repository or model, or a damaged record.
-        ServerUnreachableError: The server does not answer.
-        PrepareError: Versions cannot be promoted or rolled back.
-    """
+    """Print what is asked for; 1 where `verify` found damage."""
     if args.action in {"promote", "rollback"}:
         return _change(args)
     states = RunningServer(args).model_states() if getattr(args, "url", None) else []

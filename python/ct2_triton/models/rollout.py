@@ -65,17 +65,7 @@ def promote(model: Path, versions: Sequence[int], take: Take | None) -> Versions
 def rollback(model: Path, take: Take | None) -> tuple[Versions, Versions]:
     """Go back to what was served before the newest promotion that was not rolled back.
 
-    Args:
-        model: The model's folder.
-        take: As in `promote`.
-
-    Returns:
-        The versions that were served before, and those that are served now.
-
-    Raises:
-        VersionError: There is nothing to go back to, or the version is gone.
-        PreparedModelError: The version, or the record of promotions, is damaged.
-        OutputError: Another process changes the model.
+    Returned is what was served before, and what is served now; `take` as in `promote`.
     """
     _check_leads(model)
     with locked(model):

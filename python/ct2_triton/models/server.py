@@ -22,14 +22,7 @@ class RunningServer:
     """Ask one server."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        """Connect.
-
-        Args:
-            args: What `add_access_arguments` declares, and `url`.
-
-        Raises:
-            ServerUnreachableError: No server answers there.
-        """
+        """Connect as `add_access_arguments` and `url` say, or raise."""
         import grpc
         from tritonclient.grpc import InferenceServerClient
         from tritonclient.utils import InferenceServerException
@@ -50,11 +43,7 @@ class RunningServer:
             ) from error
 
     def model_states(self) -> list[ModelState]:
-        """Give the index of the models: an entry for each version.
-
-        Raises:
-            ClientError: The server does not give it, as without a header that it asks for.
-        """
+        """Give the index of the models: an entry for each version."""
         try:
             index = self._client.get_model_repository_index(
                 headers=self._headers, client_timeout=_TIMEOUT_S
@@ -68,9 +57,7 @@ class RunningServer:
     def load(self, name: str) -> None:
         """Have a server under explicit model control load a model, or load it again.
 
-        Raises:
-            VersionError: The server refused.
-            ConnectionLostError: The server was asked and gave no answer; it may still be loading.
+        ConnectionLostError: the server was asked and gave no answer; it may still be loading.
         """
         try:
             self._client.load_model(name, headers=self._headers, client_timeout=_LOAD_TIMEOUT_S)

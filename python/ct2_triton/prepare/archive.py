@@ -19,16 +19,7 @@ SUFFIXES = (PACKAGE_SUFFIX, ".zip")
 
 
 def unpack(archive: Path, output: Path) -> None:
-    """Unpack the files that a preparation reads, and no others.
-
-    Args:
-        archive: The zip file.
-        output: An existing empty folder.
-
-    Raises:
-        SourceError: The file is no zip file, is damaged, or there is no room for its content.
-        UnsupportedModelError: It holds no model, several models, or a name that leaves the folder.
-    """
+    """Unpack the files that a preparation reads, and no others, into an empty folder."""
     try:
         with zipfile.ZipFile(archive) as content:
             members = _members(content)

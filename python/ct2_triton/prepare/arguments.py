@@ -26,12 +26,7 @@ _NAMES = (
 
 
 def add_preparation_arguments(parser: argparse.ArgumentParser, io: str = PrepareOptions.io) -> None:
-    """Declare them; each is None where it is not given.
-
-    Args:
-        parser: Receives them.
-        io: What clients send and get by default.
-    """
+    """Declare them; each is None where it is not given."""
     add = parser.add_argument_group("preparation", "docs/preparing.md").add_argument
     add("--revision", help="branch, tag or commit on the hub (default: main)")
     add(
@@ -130,20 +125,7 @@ def preparation_options(
     repository: Path,
     **more: Any,  # noqa: ANN401 - attributes of PrepareOptions
 ) -> PrepareOptions:
-    """Make the options of one preparation.
-
-    Args:
-        args: What `add_preparation_arguments` declares.
-        source: What to prepare.
-        repository: Where to.
-        **more: Further attributes.
-
-    Returns:
-        The options.
-
-    Raises:
-        SettingError: A setting or a shortlist is not one.
-    """
+    """Make the options of one preparation."""
     given = {
         name: getattr(args, name)
         for name in _NAMES

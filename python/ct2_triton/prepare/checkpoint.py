@@ -46,17 +46,7 @@ _WEIGHT_FORMATS = (
 
 
 def needed_files(available: Collection[str]) -> list[str]:
-    """Choose what a preparation reads: configs, tokenizer, and the weights in one format.
-
-    Args:
-        available: Names of all files of the checkpoint, relative to its root.
-
-    Returns:
-        The names to have, sorted.
-
-    Raises:
-        UnsupportedModelError: There is no `config.json` or no PyTorch weights.
-    """
+    """Choose what a preparation reads: configs, tokenizer, and the weights in one format."""
     if CONFIG_FILE not in available:
         raise UnsupportedModelError(
             f"there is no {CONFIG_FILE}: this is no transformers checkpoint"
@@ -72,14 +62,7 @@ def needed_files(available: Collection[str]) -> list[str]:
 
 
 def weight_files(available: Collection[str]) -> set[str]:
-    """Choose the files of the weights in one format.
-
-    Args:
-        available: Names of all files of the checkpoint, relative to its root.
-
-    Returns:
-        Their names; none where there are no PyTorch weights.
-    """
+    """Choose the files of the weights in one format; none where there are no PyTorch weights."""
     for single, index, begin, end in _WEIGHT_FORMATS:
         if single in available:
             return {single}

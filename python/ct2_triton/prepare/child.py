@@ -26,15 +26,7 @@ _Message: TypeAlias = "str | Path | Ct2TritonError"
 def prepare_in_child(options: PrepareOptions, report: Callable[[str], None]) -> Path:
     """Prepare a model; PyTorch and the weights are loaded in a child process only.
 
-    Args:
-        options: What to prepare, and where.
-        report: Gets a line of text for each step.
-
-    Returns:
-        Folder of the prepared model.
-
-    Raises:
-        Ct2TritonError: It failed; a PrepareError if its process was ended. Nothing was written.
+    Where it fails, nothing was written.
     """
     end, child_end = os.pipe()
     command = [sys.executable, "-m", __name__, str(child_end)]

@@ -64,17 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prepare one model and say on stdout where it is.
-
-    Args:
-        args: What `add_arguments` declares.
-
-    Returns:
-        0.
-
-    Raises:
-        PrepareError: It failed; nothing was written.
-    """
+    """Prepare one model and say on stdout where it is."""
     from ct2_triton.prepare.pipeline import prepare
 
     options = preparation_options(

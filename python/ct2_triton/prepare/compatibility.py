@@ -37,15 +37,7 @@ _OF_FILES = ("model_path", "use_vmap", "vmap_prefix_ids", "vmap_source_ids")
 
 
 def check_compatible(model: Path, candidate: Path) -> None:
-    """Compare a model that was just prepared with the model whose version it is to be.
-
-    Args:
-        model: Folder of the model that is there.
-        candidate: Folder of the new one, complete.
-
-    Raises:
-        VersionError: They differ; the text says in what.
-    """
+    """Raise VersionError where a complete new model differs from that whose version it is to be."""
     differences = [*_rules(model, candidate), *_files(model, candidate), *_config(model, candidate)]
     if differences:
         raise VersionError(

@@ -23,17 +23,7 @@ if TYPE_CHECKING:
 def convert(
     checkpoint: Path, output: Path, quantization: str, vocabulary: ExpectedVocabulary
 ) -> None:
-    """Run CTranslate2's converter for transformers.
-
-    Args:
-        checkpoint: Folder of the checkpoint.
-        output: Folder to write; replaced when it exists.
-        quantization: Type of the stored weights.
-        vocabulary: What it is to have.
-
-    Raises:
-        ConversionError: The converter failed.
-    """
+    """Run CTranslate2's converter for transformers."""
     from ctranslate2.converters import TransformersConverter
 
     from ct2_triton.prepare.two_vocabularies import TwoVocabularies
@@ -55,15 +45,8 @@ def complete_special_tokens(
     """Fill in special tokens that the converter wrote as null, which CTranslate2 does not load.
 
     The tokenizer of mBART-50 names no `bos_token`, and the converter takes a checkpoint whose
-    config names no tokenizer for mBART-25, which has no decoder start token.
-
-    Args:
-        model: Folder of the converted model.
-        tokenizer: The checkpoint's tokenizer.
-        prefix_starts: The model has no token that starts its decoder, as mBART-25.
-
-    Returns:
-        What was filled in, one sentence each.
+    config names no tokenizer for mBART-25, which has no decoder start token (`prefix_starts`). Each
+    is returned in a sentence.
     """
     path = model / CONFIG_FILE
     config = json.loads(path.read_text(encoding="utf-8"))
@@ -92,15 +75,8 @@ def copy_tokenizer(
 
     Clients that read `tokenizer.json` get that of the tokenizer as it was loaded: a checkpoint may
     have none, one that lacks tokens which its other files add, or one that does not normalize.
-
-    Args:
-        checkpoint: The checkpoint.
-        output: An existing folder.
-        tokenizer: Its tokenizer; None where the files are known to do as they are.
-        has_added: Whether tokens were added to those of its family; SentencePiece lacks them.
-
-    Raises:
-        UnsupportedModelError: Tokens were added, and `tokenizer.json` cannot be written.
+    Without a tokenizer the files are known to do as they are. `has_added` tokens are none of
+    SentencePiece's.
     """
     for name in (*TOKENIZER_FILES, CONFIG_FILE):
         if checkpoint.has(name):

@@ -41,29 +41,15 @@ _NEEDED_FOR_SHORTLISTS = ("langcodes", "regex")
 
 
 def check_environment() -> dict[str, str]:
-    """Look up the packages that every preparation needs, without importing them.
-
-    Returns:
-        Version of each package.
-
-    Raises:
-        MissingPackageError: One is missing.
-    """
+    """Look up, without importing them, the packages that every preparation needs."""
     return _versions(_NEEDED, _INSTALL_PREPARE)
 
 
 def check_conversion(kind: Kind) -> dict[str, str]:
-    """Look up what the conversion of a kind of model needs beyond that, without importing it.
+    """Look up, without importing it, what the conversion of a kind of model needs beyond that.
 
-    Args:
-        kind: The kind of model.
-
-    Returns:
-        Version of each package.
-
-    Raises:
-        MissingPackageError: One is missing, transformers is older or newer than what is supported,
-            or PyTorch is too old for a pickle.
+    MissingPackageError where transformers is older or newer than what is supported, or PyTorch is
+    too old for a pickle.
     """
     try:
         versions = _versions(_NEEDED_TO_CONVERT.get(kind, ()), _INSTALL + _CPU_BUILD)
@@ -96,16 +82,7 @@ def _check_transformers(found: str) -> None:
 
 
 def check_pair(family: str, title: str, versions: Mapping[str, str]) -> None:
-    """Check that the converter of the installed CTranslate2 knows the installed transformers.
-
-    Args:
-        family: Name of the model's family.
-        title: What it is called.
-        versions: Version of each package.
-
-    Raises:
-        MissingPackageError: It does not.
-    """
+    """Check that the converter of the installed CTranslate2 knows the installed transformers."""
     engine, found = versions["ctranslate2"], versions["transformers"]
     if family not in _CONVERTED_SINCE_4_7 or _numbers(found) < (5,) or _numbers(engine) >= (4, 7):
         return
@@ -122,11 +99,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def check_shortlist() -> None:
-    """Look up what a vocabulary shortlist of the shipped model needs.
-
-    Raises:
-        MissingPackageError: A package is missing.
-    """
+    """Look up what a vocabulary shortlist of the shipped model needs."""
     _versions(_NEEDED_FOR_SHORTLISTS, _INSTALL_PREPARE)
 
 

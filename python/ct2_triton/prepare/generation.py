@@ -171,15 +171,7 @@ class OwnSearch:
 
 
 def own_search(checkpoint: Checkpoint, rules: TokenRules) -> OwnSearch:
-    """Carry a generation config over to the backend.
-
-    Args:
-        checkpoint: The checkpoint.
-        rules: The model's ids.
-
-    Returns:
-        Parameters, and what none of them is.
-    """
+    """Carry a generation config over to the backend."""
     config = checkpoint.generation_config
     rest = _meaningful(config)
     always_here = tuple(name for name in _ALWAYS_HERE if rest.get(name) is True)

@@ -36,11 +36,7 @@ TRANSPORT_ERRORS = _transport_errors()
 def is_unreachable(error: Exception) -> bool:
     """Tell whether the hub gave no answer, none that counts, or broke off within one.
 
-    Args:
-        error: What `huggingface_hub` raised.
-
-    Returns:
-        True for offline mode, failed connections and timeouts, and answers of a broken gateway.
+    So are offline mode, failed connections and timeouts, and answers of a broken gateway.
     """
     if isinstance(error, OfflineModeIsEnabled | LocalEntryNotFoundError):
         return True
@@ -50,16 +46,7 @@ def is_unreachable(error: Exception) -> bool:
 
 
 def describe(error: Exception, hub_id: str, revision: str | None) -> str:
-    """Put a failure into words.
-
-    Args:
-        error: What `huggingface_hub` raised.
-        hub_id: The repository asked for.
-        revision: The revision asked for.
-
-    Returns:
-        One sentence or two.
-    """
+    """Put a failure into words."""
     page = f"{constants.ENDPOINT}/{hub_id}"
     # The order counts: a gated repository is also one that is not found.
     known: list[tuple[type[Exception], str]] = [
@@ -98,14 +85,7 @@ def _status(error: HfHubHTTPError) -> int:
 
 
 def one_line(error: Exception) -> str:
-    """Write what an exception says in one line.
-
-    Args:
-        error: The exception.
-
-    Returns:
-        Its text, or its class where it has none.
-    """
+    """Write what an exception says in one line, or its class where it says nothing."""
     # What urllib3 gave up for, without the whole history of its attempts.
     reason = getattr(error.args[0], "reason", None) if error.args else None
     return " ".join(str(reason or error).split()) or type(error).__name__

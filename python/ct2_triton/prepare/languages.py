@@ -49,14 +49,9 @@ _EXACT, _VARIETY, _MEMBER = 0, 1, 2
 
 
 def with_aliases(languages: Sequence[Language], tags: Mapping[str, str]) -> tuple[Language, ...]:
-    """Add aliases that are unique among the languages.
+    """Add aliases that are unique among the languages of one model, whose order stays.
 
-    Args:
-        languages: The languages of one model.
-        tags: BCP 47 tag of each code, for the codes that stand for a language.
-
-    Returns:
-        The same languages in the same order, with aliases.
+    `tags` has the BCP 47 tag of each code that stands for a language.
     """
     taken = {_fold(entry.code) for entry in languages}
     aliases: dict[str, list[str]] = defaultdict(list)
@@ -79,12 +74,7 @@ def names_of_other_scripts(
 ) -> dict[str, str]:
     """List the names whose region chooses a script that the model does not have.
 
-    Args:
-        languages: The languages of one model, with their aliases.
-        tags: BCP 47 tag of each code, for the codes that stand for a language.
-
-    Returns:
-        ISO 15924 code of the script by name, for example `Hant` by `zh-TW`.
+    The script is an ISO 15924 code, for example `Hant` by `zh-TW`.
     """
     known = {_fold(name) for entry in languages for name in (entry.code, *entry.aliases)}
     found = {

@@ -60,17 +60,7 @@ class Layout:
 
 
 def layout_of(available: Collection[str]) -> Layout:
-    """Recognise a model by its files.
-
-    Args:
-        available: Names of all files, relative to the model's root, with `/`.
-
-    Returns:
-        Its kind and files.
-
-    Raises:
-        UnsupportedModelError: It is of no kind, or there are several models.
-    """
+    """Recognise a model by the names of all its files, relative to its root."""
     found = _weights(available)
     if CONFIG_FILE in available and (weight_files(available) or not found):
         return Layout(Kind.TRANSFORMERS, tuple(needed_files(available)))
@@ -90,14 +80,7 @@ def layout_of(available: Collection[str]) -> Layout:
 
 
 def files_in(folder: Path) -> set[str]:
-    """List the files of a local model: in its folder, and in the `model/` of an Argos package.
-
-    Args:
-        folder: The folder.
-
-    Returns:
-        Names relative to it.
-    """
+    """List the files, relative to the folder, of a local model, also in the `model/` of Argos."""
     names = {entry.name for entry in folder.iterdir() if entry.is_file()}
     if METADATA_FILE in names and (folder / "model").is_dir():
         names |= {f"model/{entry.name}" for entry in (folder / "model").iterdir()}
@@ -105,17 +88,7 @@ def files_in(folder: Path) -> set[str]:
 
 
 def layout_in(folder: Path) -> Layout:
-    """Say what kind of model a folder holds, and its files.
-
-    Args:
-        folder: The folder.
-
-    Returns:
-        What it is, and which files it needs.
-
-    Raises:
-        UnsupportedModelError: It is of no known kind.
-    """
+    """Say what kind of model a folder holds, and its files."""
     return layout_of(files_in(folder))
 
 

@@ -27,13 +27,8 @@ _EXACT = "float32"
 def loop_proofs(model: Path, settings: Mapping[str, str]) -> dict[str, Any]:
     """Hold decode loops against CTranslate2 in the type that will be served, and in float32.
 
-    Args:
-        model: Folder of the converted model, complete.
-        settings: The parameters that the caller chose for it.
-
-    Returns:
-        By compute type: what was compared, with the proof's id where loops agree; why there is no
-        proof where they do not, or cannot run the model. Nothing without the compiled core.
+    By compute type it is what was compared, with the proof's id where loops agree; why there is no
+    proof where they do not, or cannot run the model. Nothing without the compiled core.
     """
     try:
         core = load_core()

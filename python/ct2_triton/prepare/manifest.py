@@ -27,15 +27,7 @@ def write_manifest(
     versions: Mapping[str, str],
     results: Mapping[str, Any],
 ) -> None:
-    """Write the manifest of a folder that is otherwise complete.
-
-    Args:
-        folder: The model's folder; its name is the model's.
-        source: Where the model comes from.
-        options: What the caller chose.
-        versions: Version of each package that took part.
-        results: Further entries: family, repairs, verification.
-    """
+    """Write the manifest of a folder that is otherwise complete."""
     python = ".".join(map(str, sys.version_info[:3]))
     content = {
         "format": FORMAT,

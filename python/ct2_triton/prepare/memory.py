@@ -21,14 +21,7 @@ _GB = 1e9
 def weights_bytes(checkpoint: Path) -> int:
     """Tell how large the weights of a checkpoint are in float32, without reading them.
 
-    Args:
-        checkpoint: Folder of the checkpoint.
-
-    Returns:
-        Bytes; tied weights count once.
-
-    Raises:
-        ConversionError: Transformers makes no model of `config.json`.
+    Tied weights count once.
     """
     import torch
     import transformers
@@ -45,17 +38,7 @@ def weights_bytes(checkpoint: Path) -> int:
 
 
 def memory_line(checkpoint: Path) -> str:
-    """Say how much memory the preparation needs.
-
-    Args:
-        checkpoint: Folder of the checkpoint.
-
-    Returns:
-        One line, in GB (10^9 bytes).
-
-    Raises:
-        ConversionError: Transformers makes no model of `config.json`.
-    """
+    """Say in a line how much memory the preparation needs, in GB (10^9 bytes)."""
     weights = weights_bytes(checkpoint)
     needed = weights * _TIMES_THE_WEIGHTS + _LIBRARIES_BYTES
     return (

@@ -39,22 +39,7 @@ def build_config(
     search: OwnSearch,
     shortlist: Shortlist | None = None,
 ) -> TritonConfig:
-    """Build the configuration, and have the backend's own code check it where that is installed.
-
-    Args:
-        options: The caller's choices.
-        name: The model's name.
-        checkpoint: Where the model comes from.
-        rules: Its ids.
-        search: The search that the checkpoint asks for.
-        shortlist: What its answers are made of, if it has one.
-
-    Returns:
-        The configuration.
-
-    Raises:
-        SettingError: A setting is unknown or has an impossible value.
-    """
+    """Build the configuration, and have the backend's own code check it where that is installed."""
     takes_text = options.io == "text"
     config = TritonConfig(
         name=name,

@@ -122,14 +122,7 @@ def _prepared(
 def model_name(options: PrepareOptions) -> str:
     """Give the model's name in Triton: as chosen, or the last part of the source.
 
-    Args:
-        options: The caller's choices.
-
-    Returns:
-        The name.
-
-    Raises:
-        SettingError: It would not do as a folder and in a URL.
+    SettingError where it would not do as a folder and in a URL.
     """
     from ct2_triton.prepare import shipped
 

@@ -88,14 +88,7 @@ def add_placeholders(
 ) -> dict[str, Any]:
     """Try all kinds, and write those that the model copies into `languages.json`.
 
-    Args:
-        model: The CTranslate2 files.
-        tokenizer_folder: Its tokenizer files.
-        rules: Its ids and languages.
-        report: Gets a line of text.
-
-    Returns:
-        What the manifest says of it.
+    What the manifest says of it is returned.
     """
     copied = probe_placeholders(model, tokenizer_folder, rules)
     replace(rules, placeholders=copied.kinds).write(tokenizer_folder)
@@ -104,16 +97,7 @@ def add_placeholders(
 
 
 def probe_placeholders(folder: Path, tokenizer_folder: Path, rules: TokenRules) -> Copied:
-    """Translate sentences with placeholders of every kind.
-
-    Args:
-        folder: The CTranslate2 model.
-        tokenizer_folder: Its tokenizer files.
-        rules: Its ids and languages.
-
-    Returns:
-        What came back.
-    """
+    """Translate sentences with placeholders of every kind."""
     begin = time.monotonic()
     model = _Model(folder, tokenizer_folder, rules)
     copied = Copied(_try_each(model, KINDS))
@@ -187,11 +171,9 @@ class _Model:
         return [token for token in self._sources if token in self._ids]
 
     def survivors(self, marks: Iterable[tuple[TermText, Kind]]) -> list[tuple[Any, bool]]:
-        """Translate texts with placeholders into each language.
+        """Translate texts with placeholders into each language; say which came back.
 
-        Returns:
-            Each kind with whether its placeholders came back, for each text and language; not
-            where a text has more terms than the kind has names.
+        They do not where a text has more terms than the kind has names.
         """
         asked = [(text, kind, mark(text, kind), t) for text, kind in marks for t in self._targets]
         sent = [(marked.text, target) for _, _, marked, target in asked if marked is not None]

@@ -25,20 +25,7 @@ def build_rules(
     tokenizer: PreTrainedTokenizerBase,
     vocabulary: ExpectedVocabulary,
 ) -> TokenRules:
-    """Build the rules of one model.
-
-    Args:
-        family: Its family.
-        checkpoint: The checkpoint.
-        tokenizer: Its tokenizer.
-        vocabulary: The converted vocabulary.
-
-    Returns:
-        The rules.
-
-    Raises:
-        UnsupportedModelError: The tokenizer has added tokens that the model has no rows for.
-    """
+    """Build the rules of one model."""
     found = family.languages(tokenizer, checkpoint.config)
     named = {entry.code: family.language_tag(entry.code) for entry in found}
     tags = {code: tag for code, tag in named.items() if tag}
@@ -76,14 +63,7 @@ def build_rules(
 
 
 def duplicate_ids(tokens: tuple[str, ...]) -> Mapping[int, int]:
-    """Map each later id of a repeated token to its first.
-
-    Args:
-        tokens: Token of each id.
-
-    Returns:
-        Later id -> first id.
-    """
+    """Give the first id of a repeated token by each later id."""
     first: dict[str, int] = {}
     later = {}
     for token_id, token in enumerate(tokens):

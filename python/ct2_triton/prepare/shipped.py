@@ -44,14 +44,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "demo_model"
 
 
 def checkpoint(revision: str | None = None) -> Checkpoint:
-    """Give the shipped checkpoint.
-
-    Args:
-        revision: Must be None: there is but one.
-
-    Raises:
-        SourceError: A revision was asked for.
-    """
+    """Give the shipped checkpoint."""
     if revision is not None:
         raise SourceError(f"{NAME} is the model in the package: it has no revision {revision!r}")
     return Checkpoint(FOLDER / "checkpoint", ModelSource(id=NAME, license="apache-2.0"))
@@ -65,16 +58,7 @@ def is_ready(options: PrepareOptions) -> bool:
 
 
 def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -> None:
-    """Write all files of the model from the package; the manifest, with its checksums, last.
-
-    Args:
-        folder: The model's folder, empty.
-        options: The caller's choices, for which `is_ready`.
-        report: Gets a line of text for each step.
-
-    Raises:
-        SettingError: A setting is unknown or has an impossible value.
-    """
+    """Write all files of the model from the package; the manifest, with its checksums, last."""
     from ct2_triton.prepare.conversion import copy_tokenizer
     from ct2_triton.prepare.generation import own_search
     from ct2_triton.prepare.manifest import write_manifest

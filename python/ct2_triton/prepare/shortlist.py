@@ -94,14 +94,7 @@ class Shortlist:
             yield replace(self, tokens=own.tokens, languages=(own.language,), lists=())
 
     def check_search(self, parameters: Iterable[Parameter]) -> None:
-        """Say early what the backend would refuse at load.
-
-        Args:
-            parameters: All parameters of the configuration.
-
-        Raises:
-            SettingError: The search needs more candidates than the list has.
-        """
+        """Say early what the backend would refuse at load."""
         values = {entry.name: entry.value for entry in parameters}
 
         def is_on(name: str) -> bool:
@@ -145,18 +138,7 @@ def build_shortlist(
 ) -> Shortlist:
     """Build a list for each language that is named, or one for all.
 
-    Args:
-        options: What is asked for.
-        rules: The model's ids and languages.
-        vocabulary: Its tokens in the order of their ids.
-        tokenizer_folder: Its tokenizer files.
-        report: Gets a line of text for each language.
-
-    Returns:
-        The shortlist.
-
-    Raises:
-        SettingError: An entry is not possible; the message says what is.
+    The vocabulary is in the order of its ids; the report gets a line for each language.
     """
     entries = _read_entries(options.entries, rules)
     pieces = read_pieces(tokenizer_folder, rules, of_targets=True)

@@ -27,15 +27,10 @@ _PARTS = {
 
 
 def script_of(language: Language, family: str) -> str | None:
-    """Find the script that a language of a model is written in.
+    """Find the ISO 15924 code of the script that a language of a model is written in.
 
-    Args:
-        language: The language.
-        family: Name of the model's family, which knows what its codes mean.
-
-    Returns:
-        The ISO 15924 code: of the language's own code, else the usual one by CLDR's likely subtags;
-        None where it is not known, as for a group of languages.
+    It is that of the language's own code, whose meaning the family knows, else the usual one by
+    CLDR's likely subtags; None where it is not known, as for a group of languages.
     """
     from ct2_triton.prepare.families import FAMILIES
 
@@ -54,9 +49,7 @@ def script_of(language: Language, family: str) -> str | None:
 def belongs(piece: str, script: str | None) -> bool:
     """Tell whether each letter, mark and digit of a piece is of a script or of all scripts.
 
-    Args:
-        piece: A piece as SentencePiece writes it.
-        script: ISO 15924 code; None for what all scripts share: digits, punctuation, symbols.
+    None is for what all scripts share: digits, punctuation, symbols.
     """
     return not _foreign(script).search(piece)
 
@@ -70,15 +63,7 @@ def spells(piece: str) -> bool:
 
 
 def letters(text: str, script: str) -> tuple[int, int]:
-    """Count letters.
-
-    Args:
-        text: Any text.
-        script: ISO 15924 code.
-
-    Returns:
-        Letters of the text that could be of the script, and all its letters.
-    """
+    """Count the letters of a text that could be of the script, and all its letters."""
     found = _letter().findall(text)
     foreign = _foreign(script)
     return sum(not foreign.match(letter) for letter in found), len(found)

@@ -65,14 +65,7 @@ class CountedText:
 
 
 def check_readable(options: ShortlistOptions) -> None:
-    """Say what can be said of a shortlist's options before a model is looked for.
-
-    Args:
-        options: What is asked for.
-
-    Raises:
-        SettingError: A file that is named with its language cannot be opened, or the size is none.
-    """
+    """Say what can be said of a shortlist's options before a model is looked for."""
     if options.size is not None and options.size < 1:
         raise SettingError(f"--shortlist-size {options.size} is not possible; give at least 1")
     for entry in options.entries:
@@ -85,19 +78,9 @@ def check_readable(options: ShortlistOptions) -> None:
 
 
 def count_text(path: Path, pieces: Pieces, script: str | None, language: str) -> CountedText:
-    """Read a text of one sentence a line.
+    """Read a text of one sentence a line; a script that is not known is not checked.
 
-    Args:
-        path: The file, UTF-8.
-        pieces: Splits text as the model's answers are made.
-        script: ISO 15924 code of the language; None: not known, and not checked.
-        language: What to call the language in a message.
-
-    Returns:
-        The counts.
-
-    Raises:
-        SettingError: It cannot be read, is too short, or is not written in the script.
+    SettingError where it cannot be read, is too short, or is not written in the script.
     """
     text = CountedText(path)
     seen: set[int] = set()

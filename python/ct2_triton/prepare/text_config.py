@@ -66,14 +66,7 @@ STREAM_OUTPUTS = (
 
 
 def check_tokenizer(folder: Path) -> None:
-    """Have the backend's own code read a tokenizer, where that is installed.
-
-    Args:
-        folder: The tokenizer's folder of a prepared model.
-
-    Raises:
-        UnsupportedModelError: The backend cannot tokenize for this model.
-    """
+    """Have the backend's own code read a tokenizer, where that is installed."""
     from ct2_triton.engine_library import load_core
 
     try:
@@ -89,16 +82,7 @@ def check_tokenizer(folder: Path) -> None:
 
 
 def check_text_outputs(model: Path, io: str, *, force: bool) -> None:
-    """Say early what would make `write_text_models` fail.
-
-    Args:
-        model: Folder of the model of ids.
-        io: What is to be written, of `IO_CHOICES`.
-        force: Whether the models may exist.
-
-    Raises:
-        OutputError: One of them exists, or is no folder.
-    """
+    """Say early what would make `write_text_models` fail."""
     for suffix in _suffixes(io):
         check_output(model.with_name(model.name + suffix), force=force)
 
@@ -106,18 +90,8 @@ def check_text_outputs(model: Path, io: str, *, force: bool) -> None:
 def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:
     """Write models of text beside a model of ids, on the same weights, tokenizer and parameters.
 
-    Args:
-        model: Folder of the prepared model of ids.
-        io: both: the one that answers at once; stream: also the one that sends its translations
-            while they grow; otherwise none.
-        force: Replace what is there.
-
-    Returns:
-        Their folders: each is a configuration, and nothing to keep in step.
-
-    Raises:
-        UnsupportedModelError: The backend cannot tokenize for this model.
-        OutputError: A folder cannot be written.
+    Each is a configuration only. `both` is the one that answers at once, `stream` also the one that
+    sends its translations while they grow; with another `io` there is none.
     """
     outputs = []
     for suffix in _suffixes(io):
@@ -131,14 +105,7 @@ def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:
 
 
 def remove_text_models(model: Path) -> list[str]:
-    """Remove the models of text that an earlier preparation wrote beside a model of ids.
-
-    Args:
-        model: Folder of the model of ids, which has no text models any more.
-
-    Returns:
-        Their names.
-    """
+    """Remove the text models that were written beside a model of ids; name them."""
     found = [model.with_name(model.name + suffix) for suffix in _suffixes("auto")]
     removed = [path for path in found if (path / CONFIG_NAME).is_file()]
     for path in removed:

@@ -27,17 +27,7 @@ _SENTENCEPIECE_FILES = ("sentencepiece.bpe.model", "spiece.model")
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    """Load a tokenizer from files alone.
-
-    Args:
-        folder: A checkpoint, or a prepared model's tokenizer folder.
-
-    Returns:
-        The tokenizer that `transformers` chooses for it, with SentencePiece's normalizer.
-
-    Raises:
-        UnsupportedModelError: It cannot be loaded.
-    """
+    """Load the tokenizer that `transformers` chooses for files, with SentencePiece's normalizer."""
     import transformers
 
     auto: Any = transformers.AutoTokenizer
@@ -65,11 +55,7 @@ def backend_of(tokenizer: PreTrainedTokenizerBase) -> Any:  # noqa: ANN401 - unt
 def beside_added_tokens(tokenizer: PreTrainedTokenizerBase) -> str:
     """Say how a tokenizer splits the text between two added tokens.
 
-    Args:
-        tokenizer: The tokenizer.
-
-    Returns:
-        A value of `TokenRules.beside_added_tokens`; empty where it is another way.
+    It is a value of `TokenRules.beside_added_tokens`; empty where it is another way.
     """
     backend = backend_of(tokenizer)
     step = json.loads(backend.to_str())["pre_tokenizer"] if backend else None
@@ -88,25 +74,14 @@ def beside_added_tokens(tokenizer: PreTrainedTokenizerBase) -> str:
 def sentencepiece_file(folder: Path) -> Path | None:
     """Find the SentencePiece model beside which a `tokenizer.json` may lie.
 
-    Args:
-        folder: A checkpoint or a tokenizer folder.
-
-    Returns:
-        The file; None where there is none, as in folders that transformers 5 saved.
+    There is none in folders that transformers 5 saved.
     """
     files = (folder / name for name in _SENTENCEPIECE_FILES)
     return next((file for file in files if file.is_file()), None)
 
 
 def missing_normalization(folder: Path) -> str:
-    """Say what is lost of a tokenizer that is there as `tokenizer.json` alone.
-
-    Args:
-        folder: A checkpoint.
-
-    Returns:
-        A sentence for the report; empty where nothing is lost, as far as can be told.
-    """
+    """Say what is lost of a tokenizer that is `tokenizer.json` alone; empty for nothing."""
     path = folder / "tokenizer.json"
     if sentencepiece_file(folder) or not path.is_file():
         return ""

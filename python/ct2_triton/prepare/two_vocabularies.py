@@ -22,13 +22,7 @@ class TwoVocabularies(Converter):  # type: ignore[misc] # ctranslate2 has no typ
     """CTranslate2's converter for Marian, with the tokens of both sides."""
 
     def __init__(self, checkpoint: Path, source: Sequence[str], target: Sequence[str]) -> None:
-        """Take what is to be converted.
-
-        Args:
-            checkpoint: Folder of the checkpoint.
-            source: Token of each id of a source.
-            target: Token of each id of an answer.
-        """
+        """Take what is to be converted."""
         self._checkpoint = str(checkpoint)
         self._source = list(source)
         self._target = list(target)

@@ -21,16 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_place(output: Path, options: PrepareOptions) -> None:
-    """Say early what would make the writing fail at the end.
-
-    Args:
-        output: The model's folder.
-        options: The caller's choices.
-
-    Raises:
-        OutputError: A new model is there already.
-        VersionError: The model to add to is not there, has this version, or would serve it at once.
-    """
+    """Say early what would make the writing of a model, or of a version, fail at the end."""
     if options.as_version is None:
         check_output(output, force=options.force)
     else:
@@ -40,16 +31,7 @@ def check_place(output: Path, options: PrepareOptions) -> None:
 def written(output: Path, options: PrepareOptions) -> AbstractContextManager[Path]:
     """Lend a temporary folder for a whole model, and put it in place when the block ends.
 
-    Args:
-        output: The model's folder.
-        options: The caller's choices: a new model, or a version of one that is there.
-
-    Returns:
-        A context that gives the temporary folder. After an exception all is as before.
-
-    Raises:
-        OutputError: The place cannot be written to, or a new model is there already.
-        VersionError: The result does not fit the model whose version it is to be.
+    It becomes a new model, or a version of one that is there. After an exception all is as before.
     """
     if options.as_version is None:
         return written_at_once(output, force=options.force)

@@ -23,15 +23,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def check_output(output: Path, *, force: bool) -> None:
-    """Say early what would make the writing fail at the end.
-
-    Args:
-        output: The folder to write.
-        force: Whether it may exist.
-
-    Raises:
-        OutputError: It exists, or is no folder.
-    """
+    """Say early what would make the writing fail at the end."""
     if output.is_symlink() or (output.exists() and not output.is_dir()):
         raise OutputError(f"{output} is not a folder; remove it or choose another --name")
     if output.exists() and not force:
@@ -45,17 +37,7 @@ def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
     It lies beside the parent of `output` rather than beside `output` itself where that is possible:
     a running Triton takes every folder of its model repository for a model, hidden ones too. One
     process at a time writes `output`; what an earlier one that was killed left behind is removed.
-
-    Args:
-        output: The folder to write.
-        force: Replace it when it exists.
-
-    Yields:
-        The temporary folder. After any exception, also Ctrl-C, it is gone, `output` as before.
-
-    Raises:
-        OutputError: The place cannot be written to or is full, `output` exists, or another process
-            is writing it.
+    After any exception, also Ctrl-C, the folder is gone and `output` as before.
     """
     check_output(output, force=force)
     with staged(output) as folder:
@@ -65,17 +47,7 @@ def written_at_once(output: Path, *, force: bool) -> Iterator[Path]:
 
 @contextmanager
 def staged(output: Path) -> Iterator[Path]:
-    """Lend a temporary folder of the name of `output`, on its file system; it is gone afterwards.
-
-    Args:
-        output: What is to be written, or written to.
-
-    Yields:
-        The temporary folder.
-
-    Raises:
-        OutputError: The place cannot be written to or is full, or another process is writing it.
-    """
+    """Lend a temporary folder of the name of `output`, on its file system until the block ends."""
     with _staging_folder(output) as staging:
         try:
             folder = staging / output.name
@@ -113,17 +85,7 @@ def _staging_folder(output: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(output: Path) -> Iterator[None]:
-    """Keep other processes from writing a model while the block runs.
-
-    Args:
-        output: The model's folder.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        OutputError: Another process is writing it, or there can be no lock file.
-    """
+    """Keep other processes from writing a model while the block runs."""
 
     def refuse(owner: str) -> OutputError:
         return OutputError(

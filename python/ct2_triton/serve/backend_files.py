@@ -57,11 +57,7 @@ class BackendFiles:
         return self.plugin.with_name(CALLS_NAME)
 
     def by_name(self) -> dict[str, Path]:
-        """List the files of the backend's folder.
-
-        Returns:
-            File name in the folder, to the file it stands for.
-        """
+        """Give the file that each name in the backend's folder stands for."""
         images = self.plugin.with_name(GPU_IMAGES_NAME)
         kernels = {GPU_IMAGES_NAME: images} if images.is_file() else {}
         names = {PLUGIN_NAME: self.plugin, CALLS_NAME: self.calls}
@@ -94,15 +90,7 @@ def find_backend_files(
 
 
 def check_calls(folder: Path, environment: Mapping[str, str] | None = None) -> None:
-    """Open the library of calls as the plugin does, in a process of its own.
-
-    Args:
-        folder: The backend's folder, with all its files.
-        environment: Of the server; None for that of this process.
-
-    Raises:
-        EngineLibraryError: If it, or CTranslate2, does not open or does not fit.
-    """
+    """Open the library of calls as the plugin does, in a process of its own."""
     arguments = [sys.executable, "-I", "-c", _OPEN_CALLS]
     result = subprocess.run(
         [*arguments, folder / CALLS_NAME, ct2_triton.__version__],
@@ -115,19 +103,7 @@ def check_calls(folder: Path, environment: Mapping[str, str] | None = None) -> N
 
 
 def install_backend(backends_directory: Path, files: BackendFiles, *, replace: bool) -> Path:
-    """Copy a self-contained backend into the backends folder of a server.
-
-    Args:
-        backends_directory: Folder of backends, such as /opt/tritonserver/backends.
-        files: What to copy.
-        replace: Whether a backend that is already there may be replaced.
-
-    Returns:
-        The backend's folder.
-
-    Raises:
-        BackendFolderError: If the folder is there already, or cannot be written.
-    """
+    """Copy a self-contained backend into a folder such as /opt/tritonserver/backends."""
     target = backends_directory / BACKEND_NAME
     if target.exists() and not replace:
         raise BackendFolderError(f"{target} is there already: replace it with --force")

@@ -41,19 +41,7 @@ class BackendFolder:
 def assemble(
     installation: ServerInstallation, files: BackendFiles, cache: Path | None = None
 ) -> BackendFolder:
-    """Assemble the folder, or find it assembled.
-
-    Args:
-        installation: The server whose backends are to be offered too.
-        files: Our backend.
-        cache: Folder to keep it in; None for ct2-triton in the user's cache folder.
-
-    Returns:
-        The folder.
-
-    Raises:
-        BackendFolderError: If the cache cannot be written.
-    """
+    """Assemble the folder of the server's backends and ours, or find it assembled."""
     links = _wanted_links(installation, files)
     try:
         folder = linked_folder((cache or user_cache()) / "backends", links)

@@ -75,17 +75,7 @@ def choose_models(
 
 
 def repository_of(models: Sequence[Path]) -> Path:
-    """Make a model repository that has these models and no others.
-
-    Args:
-        models: Their folders.
-
-    Returns:
-        A folder of links in the user's cache.
-
-    Raises:
-        ModelRepositoryError: If it cannot be written.
-    """
+    """Make a folder of links in the user's cache: a repository with these models and no others."""
     try:
         links = {folder.name: folder.resolve() for folder in models}
         return linked_folder(user_cache() / "repositories", links)

@@ -62,11 +62,7 @@ USUAL = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ct2-serve.
-
-    Args:
-        parser: Receives them.
-    """
+    """Declare the arguments of ct2-serve."""
     parser.add_argument(
         "models",
         nargs="*",
@@ -152,17 +148,7 @@ def _add_address_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until the server ends, or install the backend.
-
-    Args:
-        args: The parsed arguments.
-
-    Returns:
-        0, or tritonserver's exit code.
-
-    Raises:
-        ServeError: If anything fails; each class says what to do.
-    """
+    """Serve until the server ends, or install the backend; tritonserver's exit code is returned."""
     if args.install_backend is not None:
         target = install_backend(args.install_backend, find_backend_files(), replace=args.force)
         print(f"installed the backend in {target}")

@@ -49,27 +49,16 @@ _RESTRICTING_FLAGS = ("--http-restricted-api", "--grpc-restricted-protocol")
 
 
 def check_server_arguments(options: ServerOptions) -> None:
-    """Refuse further arguments that would contradict the options.
-
-    Args:
-        options: The options.
-
-    Raises:
-        ServeError: If there is one.
-    """
+    """Refuse further arguments that would contradict the options."""
     for flag, reason in _OURS.items():
         if options.has_argument(flag):
             raise ServeError(f"{flag} cannot be passed on to tritonserver: {reason}")
 
 
 def exposure_warnings(options: ServerOptions) -> list[str]:
-    """Say what the arguments open to whoever reaches the ports.
+    """Say what the arguments open to whoever reaches the ports, a sentence each.
 
-    Args:
-        options: The options.
-
-    Returns:
-        One sentence per risk; none for a server that only this machine can reach.
+    There is none for a server that only this machine can reach.
     """
     explicit = re.search(r"--model-control-mode[= ]explicit", " ".join(options.server_arguments))
     restricted = all(options.has_argument(flag) for flag in _RESTRICTING_FLAGS)
@@ -88,18 +77,7 @@ def server_command(
     ports: Ports,
     server_id: str,
 ) -> list[str]:
-    """Put the command line together.
-
-    Args:
-        options: What the user wants.
-        installation: The server.
-        folder: The assembled backend folder.
-        ports: The ports to use.
-        server_id: Name that the server gives itself.
-
-    Returns:
-        The binary and its arguments.
-    """
+    """Put the command line together."""
     command = [str(installation.executable), f"--id={server_id}"]
     command += [f"--model-repository={path.absolute()}" for path in options.model_repositories]
     command.append(f"--backend-directory={folder.backends}")
@@ -116,15 +94,7 @@ def server_command(
 
 
 def server_environment(options: ServerOptions, folder: BackendFolder) -> dict[str, str]:
-    """Put the environment together.
-
-    Args:
-        options: What the user wants.
-        folder: The assembled backend folder.
-
-    Returns:
-        All variables.
-    """
+    """Put the environment together."""
     environment = dict(os.environ)
     # Idle OpenMP threads that spin starve the ones that work.
     environment.setdefault("OMP_WAIT_POLICY", "passive")
@@ -145,12 +115,7 @@ def closed_apis(options: ServerOptions) -> list[str]:
     """Close what clients translate without, where other machines can reach the ports.
 
     Each would let them do more than that: map shared memory of this machine, flood its log, trace.
-
-    Args:
-        options: The options.
-
-    Returns:
-        Arguments of tritonserver; none for a local server, and none that the user gives himself.
+    Arguments that the user gives himself are left out.
     """
     if options.is_local:
         return []

@@ -49,14 +49,8 @@ class Finding:
 def examine(options: ServerOptions, models: Sequence[str], timeout_s: float) -> Iterator[Finding]:
     """Look at the server, the engine, the machine, the models, and translate a sentence.
 
-    Args:
-        options: What would be served, and where.
-        models: Names of models of the repository; none for all of them. Where there is no model
-            at all, the demo's model is tried, from a folder that is removed again.
-        timeout_s: How long loading the models may take.
-
-    Yields:
-        Findings, each as soon as it is known.
+    Without names all models of the repository are tried; where there is none at all, the demo's,
+    from a folder that is removed again. Findings come as soon as they are known.
     """
     for what, check in (
         ("server", _server),

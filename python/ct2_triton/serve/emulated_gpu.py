@@ -23,14 +23,7 @@ _VARIABLE = "CT2_TRITON_GPU"  # as the backend reads it
 
 
 def is_emulated(environment: Mapping[str, str]) -> bool:
-    """Tell whether models run on an emulated GPU.
-
-    Args:
-        environment: What is added to this process's own.
-
-    Returns:
-        True where the variable CT2_TRITON_GPU says so.
-    """
+    """Tell whether models run on an emulated GPU, by CT2_TRITON_GPU here or in a process's own."""
     return {**os.environ, **environment}.get(_VARIABLE) == "emulated"
 
 
@@ -42,13 +35,8 @@ def lacks_gpu(environment: Mapping[str, str]) -> bool:
 def mapped(options: ServerOptions, owner: object) -> ServerOptions:
     """Give the options with repositories in which our models have KIND_CPU for KIND_GPU.
 
-    Args:
-        options: What the user wants.
-        owner: With whose end the folders of links end.
-
-    Returns:
-        The same options where no GPU is emulated. Otherwise with repositories of links to the
-        user's.
+    They are links to the user's and end with the owner. Where no GPU is emulated, nothing is
+    changed.
     """
     if not is_emulated(options.environment):
         return options

@@ -12,11 +12,7 @@ CUBLAS = "libcublas.so.12"
 
 
 def count_gpus() -> int:
-    """Ask the CUDA driver for its devices; CUDA_VISIBLE_DEVICES is honoured.
-
-    Returns:
-        The number of devices; 0 without a driver.
-    """
+    """Ask the CUDA driver for its devices (0 without one); CUDA_VISIBLE_DEVICES is honoured."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -28,11 +24,7 @@ def count_gpus() -> int:
 
 
 def cublas_wheel_folder() -> Path | None:
-    """Find cuBLAS 12 in a Python wheel, where the loader does not look by itself.
-
-    Returns:
-        The folder of the library, or None if no wheel brings it.
-    """
+    """Find cuBLAS 12 in a Python wheel, where the loader does not look by itself."""
     spec = importlib.util.find_spec("nvidia")
     for location in (spec and spec.submodule_search_locations) or ():
         for library in sorted(Path(location).glob(f"*/lib/{CUBLAS}")):
@@ -41,11 +33,7 @@ def cublas_wheel_folder() -> Path | None:
 
 
 def has_cublas() -> bool:
-    """Tell whether a server started here finds cuBLAS 12, through the loader or in a wheel.
-
-    Returns:
-        True if it does.
-    """
+    """Tell whether a server started here finds cuBLAS 12, through the loader or in a wheel."""
     if cublas_wheel_folder() is not None:
         return True
     try:

@@ -42,11 +42,7 @@ class HttpProbe:
     port: int
 
     def answers(self) -> bool:
-        """Tell whether anything listens at the port.
-
-        Returns:
-            True if a connection is taken.
-        """
+        """Tell whether anything listens at the port."""
         try:
             with socket.create_connection((self.host, self.port), timeout=_TIMEOUT_S):
                 return True
@@ -54,37 +50,21 @@ class HttpProbe:
             return False
 
     def server_id(self) -> str | None:
-        """Ask for the name that the server was given with --id.
-
-        Returns:
-            The name, or None while nothing answers.
-        """
+        """Ask for the name that the server was given with --id; None while nothing answers."""
         answer = self._ask("GET", "/v2")
         return None if answer is None else str(answer.get("name"))
 
     def server_version(self) -> str:
-        """Ask for the version of tritonserver.
-
-        Returns:
-            Numbers with dots; empty while nothing answers.
-        """
+        """Ask for the version of tritonserver, such as 2.51.0; empty while nothing answers."""
         answer = self._ask("GET", "/v2")
         return "" if answer is None else str(answer.get("version"))
 
     def is_ready(self) -> bool:
-        """Tell whether the server and, unless it was told otherwise, all its models are ready.
-
-        Returns:
-            True if it says so.
-        """
+        """Tell whether the server and, unless it was told otherwise, all its models are ready."""
         return self._ask("GET", "/v2/health/ready") is not None
 
     def model_states(self) -> list[ModelState]:
-        """Ask for the index of the models.
-
-        Returns:
-            One entry per model version; empty while nothing answers.
-        """
+        """Ask for the index of the models, an entry per version; empty while nothing answers."""
         entries = self._ask("POST", "/v2/repository/index")
         return [
             ModelState(*(str(entry.get(key, "")) for key in ("name", "version", "state", "reason")))

@@ -38,19 +38,10 @@ class ServerInstallation:
 
 
 def find_server(executable: Path | None = None) -> ServerInstallation:
-    """Find a tritonserver.
+    """Find a tritonserver, or take the one that is named.
 
-    Without an explicit one, the variable TRITONSERVER decides, then PATH, then /opt/tritonserver,
-    then the wheel nvidia-pytriton, which is not imported.
-
-    Args:
-        executable: The binary to take, or None to search.
-
-    Returns:
-        The installation.
-
-    Raises:
-        ServerNotFoundError: If the named binary, or any binary, is missing.
+    Else the variable TRITONSERVER decides, then PATH, then /opt/tritonserver, then the wheel
+    nvidia-pytriton, which is not imported.
     """
     named = executable or _named_by_variable()
     if named is not None:

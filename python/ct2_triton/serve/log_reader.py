@@ -24,12 +24,7 @@ class LogReader:
     """Keep the newest lines of a pipe, and pass all of them on."""
 
     def __init__(self, pipe: IO[bytes], sink: TextIO | None) -> None:
-        """Take the pipe over; nothing is read yet.
-
-        Args:
-            pipe: Where the log comes from.
-            sink: Where it goes line by line; None to keep the newest lines only.
-        """
+        """Take the pipe over; nothing is read yet. Without a sink newest lines are kept."""
         self._pipe = pipe
         self._sink = sink
         self._newest: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -54,11 +49,7 @@ class LogReader:
             self._pipe.close()
 
     def lines(self) -> list[str]:
-        """Give all that was written before this call, as far as it is kept.
-
-        Returns:
-            At most 5000 lines, with their ends.
-        """
+        """Give what was written before this call, with line ends, at most the newest 5000 lines."""
         while True:
             with self._lock:
                 if self._pipe.closed or _waiting_bytes(self._pipe) == 0:

@@ -60,29 +60,12 @@ class ModelConfig:
 
 
 def read_model_configs(repositories: Sequence[Path]) -> list[ModelConfig]:
-    """Read every config.pbtxt of some repositories.
-
-    Args:
-        repositories: Folders of model folders.
-
-    Returns:
-        The configs, by repository and name; models without a config.pbtxt are left out.
-
-    Raises:
-        ModelRepositoryError: If a repository is not a folder, or a config cannot be read.
-    """
+    """Read every config.pbtxt of some repositories, by repository and name."""
     return [config for repository in repositories for config in _configs_of(repository)]
 
 
 def gpu_complaints(configs: Sequence[ModelConfig]) -> list[str]:
-    """Say which models ask for a GPU. For a machine without one, where Triton refuses them.
-
-    Args:
-        configs: The configs of the repository.
-
-    Returns:
-        One sentence per model.
-    """
+    """Say of each model that asks for a GPU what to change. For a machine without one."""
     return [
         f"model '{config.name}' asks for a GPU and this machine has none: write KIND_CPU for "
         f"KIND_GPU in {config.path}, and a compute_type that a CPU has, such as int8 or float32, "
@@ -93,14 +76,7 @@ def gpu_complaints(configs: Sequence[ModelConfig]) -> list[str]:
 
 
 def warnings(configs: Sequence[ModelConfig]) -> list[str]:
-    """Say which models of our backend have settings that Triton carries out badly.
-
-    Args:
-        configs: The configs of the repository.
-
-    Returns:
-        One sentence per setting and model.
-    """
+    """Say which settings of models of our backend Triton carries out badly, a sentence each."""
     found = []
     for config in configs:
         if not config.is_ours:

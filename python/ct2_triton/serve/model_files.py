@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 def verify_models(repositories: Sequence[Path]) -> list[str]:
     """Check every prepared model of some repositories, and leave other models alone.
 
-    Args:
-        repositories: Folders of model folders.
-
-    Returns:
-        One sentence for what differs without being damage, and for each model that has no
-        manifest.
-
-    Raises:
-        ModelRepositoryError: If files of a model are missing or have other bytes.
+    What differs without being damage, and each model without manifest, is returned in a sentence.
     """
     notes: list[str] = []
     damages: list[str] = []

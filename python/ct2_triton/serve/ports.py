@@ -29,32 +29,14 @@ class Ports(NamedTuple):
 
 
 def find_free_ports(host: str) -> Ports:
-    """Ask the kernel for three free ports. Another process may take them before they are used.
-
-    Args:
-        host: Address they will be bound to.
-
-    Returns:
-        Three different ports.
-
-    Raises:
-        PortInUseError: If this machine has no such address.
-    """
+    """Ask the kernel for three free ports. Another process may take them before they are used."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(_bound_socket(host, 0)) for _ in range(3)]
         return Ports(*(bound.getsockname()[1] for bound in sockets))
 
 
 def check_free(hosts: Mapping[str, str], ports: Ports) -> None:
-    """Check that each port can be bound, and no two want the same.
-
-    Args:
-        hosts: Addresses they will be bound to, by name of the port.
-        ports: The wanted ports.
-
-    Raises:
-        PortInUseError: If one is taken, or this machine has no such address.
-    """
+    """Check that each port can be bound, and no two want the same."""
     names: dict[tuple[str, int], str] = {}
     for name, port in ports._asdict().items():
         host = hosts[name]

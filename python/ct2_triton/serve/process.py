@@ -70,43 +70,24 @@ class LoggedProcess:
         return self._child.returncode
 
     def log_lines(self) -> list[str]:
-        """Give all it has written to its log before this call, as far as it is kept.
-
-        Returns:
-            At most 5000 lines, with their ends.
-        """
+        """Give what it has written to its log before this call: at most the newest 5000 lines."""
         return self._log.lines()
 
     def wait(self) -> int:
-        """Wait until it ends.
-
-        Returns:
-            Its exit code, negative for a signal.
-        """
+        """Wait until it ends and give its exit code, negative for a signal."""
         while self._child.returncode is None:
             if _has_ended(self._child.pid):
                 self._reap()
         return self._child.returncode
 
     def send_signal(self, signal_number: int) -> None:
-        """Pass it a signal; nothing happens if it has ended.
-
-        Args:
-            signal_number: The signal.
-        """
+        """Pass it a signal; nothing happens if it has ended."""
         with self._lock:
             if not self._is_reaped:
                 os.kill(self._child.pid, signal_number)
 
     def stop(self, timeout_s: float) -> int:
-        """Ask it to end, then make it, and its own children with it.
-
-        Args:
-            timeout_s: Seconds between the two.
-
-        Returns:
-            Its exit code, negative for a signal.
-        """
+        """Ask it to end, after a time make it, and its own children with it; give its exit code."""
         self.send_signal(signal.SIGTERM)
         killer = threading.Timer(timeout_s, self.send_signal, (signal.SIGKILL,))
         killer.start()
@@ -159,15 +140,7 @@ class LoggedProcess:
 
 
 def _has_ended(pid: int, flags: int = 0) -> bool:
-    """Wait for the end of a child, without reaping it.
-
-    Args:
-        pid: The child's process id.
-        flags: WNOHANG to look instead of waiting.
-
-    Returns:
-        Whether it has ended; True also when it was reaped.
-    """
+    """Tell whether a child has ended, or was reaped, without reaping it; WNOHANG does not wait."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | flags) is not None
     except ChildProcessError:

@@ -50,16 +50,7 @@ DEFECTS = (
 
 
 def release_warnings(options: ServerOptions, version: str) -> list[str]:
-    """Say what requests from other machines do to this server.
-
-    Args:
-        options: The options.
-        version: Of the server, such as 2.51.0; empty where it is not known.
-
-    Returns:
-        One sentence for each defect that is not fixed; none for a port that only this machine
-        reaches.
-    """
+    """Say what requests from other machines do to this server, a sentence for each defect."""
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
     return [
         defect.effect.format(version=version or "of this version")

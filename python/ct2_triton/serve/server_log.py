@@ -23,11 +23,7 @@ _MAX_LINES = 20
 def lines_that_matter(log: Iterable[str]) -> list[str]:
     """Pick the errors from a log, in plain text and without repetitions.
 
-    Args:
-        log: Lines of the log.
-
-    Returns:
-        At most 20 texts: the first errors, and the server's last word.
+    They are at most 20: the first errors, and the server's last word.
     """
     texts: list[str] = []
     for line in log:

@@ -29,13 +29,7 @@ class Supervisor:
     """
 
     def __init__(self, server: TritonServer, *, start_timeout_s: float, most_restarts: int) -> None:
-        """Describe what to serve. Start nothing.
-
-        Args:
-            server: The server.
-            start_timeout_s: Seconds that each start may take.
-            most_restarts: How often it is started again within 60 seconds; 0 for never.
-        """
+        """Describe what to serve; start nothing. So many restarts are allowed within 60 seconds."""
         self._server = server
         self._start_timeout_s = start_timeout_s
         self._restarts = RestartLimit(most_restarts)
@@ -44,15 +38,8 @@ class Supervisor:
     def run(self, on_ready: Callable[[], None]) -> int:
         """Serve until SIGTERM or SIGINT, which are passed on to a server that is ready.
 
-        Args:
-            on_ready: Called once, after the first start.
-
-        Returns:
-            The exit status of the server that was stopped.
-
-        Raises:
-            ServerStartError: If the first start fails, or the server ends without having been
-                stopped and is not to be started again.
+        Returned is the exit status of the server that was stopped. ServerStartError if the first
+        start fails, or the server ends without having been stopped and is not to be started again.
         """
         try:
             self._server.start(self._start_timeout_s)

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 def add_term_arguments(parser: argparse.ArgumentParser, *, loss: str) -> None:
     """Declare the terms of everything that a command translates.
 
-    Args:
-        parser: Receives them.
-        loss: What becomes of a text that loses a term.
+    `loss` says what becomes of a text that loses a term.
     """
     group = parser.add_argument_group(
         "terms",
@@ -58,20 +56,9 @@ def add_term_arguments(parser: argparse.ArgumentParser, *, loss: str) -> None:
 def read_terms(
     args: argparse.Namespace, client: TranslationClient, targets: Sequence[str] | None
 ) -> dict[str | None, Terms]:
-    """Read the terms of each target language.
+    """Read the terms of each target language, by its code; none where nothing is said of them.
 
-    Args:
-        args: What `add_term_arguments` declares.
-        client: Of the model.
-        targets: The target languages, as they were named.
-
-    Returns:
-        The terms by code of the language; none where nothing is said of them. Languages with the
-        same glossaries share one object.
-
-    Raises:
-        ClientError: A glossary cannot be read, contradicts another one, or is of a language that
-            is not wanted.
+    Languages with the same glossaries share one object.
     """
     codes = [code_of(language) for language in client.languages.targets(targets)]
     files: dict[str | None, list[Path]] = {code: [] for code in codes}
@@ -93,16 +80,9 @@ def read_terms(
 
 
 def read_glossary(paths: Iterable[Path]) -> dict[str, str]:
-    """Read a glossary: a phrase, a tab and what it becomes on each line; alone, it is kept.
+    """Read glossaries: a phrase, a tab and what it becomes on each line; alone, it is kept.
 
-    Args:
-        paths: The files, UTF-8. Empty lines are left out.
-
-    Returns:
-        What phrases become.
-
-    Raises:
-        ClientError: One cannot be read, or a line is something else; the text has its number.
+    Empty lines are left out.
     """
     found: dict[str, str] = {}
     for path in paths:

@@ -66,14 +66,7 @@ class TermText:
     terms: tuple[Term, ...]
 
     def replaced(self, texts: Collection[str]) -> str:
-        """Give the text with other texts in the places of the terms.
-
-        Args:
-            texts: One for each term.
-
-        Returns:
-            The text.
-        """
+        """Give the text with other texts in the places of the terms."""
         parts: list[str] = []
         at = 0
         for term, text in zip(self.terms, texts, strict=True):
@@ -88,14 +81,7 @@ class TermText:
         return self.replaced([term.text for term in self.terms])
 
     def lost_in(self, translation: str) -> tuple[str, ...]:
-        """Tell which terms a translation does not have as often as this text.
-
-        Args:
-            translation: The translation.
-
-        Returns:
-            What is missing, or too much.
-        """
+        """Tell which terms a translation has more or less often than this text."""
         wanted = self.replaced([term.text for term in self.terms])
         lost: list[str] = []
         for text, places in Counter(term.text for term in self.terms).items():
@@ -185,15 +171,7 @@ class Terms:
 
 
 def occurrences(term: str, text: str) -> int:
-    """Count how often a term stands in a text.
-
-    Args:
-        term: The term.
-        text: The text.
-
-    Returns:
-        How often; not counted is where it is a part of a longer word or number.
-    """
+    """Count how often a term stands in a text, not as a part of a longer word or number."""
     return sum(1 for _ in places(term, text))
 
 
@@ -202,18 +180,10 @@ def _pieces(term: str, text: str) -> int:
 
 
 def places(phrase: str, text: str, *, in_any_case: bool = False) -> Iterator[int]:
-    """Find a phrase where it is no part of a longer word or number.
+    """Find where a phrase begins that is no part of a longer word or number; no two overlap.
 
     A word is of letters, marks and numbers of any script. Scripts without spaces, and Korean, have
     no such ends of words: there, a phrase is found everywhere.
-
-    Args:
-        phrase: The phrase.
-        text: Where to look for it.
-        in_any_case: Whether capitals and small letters are the same.
-
-    Yields:
-        Where it begins; no two of these places overlap.
     """
     pattern = re.compile(re.escape(phrase), re.IGNORECASE) if in_any_case else None
 

@@ -41,15 +41,7 @@ class Alignment:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, answer: Translation) -> Alignment:
-        """Read what the tokens of an answer look at.
-
-        Args:
-            tokenizer: The model's.
-            answer: A translation with alignments.
-
-        Returns:
-            The alignment.
-        """
+        """Read what the tokens of an answer look at."""
         source = tokenizer.source(answer.source)
         (target,) = tokenizer.targets(answer.target)
         mark = -1  # no id
@@ -66,14 +58,7 @@ class Alignment:
 
     @classmethod
     def of_ranges(cls, answer: Translation) -> Alignment:
-        """Read where the tokens of an answer come from, as models that take text say it.
-
-        Args:
-            answer: A translation with ranges.
-
-        Returns:
-            The alignment.
-        """
+        """Read where the tokens of an answer come from, as models that take text say it."""
         sources, targets = _spans(answer.source_text), _spans(answer.text)
         at_source, at_target = _characters(answer.source_text), _characters(answer.text)
         links = {
@@ -85,15 +70,7 @@ class Alignment:
         return cls(answer.text, sources, targets, links)
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
-        """Find what a part of the source became.
-
-        Args:
-            start: Where it begins, in characters.
-            end: Where it ends.
-
-        Returns:
-            Where its translation begins and ends; None where its words do not stand together.
-        """
+        """Find what a part of the source became; None where its words do not stand together."""
         inside = {
             number
             for number, (left, right) in enumerate(self.sources)
@@ -139,12 +116,7 @@ def _words_of(ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> lis
 def place_aligned(sentence: Element, alignment: Alignment) -> str | None:
     """Put the elements of a sentence around what their words became.
 
-    Args:
-        sentence: The sentence.
-        alignment: That of its text.
-
-    Returns:
-        HTML, without the space around it; None where a place is not found, or not in its turn.
+    None where a place is not found, or not in its turn.
     """
     return _place(sentence, alignment, "", (0, len(alignment.text)))
 

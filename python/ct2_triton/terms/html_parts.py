@@ -66,26 +66,12 @@ Node: TypeAlias = "str | Element"
 
 
 def read_parts(document: str) -> list[Part]:
-    """Cut HTML into parts.
-
-    Args:
-        document: A page, or a part of one.
-
-    Returns:
-        Its parts in order; their `html` together is the document.
-    """
+    """Cut HTML into parts, whose `html` together is the document."""
     return _Reader(document).parts
 
 
 def runs(parts: list[Part]) -> list[list[Part]]:
-    """Join the parts of a sentence, or of several.
-
-    Args:
-        parts: Those of a document.
-
-    Returns:
-        Lists of texts and tags inside of sentences, and lists of one raw part.
-    """
+    """Join parts into lists of texts and tags inside of sentences, and lists of one raw part."""
     found: list[list[Part]] = []
     for part in parts:
         if part.kind == "raw" or not found or found[-1][0].kind == "raw":
@@ -96,13 +82,9 @@ def runs(parts: list[Part]) -> list[list[Part]]:
 
 
 def text_of(document: str) -> str:
-    """Give the text of HTML that is translated.
+    """Give the text of HTML that is translated, without tags and entities.
 
-    Args:
-        document: A page, or a part of one.
-
-    Returns:
-        Its text, without tags and entities; lines where tags end a sentence.
+    It has lines where tags end a sentence.
     """
     found = runs(read_parts(document))
     texts = ("".join(part.content for part in run if part.kind == "text") for run in found)
@@ -110,14 +92,9 @@ def text_of(document: str) -> str:
 
 
 def nest(run: list[Part]) -> Element | None:
-    """Nest the elements of a sentence.
+    """Nest the elements of a list that `runs` gives, without raw parts, in one without tags.
 
-    Args:
-        run: A list that `runs` gives, without raw parts.
-
-    Returns:
-        An element without tags that holds all; None where the tags are not balanced, or are
-        many or deep.
+    None where the tags are not balanced, or are many or deep.
     """
     if len(run) > 4 * _MOST_ELEMENTS:
         return None
@@ -139,14 +116,7 @@ def nest(run: list[Part]) -> Element | None:
 
 
 def escaped(text: str) -> str:
-    """Write text as HTML.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The same with entities where HTML needs them.
-    """
+    """Write text as HTML."""
     return html.escape(text, quote=False).replace("\xa0", "&nbsp;")
 
 

@@ -164,13 +164,8 @@ def _joined(
 def write_sentence(sentence: Element, known: Mapping[str, str], align: Align) -> str | None:
     """Write the translation of a sentence, with the tags around the words that they belong to.
 
-    Args:
-        sentence: The sentence.
-        known: The translations of its text, and of the texts of the elements in it.
-        align: Gives the alignment of a text, where the model says it.
-
-    Returns:
-        HTML; None where the place of a tag is not found.
+    `known` has the translations of its text and of the texts of the elements in it. None where the
+    place of a tag is not found.
     """
     outer = _only_element(sentence)
     if outer is not None:
@@ -191,15 +186,7 @@ def write_sentence(sentence: Element, known: Mapping[str, str], align: Align) ->
 
 
 def write_pieces(run: Iterable[Part], known: Mapping[str, str]) -> str:
-    """Write tags as they are, with the translation of each text between them.
-
-    Args:
-        run: The parts.
-        known: The translations of their texts.
-
-    Returns:
-        HTML.
-    """
+    """Write tags as they are, with the translation of each text between them."""
     return "".join(
         _piece(part.content, known[core(part.content)])
         if part.kind == "text" and core(part.content) in known
@@ -209,14 +196,7 @@ def write_pieces(run: Iterable[Part], known: Mapping[str, str]) -> str:
 
 
 def core(text: str) -> str:
-    """Give text as a model should see it: no space at its ends, single ones inside.
-
-    Args:
-        text: The text.
-
-    Returns:
-        The same with less space.
-    """
+    """Give text as a model should see it: no space at its ends, single ones inside."""
     return _SPACE.sub(" ", text).strip()
 
 

@@ -21,15 +21,7 @@ _MOST_AT_A_TIME = 64
 
 
 def keeping_client(client: TranslationClient, terms: Terms) -> TranslationClient:
-    """Make a client that translates as another one does, so that terms survive.
-
-    Args:
-        client: Of the model; stays open.
-        terms: What must come back.
-
-    Returns:
-        The client, for `translate`; all else is that of the other client.
-    """
+    """Make a client like another, whose `translate` keeps terms."""
     return cast("TranslationClient", _KeepingClient(client, terms))
 
 

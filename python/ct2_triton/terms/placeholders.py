@@ -49,14 +49,7 @@ class Marked:
 def kinds_of(client: TranslationClient) -> Sequence[Kind]:
     """Give the kinds of placeholders to try with a model.
 
-    Args:
-        client: Of the model.
-
-    Returns:
-        Those that ct2-prepare found it to copy, where the model's folder is at hand.
-
-    Raises:
-        PreparedModelError: `languages.json` is damaged.
+    They are those that ct2-prepare found it to copy, where the model's folder is at hand.
     """
     if isinstance(client.languages, Tokenizer):
         rules: TokenRules | None = client.languages.rules
@@ -66,31 +59,15 @@ def kinds_of(client: TranslationClient) -> Sequence[Kind]:
 
 
 def check_kind(kind: str | Sequence[str]) -> None:
-    """See that a kind of placeholders can be.
-
-    Args:
-        kind: As of `mark`.
-
-    Raises:
-        InvalidCallError: The kind has no place for a number.
-    """
+    """See that a kind of placeholders can be."""
     if isinstance(kind, str) and (kind.count("{}") != 1 or not kind.replace("{}", "").strip()):
         raise InvalidCallError(f"{kind!r} is no kind of placeholder: one is 'X{{}}'")
 
 
 def mark(found: TermText, kind: str | Sequence[str]) -> Marked | None:
-    """Put placeholders for terms.
+    """Put placeholders, none of which was in the text, for terms; None: too few names.
 
-    Args:
-        found: The text and its terms.
-        kind: A text with `{}` for a number, such as `X{}`; or names that are used as they are.
-
-    Returns:
-        The text with placeholders, none of which was in it before; None where there are too few
-        names.
-
-    Raises:
-        InvalidCallError: The kind has no place for a number.
+    A kind is a text with `{}` for a number, such as `X{}`, or names that are used as they are.
     """
     check_kind(kind)
     if isinstance(kind, str):
@@ -108,14 +85,8 @@ def mark(found: TermText, kind: str | Sequence[str]) -> Marked | None:
 def restore(found: TermText, marked: Marked, translation: str) -> str | None:
     """Put terms back in the places of their placeholders.
 
-    Args:
-        found: The text that was translated, and its terms.
-        marked: The same with placeholders.
-        translation: The translation of that.
-
-    Returns:
-        The translation with the terms; None where a placeholder is not there exactly once, or
-        where the translation then has a term more or less often than the text.
+    None where a placeholder is not there exactly once, or where the translation then has a term
+    more or less often than the text.
     """
     spans = marked.find(translation)
     places: list[tuple[int, int, str]] = []

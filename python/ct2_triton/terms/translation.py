@@ -137,20 +137,9 @@ async def keep_terms(
     targets: str | Sequence[str] | None,
     placeholders: Sequence[str | Sequence[str]] | None = None,
 ) -> list[TermTranslation]:
-    """Translate a text whose terms are found.
+    """Translate a text whose terms are found: one translation for each target, in order.
 
-    Args:
-        client: Of the model.
-        found: The text and its terms.
-        ask: Translates a text, as `TranslationClient.translate`; it is given `targets` as well.
-        targets: Language or languages wanted.
-        placeholders: As in `translate_terms`.
-
-    Returns:
-        One translation for each target, in order.
-
-    Raises:
-        ClientError: The translation fails.
+    `ask` translates a text as `TranslationClient.translate` does; it is given `targets` as well.
     """
     named = [targets] if isinstance(targets, str) or targets is None else list(targets)
     plain = listed(await ask(found.text, targets=targets))

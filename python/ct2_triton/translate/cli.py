@@ -82,11 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_translation_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what is translated by which model of which server, and how.
-
-    Args:
-        parser: Receives them.
-    """
+    """Declare what is translated by which model of which server, and how."""
     parser.add_argument("--model", required=True, help="name of the model on the server")
     parser.add_argument("--from", dest="source", metavar="LANGUAGE", help="language of the text")
     parser.add_argument(
@@ -161,17 +157,7 @@ def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Translate all lines.
-
-    Args:
-        args: What `add_arguments` declares.
-
-    Returns:
-        0, or 1 when the server refused a line or did not answer it in time.
-
-    Raises:
-        Ct2TritonError: Nothing can be translated.
-    """
+    """Translate all lines; 1 when the server refused a line or did not answer it in time."""
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
@@ -246,13 +232,7 @@ async def _translate(args: argparse.Namespace) -> int:
 def made_of(
     args: argparse.Namespace, versions: Sequence[str], targets: Sequence[str | None]
 ) -> dict[str, Any]:
-    """Say what decides the translations of any input.
-
-    Args:
-        args: What `add_translation_arguments` declares.
-        versions: Those that the server has of the model.
-        targets: Codes of the languages wanted.
-    """
+    """Say what decides the translations of any input."""
     return {
         "model": args.model,
         "versions": list(versions),

@@ -44,17 +44,9 @@ class Job:
 
 
 def plan(sources: Sequence[Path], output: Path) -> list[Job]:
-    """Say which file is translated into which.
+    """Say which file is translated into which: one into a file, several into a folder.
 
-    Args:
-        sources: The texts.
-        output: A file for one text; a folder, for files of the same names.
-
-    Returns:
-        A job for each text.
-
-    Raises:
-        ClientError: There is no text, one cannot be read, or two have one output.
+    No two may have one output.
     """
     if not sources:
         raise ClientError("--output needs files to translate: name them with --input")
@@ -86,13 +78,7 @@ class PartialFile:
     """
 
     def __init__(self, output: Path, descriptor: int, made_of: Mapping[str, Any]) -> None:
-        """Read what is there.
-
-        Args:
-            output: The output.
-            descriptor: Its lines, to read and to write; what follows the last whole one is cut off.
-            made_of: What it is made of.
-        """
+        """Read the lines that are there; what follows the last whole one is cut off."""
         self._output = output
         self._descriptor = descriptor
         self._made_of = made_of
@@ -106,12 +92,7 @@ class PartialFile:
         self._good: Iterator[bytes] = iter(())
 
     def keep(self, good: Iterator[bytes], again: Sequence[int]) -> None:
-        """Take the lines of a finished output, but for some.
-
-        Args:
-            good: All its lines, with their ends.
-            again: Numbers of those that are to be translated again, from 1.
-        """
+        """Take the lines, with their ends, of a finished output, but for some numbers from 1."""
         self._again = [number for number in again if number > self.done]
         self._good = islice(good, self.done, None)
 
@@ -127,15 +108,7 @@ class PartialFile:
         return Progress(total, self.done) if self._again is None else Progress(len(self._again), 0)
 
     def write(self, line: str, *, failed: bool = False) -> None:
-        """Add a line, at once.
-
-        Args:
-            line: The line.
-            failed: Whether it is to be translated again by another run.
-
-        Raises:
-            ClientError: It cannot be written.
-        """
+        """Add a line, at once; one that failed is to be translated again by another run."""
         try:
             self._copy()
             next(self._good, None)
@@ -148,14 +121,7 @@ class PartialFile:
             raise ClientError(f"cannot write {_partial(self._output)}: {error.strerror}") from error
 
     def finish(self, convert: Callable[[Path, Path], None] | None = None) -> None:
-        """Give the file its name.
-
-        Args:
-            convert: Makes the output of the lines: reads the first path, writes the second.
-
-        Raises:
-            ClientError: The output cannot be written.
-        """
+        """Give the file its name; `convert` makes the output of the lines, from path to path."""
         whole = _partial(self._output)
         try:
             self._copy()
@@ -188,16 +154,8 @@ def partial_file(
 ) -> Iterator[PartialFile]:
     """Open an output: new, where an earlier run was interrupted, or for the lines that failed.
 
-    Args:
-        job: The file.
-        made_of: What decides the translations; an interrupted run must have had the same.
-        earlier: The record of the finished output that is made of the same, if there is one.
-
-    Yields:
-        The output.
-
-    Raises:
-        ClientError: It cannot be written, or an earlier run had other settings or another text.
+    An interrupted run must have had the same settings and text. `earlier` is the record of the
+    finished output that is made of the same, if there is one.
     """
     with contextlib.ExitStack() as files:
         try:

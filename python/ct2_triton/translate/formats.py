@@ -25,27 +25,18 @@ def text_of(item: StreamItem) -> str:
 
 
 def write_json(value: object) -> str:
-    """Write a line of JSON, without its end.
+    """Write a line of JSON, without its end; what JSON does not know becomes text.
 
-    Args:
-        value: What JSON knows, and other things, which become text.
-
-    Returns:
-        The line; letters are escaped only where it holds half of a surrogate pair.
+    Letters are escaped only where it holds half of a surrogate pair.
     """
     line = json.dumps(value, ensure_ascii=False, default=str)
     return line if is_unicode(line) else json.dumps(value, default=str)
 
 
 def as_json(items: list[StreamItem]) -> dict[str, Any]:
-    """Give all translations of a line as an object.
+    """Give all translations of a line, one for each language in order, as an object.
 
-    Args:
-        items: One for each language, in order.
-
-    Returns:
-        What the input said, and the answers. Fields of the input whose names are those of answers
-        stand in `input`.
+    Fields of the input whose names are those of answers stand in `input`.
     """
     first = items[0]
     answers = []

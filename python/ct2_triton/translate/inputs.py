@@ -51,18 +51,9 @@ class Line(Sentence):
 
 
 def read_inputs(files: Sequence[Path], *, as_json: bool) -> Iterator[Line]:
-    """Read files one after another, or standard input.
+    """Read text, subtitles or JSON lines, by the names of the files, or standard input.
 
-    Args:
-        files: Text, subtitles by their names, or JSON lines by theirs (.jsonl); none for
-            standard input.
-        as_json: Standard input is lines of JSON.
-
-    Yields:
-        The sentences.
-
-    Raises:
-        ClientError: A file cannot be read.
+    With `as_json` standard input is lines of JSON.
     """
     if not files:
         lines = _lines_of(None, 0)
@@ -93,11 +84,7 @@ def warn_of_encoding(line: Line) -> None:
 
 
 def check_file(file: Path) -> None:
-    """Refuse a file that is UTF-16 or binary.
-
-    Raises:
-        ClientError: It is, or it cannot be read.
-    """
+    """Refuse a file that is UTF-16 or binary."""
     try:
         with file.open("rb") as opened:
             for number, text in enumerate(islice(read_lines(opened.fileno()), _HEAD_LINES), 1):
@@ -107,11 +94,7 @@ def check_file(file: Path) -> None:
 
 
 def check_text(line: Line) -> None:
-    """Refuse a file that is UTF-16 or binary, by one of its first lines.
-
-    Raises:
-        ClientError: The line has a zero byte, or begins with the mark of UTF-16.
-    """
+    """Refuse a file that is UTF-16 or binary, by one of its first lines."""
     is_utf_16 = line.number == 1 and line.text.startswith(2 * BROKEN)
     if is_utf_16 or (line.number <= _HEAD_LINES and "\0" in line.text):
         raise ClientError(

@@ -32,15 +32,7 @@ _OF_A_LINE = (
 
 
 def concerns_one_line(error: ClientError, text: str) -> bool:
-    """Tell whether an error concerns one line alone; anything else ends the command.
-
-    Args:
-        error: What translating the line met.
-        text: The line.
-
-    Returns:
-        Whether the next lines may be right.
-    """
+    """Tell whether an error concerns one line alone; anything else ends the command."""
     is_no_text = isinstance(error, InvalidCallError) and not is_unicode(text)
     return is_no_text or isinstance(error, _OF_A_LINE)
 
@@ -48,12 +40,8 @@ def concerns_one_line(error: ClientError, text: str) -> bool:
 async def check_request(translate_word: Coroutine[Any, Any, None], refused: object) -> None:
     """Tell a line that is refused from a request that is: a short word is refused as well.
 
-    Args:
-        translate_word: Translates `WORD` by the same request.
-        refused: The line.
-
-    Raises:
-        RequestRejectedError: The request is wrong, as with an unknown option; so is every line.
+    `translate_word` translates `WORD` by the same request. RequestRejectedError where the request
+    is wrong, as with an unknown option; so is every line.
     """
     try:
         with suppress(asyncio.TimeoutError):

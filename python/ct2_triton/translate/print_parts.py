@@ -30,18 +30,9 @@ async def print_parts(
     lines: Iterator[Line],
     write: Callable[[str], None],
 ) -> int:
-    """Translate line after line and print each part when it comes.
+    """Translate line after line and print each part when it comes; count lines that failed.
 
-    Args:
-        stream: Translates a text into one language.
-        lines: The lines.
-        write: Prints a part of a line, or its end.
-
-    Returns:
-        How many lines failed: those are printed as far as they came.
-
-    Raises:
-        ClientError: What concerns more than one line.
+    Those are printed as far as they came. What concerns more than one line is raised.
     """
     failed = 0
     is_right = False  # whether the server takes what the lines have in common
@@ -73,11 +64,7 @@ async def _translate_word(stream: Callable[[str], AsyncGenerator[TextPart, None]
 
 
 def check_choices(*, targets: int, as_json: bool, has_output: bool) -> None:
-    """Refuse what a line that grows cannot be.
-
-    Raises:
-        ClientError: There are several languages, or the output is to be more than lines.
-    """
+    """Refuse what a line that grows cannot be."""
     if targets > 1:
         raise ClientError(f"--stream prints one target language; --to names {targets}")
     if as_json or has_output:

@@ -48,12 +48,7 @@ class Record:
 
 
 def describe(source: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what an output depends on, as JSON gives it back.
-
-    Args:
-        source: The input.
-        settings: All else.
-    """
+    """Say what an output depends on, as JSON gives it back."""
     content = {"bytes": source.stat().st_size, "sha256": sha256(source)}
     given: dict[str, Any] = json.loads(json.dumps({"input": content, **settings}))
     return given
@@ -62,12 +57,7 @@ def describe(source: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 def model_checksum(model: str, repository: Path | None) -> str | None:
     """Hash what is known here of a model: its manifests, which list its files, and its config.
 
-    Args:
-        model: Name of the model on the server.
-        repository: Folder of prepared models; None for the default.
-
-    Returns:
-        SHA-256; None where the model's folder is not at hand.
+    None where the model's folder is not at hand.
     """
     folder = Path(repository or default_repository())
     return _digest(
@@ -82,14 +72,7 @@ def model_checksum(model: str, repository: Path | None) -> str | None:
 
 
 def tokenizer_checksum(folder: Path | None) -> str | None:
-    """Hash the files of a tokenizer's folder.
-
-    Args:
-        folder: The folder that was named; None for none.
-
-    Returns:
-        SHA-256; None for none.
-    """
+    """Hash the files of a tokenizer's folder."""
     if folder is None:
         return None
     return _digest(folder, (path for path in folder.rglob("*") if path.is_file()))
@@ -124,17 +107,9 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def finished(output: Path, made_of: Mapping[str, Any]) -> Record | None:
-    """Look for an output that an earlier run has finished.
+    """Give the record of an output that is made of the same; None: it must be made.
 
-    Args:
-        output: The output.
-        made_of: What it would be made of now.
-
-    Returns:
-        Its record, where it is made of the same; None where it must be made.
-
-    Raises:
-        ClientError: It would be written over, and is not what ct2-translate wrote.
+    ClientError where it would be written over, and is not what ct2-translate wrote.
     """
     if not output.exists():
         return None
@@ -169,15 +144,6 @@ def deliver(whole: Path, output: Path, made_of: Mapping[str, Any], failed: Seque
 
     The record lies beside before the output is named, so that a run that is killed in between
     leaves an output whose record is found.
-
-    Args:
-        whole: The file.
-        output: Its name from now on.
-        made_of: What it was made of.
-        failed: Numbers of the lines that failed.
-
-    Raises:
-        OSError: Something cannot be written.
     """
     record = json.dumps(asdict(Record(made_of, failed, sha256(whole))), sort_keys=True)
     replace_text(_pending(output), record)
@@ -188,14 +154,7 @@ def deliver(whole: Path, output: Path, made_of: Mapping[str, Any], failed: Seque
 
 @contextmanager
 def held(outputs: Sequence[Path]) -> Iterator[None]:
-    """Keep other runs from writing some outputs while the block runs.
-
-    Args:
-        outputs: The outputs; their folders are made.
-
-    Raises:
-        ClientError: Another run is writing one of them, or its folder cannot be written.
-    """
+    """Keep other runs from writing some outputs while the block runs; make their folders."""
     with ExitStack() as locks:
         for output in outputs:
             try:

@@ -57,11 +57,7 @@ KINDS: dict[str, type[Contender]] = {
 
 
 def contender_names(device: str = "cpu") -> list[str]:
-    """Give the names that `make_contender` knows.
-
-    Args:
-        device: `cpu` or `gpu`.
-    """
+    """Give the names that `make_contender` knows."""
     return [
         f"{kind}-{precision}"
         for kind, contender in KINDS.items()
@@ -70,15 +66,7 @@ def contender_names(device: str = "cpu") -> list[str]:
 
 
 def contender_kind(name: str, device: str = "cpu") -> type[Contender]:
-    """Give the class of a contender.
-
-    Args:
-        name: `<kind>-<precision>`.
-        device: `cpu` or `gpu`.
-
-    Raises:
-        BenchError: There is none of that name.
-    """
+    """Give the class of a contender by `<kind>-<precision>`."""
     names = contender_names(device)
     if name not in names:
         raise BenchError(f"no contender {name!r} on a {device}; there are {', '.join(names)}")
@@ -86,16 +74,5 @@ def contender_kind(name: str, device: str = "cpu") -> type[Contender]:
 
 
 def make_contender(name: str, setup: Setup) -> Contender:
-    """Make a contender, not started.
-
-    Args:
-        name: `<kind>-<precision>`.
-        setup: What is equal for all contenders.
-
-    Returns:
-        The contender.
-
-    Raises:
-        BenchError: There is none of that name.
-    """
+    """Make a contender by `<kind>-<precision>`, not started."""
     return contender_kind(name, setup.device)(name.rpartition("-")[2], setup)

@@ -78,12 +78,7 @@ class Contender(ABC):
     gpu_precisions: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, precision: str, setup: Setup) -> None:
-        """Take what it needs and start nothing.
-
-        Args:
-            precision: One of `precisions`, or on a GPU of `gpu_precisions`.
-            setup: What is equal for all contenders.
-        """
+        """Take what it needs and start nothing; the precision is one of those of the device."""
         self.precision = precision
         self.setup = setup
 
@@ -125,14 +120,7 @@ class Contender(ABC):
 
     @abstractmethod
     async def translate(self, row: Row) -> Ids:
-        """Translate one row.
-
-        Args:
-            row: What to translate.
-
-        Returns:
-            Its OUTPUT_IDS: the prefix first, no end token.
-        """
+        """Translate one row and give its OUTPUT_IDS: the prefix first, no end token."""
 
     async def server_counts(self) -> ServerCounts | None:
         """Return what its server has counted; None where nothing counts."""
@@ -152,22 +140,8 @@ class ListContender(Contender):
 
     @abstractmethod
     async def translate_each(self, rows: Sequence[Row]) -> tuple[list[Ids], list[float]]:
-        """Translate one row after the other.
-
-        Args:
-            rows: What to translate.
-
-        Returns:
-            OUTPUT_IDS of each row, and the seconds that each took.
-        """
+        """Translate one row after the other; give OUTPUT_IDS and seconds of each."""
 
     @abstractmethod
     async def translate_list(self, rows: Sequence[Row]) -> tuple[list[Ids], float]:
-        """Translate all rows in one call.
-
-        Args:
-            rows: What to translate.
-
-        Returns:
-            OUTPUT_IDS of each row, in order, and the seconds that the call took.
-        """
+        """Translate all rows in one call; give OUTPUT_IDS of each, and the call's seconds."""

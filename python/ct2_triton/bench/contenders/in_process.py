@@ -43,13 +43,9 @@ class InProcessContender(ListContender):
     @staticmethod
     @abstractmethod
     def load(settings: Settings) -> Translate:
-        """Load the model; called in the process that is to translate.
+        """Load the model in the process that is to translate.
 
-        Args:
-            settings: What `translator_settings` gave.
-
-        Returns:
-            What translates rows, and tells how many seconds that took.
+        Returned is what translates rows, and tells how many seconds that took.
         """
 
     @abstractmethod

@@ -37,11 +37,7 @@ class TritonContender(Contender):
 
     @abstractmethod
     def write_repository(self, repository: Path) -> None:
-        """Write a model folder for each of `setup.models`.
-
-        Args:
-            repository: An empty folder.
-        """
+        """Write a model folder for each of `setup.models`."""
 
     def environment(self) -> Mapping[str, str]:
         """Give variables for the server, beyond those of this process."""

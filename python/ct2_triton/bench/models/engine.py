@@ -28,11 +28,7 @@ class EngineTranslator:
     """A CTranslate2 model."""
 
     def __init__(self, settings: Settings) -> None:
-        """Load it.
-
-        Args:
-            settings: `threads` is for each of the `workers`.
-        """
+        """Load it, with so many threads for each of the workers."""
         self._settings = settings
         self._translator = ctranslate2.Translator(
             settings.model,
@@ -66,13 +62,9 @@ class EngineTranslator:
         return self.timed_translate(rows)[0]
 
     def timed_translate(self, rows: Sequence[Row]) -> tuple[list[list[int]], float]:
-        """Translate rows in one call of the module.
+        """Translate rows that passed `check` in one call of the module.
 
-        Args:
-            rows: Rows that passed `check`.
-
-        Returns:
-            As `translate`, and the seconds of the call, ids to tokens and back not counted.
+        The seconds of the call do not count ids to tokens and back.
         """
         settings = self._settings
         share = -(-len(rows) // settings.workers)

@@ -36,11 +36,7 @@ class HuggingFaceTranslator:
     """A checkpoint of any encoder-decoder family."""
 
     def __init__(self, settings: Settings) -> None:
-        """Load it, and set the threads of this process.
-
-        Args:
-            settings: `workers` is not used: PyTorch runs one call at a time.
-        """
+        """Load it, and set the threads of this process; PyTorch runs one call at a time."""
         if settings.threads:
             torch.set_num_threads(settings.threads)
         self._settings = settings

@@ -42,12 +42,7 @@ class MarianTranslator:
     """A model of Marian."""
 
     def __init__(self, settings: Settings) -> None:
-        """Load it.
-
-        Args:
-            settings: `model` is a folder with what `write_marian_file` wrote, `ENGINE_NAME` and
-                `CONFIG_NAME`.
-        """
+        """Load it from what `write_marian_file` wrote, `ENGINE_NAME` and `CONFIG_NAME`."""
         folder = Path(settings.model)
         config = json.loads((folder / CONFIG_NAME).read_text(encoding="utf-8"))
         self._end = config["eos_token_id"]
@@ -61,16 +56,9 @@ class MarianTranslator:
         )
 
     def timed_translate(self, rows: Sequence[Row]) -> tuple[list[list[int]], float]:
-        """Translate rows in one job.
+        """Translate rows without target prefixes in one job, and give its seconds, too.
 
-        Args:
-            rows: Without target prefixes.
-
-        Returns:
-            Their answers, and the seconds of the job.
-
-        Raises:
-            BenchError: Marian and CTranslate2 answer one of the first rows differently in float32.
+        BenchError where Marian and CTranslate2 answer one of the first rows differently in float32.
         """
         if self._compared < COMPARED_ROWS:
             self._compare(rows[:COMPARED_ROWS])

@@ -72,9 +72,7 @@ _OPTIONS: dict[str, Any] = {
 def write_marian_file(checkpoint: Path, folder: Path) -> None:
     """Write `model.npz`, and `vocab.yml` with a word for each id: see `word`.
 
-    Args:
-        checkpoint: Folder of a checkpoint with one vocabulary, whose last token is `<pad>`.
-        folder: Where to write.
+    The checkpoint has one vocabulary, whose last token is `<pad>`.
     """
     from safetensors.numpy import load_file
 
@@ -99,24 +97,13 @@ def word(token_id: int, config: Mapping[str, Any]) -> str:
 def save_weights(
     file: Path, weights: Mapping[str, np.ndarray[Any, Any]], options: Mapping[str, Any]
 ) -> None:
-    """Write a model of Marian.
-
-    Args:
-        file: The `.npz` to write.
-        weights: By Marian's names.
-        options: Of the model; JSON is YAML.
-    """
+    """Write a model of Marian."""
     text = (json.dumps(options) + "\0").encode()
     np.savez(file, **weights, **{"special:model.yml": np.frombuffer(text, dtype=np.int8)})
 
 
 def marian_options(config: Mapping[str, Any], tokens: int) -> dict[str, Any]:
-    """Give the options of a model.
-
-    Args:
-        config: The checkpoint's `config.json`.
-        tokens: Of its vocabulary, without `<pad>`.
-    """
+    """Give the options of a model; `<pad>` is no token here."""
     return {
         **_OPTIONS,
         "dim-vocabs": [tokens, tokens],
@@ -134,9 +121,7 @@ def marian_weights(
 ) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
     """Name the weights as Marian does, which also holds them the other way round.
 
-    Args:
-        state: Weights of a checkpoint.
-        tokens: Of its vocabulary, without `<pad>`.
+    `<pad>` is no token here.
     """
     yield "Wemb", state["model.shared.weight"][:tokens]
     yield "decoder_ff_logit_out_b", state["final_logits_bias"][:, :tokens]

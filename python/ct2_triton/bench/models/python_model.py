@@ -29,23 +29,12 @@ class _BatchedModel(ABC):
     """What Triton calls; a subclass says which translator it loads."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load the model, once for each instance, in a process of its own.
-
-        Args:
-            args: Where the model is, and its config, as the Python backend gives it.
-        """
+        """Load the model, once for each instance, in a process of its own."""
         folder = Path(args["model_repository"]) / args["model_version"]
         self._translator = self._load(Settings.read(folder / SETTINGS_NAME))
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
-        """Answer requests together; a malformed one fails alone.
-
-        Args:
-            requests: What the dynamic batcher has put together.
-
-        Returns:
-            A response for each.
-        """
+        """Answer requests together; a malformed one fails alone."""
         read = [self._read(request) for request in requests]
         rows = [row for part in read if isinstance(part, list) for row in part]
         answers = iter(self._translator.translate(rows) if rows else ())

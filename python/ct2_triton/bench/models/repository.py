@@ -31,15 +31,9 @@ _CODE = "from ct2_triton.bench.models.python_model import {model} as TritonPytho
 
 
 def write_python_model(folder: Path, model: str, settings: Settings, instances: int) -> None:
-    """Write a model folder.
+    """Write a model folder of `HUGGING_FACE` or `ENGINE`; each instance is a process.
 
     The server must run the stub in this Python's environment, as `ct2_triton.serve` makes it.
-
-    Args:
-        folder: Folder to make; its name is the model's.
-        model: `HUGGING_FACE` or `ENGINE`.
-        settings: What each instance loads.
-        instances: Processes, each with weights of its own.
     """
     version = folder / "1"
     version.mkdir(parents=True)

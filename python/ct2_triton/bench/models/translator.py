@@ -49,19 +49,11 @@ class Settings:
 
     @classmethod
     def read(cls, file: Path) -> Settings:
-        """Read what `write` wrote.
-
-        Args:
-            file: The JSON file.
-        """
+        """Read what `write` wrote."""
         return cls(**json.loads(file.read_text(encoding="utf-8")))
 
     def write(self, file: Path) -> None:
-        """Write them as JSON.
-
-        Args:
-            file: File to write.
-        """
+        """Write them as JSON."""
         file.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
 
@@ -69,18 +61,10 @@ class Translator(Protocol):
     """A loaded model."""
 
     def check(self, row: Row) -> None:
-        """Refuse a row that would fail, and with it every row of its call.
-
-        Raises:
-            ValueError: The row cannot be translated; the text says why.
-        """
+        """Refuse, with a ValueError, a row that would fail, and with it every row of its call."""
 
     def translate(self, rows: Sequence[Row]) -> list[list[int]]:
-        """Translate rows of any lengths and languages together.
+        """Translate rows that passed `check`, of any lengths and languages, together.
 
-        Args:
-            rows: Rows that passed `check`.
-
-        Returns:
-            The best answer of each: its prefix, then the translation, without `</s>`.
+        The best answer of each is its prefix, then the translation, without `</s>`.
         """

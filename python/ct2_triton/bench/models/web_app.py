@@ -38,15 +38,7 @@ class Answer(BaseModel):
 
 
 def make_app(settings: Settings, models: Sequence[str]) -> FastAPI:
-    """Make the service and load its models.
-
-    Args:
-        settings: What to load.
-        models: Names under which it is served.
-
-    Returns:
-        The service: `POST /translate/<model>`.
-    """
+    """Make the service `POST /translate/<model>` of these names, and load its models."""
     translators = {model: HuggingFaceTranslator(settings) for model in models}
     executor = ThreadPoolExecutor(1)
     app = FastAPI()

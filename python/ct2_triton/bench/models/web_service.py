@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 
 
 def port_file(folder: Path, worker: int) -> Path:
-    """Name the file that holds the port of a worker.
-
-    Args:
-        folder: The service's folder.
-        worker: Its number, from 0.
-    """
+    """Name the file that holds the port of a worker."""
     return folder / f"{worker}.port"
 
 

@@ -72,15 +72,7 @@ class Checks:
 
 
 def check_rows(header: ModelHeader, vocabularies: Vocabularies) -> None:
-    """Hold the vocabularies against the rows of the embedding tables.
-
-    Args:
-        header: What model.bin says.
-        vocabularies: Those of the model.
-
-    Raises:
-        VerificationError: They differ.
-    """
+    """Hold the vocabularies against the rows of the embedding tables."""
     sizes = {"source": len(vocabularies.source), "target": len(vocabularies.target)}
     for side, name in _EMBEDDINGS:
         rows = header.rows(name)
@@ -91,18 +83,9 @@ def check_rows(header: ModelHeader, vocabularies: Vocabularies) -> None:
 
 
 def known_percent(file: Path, vocabularies: Vocabularies) -> float:
-    """Tell how much of a tokenizer the model knows.
+    """Tell how much of a tokenizer (SentencePiece or tokenizer.json) the model knows.
 
-    Args:
-        file: What splits texts, a SentencePiece model or a tokenizer.json.
-        vocabularies: Those of the model.
-
-    Returns:
-        Percentage of its pieces that are tokens of the model.
-
-    Raises:
-        UnsupportedModelError: The file is damaged.
-        VerificationError: It is so low that the tokenizer is another model's.
+    VerificationError where it is so little that the tokenizer is another model's.
     """
     try:
         pieces = text_pieces(file)
@@ -121,19 +104,10 @@ def known_percent(file: Path, vocabularies: Vocabularies) -> float:
 def check_round_trips(
     folder: Path, rules: TokenRules, vocabularies: Vocabularies
 ) -> tuple[int, int]:
-    """Split and join sentences as a client reads answers.
+    """Split and join sentences as a client reads answers; half of them must come back.
 
-    Args:
-        folder: The tokenizer folder that clients get.
-        rules: The model's rules.
-        vocabularies: Those of the model.
-
-    Returns:
-        Sentences whose text gives the same ids again, and sentences that were left out, because
-        the vocabulary lacks some of their characters.
-
-    Raises:
-        VerificationError: Not even half of the sentences come back.
+    Returned is how many texts give the same ids again, and how many were left out because the
+    vocabulary lacks some of their characters.
     """
     pieces = read_pieces(folder, rules, of_targets=True)
     token = vocabularies.source[rules.unk_id]
@@ -152,21 +126,7 @@ def check_round_trips(
 def translate_probes(
     model: Path, folder: Path, rules: TokenRules, vocabularies: Vocabularies
 ) -> list[tuple[str, str]]:
-    """Translate the probes with CTranslate2, greedy, as stored.
-
-    Args:
-        model: Folder of the CTranslate2 model.
-        folder: The tokenizer folder that clients get.
-        rules: The model's rules.
-        vocabularies: Those of the model.
-
-    Returns:
-        Text and answer of each probe.
-
-    Raises:
-        UnsupportedModelError: CTranslate2 does not load the model.
-        VerificationError: It fails on a sentence, or every answer is empty.
-    """
+    """Translate the probes with CTranslate2, greedy, as stored: text and answer of each."""
     import ctranslate2
 
     try:

@@ -14,17 +14,7 @@ if TYPE_CHECKING:
 
 
 def convert_opus_mt(folder: Path, output: Path, quantization: str) -> None:
-    """Convert the weights of an OPUS-MT archive (Marian, `.npz`).
-
-    Args:
-        folder: The unpacked archive.
-        output: Folder to write.
-        quantization: Type of the stored weights.
-
-    Raises:
-        UnsupportedModelError: `decoder.yml` names several models, or files outside the archive.
-        ConversionError: The converter failed.
-    """
+    """Convert the weights of an OPUS-MT archive (Marian, `.npz`)."""
     from ctranslate2.converters import OpusMTConverter
 
     _check_decoder(folder)
@@ -54,19 +44,10 @@ def _check_decoder(folder: Path) -> None:
 
 
 def convert_opennmt_py(file: Path, output: Path, quantization: str) -> None:
-    """Convert a checkpoint of OpenNMT-py, which needs PyTorch.
+    """Convert a `.pt` checkpoint of OpenNMT-py, which needs PyTorch.
 
     Only tensors, plain values and `argparse.Namespace` are read of the file: it is a pickle, which
     could hold code otherwise.
-
-    Args:
-        file: The `.pt`.
-        output: Folder to write.
-        quantization: Type of the stored weights.
-
-    Raises:
-        UnsupportedModelError: The pickle holds anything else, or no translation model.
-        ConversionError: The converter failed.
     """
     import torch
     from ctranslate2.converters import OpenNMTPyConverter

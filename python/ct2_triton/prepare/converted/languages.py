@@ -74,19 +74,9 @@ _STYLES = (
 
 
 def find_languages(folder: Path, vocabularies: Vocabularies, told: str | None) -> Languages:
-    """Find the languages.
+    """Find the languages of a model whose root may have an Argos package's metadata.
 
-    Args:
-        folder: The model's root, which may have an Argos package's metadata.
-        vocabularies: Those of the model.
-        told: `en-de` of `--language-pair`, for a model that does not say it.
-
-    Returns:
-        The languages; none where nothing names them.
-
-    Raises:
-        SettingError: A pair is told to a model that knows its languages, or is no pair.
-        UnsupportedModelError: The metadata is damaged.
+    None are returned where nothing names them. `en-de` is told of a model that does not say it.
     """
     known: Languages | None
     if (folder / METADATA_FILE).is_file():

@@ -44,17 +44,7 @@ class ModelHeader:
 
 
 def read_header(path: Path) -> ModelHeader:
-    """Read the header of a translation model.
-
-    Args:
-        path: The model.bin.
-
-    Returns:
-        What it says.
-
-    Raises:
-        UnsupportedModelError: It is damaged, of a newer format, or no translation model.
-    """
+    """Read the header of a translation model."""
     try:
         with path.open("rb") as stream:
             header = _read(stream)

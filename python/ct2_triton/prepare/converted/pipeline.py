@@ -44,18 +44,7 @@ def fill_converted(
     versions: dict[str, str],
     report: Callable[[str], None],
 ) -> None:
-    """Write all files of the model; the manifest, with its checksums, last.
-
-    Args:
-        folder: The model's folder, empty.
-        checkpoint: The files that there are.
-        options: The caller's choices.
-        versions: Version of each package that takes part.
-        report: Gets a line of text for each step.
-
-    Raises:
-        PrepareError: It failed.
-    """
+    """Write all files of the model; the manifest, with its checksums, last."""
     try:
         _fill(folder, checkpoint, options, versions, report)
     except UnsupportedModelError as error:

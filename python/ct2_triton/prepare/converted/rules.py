@@ -29,21 +29,7 @@ def build_rules(
     header: ModelHeader,
     known: Languages,
 ) -> TokenRules:
-    """Build the rules of one model.
-
-    Args:
-        tokenizer: Name of the file that splits texts.
-        vocabularies: Those of the model.
-        config: Its config.json.
-        header: What its model.bin says.
-        known: Its languages.
-
-    Returns:
-        The rules.
-
-    Raises:
-        UnsupportedModelError: The vocabulary lacks the tokens for unknown words or for the end.
-    """
+    """Build the rules of one model."""
     source = {token: i for i, token in reversed(list(enumerate(vocabularies.source)))}
     unknown, end = (str(config.get(key) or usual) for key, usual in _USUAL.items())
     starts = config.get("decoder_start_token", _START_OF_OPENNMT) is None  # mBART-25
@@ -77,10 +63,6 @@ def ends_source(config: Mapping[str, object], known: Languages) -> bool:
 
     CTranslate2 may add it by itself (`add_source_eos`); models of OpenNMT have none, which the
     token that starts their answers shows.
-
-    Args:
-        config: The model's config.json.
-        known: Its languages.
     """
     if config.get("add_source_eos"):
         return False

@@ -23,17 +23,7 @@ _SHOWN = 3
 
 
 def find_tokenizer_files(folder: Path) -> tuple[Path, Path]:
-    """Find the files that split texts and join answers.
-
-    Args:
-        folder: The model's root.
-
-    Returns:
-        The file of the source and that of the target; the same where there is one for both.
-
-    Raises:
-        UnsupportedModelError: There is none, or it cannot be told which is meant.
-    """
+    """Find the files that split texts and join answers, which may be one file."""
     for source, target in _PAIRS:
         if (folder / source).is_file() and (folder / target).is_file():
             return folder / source, folder / target
@@ -62,13 +52,7 @@ def find_tokenizer_files(folder: Path) -> tuple[Path, Path]:
 
 
 def write_tokenizer(files: tuple[Path, Path], vocabularies: Vocabularies, output: Path) -> None:
-    """Write the tokenizer folder that clients read, but for languages.json.
-
-    Args:
-        files: Of `find_tokenizer_files`.
-        vocabularies: Those of the model.
-        output: An existing folder.
-    """
+    """Write the tokenizer folder that clients read, but for languages.json."""
     source, target = files
     if source.name == _JSON:
         shutil.copyfile(source, output / _JSON)
@@ -81,18 +65,7 @@ def write_tokenizer(files: tuple[Path, Path], vocabularies: Vocabularies, output
 
 
 def check_ids(folder: Path, vocabularies: Vocabularies) -> list[str]:
-    """Hold the numbers of the tokenizer's own files against the model's vocabulary.
-
-    Args:
-        folder: The model's root.
-        vocabularies: Those of the model.
-
-    Returns:
-        Names of the files that were compared.
-
-    Raises:
-        VerificationError: A token has another id in the model.
-    """
+    """Hold the ids of the tokenizer's own files against the vocabulary; name the files."""
     files: dict[str, Sequence[str]] = {"vocab.json": vocabularies.source}
     files |= {"target_vocab.json": vocabularies.target, _JSON: vocabularies.source}
     compared = [name for name in files if (folder / name).is_file()]
@@ -122,17 +95,7 @@ def _numbered(file: Path) -> dict[str, int]:
 
 
 def read_config(model: Path) -> dict[str, object]:
-    """Read the config.json of a CTranslate2 model; older models have none.
-
-    Args:
-        model: Folder of the model.
-
-    Returns:
-        Its content.
-
-    Raises:
-        UnsupportedModelError: It is damaged.
-    """
+    """Read the config.json of a CTranslate2 model; older models have none."""
     file = model / CONFIG_FILE
     try:
         content = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}

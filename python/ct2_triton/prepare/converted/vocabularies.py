@@ -33,11 +33,7 @@ class Vocabularies:
         return self.source == self.target
 
     def write(self, folder: Path) -> None:
-        """Write the files as CTranslate2 4 names and reads them.
-
-        Args:
-            folder: An existing folder.
-        """
+        """Write the files as CTranslate2 4 names and reads them."""
         sides = {_SOURCE: self.source, _TARGET: self.target}
         for name, tokens in ({_SHARED: self.source} if self.shared else sides).items():
             content = json.dumps(tokens, ensure_ascii=False, indent=0)
@@ -45,17 +41,7 @@ class Vocabularies:
 
 
 def read_vocabularies(folder: Path) -> Vocabularies:
-    """Read the vocabularies, JSON or, as older versions wrote them, one token a line.
-
-    Args:
-        folder: Folder of a CTranslate2 model.
-
-    Returns:
-        Both sides.
-
-    Raises:
-        UnsupportedModelError: They are missing, damaged, or several for the source.
-    """
+    """Read the vocabularies, JSON or, as older versions wrote them, one token a line."""
     shared, source, target = (_read(folder, name) for name in (_SHARED, _SOURCE, _TARGET))
     if shared:
         return Vocabularies(shared, shared)

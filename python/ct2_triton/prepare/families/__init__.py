@@ -27,17 +27,7 @@ _IN_THE_WAY = {
 
 
 def recognise(checkpoint: Checkpoint) -> Family:
-    """Find the family of a checkpoint from its configs.
-
-    Args:
-        checkpoint: The checkpoint.
-
-    Returns:
-        Its family.
-
-    Raises:
-        UnsupportedModelError: It is of none; the message lists them.
-    """
+    """Find the family of a checkpoint from its configs."""
     for family in FAMILIES:
         if family.recognises(checkpoint):
             return family

@@ -65,14 +65,8 @@ class Family(ABC):
     ) -> ExpectedVocabulary:
         """Say what the converted vocabulary must be.
 
-        This is the one place where the additions and removals of the converter are listed.
-
-        Args:
-            tokenizer: The checkpoint's tokenizer.
-            config: Its `config.json`.
-
-        Returns:
-            The vocabulary.
+        This is the one place where the additions and removals of the converter are listed. `config`
+        is the checkpoint's `config.json`.
         """
 
     @abstractmethod
@@ -96,17 +90,8 @@ class Family(ABC):
     ) -> list[int]:
         """Encode a text the way the documentation of `transformers` says for this family.
 
-        It is independent of `TokenRules`, which must come to the same ids.
-
-        Args:
-            tokenizer: A tokenizer whose state may be changed.
-            config: The checkpoint's `config.json`.
-            text: The text.
-            source: Its language.
-            target: Language to translate into.
-
-        Returns:
-            The ids for `generate`.
+        It is independent of `TokenRules`, which must come to the same ids, and may change the
+        tokenizer's state.
         """
 
     def special_ids(
@@ -162,28 +147,15 @@ class Family(ABC):
 
 
 def tokens_by_id(tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """List the tokens of a tokenizer.
-
-    Args:
-        tokenizer: The tokenizer.
-
-    Returns:
-        Token of each id, from 0 to the last that the tokenizer has.
-    """
+    """Give the token of each id, from 0 to the last that the tokenizer has."""
     return [str(token) for token in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))]
 
 
 def padded(tokens: Sequence[str], rows: int, surplus: str, meaning: str) -> ExpectedVocabulary:
     """Fit the tokens of a tokenizer to the rows of an embedding table.
 
-    Args:
-        tokens: Token of each id.
-        rows: Rows of the embedding table.
-        surplus: Name of a row past the tokenizer, with `%d` for a number from 0.
-        meaning: What these rows are, for the report.
-
-    Returns:
-        The vocabulary, of exactly `rows` tokens.
+    Rows past the tokenizer are named by `surplus`, with `%d` for a number from 0, and `meaning`
+    says what they are.
     """
     missing = rows - len(tokens)
     if missing == 0:
@@ -197,15 +169,7 @@ def padded(tokens: Sequence[str], rows: int, surplus: str, meaning: str) -> Expe
 
 
 def refuse_added(tokens: Sequence[AddedToken], reason: str) -> None:
-    """Refuse a model by the tokens that were added to it, if there are any.
-
-    Args:
-        tokens: The added tokens.
-        reason: Why they cannot be had.
-
-    Raises:
-        UnsupportedModelError: There are some; the message names the first.
-    """
+    """Refuse a model by the tokens that were added to it, if there are any; the first is named."""
     if not tokens:
         return
     names = ", ".join(repr(token.content) for token in tokens[:_SHOWN])

@@ -48,12 +48,7 @@ class ConvertedModel:
     """A CTranslate2 model that takes and gives ids, greedily."""
 
     def __init__(self, folder: Path, compute_type: str) -> None:
-        """Load the model on the CPU.
-
-        Args:
-            folder: The CTranslate2 directory.
-            compute_type: What it computes in; `default` is what it was stored in.
-        """
+        """Load the model on the CPU; `default` is the type that it was stored in."""
         import ctranslate2
 
         self._translator = ctranslate2.Translator(
@@ -73,15 +68,9 @@ class ConvertedModel:
         return self._first_ids.get(one, one) == self._first_ids.get(other, other)
 
     def continue_row(self, row: Row, so_far: Sequence[int], max_tokens: int) -> list[int]:
-        """Translate a row, its first tokens given.
+        """Translate a row whose first tokens are forced, and give the tokens after them.
 
-        Args:
-            row: The row.
-            so_far: Tokens forced after the row's prefix.
-            max_tokens: Longest output after the prefix, `so_far` counted.
-
-        Returns:
-            The tokens after `so_far`, with `</s>` when it came before the limit.
+        The limit counts the forced tokens, not the prefix. `</s>` is given when it came before it.
         """
         forced = [*row.prefix_ids, *so_far]
         result = self._translator.translate_batch(
@@ -97,14 +86,9 @@ class ConvertedModel:
         ]
 
     def search(self, row: Row, options: Mapping[str, Any]) -> list[int]:
-        """Translate a row with a search of the caller's.
+        """Translate a row with CTranslate2's options, in which tokens are ids.
 
-        Args:
-            row: The row.
-            options: Of CTranslate2; tokens in them are ids.
-
-        Returns:
-            The tokens after the row's prefix, with `</s>` when it came before the limit.
+        Returned are the tokens after the row's prefix, with `</s>` when it came before the limit.
         """
         named = {**options}
         for name in ("suppress_sequences", "end_token"):
@@ -125,18 +109,9 @@ class ConvertedModel:
 
 
 def compare(model: ConvertedModel, answer: Answer, max_tokens: int) -> list[NearTie]:
-    """Compare one answer to its last token, going on after each near tie.
+    """Compare one answer of a float32 model to its last token, going on after each near tie.
 
-    Args:
-        model: The converted model, in float32.
-        answer: What the checkpoint gives.
-        max_tokens: Longest output after the prefix.
-
-    Returns:
-        The near ties.
-
-    Raises:
-        VerificationError: The model chose another token that was not as good.
+    VerificationError where the model chose another token that was not as good.
     """
     ties: list[NearTie] = []
     done = 0
@@ -154,16 +129,7 @@ def compare(model: ConvertedModel, answer: Answer, max_tokens: int) -> list[Near
 def first_difference(
     model: ConvertedModel, wanted: Sequence[int], found: Sequence[int]
 ) -> int | None:
-    """Find the first place where two outputs differ.
-
-    Args:
-        model: Knows which ids are one token.
-        wanted: One output.
-        found: The other.
-
-    Returns:
-        The index, or None.
-    """
+    """Find the first place where two outputs differ."""
     for position, token in enumerate(wanted):
         if position >= len(found) or not model.same_token(token, found[position]):
             return position
@@ -185,15 +151,7 @@ def _judge(answer: Answer, position: int, found: Sequence[int]) -> NearTie:
 
 
 def excused_gap(answer: Answer, position: int) -> float:
-    """Tell how far apart two tokens may be where either may win.
-
-    Args:
-        answer: What the checkpoint gives.
-        position: Index into its ids.
-
-    Returns:
-        The difference of their logits.
-    """
+    """Tell how far apart the logits of two tokens may be where either may win."""
     logits = map(abs, answer.candidates[position].values())
     return NEAR_TIE * max((logit for logit in logits if logit < math.inf), default=0.0)
 

@@ -68,16 +68,7 @@ class OwnSearchProof:
 def reference_answers(
     reference: ReferenceModel, search: OwnSearch, rows: Sequence[Row]
 ) -> list[Answer] | str:
-    """Translate the probes with the checkpoint's own search.
-
-    Args:
-        reference: The checkpoint.
-        search: Its search.
-        rows: The probes.
-
-    Returns:
-        The answers, or a sentence on why there are none.
-    """
+    """Translate the probes with the checkpoint's own search, or say why there are no answers."""
     if "sampling_topk" in _options(search) or any(e.name == "do_sample" for e in search.left_out):
         return "its answers are random"
     try:
@@ -91,16 +82,7 @@ def compare_own_search(
 ) -> OwnSearchProof:
     """Translate the probes with the converted model, with what was carried over of the search.
 
-    Args:
-        model: The converted model, in float32.
-        search: The search.
-        answers: Those of the checkpoint.
-
-    Returns:
-        What is equal.
-
-    Raises:
-        VerificationError: An answer differs, and there is no reason why it should.
+    VerificationError where an answer differs, and there is no reason why it should.
     """
     options = _options(search)
     if isinstance(answers, str):

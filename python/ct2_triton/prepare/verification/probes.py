@@ -55,14 +55,7 @@ class Probe:
 
 
 def choose_probes(rules: TokenRules) -> list[Probe]:
-    """Pair each text with languages of the model, going through several of them.
-
-    Args:
-        rules: The model's rules.
-
-    Returns:
-        One probe for each text.
-    """
+    """Pair each text with languages of the model, going through several of them."""
     sources = _some_languages(rules, "source")
     targets = _some_languages(rules, "target")
     probes = []
@@ -75,14 +68,7 @@ def choose_probes(rules: TokenRules) -> list[Probe]:
 
 
 def added_token_texts(rules: TokenRules) -> list[str]:
-    """Write texts that hold the added tokens: each alone, and within a sentence.
-
-    Args:
-        rules: The model's rules.
-
-    Returns:
-        Two texts for each token.
-    """
+    """Write two texts for each added token: alone, and within a sentence."""
     tokens = [token.content for token in rules.added_tokens]
     return [text for token in tokens for text in (token, f"She said {token} to him, {token}.")]
 

@@ -66,16 +66,6 @@ def prove(subject: Subject) -> Proof:
 
     The outputs are compared in float32, with a second conversion when the model is stored in
     another type; the checkpoint and the conversion are never in memory at the same time.
-
-    Args:
-        subject: What to compare.
-
-    Returns:
-        What was compared.
-
-    Raises:
-        VerificationError: Something differs.
-        ConversionError: The second conversion failed.
     """
     check_vocabulary(subject.stored.model, subject.vocabulary)
     texts = TextProof(subject)

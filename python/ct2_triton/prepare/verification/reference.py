@@ -57,15 +57,7 @@ class Answer:
     candidates: Sequence[dict[int, float]]
 
     def gap(self, position: int, token_id: int) -> float:
-        """Tell how far a token was from being chosen.
-
-        Args:
-            position: Index into `ids`.
-            token_id: The token.
-
-        Returns:
-            Logit of the chosen token less that of `token_id`; infinite outside the candidates.
-        """
+        """Give the chosen token's logit less another one's; infinite outside the candidates."""
         candidates = self.candidates[position]
         if token_id not in candidates:
             return float("inf")
@@ -76,12 +68,7 @@ class ReferenceModel:
     """The checkpoint in float32, as `transformers` runs it. Not for concurrent use."""
 
     def __init__(self, checkpoint: Path, forbidden_ids: Sequence[int]) -> None:
-        """Load the checkpoint.
-
-        Args:
-            checkpoint: Its folder.
-            forbidden_ids: Ids that the converted model does not have.
-        """
+        """Load the checkpoint; the converted model does not have the forbidden ids."""
         import torch
         import transformers
 
@@ -96,16 +83,7 @@ class ReferenceModel:
         self._forbidden = list(forbidden_ids)
 
     def greedy(self, row: Row, max_tokens: int, end_ids: Sequence[int]) -> Answer:
-        """Translate a row with greedy search and nothing else.
-
-        Args:
-            row: What to translate.
-            max_tokens: Longest output after the prefix.
-            end_ids: Tokens that end the output.
-
-        Returns:
-            The answer, with the logits of the best tokens.
-        """
+        """Translate a row with greedy search alone; the best tokens have their logits."""
         own = self._own
         start = () if row.starts else (own.decoder_start_token_id,)
         first = [*start, *row.prefix_ids]
@@ -124,14 +102,8 @@ class ReferenceModel:
     def own_search(self, row: Row, max_tokens: int) -> Answer:
         """Translate a row with the checkpoint's own generation config, within a limit.
 
-        The target language is forced as the documentation of `transformers` says.
-
-        Args:
-            row: What to translate.
-            max_tokens: Longest output, its prefix counted.
-
-        Returns:
-            The answer after its prefix; with the scores of the best tokens where it is greedy.
+        The target language is forced as the documentation of `transformers` says. The limit counts
+        the prefix; a greedy answer has the scores of the best tokens.
         """
         config = copy.deepcopy(self._own)
         config.max_new_tokens, config.max_length = max_tokens, None

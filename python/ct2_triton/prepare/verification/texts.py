@@ -25,11 +25,7 @@ class TextProof:
     """Both tokenizers of one prepared model."""
 
     def __init__(self, subject: Subject) -> None:
-        """Read both from the files that clients get.
-
-        Args:
-            subject: Of it, the family, the rules and the tokenizer folder are used.
-        """
+        """Read both from the files that clients get."""
         self._subject = subject
         self._rules = subject.rules
         self._pieces = read_pieces(subject.stored.tokenizer_folder, subject.rules)
@@ -43,37 +39,19 @@ class TextProof:
         self.decoded_rows = 0
 
     def probe_rows(self) -> list[Row]:
-        """Build the ids of the probes as a client does.
-
-        Returns:
-            A row for each probe that the model has positions for.
-
-        Raises:
-            VerificationError: A client would send other ids, or read other text.
-        """
+        """Build the ids of the probes that the model has positions for, as a client does."""
         rows = [self._row(probe) for probe in choose_probes(self._rules)]
         limit = self._rules.max_source_tokens
         return [row for row in rows if limit is None or len(row.input_ids) <= limit]
 
     def check_added_tokens(self) -> None:
-        """Send every added token both ways, alone and within a sentence.
-
-        Raises:
-            VerificationError: A client would send other ids, or read other text.
-        """
+        """Send every added token both ways, alone and within a sentence."""
         some = choose_probes(self._rules)[0]
         for text in added_token_texts(self._rules):
             self._row(Probe(text, some.source, some.target))
 
     def check_decoding(self, ids: Sequence[int]) -> None:
-        """Read ids as text in both ways.
-
-        Args:
-            ids: An answer without its prefix, or the pieces of a text.
-
-        Raises:
-            VerificationError: A client would read another text.
-        """
+        """Read ids as text in both ways."""
         known = [i for i in ids if i < self._rules.tokenizer_size]
         found = self._pieces.decode(known)
         wanted = self._reference.decode(

@@ -18,32 +18,14 @@ _SHOWN = 3
 
 
 def check_vocabulary(model: Path, expected: ExpectedVocabulary) -> None:
-    """Hold each vocabulary of a model against the expected one.
-
-    Args:
-        model: Folder of the converted model.
-        expected: What it must be, to the last id.
-
-    Raises:
-        VerificationError: A token differs, is missing or is too much; the message shows the first.
-    """
+    """Hold each vocabulary against the expected one; an error shows the first difference."""
     for path in vocabulary_files(model):
         tokens = expected.target if path.name.startswith("target") else expected.tokens
         _compare(path.name, json.loads(path.read_text(encoding="utf-8")), tokens)
 
 
 def vocabulary_files(model: Path) -> list[Path]:
-    """Find the vocabulary files of a converted model: one shared, or one for each side.
-
-    Args:
-        model: Folder of the converted model.
-
-    Returns:
-        The files.
-
-    Raises:
-        VerificationError: There is none.
-    """
+    """Find the vocabulary files of a converted model: one shared, or one for each side."""
     files = sorted(model.glob("*_vocabulary.json"))
     if not files:
         raise VerificationError(f"the converted model has no vocabulary file in {model}")
