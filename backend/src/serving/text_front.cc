@@ -122,13 +122,14 @@ bool TextReader::Read() {
   return false;
 }
 
+// Options first: over HTTP, an input whose name is misspelt is one that is unknown.
 void TextReader::ReadHead() {
   content_.outputs = request_.WantedOutputs();
   content_.named = content_.outputs.size() < config_.output_rules().size();
-  tensors_ = ReadTextTensors(request_, config_);
   const WantedOutputs wanted{IsNamed(tensor::kScore) || IsNamed(tensor::kHypothesisScores),
                              IsNamed(tensor::kTextAlignments)};
   options_ = ReadOptions(request_, wanted, config_, &decoded_.options);
+  tensors_ = ReadTextTensors(request_, config_);
   if (tensors_.stream) decoded_.options.stream = *tensors_.stream;
   const DecodingOptions& in_force = options_ ? *options_ : config_.decoding;
   content_.scores = in_force.return_scores;
