@@ -117,8 +117,9 @@ def test_max_input_length_refuses_or_cuts(engine_model: Path, truth: EngineTruth
     translator = _core.Translator(str(engine_model), {**GREEDY, "max_input_length": "10"})
     source = [truth.languages[0], *range(20, 40), END]
     prefix = [truth.languages[1]]
-    with pytest.raises(_core.Error, match="22 ids, more than the 10 that max_input_length"):
-        translator.translate([source], [prefix])
+    for row in (source, [-1] * 22):  # whose ids nobody looks at
+        with pytest.raises(_core.Error, match="22 ids, more than the 10 that max_input_length"):
+            translator.translate([row], [prefix])
     [[hypothesis]] = translator.translate([source], [prefix], {"truncate_input": True})
     assert [hypothesis["ids"]] == truth.hypotheses(
         source, prefix, beam_size=1, max_input_length=10, max_decoding_length=POSITIONS

@@ -3,10 +3,12 @@
 // Streams of text through the whole backend under many threads, with a stand-in for Triton: good,
 // bad, cancelled and superseded ones on two instances of two models, one that decodes in loops and
 // one in calls. The parts of each good stream, joined, are the answer of a model that does not
-// stream; an error is one response, and the last one. Meant to run under a sanitizer.
+// stream; an error is one response, and the last one. Before them, an answer of many rows that is
+// not taken, and a request beside it. Meant to run under a sanitizer.
 //
 // stream_stress <seconds> <seed> <folder of a prepared model>
 #include <cstdio>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,16 +38,15 @@ const Texts kSentences = {"Gate C19 closes in 6 minutes!", "The ticket office op
 const Texts kGaps = {" ", "\n", "\n\n\t", "  "};
 const Texts kLanguages = {"deu_Latn", "fr", "es", "it", "nld_Latn"};
 
-std::string Config(const std::string& decoding, bool streams) {
+std::string Config(const std::string& decoding, bool streams, const std::string& workers = "2") {
   return R"({"name":"model","backend":"ctranslate2","max_batch_size":0,"output":[],)"
          R"("input":[{"name":"text_input"},{"name":"target_languages","optional":true}],)"
          R"("instance_group":[{"kind":"KIND_CPU"}],"model_transaction_policy":{"decoupled":)" +
          std::string(streams ? "true" : "false") +
          R"(},"parameters":{"beam_size":{"string_value":"1"},)"
          R"("source_language":{"string_value":"en"},"compute_type":{"string_value":"float32"},)"
-         R"("max_decoding_length":{"string_value":"8"},"inter_threads":{"string_value":"2"},)"
-         R"("decoding":{"string_value":")" +
-         decoding + R"("}}})";
+         R"("max_decoding_length":{"string_value":"8"},"inter_threads":{"string_value":")" +
+         workers + R"("},"decoding":{"string_value":")" + decoding + R"("}}})";
 }
 
 struct Case {
@@ -168,6 +169,28 @@ void CheckStream(const Sent& sent, Counts* counts) {
   ++(superseded ? counts->superseded : counts->cancelled);
 }
 
+// No row is decoded on the thread that puts a large answer together: while that one waits, the only
+// worker answers the next request.
+void AnswerBesideALargeOne(const std::string& folder, const std::string& decoding) {
+  stand_in::Model model(folder, Config(decoding, false, "1"), 1);
+  const auto large = std::make_shared<Call>();
+  const auto small = std::make_shared<Call>();
+  std::promise<void> ends;
+  large->when_taken_back = [&] {
+    ends.set_value();
+    small->Wait();
+  };
+  Case one{"", {"deu_Latn"}, {}};
+  for (int i = 0; i < 40; ++i) one.text += "Gate " + std::to_string(i) + " closes. ";
+  model.Execute(0, {stand_in::NewRequest(Content(one, {"text_output"}), large)});
+  ends.get_future().wait();
+  one.text = kSentences[0];
+  model.Execute(0, {stand_in::NewRequest(Content(one, {"text_output"}), small)});
+  for (const auto& call : {large, small}) {
+    Require(!call->Wait().error, "a good request failed: " + call->Wait().message);
+  }
+}
+
 Counts Run(const std::string& folder, double seconds, uint64_t seed) {
   Random random(seed);
   stand_in::Model unary(folder, Config("calls", false), 1);
@@ -203,6 +226,7 @@ int main(int count, char** arguments) {
     return 2;
   }
   const auto seed = std::stoull(arguments[2]);
+  for (const char* decoding : {"loop", "calls"}) AnswerBesideALargeOne(arguments[3], decoding);
   const Counts sum = Run(arguments[3], std::stod(arguments[1]), seed);
   Require(stand_in::LiveHandles() == 0, "handles were not freed");
   Require(sum.good > 0 && sum.parts > 0, "no stream was read");

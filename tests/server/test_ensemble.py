@@ -12,8 +12,8 @@ from ct2_triton.client import TranslationClient
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
 from ensemble import write_ensemble
-from server.helpers import Connection
-from server.text_client import refusal, translated
+from server.helpers import Connection, tensor
+from server.text_client import answer, refusal, strings, translated
 from support.prepared import prepare_tiny
 from support.servers import ServerStack
 from tiny_corpus import sentences
@@ -23,6 +23,26 @@ from train_demo.grammar import read_grammar
 pytestmark = pytest.mark.server
 
 ENSEMBLE = "demo-ensemble"
+# An ensemble asks its step for the outputs by name.
+OUTPUTS = """
+name: "outputs"
+platform: "ensemble"
+max_batch_size: 8
+input { name: "text" data_type: TYPE_STRING dims: [1] }
+input { name: "targets" data_type: TYPE_STRING dims: [-1] }
+output { name: "all" data_type: TYPE_STRING dims: [-1, -1] }
+output { name: "scores" data_type: TYPE_FP32 dims: [-1, -1] }
+output { name: "aligned" data_type: TYPE_INT32 dims: [-1, -1, 4] }
+ensemble_scheduling { step {
+  model_name: "demo-text"
+  model_version: -1
+  input_map { key: "text_input" value: "text" }
+  input_map { key: "target_languages" value: "targets" }
+  output_map { key: "hypotheses" value: "all" }
+  output_map { key: "hypothesis_scores" value: "scores" }
+  output_map { key: "alignments" value: "aligned" }
+} }
+"""
 SENTENCE = "The ticket office opens at 5:45."
 GERMAN = "Der Fahrkartenschalter öffnet um 5:45 Uhr."
 
@@ -36,6 +56,8 @@ def ensemble_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Triton
     write_ensemble(model.directory)
     pair = prepare_tiny("marian-pair", folder, "pair", io="both")
     write_ensemble(pair.directory)
+    (folder / "outputs" / "1").mkdir(parents=True)
+    (folder / "outputs" / "config.pbtxt").write_text(OUTPUTS)
     with ServerStack() as stack:
         yield stack.start(folder)
 
@@ -84,6 +106,17 @@ def test_a_model_of_one_pair_needs_no_languages(ensemble: Connection) -> None:
     assert answers[-1] == [""]
     assert "xx" in refusal(ensemble, texts, ["xx"], None, model="pair-text")
     assert translated(ensemble, texts[0], None, None, model="pair-text") == answers[:1]
+
+
+@pytest.mark.parametrize("text", [SENTENCE, ""])
+def test_outputs_that_a_step_is_asked_for_come_though_no_option_asks(
+    ensemble: Connection, text: str
+) -> None:
+    inputs = [tensor("text", strings([[text]])), tensor("targets", strings([["de", "fr"]]))]
+    got = answer(ensemble.send("outputs", inputs))
+    assert got["all"][0][0] == [GERMAN if text else ""]
+    assert [len(scores) for scores in got["scores"][0]] == [1, 1]
+    assert [len(pairs) > 3 for pairs in got["aligned"][0]] == [bool(text)] * 2
 
 
 @pytest.mark.parametrize(

@@ -56,3 +56,10 @@ def show_as(browser: Any, width: int, height: int, scheme: str) -> None:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+async def set_languages(browser: Any, accepted: str) -> None:
+    """Sets the languages of the browser's user."""
+    agent = await run(browser, "navigator.userAgent")
+    given = {"userAgent": agent, "acceptLanguage": accepted}
+    await asyncio.to_thread(browser.execute_cdp_cmd, "Emulation.setUserAgentOverride", given)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -20,6 +21,7 @@ import pytest
 from tritonclient.grpc import service_pb2_grpc
 
 from ct2_triton.serve import TritonServer
+from ct2_triton.translate import records
 from server.client.conftest import Command
 from support.commands import run
 from support.fault_server import FaultServer, serving_in_a_thread
@@ -246,6 +248,9 @@ def test_what_cannot_be_is_said_before_ray_starts(bulk: Command, tmp_path: Path)
         "has a column 'deu_Latn' already"
         in run(*bulk("-i", table, "-o", tmp_path / "out.parquet"), code=1).stderr
     )
+    with records.held([output]):
+        said = run(*bulk("-i", text, "-o", output), code=1).stderr
+    assert f"another ct2-translate (process {os.getpid()}) is writing {output}" in said
     (tmp_path / "out.txt.blocks").mkdir()
     (tmp_path / "out.txt.blocks" / "run.json").write_text("{}")
     assert "another text or other settings" in run(*bulk("-i", text, "-o", output), code=1).stderr

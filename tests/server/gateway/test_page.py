@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from server.gateway.conftest import GERMAN, SENTENCE, MakeSite, Site
-from support.browser import chromium, needs_browser, run, show_as, until
+from support.browser import chromium, needs_browser, run, set_languages, show_as, until
 
 pytestmark = [pytest.mark.server, needs_browser]
 
@@ -116,6 +116,19 @@ async def test_the_languages_of_a_link(
     await open_page(browser, site, query)
     assert await languages(browser) == chosen
     await site.good()
+
+
+async def test_languages_have_their_names_in_the_language_of_the_browser(
+    browser: Any, site: Site
+) -> None:
+    await set_languages(browser, "fr")
+    try:
+        await open_page(browser, site)
+        assert await languages(browser) == ["auto", "fr"]
+        names = "['de', 'fr'].map((code) => document.querySelector(`#target [value=${code}]`).text)"
+        assert await run(browser, names) == ["allemand", "français"]
+    finally:
+        await set_languages(browser, "en-US")
 
 
 async def test_a_link_shows_a_text_and_is_made_of_one(browser: Any, site: Site) -> None:

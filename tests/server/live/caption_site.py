@@ -11,7 +11,7 @@ from aiohttp import web
 from ct2_triton.live import Caption
 from ct2_triton.live.hub import Hub
 from ct2_triton.live.server import Access, CaptionServer
-from support.browser import run, until
+from support.browser import until
 
 LANGUAGES = {"de": "deu_Latn", "ar": "arb_Arab"}
 TITLE = "Wolves & <Bears>"
@@ -63,10 +63,3 @@ async def open_page(browser: Any, site: Site, path: str) -> None:
     mark = "&" if "?" in path else "?"
     await asyncio.to_thread(browser.get, f"{site.url}/{path}{mark}key=k%261")
     await until(browser, "document.getElementById('status').textContent", "Live")
-
-
-async def set_languages(browser: Any, accepted: str) -> None:
-    """Sets the languages of the browser's user."""
-    agent = await run(browser, "navigator.userAgent")
-    given = {"userAgent": agent, "acceptLanguage": accepted}
-    await asyncio.to_thread(browser.execute_cdp_cmd, "Emulation.setUserAgentOverride", given)

@@ -15,8 +15,8 @@ from ct2_triton.bench.workload import SENTENCES
 from ct2_triton.live import SegmentUpdate
 from ct2_triton.live.hub import SOURCE, Hub
 from recognizer_simulator import RecognizerSimulator
-from server.live.caption_site import LANGUAGES, Site, lines, open_page, set_languages
-from support.browser import needs_browser, run, until
+from server.live.caption_site import LANGUAGES, Site, lines, open_page
+from support.browser import needs_browser, run, set_languages, until
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
