@@ -50,7 +50,7 @@ REQUESTS: dict[str, list[tuple[str, Any]]] = {
         ("demo-text/infer", {**GOOD, "parameters": {"timeout": -1}}),
     ],
     "a list as": [("demo-text/infer", {**GOOD, "parameters": {"x": [1]}})],
-    "unknown or misspelt": [
+    "unknown input": [
         ("demo-text/infer", with_input(name="x")),
         ("demo-text/infer", {**GOOD, "outputs": [{"name": "x"}]}),
     ],
