@@ -42,6 +42,7 @@ from ct2_triton.bench.shapes import SHAPES, write_shape
 from ct2_triton.bench.tables import brief_table, warnings
 from ct2_triton.bench.workload import SENTENCES, random_workload, text_workload
 from ct2_triton.client.tokenization import Tokenizer
+from ct2_triton.interrupts import interrupts_say
 from ct2_triton.serve.gpu import count_gpus
 
 if TYPE_CHECKING:
@@ -121,7 +122,8 @@ def run(args: argparse.Namespace) -> int:
     folder = args.output or Path(f"ct2-bench-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}")
     if folder.exists():
         raise BenchError(f"{folder} exists; name a new folder with --output")
-    result = _measure(args, console)
+    with interrupts_say("a run is written at its end only, so nothing is kept"):
+        result = _measure(args, console)
     for scenario in result.scenarios:
         console.print(rich_table(brief_table(result, scenario)))
     for warning in warnings(result):

@@ -30,6 +30,7 @@ from ct2_triton.client.calls import code_of
 from ct2_triton.connection_arguments import make_client
 from ct2_triton.default_repository import default_repository
 from ct2_triton.errors import ClientError
+from ct2_triton.interrupts import GOES_ON, interrupts_say
 from ct2_triton.subtitles import is_subtitles
 from ct2_triton.translate.cli import (
     add_translation_arguments,
@@ -106,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     _make_absolute(args)
     task = asyncio.run(_task(args))
     _check(jobs, task)
-    with held([job.output for job in jobs]):
+    with interrupts_say(GOES_ON), held([job.output for job in jobs]):
         failed = _translate_all(jobs, task)
     return 1 if failed else 0
 

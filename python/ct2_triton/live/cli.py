@@ -15,7 +15,7 @@ import json
 import os
 import sys
 import time
-from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from ct2_triton.connection_arguments import (
     outage_s,
 )
 from ct2_triton.errors import ClientError
+from ct2_triton.interrupts import interrupts_say
 from ct2_triton.live.archive import Archive
 from ct2_triton.live.cues import CueLimits
 from ct2_triton.live.hub import ONLY_LANGUAGE, Hub
@@ -152,7 +153,11 @@ def run(args: argparse.Namespace) -> int:
     1 is returned when an update of standard input could not be used.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC logs each lost connection on stderr
-    return asyncio.run(_stdio(args) if args.stdio else _serve(args))
+    if not args.stdio:
+        return asyncio.run(_serve(args))
+    kept = f"the next run with {args.subtitles} writes the subtitles of the finals so far"
+    with nullcontext() if args.subtitles is None else interrupts_say(kept):
+        return asyncio.run(_stdio(args))
 
 
 def _client(args: argparse.Namespace) -> TranslationClient:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ct2_triton.default_repository import DEFAULT_TEXT, default_repository
+from ct2_triton.interrupts import WHOLE_MODELS, interrupts_say
 from ct2_triton.prepare.arguments import add_preparation_arguments, preparation_options
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         force=args.force,
         as_version=args.as_version,
     )
-    with _ended_in_order():
+    with interrupts_say(WHOLE_MODELS), _ended_in_order():
         model = prepare(options, report=_LOG.info)
     print(model.directory if args.as_version is None else model.directory / str(args.as_version))
     return 0

@@ -7,6 +7,7 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ct2_triton.interrupts import WHOLE_MODELS, interrupts_say
 from ct2_triton.linked_folder import linked_folder, user_cache
 from ct2_triton.prepared_model import (
     CONFIG_NAME,
@@ -151,4 +152,5 @@ def _prepare(options: PrepareOptions, report: Callable[[str], None]) -> Path:
     near = difflib.get_close_matches(source, sorted(there - {source}), 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     report(f"{source} is not in {repository}{hint}: preparing it")
-    return prepare_in_child(options, report)
+    with interrupts_say(WHOLE_MODELS):
+        return prepare_in_child(options, report)

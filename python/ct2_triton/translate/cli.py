@@ -21,7 +21,7 @@ import json
 import logging
 import os
 import sys
-from contextlib import aclosing, suppress
+from contextlib import aclosing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ from ct2_triton.connection_arguments import (
     names,
 )
 from ct2_triton.errors import ClientError, RequestRejectedError, UnexpectedResponseError
+from ct2_triton.interrupts import GOES_ON, interrupts_say
 from ct2_triton.subtitles import is_subtitles, read_subtitles, write_subtitles
 from ct2_triton.terms.arguments import add_term_arguments, read_terms
 from ct2_triton.terms.lines import stream_terms
@@ -162,11 +163,8 @@ def run(args: argparse.Namespace) -> int:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
     try:
-        return asyncio.run(_translate(args))
-    except KeyboardInterrupt:
-        if args.output is None:
-            raise
-        raise KeyboardInterrupt("the same command goes on from here") from None
+        with nullcontext() if args.output is None else interrupts_say(GOES_ON):
+            return asyncio.run(_translate(args))
     except BrokenPipeError:  # the reader has had enough, as in "| head"
         return 1
 

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,3 +101,19 @@ def test_damaged_weights(
     assert cli.prepare([str(checkpoint), "--model-repository", str(repository)]) == 1
     assert "CTranslate2 cannot convert" in capsys.readouterr().err
     assert not repository.exists()
+
+
+@pytest.mark.parametrize("command", [("prepare",), ("serve", "--free-ports", "--log-file", "-")])
+def test_an_interrupt_says_what_is_kept(command: tuple[str, ...], tmp_path: Path) -> None:
+    options = ("demo", "--quantization", "float32", "--model-repository", str(tmp_path))
+    line = [sys.executable, "-m", "ct2_triton", *command, *options]
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while "licence" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130
+    kept = "interrupted: a model is written whole or not at all; what was downloaded is kept\n"
+    assert said.endswith(kept)
+    assert not list(tmp_path.iterdir())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -220,6 +221,18 @@ def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
     assert output.read_text(encoding="utf-8").split("\n") == [*wanted, ""]
     assert not parts.exists()
     wait_until(lambda: all(map(_has_ended, family)))
+
+
+def test_an_interrupted_run_is_said_to_go_on(bulk: Command, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("One.\n" * 20_000)
+    line = bulk("-i", source, "-o", output, "--block-lines", "10")
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: any(tmp_path.glob("out.txt.blocks/0*")))
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[1]
+    assert process.returncode == 130
+    assert said.endswith("interrupted: the same command goes on from here\n")
 
 
 def test_what_cannot_be_is_said_before_ray_starts(bulk: Command, tmp_path: Path) -> None:
