@@ -32,7 +32,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [
             *(compiler, "-std=c++17", "-O2", "-pthread"),
             *(f"-I{ROOT / 'backend' / part}" for part in ("src", "abi", ".")),
-            *('-DCT2TRITON_VERSION="none"', str(ROOT / "tests/native/queue_costs.cc")),
+            *('-DCT2TRITON_BUILD="none"', str(ROOT / "tests/native/queue_costs.cc")),
             *(str(ROOT / "backend/src/engine/calls/open_library.cc"), str(cores[-1])),
             *("-ldl", "-o", str(to)),
         ],

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import ct2_triton
 from ct2_triton.engine_library import EngineLibrary, EngineLibraryError, find_engine_library
 from ct2_triton.serve.backend_files import (
     BackendFiles,
@@ -19,6 +18,7 @@ from ct2_triton.serve.backend_files import (
 from ct2_triton.serve.backend_folder import assemble
 from ct2_triton.serve.errors import BackendFolderError, PluginMissingError
 from ct2_triton.serve.installation import ServerInstallation, find_server
+from support.builds import of_another_build
 
 
 @pytest.fixture
@@ -131,15 +131,13 @@ def test_a_plugin_without_the_library_of_calls_is_named(tmp_path: Path) -> None:
         find_backend_files(tmp_path / "plugin.so")
 
 
-def test_the_library_of_calls_opens_in_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_library_of_calls_opens_in_the_folder(tmp_path: Path) -> None:
     target = install_backend(tmp_path, find_backend_files(), replace=False)
     check_calls(target)
-    with monkeypatch.context() as patched:
-        patched.setattr(ct2_triton, "__version__", "9.9.9")
-        with pytest.raises(EngineLibraryError, match=r"backend is version 9\.9\.9, and its lib"):
-            check_calls(target)
+    (target / "libct2triton_calls.so").write_bytes(of_another_build(find_backend_files().calls))
+    with pytest.raises(EngineLibraryError, match=r"is of ct2-triton .*, build 0{12}; install both"):
+        check_calls(target)
+    install_backend(tmp_path, find_backend_files(), replace=True)
     (target / "libctranslate2.so.4").unlink()
     with pytest.raises(EngineLibraryError, match=r"libctranslate2.so.4: cannot open"):
         check_calls(target)

@@ -15,6 +15,7 @@ from ct2_triton.prepared_model import MANIFEST_NAME
 from ct2_triton.serve import TritonServer
 from server import configs
 from server.helpers import Connection, Reference, sentences
+from support.builds import of_another_build
 from support.repository import write_model
 from support.servers import EXPLICIT, MakeServer
 from support.waiting import wait_until
@@ -89,6 +90,14 @@ def test_a_library_that_does_not_open_fails_only_what_needs_it(
     link.unlink()
     refusals = {"libct2triton_calls.so: cannot open shared object file": lambda: None}
     refusals["has no function ct2triton_open_calls"] = lambda: link.symlink_to(other.readlink())
+    foreign = tmp_path / "foreign.so"
+    foreign.write_bytes(of_another_build(calls))
+
+    def link_to_another_build() -> None:
+        link.unlink()
+        link.symlink_to(foreign)
+
+    refusals[f"{link}: the backend is of ct2-triton"] = link_to_another_build
     for refusal, prepare_folder in refusals.items():
         prepare_folder()
         with pytest.raises(InferenceServerException, match="CTranslate2 are not possible") as error:
@@ -97,7 +106,7 @@ def test_a_library_that_does_not_open_fails_only_what_needs_it(
         answer = connection.translate("nllb", row, prefix, **GREEDY)
         assert answer == reference.hypotheses(row, prefix, **GREEDY)[0]
     write_model(models, "calls", nllb_engine_model, configs.plain(decoding="calls"))
-    with pytest.raises(InferenceServerException, match="has no function ct2triton_open_calls"):
+    with pytest.raises(InferenceServerException, match="build 0{12}; install both from one build"):
         connection.raw.load_model("calls")
     link.unlink()
     link.symlink_to(calls)

@@ -8,6 +8,7 @@ name beside itself; so the backend's folder is put together on the machine it ru
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,8 @@ PLUGIN_NAME = "libtriton_ctranslate2.so"
 CALLS_NAME = "libct2triton_calls.so"  # which names CTranslate2; the plugin opens it beside itself
 GPU_IMAGES_NAME = "gpu_kernels.bin"  # as backend/src/engine/compute/gpu/gpu_place.cc asks for it
 PLUGIN_VARIABLE = "CT2_TRITON_PLUGIN"
+# In both libraries: the plugin uses no library of calls of another build.
+_BUILD = re.compile(rb"ct2-triton [0-9.]+, build [0-9a-f]{12}")
 # Prints the reason for which the plugin would refuse the library of calls, or the engine's version.
 _OPEN_CALLS = """
 import ctypes, sys
@@ -91,9 +94,10 @@ def find_backend_files(
 
 def check_calls(folder: Path, environment: Mapping[str, str] | None = None) -> None:
     """Open the library of calls as the plugin does, in a process of its own."""
-    arguments = [sys.executable, "-I", "-c", _OPEN_CALLS]
+    build = _BUILD.search((folder / PLUGIN_NAME).read_bytes())
+    arguments = [sys.executable, "-I", "-c", _OPEN_CALLS, str(folder / CALLS_NAME)]
     result = subprocess.run(
-        [*arguments, folder / CALLS_NAME, ct2_triton.__version__],
+        [*arguments, build[0].decode() if build else "an unknown build"],
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if result.returncode == 0:

@@ -73,8 +73,9 @@ class CallLibrary {
 };
 
 // What libct2triton_calls.so exports, under this name. Returns the library, or null with the reason
-// in `complaint`. `version`: of the caller; only one build may use what comes back.
-using OpenCalls = const CallLibrary*(const char* version, char* complaint, size_t room) noexcept;
+// in `complaint`. `build`: of the caller; C++ objects are exchanged, so only the same build may use
+// what comes back.
+using OpenCalls = const CallLibrary*(const char* build, char* complaint, size_t room) noexcept;
 constexpr const char* kOpenCalls = "ct2triton_open_calls";
 
 }  // namespace ct2triton

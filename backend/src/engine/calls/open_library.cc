@@ -43,8 +43,8 @@ const CallLibrary* Open() {
   auto* open = reinterpret_cast<OpenCalls*>(dlsym(handle.get(), kOpenCalls));
   if (open == nullptr) Refuse(path + " has no function " + kOpenCalls);
   std::array<char, 1024> complaint{};
-  const CallLibrary* library = open(CT2TRITON_VERSION, complaint.data(), complaint.size());
-  if (library == nullptr) Refuse(complaint.data());
+  const CallLibrary* library = open(CT2TRITON_BUILD, complaint.data(), complaint.size());
+  if (library == nullptr) Refuse(path + ": " + complaint.data());
   handle.release();  // a library that is used stays; one that is refused may be replaced
   return library;
 }

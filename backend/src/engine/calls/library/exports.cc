@@ -9,14 +9,14 @@
 
 using ct2triton::CallLibrary;
 
-extern "C" const CallLibrary* ct2triton_open_calls(const char* version, char* complaint,
+extern "C" const CallLibrary* ct2triton_open_calls(const char* build, char* complaint,
                                                    size_t room) noexcept {
   try {
-    if (std::string(version) == CT2TRITON_VERSION) return &ct2triton::LinkedLibrary();
+    if (std::string(build) == CT2TRITON_BUILD) return &ct2triton::LinkedLibrary();
     std::snprintf(complaint, room,
-                  "the backend is version %s, and its libct2triton_calls.so is version %s; "
-                  "install both from one ct2-triton",
-                  version, CT2TRITON_VERSION);
+                  "the backend is of %s, but this library of calls is of %s; "
+                  "install both from one build",
+                  build, CT2TRITON_BUILD);
   } catch (const std::exception& error) {
     std::snprintf(complaint, room, "%s", error.what());
   }
