@@ -231,7 +231,7 @@ def _fill(
     repairs = conversion.complete_special_tokens(
         model, tokenizer, prefix_starts=rules.prefix_starts
     )
-    stored = Conversion(tokenizer_folder, model, options.quantization)
+    stored = Conversion(tokenizer_folder, model, options.quantization, options.settings)
     proof = _prove(Subject(checkpoint, family, vocabulary, rules, search, stored), repairs, report)
     results = {
         "family": family.name,
@@ -270,7 +270,8 @@ def _prove(subject: Subject, repairs: Sequence[str], report: Callable[[str], Non
 
     report("proving: vocabulary, ids, texts, and float32 outputs against transformers")
     proof = prove(subject)
-    for line in (*proof.vocabulary_differences, *repairs, *map(str, proof.near_ties)):
+    ties = map(str, (*proof.near_ties, *proof.loops.near_ties))
+    for line in (*proof.vocabulary_differences, *repairs, *ties):
         report(line)
     for line in proof.own_search.lines():
         report(line)
@@ -278,5 +279,12 @@ def _prove(subject: Subject, repairs: Sequence[str], report: Callable[[str], Non
         f"equal: {proof.vocabulary_tokens} tokens of the vocabulary, {proof.compared_tokens} "
         f"output tokens of {proof.probes} sentences; stored in {subject.stored.quantization}, "
         f"{proof.stored_rows_equal} of {proof.probes} sentences come out the same"
+    )
+    loops = proof.loops
+    report(
+        f"decode loops were not compared: {loops.not_compared}"
+        if loops.not_compared
+        else f"decode loops: the same output tokens; stored in {subject.stored.quantization}, "
+        f"{loops.stored_rows_equal} of {proof.probes} sentences come out the same"
     )
     return proof

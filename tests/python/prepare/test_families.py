@@ -155,6 +155,13 @@ def test_differences_of_the_vocabulary_are_reported(prepared: Prepared, family: 
     assert verification["vocabulary_differences"] == EXPECTED_DIFFERENCES[family]
 
 
+@pytest.mark.parametrize("family", EXPECTED_DIFFERENCES)
+def test_decode_loops_answer_as_transformers(prepared: Prepared, family: str) -> None:
+    proof = prepared(family).manifest["verification"]
+    assert proof["loops"]["not_compared"] == ""
+    assert proof["loops"]["stored_rows_equal"] == proof["probes"]
+
+
 def test_duplicates_are_mapped_to_their_first_id(prepared: Prepared) -> None:
     rules = prepared("t5").rules
     assert len(rules.duplicate_ids) == 28

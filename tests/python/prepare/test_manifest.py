@@ -99,6 +99,8 @@ def test_versions_options_and_proof_are_recorded(prepared: Prepared) -> None:
     assert proof["stored_rows_equal"] == proof["probes"]
     assert proof["compared_tokens"] > 300
     assert proof["near_ties"] == []
+    equal = {"near_ties": [], "stored_rows_equal": proof["probes"], "not_compared": ""}
+    assert proof["loops"] == equal
     for of_type in ("default", "float32"):
         proof = manifest["loop_proofs"][of_type]
         assert proof["rows_equal"] == proof["rows"] == 16

@@ -19,9 +19,10 @@ from ct2_triton.errors import (
 )
 from ct2_triton.prepare import PrepareOptions, conversion, environment, prepare
 from ct2_triton.prepare.verification import comparison
-from ct2_triton.prepare.verification.comparison import ConvertedModel, NearTie, compare
+from ct2_triton.prepare.verification.comparison import GreedyModel, NearTie, compare
+from ct2_triton.prepare.verification.loops import LoopProof, compare_loops
 from ct2_triton.prepare.verification.probes import Probe
-from ct2_triton.prepare.verification.reference import Answer, Row
+from ct2_triton.prepare.verification.reference import Answer, ReferenceModel, Row
 from support.tiny import tiny_checkpoint, tiny_engine_model
 from tiny_models import TinyOptions
 
@@ -184,10 +185,12 @@ def test_a_near_tie_is_excused_and_reported(
     source = str(tiny_checkpoint("nllb"))
     options = PrepareOptions(source, tmp_path / "repository", quantization="float32")
     model = prepare(options, report=lines.append)
-    ties = model.manifest["verification"]["near_ties"]
+    proof = model.manifest["verification"]
+    ties = proof["near_ties"]
+    assert ties == proof["loops"]["near_ties"]
     assert len(ties) > 100
     assert {"probe", "position", "reference_id", "converted_id", "gap_logits"} == set(ties[0])
-    assert sum("NearTie(" in line for line in lines) == len(ties)
+    assert sum("NearTie(" in line for line in lines) == 2 * len(ties)
 
 
 def answer_with_gap(gap: float) -> Answer:
@@ -196,7 +199,7 @@ def answer_with_gap(gap: float) -> Answer:
     return Answer(row, ids=[7, 8, 2], candidates=[{7: 9.0}, {8: 10.0, 9: 10.0 - gap}, {2: 9.0}])
 
 
-class FixedModel(ConvertedModel):
+class FixedModel(GreedyModel):
     """Answers 7, 9 and then, whatever was forced, the rest of the right answer."""
 
     def __init__(self) -> None:
@@ -211,6 +214,29 @@ def test_only_near_ties_are_excused_and_the_rest_of_the_row_is_compared() -> Non
     assert ties == [NearTie("'text' (- to -)", 1, 8, 9, pytest.approx(0.0005))]
     with pytest.raises(VerificationError, match=r"token 1: 9 for 8 \(logit gap 0.005, excused"):
         compare(FixedModel(), answer_with_gap(0.005), max_tokens=8)
+
+
+def test_decode_loops_are_held_against_the_checkpoint() -> None:
+    reference = ReferenceModel(tiny_checkpoint("nllb"), [])
+    row = Row(Probe("text", None, None), input_ids=[700, 701, 702, 2], prefix_ids=[], echoed=0)
+    answers = [reference.greedy(row, 32, [2])]
+    right, other = (tiny_engine_model("nllb", TinyOptions(seed=seed)) for seed in (0, 1))
+    assert compare_loops(right, right, answers, 32) == LoopProof(stored_rows_equal=1)
+    assert compare_loops(right, other, answers, 32) == LoopProof(stored_rows_equal=0)
+    with pytest.raises(VerificationError, match=r"the decode loop \(--set decoding=calls does wit"):
+        compare_loops(other, right, answers, 32)
+
+
+def test_decode_loops_that_cannot_run_a_model_are_not_compared(tmp_path: Path) -> None:
+    source = str(tiny_checkpoint("nllb"))
+    for more, reason in (
+        ({"quantization": "int16"}, "int16"),
+        ({"settings": {"decoding": "calls"}}, "decoding is calls"),
+    ):
+        model = prepare(PrepareOptions(source, tmp_path / "repository", force=True, **more))
+        loops = model.manifest["verification"]["loops"]
+        assert loops["stored_rows_equal"] == 0
+        assert reason in loops["not_compared"]
 
 
 @pytest.mark.parametrize("found", ["6.0.0", "4.56.2"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,34 +45,47 @@ class NearTie:
     gap_logits: float
 
 
-class ConvertedModel:
-    """A CTranslate2 model that takes and gives ids, greedily."""
+class GreedyModel(ABC):
+    """A converted model that takes and gives ids, greedily."""
 
-    def __init__(self, folder: Path, compute_type: str) -> None:
-        """Load the model on the CPU; `default` is the type that it was stored in."""
-        import ctranslate2
+    TITLE = "the converted model"
 
-        self._translator = ctranslate2.Translator(
-            str(folder), device="cpu", compute_type=compute_type
-        )
+    def __init__(self, folder: Path) -> None:
+        """Read the vocabularies."""
         files = vocabulary_files(folder)
         self._source_tokens = _tokens(files[0])  # source_ comes before target_
         self._target_tokens = _tokens(files[-1])
-        later = duplicate_ids(tuple(self._target_tokens))
-        self._target_ids = {
-            token: i for i, token in enumerate(self._target_tokens) if i not in later
-        }
-        self._first_ids = later
+        self._first_ids = duplicate_ids(tuple(self._target_tokens))
 
     def same_token(self, one: int, other: int) -> bool:
         """Tell whether two ids are the same token: CTranslate2 answers in strings."""
         return self._first_ids.get(one, one) == self._first_ids.get(other, other)
 
+    @abstractmethod
     def continue_row(self, row: Row, so_far: Sequence[int], max_tokens: int) -> list[int]:
         """Translate a row whose first tokens are forced, and give the tokens after them.
 
         The limit counts the forced tokens, not the prefix. `</s>` is given when it came before it.
         """
+
+
+class ConvertedModel(GreedyModel):
+    """A converted model in CTranslate2 itself."""
+
+    def __init__(self, folder: Path, compute_type: str) -> None:
+        """Load the model on the CPU; `default` is the type that it was stored in."""
+        import ctranslate2
+
+        super().__init__(folder)
+        self._translator = ctranslate2.Translator(
+            str(folder), device="cpu", compute_type=compute_type
+        )
+        self._target_ids = {
+            token: i for i, token in enumerate(self._target_tokens) if i not in self._first_ids
+        }
+
+    def continue_row(self, row: Row, so_far: Sequence[int], max_tokens: int) -> list[int]:
+        """Translate a row, its first tokens given: see `GreedyModel`."""
         forced = [*row.prefix_ids, *so_far]
         result = self._translator.translate_batch(
             [[self._source_tokens[i] for i in row.input_ids]],
@@ -108,7 +122,7 @@ class ConvertedModel:
         return [self._named(i) if isinstance(i, list) else self._target_tokens[i] for i in ids]
 
 
-def compare(model: ConvertedModel, answer: Answer, max_tokens: int) -> list[NearTie]:
+def compare(model: GreedyModel, answer: Answer, max_tokens: int) -> list[NearTie]:
     """Compare one answer of a float32 model to its last token, going on after each near tie.
 
     VerificationError where the model chose another token that was not as good.
@@ -121,14 +135,20 @@ def compare(model: ConvertedModel, answer: Answer, max_tokens: int) -> list[Near
         if position is None:
             break
         position += done
-        ties.append(_judge(answer, position, found[position - done :][:1]))
+        ties.append(_judge(model, answer, position, found[position - done :][:1]))
         done = position + 1
     return ties
 
 
-def first_difference(
-    model: ConvertedModel, wanted: Sequence[int], found: Sequence[int]
-) -> int | None:
+def count_equal(model: GreedyModel, answers: Sequence[Answer], max_tokens: int) -> int:
+    """Count the rows that a model answers like the checkpoint, to the last token."""
+    return sum(
+        first_difference(model, answer.ids, model.continue_row(answer.row, (), max_tokens)) is None
+        for answer in answers
+    )
+
+
+def first_difference(model: GreedyModel, wanted: Sequence[int], found: Sequence[int]) -> int | None:
     """Find the first place where two outputs differ."""
     for position, token in enumerate(wanted):
         if position >= len(found) or not model.same_token(token, found[position]):
@@ -136,14 +156,14 @@ def first_difference(
     return len(wanted) - 1 if len(found) > len(wanted) else None
 
 
-def _judge(answer: Answer, position: int, found: Sequence[int]) -> NearTie:
+def _judge(model: GreedyModel, answer: Answer, position: int, found: Sequence[int]) -> NearTie:
     """Excuse a difference at a near tie; any other ends the preparation."""
     wanted = answer.ids[position]
     gap = answer.gap(position, found[0]) if found else float("inf")
     excused = excused_gap(answer, position)
     if not found or abs(gap) > excused:
         raise VerificationError(
-            f"the converted model answers otherwise than the checkpoint: probe {answer.row.probe}, "
+            f"{model.TITLE} answers otherwise than the checkpoint: probe {answer.row.probe}, "
             f"token {position}: {found[0] if found else 'nothing'} for {wanted} "
             f"(logit gap {gap:.4g}, excused up to {excused:.2g})"
         )

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from ct2_triton.errors import VerificationError
 from ct2_triton.prepare import conversion
 from ct2_triton.prepare.tokenizers import load_tokenizer
-from ct2_triton.prepare.verification.comparison import ConvertedModel, NearTie, compare
+from ct2_triton.prepare.verification.comparison import (
+    ConvertedModel,
+    NearTie,
+    compare,
+    count_equal,
+)
+from ct2_triton.prepare.verification.loops import LoopProof, compare_loops
 from ct2_triton.prepare.verification.own_search import (
     OwnSearchProof,
     compare_own_search,
@@ -45,6 +51,7 @@ class Proof:
         own_search: What the search that the checkpoint asks for gives in both programs.
         stored_rows_equal: Probes that the model as stored answers like the checkpoint; the rest
             differ by the precision of its weights.
+        loops: The same of decode loops.
     """
 
     vocabulary_tokens: int
@@ -55,6 +62,7 @@ class Proof:
     near_ties: tuple[NearTie, ...]
     own_search: OwnSearchProof
     stored_rows_equal: int
+    loops: LoopProof
 
     def to_dict(self) -> dict[str, Any]:
         """Give the proof for the manifest."""
@@ -87,6 +95,11 @@ def prove(subject: Subject) -> Proof:
             ties += compare(exact, answer, limit)
         own_search = compare_own_search(exact, subject.search, of_own_search)
         del exact
+        loops = (
+            compare_loops(folder, subject.stored.model, answers, limit)
+            if subject.stored.settings.get("decoding") != "calls"
+            else LoopProof(not_compared="decoding is calls")
+        )
     return Proof(
         vocabulary_tokens=len(subject.vocabulary.tokens),
         vocabulary_differences=subject.vocabulary.differences,
@@ -96,6 +109,7 @@ def prove(subject: Subject) -> Proof:
         near_ties=tuple(ties),
         own_search=own_search,
         stored_rows_equal=_stored_rows_equal(subject, answers),
+        loops=loops,
     )
 
 
@@ -119,10 +133,6 @@ def _stored_rows_equal(subject: Subject, answers: Sequence[Answer]) -> int:
     """Count the rows that the stored model answers like the checkpoint; it must answer all."""
     try:
         stored = ConvertedModel(subject.stored.model, "default")
-        found = [stored.continue_row(answer.row, (), _MAX_OUTPUT_TOKENS) for answer in answers]
+        return count_equal(stored, answers, _MAX_OUTPUT_TOKENS)
     except (RuntimeError, ValueError) as error:
         raise VerificationError(f"the model as stored does not translate: {error}") from error
-    return sum(
-        len(ids) == len(answer.ids) and all(map(stored.same_token, ids, answer.ids))
-        for ids, answer in zip(found, answers, strict=True)
-    )

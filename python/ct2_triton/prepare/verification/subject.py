@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from ct2_triton.prepare.checkpoint import Checkpoint
@@ -23,11 +24,13 @@ class Conversion:
         tokenizer_folder: The tokenizer files that clients will read.
         model: Folder of the converted model.
         quantization: Type it was stored in.
+        settings: The parameters that the caller chose for it.
     """
 
     tokenizer_folder: Path
     model: Path
     quantization: str
+    settings: Mapping[str, str]
 
 
 @dataclass(frozen=True)
