@@ -37,14 +37,25 @@ namespace py = pybind11;
 namespace ct2triton {
 namespace {
 
+// For what is sure to come: a test that fails need not wait for ever.
+template <class Condition>
+void WaitUntil(Condition holds) {
+  const uint64_t end_ns = SteadyNow_ns() + 20'000'000'000;
+  while (!holds() && SteadyNow_ns() < end_ns) std::this_thread::yield();
+}
+
 // Which uses of the loops fail, counted from 1 over all loops.
 struct Failures {
+  std::set<size_t> loops;  // that are made
   std::set<size_t> admissions;
   bool of_one_row = true;  // those of one row are counted too
   std::set<size_t> steps;
   std::set<size_t> failing_encodes;  // of long sources
   std::atomic<size_t> encodes{0};
   bool memory = false;  // std::bad_alloc instead of an exception of the library
+  size_t meeting = 0;   // loops that are there before one of them steps
+  std::atomic<size_t> made{0};
+  std::atomic<size_t> met{0};
   std::atomic<size_t> admitted{0};
   std::atomic<size_t> stepped{0};
   size_t steps_beside = 0;                // of loops, for which an encoding of a long source waits
@@ -69,6 +80,8 @@ class FailingLoop : public LoopEngine {
     return loop_->Admit(rows);
   }
   void Step(LoopListener* listener) override {
+    if (!std::exchange(came_, true)) ++failures_->met;
+    WaitUntil([this] { return failures_->met >= failures_->meeting; });
     failures_->Count(&failures_->stepped, failures_->steps);
     loop_->Step(listener);
   }
@@ -79,6 +92,7 @@ class FailingLoop : public LoopEngine {
  private:
   const std::unique_ptr<LoopEngine> loop_;
   const std::shared_ptr<Failures> failures_;
+  bool came_ = false;
 };
 
 class FailingModel : public LoopModel {
@@ -90,13 +104,13 @@ class FailingModel : public LoopModel {
         times_(std::move(times)) {}
 
   std::unique_ptr<LoopEngine> NewLoop() const override {
+    failures_->Count(&failures_->made, failures_->loops);
     return std::make_unique<FailingLoop>(LoopModel::NewLoop(), failures_);
   }
   const StepTimes& step_times() const override { return times_; }
   std::shared_ptr<const void> Encode(const CheckedRow& row, LoopCounters* counters) const override {
     const size_t enough = failures_->stepped + failures_->steps_beside;
-    const uint64_t end_ns = SteadyNow_ns() + 20'000'000'000;
-    while (failures_->stepped < enough && SteadyNow_ns() < end_ns) std::this_thread::yield();
+    WaitUntil([&] { return failures_->stepped >= enough; });
     failures_->encoded_beside += failures_->stepped >= enough;
     failures_->Count(&failures_->encodes, failures_->failing_encodes);
     return LoopModel::Encode(row, counters);
@@ -177,9 +191,10 @@ std::vector<size_t> PyLoopsFor(const std::vector<size_t>& rows, const Times& tim
 // What became of the rows of each request, which comes when the one before is answered.
 py::list RunFailingLoops(const std::string& directory,
                          const std::vector<std::vector<Ids>>& requests, const py::dict& parameters,
-                         std::set<size_t> failing_admissions, std::set<size_t> failing_steps,
-                         std::set<size_t> failing_encodes, bool of_one_row, bool memory,
-                         const Times& times, size_t steps_beside, size_t encode_tokens) {
+                         std::set<size_t> failing_loops, std::set<size_t> failing_admissions,
+                         std::set<size_t> failing_steps, std::set<size_t> failing_encodes,
+                         bool of_one_row, bool memory, const Times& times, size_t steps_beside,
+                         size_t encode_tokens, int64_t loops, size_t meeting) {
   EngineOptions engine;
   engine.decoding = "loop";
   engine.max_search_tokens = 32768;
@@ -190,12 +205,14 @@ py::list RunFailingLoops(const std::string& directory,
                         &of_request);
   }
   const auto failures = std::make_shared<Failures>();
+  failures->loops = std::move(failing_loops);
   failures->admissions = std::move(failing_admissions);
   failures->of_one_row = of_one_row;
   failures->steps = std::move(failing_steps);
   failures->failing_encodes = std::move(failing_encodes);
   failures->memory = memory;
   failures->steps_beside = steps_beside;
+  failures->meeting = meeting;
   std::optional<LoadedModel> model;
   std::optional<ModelWork> work;
   const auto without_gil = [](const auto& action) {
@@ -205,11 +222,11 @@ py::list RunFailingLoops(const std::string& directory,
   without_gil([&] {
     model.emplace(directory, Device{}, options, engine, 1);
     WorkSettings settings;
-    settings.inter_threads = 2;
-    LoopSettings loops;
-    loops.encode_tokens = encode_tokens;
+    settings.inter_threads = loops;
+    LoopSettings of_loops;
+    of_loops.encode_tokens = encode_tokens;
     auto failing = std::make_shared<FailingModel>(model->weights(), failures, ToTimes(times));
-    work.emplace(model->calls(), std::move(failing), Device{}, settings, loops);
+    work.emplace(model->calls(), std::move(failing), Device{}, settings, of_loops);
   });
   py::list all;
   for (const auto& sources : requests) {
@@ -429,13 +446,16 @@ void BindLoopWork(py::module_& module) {
              "task, its time, how many there are, lanes. `later`: time, work, tasks that come.");
   module.def(
       "run_failing_loops", &RunFailingLoops, py::arg("model_directory"), py::arg("requests"),
-      py::arg("parameters"), py::arg("failing_admissions") = std::set<size_t>(),
+      py::arg("parameters"), py::arg("failing_loops") = std::set<size_t>(),
+      py::arg("failing_admissions") = std::set<size_t>(),
       py::arg("failing_steps") = std::set<size_t>(),
       py::arg("failing_encodes") = std::set<size_t>(), py::arg("of_one_row") = true,
       py::arg("memory") = false, py::arg("step_times") = Times(), py::arg("steps_beside") = 0,
-      py::arg("encode_tokens") = LoopSettings().encode_tokens,
-      "Run the rows of each request in decode loops of which some admissions and steps fail, "
-      "counted from 1. `of_one_row`: admissions of one row are counted, too.");
+      py::arg("encode_tokens") = LoopSettings().encode_tokens, py::arg("loops") = 2,
+      py::arg("meeting") = 0,
+      "Run the rows of each request in decode loops of which some cannot be made, and some "
+      "admissions and steps fail, counted from 1. `of_one_row`: admissions of one row are counted, "
+      "too. `loops`: at most. `meeting`: loops that are there before one of them steps.");
 }
 
 }  // namespace ct2triton

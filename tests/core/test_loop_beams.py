@@ -276,8 +276,17 @@ def test_a_greedy_row_is_not_slowed_down_without_bound(
     assert ids == truth.hypotheses([5, 6, 7, END], [], **wide)
 
 
-@pytest.mark.parametrize("beams", [4, 32])
-def test_a_greedy_row_that_comes_is_served_first(engine_model: Path, beams: int) -> None:
+@pytest.mark.parametrize(
+    ("beams", "taken"),
+    [
+        (4, [1 + 4] * 8),
+        (19, [1, 1, 1 + 19, 1, 1, 1 + 19, 1, 1]),  # a row of its tenth token costs 1.09
+        (32, [1, 1, 1, 1, 1 + 32, 1, 1, 1]),
+    ],
+)
+def test_a_greedy_row_that_comes_is_served_first(
+    engine_model: Path, beams: int, taken: list[int]
+) -> None:
     """The step before was the search's alone: it waits until the greedy row has had as much."""
     loop = new_loop(engine_model)
     options = {"min_decoding_length": 50, "max_decoding_length": 50}
@@ -290,7 +299,7 @@ def test_a_greedy_row_that_comes_is_served_first(engine_model: Path, beams: int)
         before = loop.counters["step_rows"]
         loop.step()
         rows.append(loop.counters["step_rows"] - before)
-    assert rows == ([1 + 4] * 8 if beams == 4 else [1, 1, 1, 1, 33, 1, 1, 1])
+    assert rows == taken
     assert len(run_to_end(loop)) == 2
 
 

@@ -71,9 +71,12 @@ def test_steps_are_measured_when_a_model_is_loaded(engine_model: Path) -> None:
     assert _core.Translator(str(engine_model), {"decoding": "calls"}).step_times == []
 
 
-def _run(engine_model: Path, sources: Any, times: Times) -> tuple[int, bool]:
+def _run(engine_model: Path, sources: Any, times: Times, meeting: int = 0) -> tuple[int, bool]:
+    """With `meeting` loops none steps before all are there: a thread may come late to its first."""
     options = {"beam_size": 1, "max_decoding_length": 40}
-    [result] = _core.run_failing_loops(str(engine_model), [sources], options, step_times=times)
+    [result] = _core.run_failing_loops(
+        str(engine_model), [sources], options, step_times=times, meeting=meeting
+    )
     return result["loops"], set(result["times_answered"]) == {1}
 
 
@@ -81,7 +84,7 @@ def _run(engine_model: Path, sources: Any, times: Times) -> tuple[int, bool]:
 def test_a_further_loop_opens_where_it_is_worth_it(engine_model: Path, truth: EngineTruth) -> None:
     """Forty rows: by two loops, or by one where a second one would slow down the first."""
     sources = ragged_rows(truth, 40, seed=21)[0]
-    assert _run(engine_model, sources, [(1, 10.0, 1.0), (2, 10.0, 1.0)]) == (2, True)
+    assert _run(engine_model, sources, [(1, 10.0, 1.0), (2, 10.0, 1.0)], meeting=2) == (2, True)
     assert _run(engine_model, sources, [(1, 10.0, 1.0), (2, 90.0, 1.0)]) == (1, True)
 
 
@@ -90,4 +93,4 @@ def test_more_rows_than_a_loop_takes_open_another_one(
     engine_model: Path, truth: EngineTruth
 ) -> None:
     sources = ragged_rows(truth, 150, seed=22)[0]
-    assert _run(engine_model, sources, [(1, 10.0, 1.0), (2, 90.0, 1.0)]) == (2, True)
+    assert _run(engine_model, sources, [(1, 10.0, 1.0), (2, 90.0, 1.0)], meeting=2) == (2, True)

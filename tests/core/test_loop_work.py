@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
-from collections.abc import Collection
-from contextlib import ExitStack
+from collections.abc import Callable, Collection
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def test_a_loop_that_keeps_failing_is_given_up_for_calls(
     rows = ragged_rows(truth, 420, seed=21)[0]
     requests = [rows[:400], rows[400:]]
     first, second = _core.run_failing_loops(
-        str(engine_model), requests, LIMIT, failing_steps=failing_steps, memory=memory
+        str(engine_model), requests, LIMIT, failing_steps=failing_steps, memory=memory, loops=1
     )
     expected = [truth.hypotheses(row, [], **LIMIT)[0] for row in rows]
     assert first["ids"] + second["ids"] == first["grown"] + second["grown"] == expected
@@ -66,8 +67,28 @@ def test_a_loop_that_keeps_failing_is_given_up_for_calls(
     assert second["rows_in_loop"] == (0 if given_up else 20)
 
 
+def test_a_model_whose_loop_cannot_be_made_fails_its_load(engine_model: Path) -> None:
+    """Not its first request."""
+    with pytest.raises(RuntimeError, match="a failure made by a test"):
+        _core.run_failing_loops(str(engine_model), [[[300, 50, END]]], LIMIT, failing_loops={1})
+    [result] = _core.run_failing_loops(str(engine_model), [[[300, 50, END]]], LIMIT)
+    assert result["rows_in_loop"] == 1
+
+
 def _steps(translator: Any) -> int:
     return sum(loop["steps"] for loop in translator.loops)
+
+
+def _steps_meanwhile(busy: Any, ask: Callable[[], object]) -> float:
+    """Steps of 640 long rows of a model until something is answered; infinite if they end first."""
+    with gate(held_at=3) as held:
+        sender = Sender(busy, rows_of(640), LONG, gate=held)
+        held.wait()
+    before = _steps(busy)
+    ask()
+    steps = _steps(busy) - before if sender.is_alive() else math.inf
+    sender.ended()
+    return steps
 
 
 def test_a_model_with_one_short_row_is_not_starved(tmp_path: Path, engine_model: Path) -> None:
@@ -75,20 +96,14 @@ def test_a_model_with_one_short_row_is_not_starved(tmp_path: Path, engine_model:
     shutil.copytree(engine_model, tmp_path / "other")
     few = _core.Translator(str(tmp_path / "other"), LOOP)
     many = _core.Translator(str(engine_model), LOOP)
-    needed = []
-    for _ in range(10):
-        with gate(held_at=3) as held:
-            busy = Sender(many, rows_of(640), LONG, gate=held)
-            held.wait()
-        before = _steps(many)
-        few.translate([[300, 50, 60, END]], None, {"beam_size": 1, "max_decoding_length": 20})
-        if busy.is_alive():
-            needed.append(_steps(many) - before)
-        busy.ended()
-    # 20 steps of one row take the time of fewer steps of 64 rows. The least of ten: this thread,
-    # too, must be given its turn before it can count.
-    assert needed, "each time it was answered after all the others"
-    assert min(needed) < 100
+    options = {"beam_size": 1, "max_decoding_length": 20}
+
+    def ask() -> None:
+        few.translate([[300, 50, 60, END]], None, options)
+
+    # 20 steps of one row take the time of fewer steps of 64 rows. One of ten: this thread, too,
+    # must be given its turn before it can count.
+    assert any(_steps_meanwhile(many, ask) < 100 for _ in range(10))
 
 
 def test_rows_of_a_model_are_in_one_loop_while_others_want_the_threads(
@@ -194,8 +209,9 @@ def _threads() -> dict[str, str]:
     """State, and how often it has waited, of each thread of this process."""
     found = {}
     for thread in Path("/proc/self/task").iterdir():
-        lines = (thread / "status").read_text().splitlines()
-        found[thread.name] = "".join(line for line in lines if line.startswith(("State", "volun")))
+        with suppress(OSError):  # it has just ended
+            lines = (thread / "status").read_text().splitlines()
+            found[thread.name] = "".join(one for one in lines if one.startswith(("State", "volun")))
     return found
 
 
@@ -285,18 +301,11 @@ def test_a_call_that_needs_all_cores_gets_them_beside_a_busy_model(
     cores = str(_core.usable_cores())
     wide = _other_model(tmp_path, engine_model, {"decoding": "calls", "intra_threads": cores})
     busy = _core.Translator(str(engine_model), LOOP)
-    needed = []
-    for _ in range(5):
-        with gate(held_at=3) as held:
-            sender = Sender(busy, rows_of(640), LONG, gate=held)
-            held.wait()
-        before = _steps(busy)
+
+    def ask() -> None:
         wide.translate([[300, 50, 60, END]], None, {"beam_size": 1, "max_decoding_length": 3})
-        if sender.is_alive():
-            needed.append(_steps(busy) - before)
-        sender.ended()
-    assert needed, "each time it was answered after all the others"
-    assert min(needed) < 60
+
+    assert any(_steps_meanwhile(busy, ask) < 60 for _ in range(10))
 
 
 @pytest.mark.skipif(_core.usable_cores() < 2, reason="one core is shared in any case")

@@ -18,7 +18,7 @@ from server.helpers import Connection, Pending
 from server.stream_client import StreamError, Streams
 from server.text_client import send_text, translated
 from support.endless import ALLOWS_ENDLESS, ENDLESS, ROOMY
-from support.metrics import scrape
+from support.metrics import fresh, scrape
 from support.prepared import prepare_tiny
 from support.servers import ServerStack
 from support.waiting import wait_until
@@ -51,6 +51,11 @@ def _late(pending: Pending) -> str:
         pending.get_result(timeout=60)
     assert raised.value.status() == "StatusCode.CANCELLED"
     return str(raised.value.message())
+
+
+def _gate_is_shut(server: TritonServer) -> bool:
+    """What was published before may be of an earlier row."""
+    return fresh(server, "calls-text")["ct2_decoding_rows"] == 1
 
 
 def _is_idle(server: TritonServer, model: str) -> bool:
@@ -145,7 +150,7 @@ def test_waiting_rows_are_answered_though_nothing_moves(
     """They wait behind a call that ends only when a newer request takes its place."""
     key = {"model": "calls-text", "supersede_key": "gate"}
     gate = send_text(connection, "a river", **key, **SENT, **ENDLESS)
-    wait_until(lambda: scrape(server, "calls-text")["ct2_decoding_rows"] == 1)
+    wait_until(lambda: _gate_is_shut(server))
     late = [
         send_text(connection, f"river {i}", model="calls-text", timeout=SHORT, **GOOD)
         for i in range(20)
@@ -164,7 +169,7 @@ def test_an_equal_row_without_a_deadline_is_answered(
     """One run serves both; the late one leaves it."""
     key = {"model": "calls-text", "supersede_key": "gate"}
     gate = send_text(connection, "a river", **key, **SENT, **ENDLESS)
-    wait_until(lambda: scrape(server, "calls-text")["ct2_decoding_rows"] == 1)
+    wait_until(lambda: _gate_is_shut(server))
     patient = send_text(connection, "two rivers", model="calls-text", **GOOD)
     late = send_text(connection, "two rivers", model="calls-text", timeout=SHORT, **GOOD)
     assert _late(late) == LATE.format(SHORT)
@@ -185,7 +190,7 @@ def test_under_overload_what_cannot_be_met_is_answered_at_once(
     ]:
         pending.get_result(timeout=120)
     gate = send_text(connection, "a river", **key, **SENT, **ENDLESS)
-    wait_until(lambda: scrape(server, "calls-text")["ct2_decoding_rows"] == 1)
+    wait_until(lambda: _gate_is_shut(server))
     rows = [send_text(connection, f"lake {i}", model="calls-text", **GOOD) for i in range(400)]
     wait_until(lambda: scrape(server, "calls-text")["ct2_waiting_rows"] == 400)
     hopeless = send_text(connection, "a river", model="calls-text", timeout=100_000, **GOOD)

@@ -75,9 +75,13 @@ def test_a_request_whose_http_client_has_gone_is_run_to_its_end(
         request = http_request(model, row, prefix, **LIMIT, supersede_key="a")
         with sent_and_reset(server.ports.http, request):
             assert superseded(older)  # by this one: the backend has it
+
     # The one over HTTP, and the one that ended the endless row.
-    wait_until(lambda: connection.statistics(model).inference_stats.success.count == 2)
-    assert connection.statistics(model).inference_stats.fail.count == 2 + 2
+    def counted() -> tuple[int, int]:
+        counts = connection.statistics(model).inference_stats
+        return counts.success.count, counts.fail.count
+
+    wait_until(lambda: counted() == (2, 2 + 2))
 
 
 def test_a_row_that_two_requests_want_survives_the_cancellation_of_one(

@@ -83,7 +83,8 @@ def _texts(client: SyncTranslationClient, lines: list[str], target: str) -> list
 
 
 def _decoding(server: TritonServer, model: str) -> float:
-    return scrape(server, model)["ct2_decoding_rows"]
+    """What was published before may be of an earlier row."""
+    return fresh(server, model)["ct2_decoding_rows"]
 
 
 def _rows_run(connection: Connection) -> int:

@@ -25,6 +25,7 @@ from support.servers import ServerStack
 pytestmark = pytest.mark.server
 
 SHORT = 9  # ids of a source
+NARROW = 6
 
 
 def english_to_japanese(pair: PreparedModel) -> None:
@@ -40,8 +41,9 @@ def english_to_japanese(pair: PreparedModel) -> None:
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo model with short sources, a model of one pair of languages, and one of many."""
     folder = tmp_path_factory.mktemp("repository")
-    settings = {"compute_type": "float32", "max_input_length": str(SHORT)}
-    prepare(PrepareOptions("demo", folder, "short", settings=settings, io="both"))
+    for name, most in (("short", SHORT), ("narrow", NARROW)):
+        settings = {"compute_type": "float32", "max_input_length": str(most)}
+        prepare(PrepareOptions("demo", folder, name, settings=settings, io="both"))
     english_to_japanese(prepare_tiny("marian-pair", folder, "pair", io="both"))
     prepare_tiny("nllb", folder, "many", io="text")
     return folder
@@ -78,6 +80,13 @@ def test_a_source_language_that_is_missing_says_so(
     said = refusal(connection, "a river", ["deu_Latn"], source, **options)
     assert said.startswith("this model needs a source language in source_language; it has ")
     assert translated(connection, "a river", ["deu_Latn"], "eng_Latn", **options)
+
+
+def test_a_character_that_has_no_room_is_refused(connection: Connection) -> None:
+    """It is eight ids, and the language and the end token leave four."""
+    said = refusal(connection, "Go on! \ufdfa", ["de"], model="narrow-text")
+    assert said.startswith("text_input, row 0, the sentence at byte 7 into deu_Latn: it has 10 ids")
+    assert translated(connection, "Go on!", ["de"], model="narrow-text")
 
 
 def test_rows_are_counted_by_language(connection: Connection, server: TritonServer) -> None:

@@ -295,6 +295,24 @@ async def test_an_answer_to_another_question_ends_the_pause() -> None:
     assert server.calls == 2
 
 
+async def test_the_question_whether_the_server_lives_has_the_headers_of_a_call() -> None:
+    """A proxy that asks for a token answers it, too."""
+    asked = asyncio.Queue[dict[str, Any]]()
+
+    async def heard(server: FaultServer, wanted: Any, context: Any) -> Any:
+        asked.put_nowait(dict(context.invocation_metadata()))
+        return await alive(server, wanted, context)
+
+    server = FaultServer()
+    server.life = heard
+    async with serving(server) as url:
+        connection = Connection(url, PATIENT, metadata={"authorization": "Bearer a"})
+        await connection.prove_reachable(late())
+        assert (await asked.get())["authorization"] == "Bearer a"
+        await connection.infer(request(), late())
+        await connection.close()
+
+
 async def test_an_answer_to_a_question_before_a_loss_does_not_end_the_doubt() -> None:
     answers, lose = asyncio.Queue[asyncio.Event](), asyncio.Event()
     server = FaultServer(abort(grpc.StatusCode.UNAVAILABLE, "Stream removed"))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -102,6 +103,23 @@ def test_ids_beyond_the_tokenizer_have_no_text(tokenizer_folder: TokenizerFolder
     ids = tokenizer.encode("the river").ids
     size = tokenizer.rules.tokenizer_size
     assert tokenizer.decode([size, *ids, size + 1, 10**6, -1]) == "the river"
+
+
+def test_the_first_id_may_be_a_pieces(tokenizer_folder: TokenizerFolder, tmp_path: Path) -> None:
+    """A vocabulary whose end token has another id."""
+    folder = Path(shutil.copytree(tokenizer_folder("marian"), tmp_path / "tokenizer"))
+    vocabulary = json.loads((folder / "vocab.json").read_text())
+    rules = json.loads((folder / "languages.json").read_text())
+    river = vocabulary["▁river"]
+    vocabulary["</s>"], vocabulary["▁river"] = river, vocabulary["</s>"]
+    rules["end_ids"] = [river]
+    rules["special_ids"][rules["special_ids"].index(0)] = river
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    (folder / "languages.json").write_text(json.dumps(rules))
+    tokenizer = Tokenizer(folder)
+    ids = tokenizer.encode("the river").ids
+    assert ids[-1] == 0
+    assert tokenizer.decode([*ids, river]) == "the river"
 
 
 @pytest.mark.parametrize(

@@ -36,42 +36,45 @@ async def test_one_of_two_servers_is_killed_and_one_is_added(
     third_ports = free_ports()
     urls = [first.grpc_url, second.grpc_url, f"127.0.0.1:{third_ports.grpc}"]
     texts = sentences(60, seed=11)
+    rows = 0
     async with TranslationClient(
         urls, "nllb", tokenizer=model.tokenizer_folder, retry=RetryPolicy(max_backoff_s=0.5)
     ) as client:
         for _ in range(100):  # until the connections to both stand
             await client.translate(texts[0], **CALL)
+            rows += 1
             if answered(first) and answered(second):
                 break
-        before = [answered(first), answered(second)]
+        before = await _all_answered([first, second], rows)
         expected = await client.translate(texts, **CALL)
-        await _eventually_answered([first, second], sum(before) + len(texts))
-        shares = [answered(first) - before[0], answered(second) - before[1]]
-        assert shares == [len(texts) / 2] * 2
+        after = await _all_answered([first, second], rows + len(texts))
+        assert [after[i] - before[i] for i in range(2)] == [len(texts) / 2] * 2
 
         first.process.send_signal(signal.SIGKILL)
         first.process.wait()
         await asyncio.sleep(0.5)  # nothing is under way, so that nothing can be lost
         for text, answer in zip(texts, expected, strict=True):
             assert await client.translate(text, **CALL) == answer
+        rows = after[1] + len(texts)
 
         third = make_server(tmp_path, ports=third_ports)
         for _ in range(600):
             assert await client.translate(texts[0], **CALL) == expected[0]
+            rows += 1
             if answered(third):
                 break
             await asyncio.sleep(0.1)
-        before = [answered(second), answered(third)]
+        before = await _all_answered([second, third], rows)
         assert await client.translate(texts, **CALL) == expected
-        await _eventually_answered([second, third], sum(before) + len(texts))
-        shares = [answered(second) - before[0], answered(third) - before[1]]
-        assert shares == [len(texts) / 2] * 2
+        after = await _all_answered([second, third], rows + len(texts))
+        assert [after[i] - before[i] for i in range(2)] == [len(texts) / 2] * 2
 
 
-async def _eventually_answered(servers: list[TritonServer], count: int) -> None:
-    """Statistics are counted a moment after the answer."""
+async def _all_answered(servers: list[TritonServer], rows: int) -> list[int]:
+    """Rows that each has answered, once these are all: they are counted a moment after that."""
     for _ in range(600):
-        if sum(map(answered, servers)) == count:
-            return
+        counts = [answered(server) for server in servers]
+        if sum(counts) == rows:
+            return counts
         await asyncio.sleep(0.05)
-    raise AssertionError(f"{sum(map(answered, servers))} rows were answered, not {count}")
+    raise AssertionError(f"{counts} rows were answered, not {rows}")
