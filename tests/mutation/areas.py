@@ -68,7 +68,13 @@ AREAS = {
     ),
     "client": Area(
         "python/ct2_triton/client",
-        ("python/client", "server/client", "python/test_arguments.py", "python/test_cli.py"),
+        (
+            "python/client",
+            "server/client",
+            "server/gateway/test_joined_texts.py",
+            "python/test_arguments.py",
+            "python/test_cli.py",
+        ),
     ),
     "translate": Area(
         "python/ct2_triton/translate",

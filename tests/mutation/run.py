@@ -160,6 +160,7 @@ def run_tests(tests: list[str], folder: Path, options: list[str]) -> tuple[int |
         "PATH": f"{TREE / '.venv' / 'bin'}:{os.environ['PATH']}",
     }
     usual = ["-q", "-p", "no:cacheprovider", "-m", "not long", f"--timeout={TEST_LIMIT_S}"]
+    usual.append("--timeout-method=thread")  # a signal does not end what waits in the core
     if not any("::" in test for test in tests):
         usual += ["--share", str(SHARE)]
     log, status = WORK / "tests.log", None
@@ -173,12 +174,15 @@ def run_tests(tests: list[str], folder: Path, options: list[str]) -> tuple[int |
 
 
 def failed_test(log: str) -> str | None:
-    """The test that failed, or whose fixture did, or that ended the process; without its case."""
+    """The test that failed, or whose fixture did, or that ended the process; without its case.
+
+    A test that takes too long ends it, too.
+    """
     if found := re.search(r"^(?:FAILED|ERROR) (tests/\S+?::\w+)", log, re.MULTILINE):
         return found[1]
-    if "Fatal Python error" not in log:
+    if "Fatal Python error" not in log and "+ Timeout +" not in log:
         return None
-    found = re.search(r'/(tests/\S+/test_\w+\.py)", line \d+ in (\w+)', log)
+    found = re.search(r'/(tests/\S+/test_\w+\.py)", line \d+,? in (\w+)', log)
     if found is None:
         return None
     return f"{found[1]}::{found[2]}" if found[2].startswith("test_") else found[1]
