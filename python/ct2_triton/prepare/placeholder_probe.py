@@ -8,7 +8,6 @@ bounded, in rows and in tokens of a row.
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.errors import UnknownLanguageError
-from ct2_triton.prepare.verification.vocabulary import vocabulary_files
+from ct2_triton.prepare.verification.comparison import ConvertedModel
 from ct2_triton.terms.finding import Term, TermText
 from ct2_triton.terms.placeholders import KINDS, mark, restore
 
@@ -149,16 +148,9 @@ class _Model:
     """Translates with the converted model, as a client would ask it."""
 
     def __init__(self, folder: Path, tokenizer_folder: Path, rules: TokenRules) -> None:
-        import ctranslate2
-
-        files = vocabulary_files(folder)  # source_ comes before target_
-        self._sources, self._answers = (
-            json.loads(file.read_text(encoding="utf-8")) for file in (files[0], files[-1])
-        )
-        self._ids = {token: i for i, token in reversed(list(enumerate(self._answers)))}
+        self._model = ConvertedModel(folder)
         self._rules = rules
         self._pieces = read_pieces(tokenizer_folder, rules)
-        self._translator = ctranslate2.Translator(str(folder), device="cpu")
         self._source = _find(rules.source_language, ["en"]) or _first(rules, "source")
         found = [_find(rules.target_language, [name]) for name in _TARGETS]
         others = [one for one in found if one not in (None, self._source)][:_MOST_TARGETS]
@@ -168,7 +160,7 @@ class _Model:
     @property
     def shared_tokens(self) -> list[str]:
         """Tokens of texts and of answers."""
-        return [token for token in self._sources if token in self._ids]
+        return [token for token in self._model.source_tokens if token in self._model.target_ids]
 
     def survivors(self, marks: Iterable[tuple[TermText, Kind]]) -> list[tuple[Any, bool]]:
         """Translate texts with placeholders into each language; say which came back.
@@ -192,18 +184,16 @@ class _Model:
         self.rows += len(rows)
         if not rows:
             return []
-        results = self._translator.translate_batch(
-            [[self._sources[i] for i in row] for row in rows],
-            target_prefix=[[self._answers[i] for i in prefix] for prefix in prefixes],
+        answers = self._model.translate(
+            rows,
+            prefixes,
             beam_size=1,
             max_decoding_length=_MOST_TOKENS,
             max_batch_size=_ROWS_AT_A_TIME,
         )
         return [
-            self._pieces.decode(
-                self._rules.without_prefix([self._ids[t] for t in result.hypotheses[0]], target)
-            )
-            for result, (_, target) in zip(results, texts, strict=True)
+            self._pieces.decode(self._rules.without_prefix(ids, target))
+            for ids, (_, target) in zip(answers, texts, strict=True)
         ]
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.pieces import read_pieces, text_pieces
 from ct2_triton.errors import UnsupportedModelError, VerificationError
+from ct2_triton.prepare.verification.comparison import ConvertedModel
 from ct2_triton.prepare.verification.probes import choose_probes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from ct2_triton.prepare.converted.model_header import ModelHeader
@@ -123,27 +123,12 @@ def check_round_trips(
     return equal, len(rows) - len(able)
 
 
-def translate_probes(
-    model: Path, folder: Path, rules: TokenRules, vocabularies: Vocabularies
-) -> list[tuple[str, str]]:
+def translate_probes(model: Path, folder: Path, rules: TokenRules) -> list[tuple[str, str]]:
     """Translate the probes with CTranslate2, greedy, as stored: text and answer of each."""
-    import ctranslate2
-
     try:
-        translator = ctranslate2.Translator(str(model), device="cpu", intra_threads=1)
+        converted = ConvertedModel(model)
     except (RuntimeError, ValueError) as error:
         raise UnsupportedModelError(f"CTranslate2 cannot load the model: {error}") from error
-    first_ids = {token: i for i, token in reversed(list(enumerate(vocabularies.target)))}
-
-    def translate(row: Sequence[int], prefix: Sequence[int]) -> list[int]:
-        [result] = translator.translate_batch(
-            [[vocabularies.source[i] for i in row]],
-            target_prefix=[[vocabularies.target[i] for i in prefix]] if prefix else None,
-            beam_size=1,
-            max_decoding_length=_MAX_OUTPUT_TOKENS,
-        )
-        return [first_ids[token] for token in result.hypotheses[0]]
-
     pieces = read_pieces(folder, rules)
     answers = []
     for probe in choose_probes(rules):
@@ -151,10 +136,13 @@ def translate_probes(
         if rules.max_source_tokens is not None and len(row) > rules.max_source_tokens:
             continue
         try:
-            found = translate(row, rules.target_prefix(probe.target))
+            prefix = rules.target_prefix(probe.target)
+            [ids] = converted.translate(
+                [row], [prefix], beam_size=1, max_decoding_length=_MAX_OUTPUT_TOKENS
+            )
         except (RuntimeError, ValueError) as error:
             raise VerificationError(f"the model does not translate {probe}: {error}") from error
-        answers.append((probe.text, pieces.decode(rules.without_prefix(found, probe.target))))
+        answers.append((probe.text, pieces.decode(rules.without_prefix(ids, probe.target))))
     if not any(answer for _, answer in answers):
         raise VerificationError(
             f"the model answers none of {len(answers)} sentences with any text: the tokenizer or "

@@ -144,7 +144,7 @@ def _check(
     round_trips, with_unknown = checks.check_round_trips(tokenizer, rules, vocabularies)
     known = checks.known_percent(splitting, vocabularies)
     compared = tokenizer_files.check_ids(source, vocabularies)
-    answers = checks.translate_probes(folder / "1" / "model", tokenizer, rules, vocabularies)
+    answers = checks.translate_probes(folder / "1" / "model", tokenizer, rules)
     return checks.Checks(
         source_tokens=len(vocabularies.source),
         target_tokens=len(vocabularies.target),

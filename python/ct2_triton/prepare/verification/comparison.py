@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # than this part of the largest, either may win; such a place is reported, never passed over in
 # silence.
 NEAR_TIE = 1e-4
+_WHOLE: dict[str, Any] = {"max_input_length": 0, "return_end_token": True}
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,9 @@ class GreedyModel(ABC):
     def __init__(self, folder: Path) -> None:
         """Read the vocabularies."""
         files = vocabulary_files(folder)
-        self._source_tokens = _tokens(files[0])  # source_ comes before target_
-        self._target_tokens = _tokens(files[-1])
-        self._first_ids = duplicate_ids(tuple(self._target_tokens))
+        self.source_tokens = _tokens(files[0])  # source_ comes before target_
+        self.target_tokens = _tokens(files[-1])
+        self._first_ids = duplicate_ids(tuple(self.target_tokens))
 
     def same_token(self, one: int, other: int) -> bool:
         """Tell whether two ids are the same token: CTranslate2 answers in strings."""
@@ -72,7 +73,7 @@ class GreedyModel(ABC):
 class ConvertedModel(GreedyModel):
     """A converted model in CTranslate2 itself."""
 
-    def __init__(self, folder: Path, compute_type: str) -> None:
+    def __init__(self, folder: Path, compute_type: str = "default") -> None:
         """Load the model on the CPU; `default` is the type that it was stored in."""
         import ctranslate2
 
@@ -80,24 +81,33 @@ class ConvertedModel(GreedyModel):
         self._translator = ctranslate2.Translator(
             str(folder), device="cpu", compute_type=compute_type
         )
-        self._target_ids = {
-            token: i for i, token in enumerate(self._target_tokens) if i not in self._first_ids
-        }
+        numbered = enumerate(self.target_tokens)
+        self.target_ids = {token: i for i, token in numbered if i not in self._first_ids}
+
+    def translate(
+        self,
+        rows: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        **options: Any,  # noqa: ANN401 - CTranslate2's
+    ) -> list[list[int]]:
+        """Translate rows with options of CTranslate2; prefixes are part of the answers."""
+        results = self._translator.translate_batch(
+            [[self.source_tokens[i] for i in row] for row in rows],
+            target_prefix=[[self.target_tokens[i] for i in prefix] for prefix in prefixes],
+            **options,
+        )
+        return [[self.target_ids[token] for token in result.hypotheses[0]] for result in results]
 
     def continue_row(self, row: Row, so_far: Sequence[int], max_tokens: int) -> list[int]:
         """Translate a row, its first tokens given: see `GreedyModel`."""
-        forced = [*row.prefix_ids, *so_far]
-        result = self._translator.translate_batch(
-            [[self._source_tokens[i] for i in row.input_ids]],
-            target_prefix=[[self._target_tokens[i] for i in forced]],
+        [ids] = self.translate(
+            [row.input_ids],
+            [[*row.prefix_ids, *so_far]],
             beam_size=1,
             max_decoding_length=row.echoed + max_tokens,
-            max_input_length=0,
-            return_end_token=True,
+            **_WHOLE,
         )
-        return [
-            self._target_ids[token] for token in result[0].hypotheses[0][row.echoed + len(so_far) :]
-        ]
+        return ids[row.echoed + len(so_far) :]
 
     def search(self, row: Row, options: Mapping[str, Any]) -> list[int]:
         """Translate a row with CTranslate2's options, in which tokens are ids.
@@ -108,18 +118,11 @@ class ConvertedModel(GreedyModel):
         for name in ("suppress_sequences", "end_token"):
             if name in named:
                 named[name] = self._named(named[name])
-        result = self._translator.translate_batch(
-            [[self._source_tokens[i] for i in row.input_ids]],
-            target_prefix=[self._named(row.prefix_ids)],
-            max_input_length=0,
-            return_end_token=True,
-            **named,
-        )
-        tokens = result[0].hypotheses[0][row.echoed :]
-        return [self._target_ids[token] for token in tokens]
+        [ids] = self.translate([row.input_ids], [row.prefix_ids], **_WHOLE, **named)
+        return ids[row.echoed :]
 
     def _named(self, ids: Sequence[Any]) -> list[Any]:
-        return [self._named(i) if isinstance(i, list) else self._target_tokens[i] for i in ids]
+        return [self._named(i) if isinstance(i, list) else self.target_tokens[i] for i in ids]
 
 
 def compare(model: GreedyModel, answer: Answer, max_tokens: int) -> list[NearTie]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -11,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from ct2_triton.client.pieces import read_pieces
 from ct2_triton.errors import UnknownLanguageError, VerificationError
 from ct2_triton.prepare.shortlist_files import link_with_map
+from ct2_triton.prepare.verification.comparison import ConvertedModel
 from ct2_triton.prepare.verification.probes import PROBE_TEXTS
-from ct2_triton.prepare.verification.vocabulary import vocabulary_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from ct2_triton.prepare.shortlist import Shortlist
     from ct2_triton.prepared_model import Language, TokenRules
@@ -69,12 +68,6 @@ def _try_alone(
 def _try(
     shortlist: Shortlist, model: Path, rules: TokenRules, tokenizer_folder: Path
 ) -> tuple[int, int]:
-    import ctranslate2
-
-    files = vocabulary_files(model)  # source_ comes before target_
-    source_tokens, target_tokens = (
-        json.loads(file.read_text(encoding="utf-8")) for file in (files[0], files[-1])
-    )
     pieces = read_pieces(tokenizer_folder, rules)
     source, targets = _source(rules), shortlist.languages or (None,)
     rows, prefixes = [], []
@@ -83,28 +76,23 @@ def _try(
         ids = rules.input_ids(pieces.encode(text), source, target)
         if rules.max_source_tokens is not None and len(ids) > rules.max_source_tokens:
             continue
-        rows.append([source_tokens[i] for i in ids])
-        prefixes.append([target_tokens[i] for i in rules.target_prefix(target)])
-    translator = ctranslate2.Translator(str(model), device="cpu", compute_type="default")
-
-    def answers(use_vmap: bool) -> list[Sequence[str]]:
-        results = translator.translate_batch(
-            rows,
-            target_prefix=prefixes,
-            beam_size=1,
-            max_decoding_length=_MAX_OUTPUT_TOKENS,
-            use_vmap=use_vmap,
+        rows.append(ids)
+        prefixes.append(rules.target_prefix(target))
+    converted = ConvertedModel(model)
+    restricted, free = (
+        converted.translate(
+            rows, prefixes, beam_size=1, max_decoding_length=_MAX_OUTPUT_TOKENS, use_vmap=use_vmap
         )
-        return [result.hypotheses[0] for result in results]
-
-    restricted = answers(True)
-    strange = {token for answer in restricted for token in answer} - set(shortlist.tokens)
+        for use_vmap in (True, False)
+    )
+    written = {converted.target_tokens[i] for answer in restricted for i in answer}
+    strange = written - set(shortlist.tokens)
     if strange:
         raise VerificationError(
             f"with the vocabulary shortlist CTranslate2 writes {sorted(strange)[:3]}, which is not "
             "on it"
         )
-    changed = sum(a != b for a, b in zip(restricted, answers(False), strict=True))
+    changed = sum(a != b for a, b in zip(restricted, free, strict=True))
     return len(rows), changed
 
 
