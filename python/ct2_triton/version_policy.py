@@ -20,7 +20,7 @@ _MARK = "# Which versions are served: written by ct2-models, which replaces all 
 
 def read_config(model: Path) -> ModelConfig:
     """Read a model's config.pbtxt; fields that only a newer Triton knows are passed over."""
-    return _parse(model, _read(model))
+    return parse_config(_read(model), model / CONFIG_NAME)
 
 
 def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
@@ -50,22 +50,20 @@ def serve_versions(model: Path, versions: Sequence[int]) -> None:
     from google.protobuf import text_format
     from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-    text = _read(model)
+    text, path = _read(model), model / CONFIG_NAME
     head = text.partition(_MARK)[0]
-    if _parse(model, head).HasField("version_policy"):
+    if parse_config(head, path).HasField("version_policy"):
         raise VersionError(
-            f"{model / CONFIG_NAME} has a version_policy by another hand: remove it, then "
-            "ct2-models writes it"
+            f"{path} has a version_policy by another hand: remove it, then ct2-models writes it"
         )
     policy = ModelConfig()
     policy.version_policy.specific.versions.extend(versions)
     new = f"{head.rstrip()}\n{_MARK}{text_format.MessageToString(policy)}"
-    if _without_policy(model, new) != _without_policy(model, text):
+    if _without_policy(new, path) != _without_policy(text, path):
         raise VersionError(
-            f"{model / CONFIG_NAME} has lines after the version_policy that ct2-models wrote: "
-            "move them to the top"
+            f"{path} has lines after the version_policy that ct2-models wrote: move them to the top"
         )
-    replace_text(model / CONFIG_NAME, new)
+    replace_text(path, new)
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -90,17 +88,18 @@ def _read(model: Path) -> str:
         raise VersionError(f"cannot read {path}: {error}") from error
 
 
-def _parse(model: Path, text: str) -> ModelConfig:
+def parse_config(text: str, path: Path) -> ModelConfig:
+    """Read the text of a config.pbtxt; fields that only a newer Triton knows are passed over."""
     from google.protobuf import text_format
     from tritonclient.grpc.model_config_pb2 import ModelConfig
 
     try:
         return text_format.Parse(text, ModelConfig(), allow_unknown_field=True)
     except text_format.ParseError as error:
-        raise VersionError(f"{model / CONFIG_NAME} is no model configuration: {error}") from error
+        raise VersionError(f"{path} is no model configuration: {error}") from error
 
 
-def _without_policy(model: Path, text: str) -> ModelConfig:
-    config = _parse(model, text)
+def _without_policy(text: str, path: Path) -> ModelConfig:
+    config = parse_config(text, path)
     config.ClearField("version_policy")
     return config

@@ -16,9 +16,12 @@ from ct2_triton.prepared_model import (
     TEXT_SUFFIX,
     TOKENIZER_NAME,
 )
+from ct2_triton.version_policy import read_config
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 # pad_id is for tensors of ids; the files belong to the model of ids, which verifies them.
 _OF_IDS_ALONE = ("pad_id", "verify_files")
@@ -96,7 +99,7 @@ def write_text_models(model: Path, io: str, *, force: bool) -> list[Path]:
     outputs = []
     for suffix in _suffixes(io):
         check_tokenizer(model / TOKENIZER_NAME)
-        text = _text_config((model / CONFIG_NAME).read_text(encoding="utf-8"), model.name, suffix)
+        text = _text_config(read_config(model), model.name, suffix)
         outputs.append(model.with_name(model.name + suffix))
         with written_at_once(outputs[-1], force=force) as folder:
             (folder / "1").mkdir()
@@ -121,14 +124,10 @@ def _suffixes(io: str) -> tuple[str, ...]:
     }.get(io, ())
 
 
-def _text_config(config: str, name: str, suffix: str) -> str:
-    from google.protobuf import text_format
-    from tritonclient.grpc.model_config_pb2 import ModelConfig
-
+def _text_config(ids: ModelConfig, name: str, suffix: str) -> str:
     from ct2_triton.prepare.triton_config import TritonConfig
 
     streams = suffix == STREAM_SUFFIX
-    ids = text_format.Parse(config, ModelConfig())
     left_out = (*_OF_IDS_ALONE, *(_OF_OTHER_SEARCHES if streams else ()))
     parameters = {
         key: value.string_value for key, value in ids.parameters.items() if key not in left_out

@@ -7,10 +7,13 @@ Triton, which names the place; a setting that this release of the messages lacks
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ct2_triton.errors import VersionError
 from ct2_triton.serve.errors import ModelRepositoryError
+from ct2_triton.version_policy import parse_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,15 +116,5 @@ def _configs_of(repository: Path) -> Iterator[ModelConfig]:
             raise ModelRepositoryError(f"cannot read {path}: {error}") from error
         # The folder of models that ct2-serve was told by name holds links.
         place = path.resolve() if path.parent.is_symlink() else path
-        yield ModelConfig(path.parent.name, place, _message(text))
-
-
-def _message(text: str) -> Any:  # noqa: ANN401  Triton's messages have no types
-    from google.protobuf import text_format
-    from tritonclient.grpc import model_config_pb2
-
-    message = model_config_pb2.ModelConfig()
-    try:
-        return text_format.Parse(text, message, allow_unknown_field=True)
-    except text_format.ParseError:
-        return model_config_pb2.ModelConfig()
+        with suppress(VersionError):
+            yield ModelConfig(path.parent.name, place, parse_config(text, path))
