@@ -99,6 +99,8 @@ class Model {
   // Hands a batch to the backend, on the calling thread; one thread per instance at a time. Answers
   // it where the backend had no memory to take it over.
   void Execute(size_t instance, std::vector<TRITONBACKEND_Request*> requests);
+  // Why an instance is not ready, as the answer of a request that it cannot serve; no error: it is.
+  Answer Ready(size_t instance);
 
  private:
   void Unload() noexcept;
@@ -106,6 +108,9 @@ class Model {
   std::unique_ptr<TRITONBACKEND_Model> model_;
   std::vector<std::unique_ptr<TRITONBACKEND_ModelInstance>> instances_;
 };
+
+// An error in the log that has this in it is no bug of ours.
+void ExpectError(std::string part);
 
 // Needs some memory, as Triton may at any call: throws where there is none.
 void UseMemory();

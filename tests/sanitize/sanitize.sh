@@ -108,6 +108,10 @@ run_native() {
   timeout 1800 nice "$build/tests/native/stream_stress" "${1:-60}" "$seed" "$build/text_model/demo"
   timeout 1800 nice "$build/tests/native/out_of_memory" "${directories[0]}"
   timeout 1800 nice "$build/tests/native/exhausted_backend" "${directories[0]}"
+  if [[ $kind == tsan ]]; then return; fi  # which cannot follow the fibers of the emulated GPU
+  build lost_device
+  CT2_TRITON_GPU=emulated CT2_TRITON_EMULATED_GPU_FAULT=40,700 LD_LIBRARY_PATH=$build/backend \
+    timeout 1800 nice "$build/tests/native/lost_device" "${directories[1]}"
 }
 
 run_core() {

@@ -62,6 +62,7 @@ def test_the_core_and_the_backend_under_load() -> None:
     assert "every handle freed" in output
     assert "every row answered" in output
     assert "every one given back" in output
+    assert "not ready once its device was lost" in output
 
 
 def test_the_tests_of_the_core() -> None:
