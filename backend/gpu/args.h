@@ -153,6 +153,7 @@ struct Rule {
   const int* ids;             // output to token id; null: the same
   const int* listed;          // ends, and then what is never chosen
   int ends, forbidden;        // counts of both
+  int unseen;                 // by the penalty, of the sequence's first outputs
   int limit;                  // outputs; 0: the sequence does not go on by itself
   int min_length;             // outputs before an end may come
   int candidates;             // wanted, at least 1

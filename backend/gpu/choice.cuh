@@ -61,7 +61,7 @@ __device__ inline void ApplyRule(const Rule& rule, const int* before, int length
   if (rule.penalty != 1) {
     for (int i = threadIdx.x; i < count; i += kThreads) s->seen[i] = 0;
     __syncthreads();
-    for (int i = threadIdx.x; i < length; i += kThreads) {
+    for (int i = rule.unseen + threadIdx.x; i < length; i += kThreads) {
       const int place = before[i] - first;
       if (place >= 0 && place < count) s->seen[place] = 1;
     }

@@ -6,12 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from core import loop_matrix
-from core.engine_truth import EngineTruth, Row, ragged_rows
+from core import loop_alignments, loop_matrix
+from core.engine_truth import END, EngineTruth, Row, ragged_rows
 from core.loop_helpers import GREEDY, decode_alone, new_loop, run_to_end
 from core.test_loop_matrix import KINDS as ALL_KINDS
+from core.test_loop_sampling import KINDS as SEEDED
 from ct2_triton import _core
 from support import emulated_gpu
 from support.fewer import fewer
@@ -46,6 +48,122 @@ def test_float32_answers_are_those_of_the_row_alone(models: dict[str, Path], kin
     assert tally.different == []
     assert tally.ties <= 1
     assert tally.score_error < 1e-4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drafts_change_no_answer(models: dict[str, Path], kind: str) -> None:
+    model = loop_matrix.MatrixModel(kind, models[kind], "float32")
+
+    found = loop_matrix.drafted(model, fewer(12), seed=19)
+
+    assert found.different == 0
+    assert found.kept > 0
+    assert found.score_error < 1e-4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_alignments_and_replaced_tokens_are_ctranslate2s(
+    models: dict[str, Path], kind: str
+) -> None:
+    model = loop_matrix.MatrixModel(kind, models[kind], "float32", beams=0.4)
+
+    found = loop_alignments.run(model, fewer(8), seed=20)
+
+    assert found.different == []
+    assert found.tokens > 0
+    assert found.ties <= 1
+    assert found.replaced > 0
+
+
+@pytest.mark.parametrize("kind", ["marian", "vocabulary-map"])
+def test_beams_alternatives_and_biased_searches_are_ctranslate2s(
+    models: dict[str, Path], kind: str
+) -> None:
+    """Several hypotheses of each, with patience, penalties and forced tokens."""
+    model = loop_matrix.MatrixModel(kind, models[kind], "float32", beams=1)
+
+    tally = loop_matrix.run(model, fewer(10), seed=21)
+
+    assert tally.different == []
+    assert tally.ties <= 1
+    assert tally.score_error < 1e-4
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_penalties_of_alternatives_leave_out_the_forced_tokens(
+    models: dict[str, Path], beam_size: int
+) -> None:
+    truth = EngineTruth(models["nllb"])
+    [source], _ = ragged_rows(truth, 1, seed=23)
+    prefix = [*truth.languages[:1], 70, 80]
+    options = {"beam_size": beam_size, "num_hypotheses": 3, "return_alternatives": True}
+    options |= {"repetition_penalty": 1.5, "max_decoding_length": 9}
+
+    expected = truth.hypotheses(source, prefix, **options)
+    loop = new_loop(models["nllb"])
+    # What it leaves on the device must not count.
+    decode_alone(loop, source, expected[0][len(prefix) :], {"repetition_penalty": 1.01})
+
+    answer = decode_alone(loop, source, prefix, options)
+
+    assert [one["ids"] for one in answer["hypotheses"]] == expected
+
+
+def test_draws_and_biased_drafts_are_those_of_the_cpus_loop(
+    models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CTranslate2 has no seeds of rows: tests/core/test_loop_sampling.py holds that loop to it."""
+    sources, prefixes = ragged_rows(EngineTruth(models["nllb"]), len(SEEDED), seed=6)
+    rows = [
+        (source, prefix, {**options, "max_decoding_length": 9, "sampling_seed": 5})
+        for source, prefix, options in zip(sources, prefixes, SEEDED, strict=True)
+    ]
+    biased = (sources[0], prefixes[0], {**GREEDY, "max_decoding_length": 9, "draft_bias": 0.6})
+
+    def answers() -> list[Any]:
+        loop = new_loop(models["nllb"])
+        draft = decode_alone(loop, *rows[0])["ids"]
+        names = loop.admit([*rows, biased], [*[[]] * len(rows), draft])
+        found = run_to_end(loop)
+        return [found[name]["hypotheses"] for name in names]
+
+    emulated = answers()
+    monkeypatch.delenv("CT2_TRITON_GPU")
+    for found, expected in zip(emulated, answers(), strict=True):
+        assert [one["ids"] for one in found] == [one["ids"] for one in expected]
+        scores = [one["score"] for one in expected]
+        assert [one["score"] for one in found] == pytest.approx(scores, rel=1e-4, abs=1e-4)
+
+
+def test_int8_weights_give_ctranslate2s_tokens_or_differ_where_two_are_near() -> None:
+    """Float16 activations: two tokens are near within what they change of the logits.
+
+    The bound is that of tests/core/test_gpu_decoder.py.
+    """
+    directory = tiny_engine_model("nllb", quantization="int8")
+    truth = EngineTruth(directory)  # the same weights in float32
+    sources, prefixes = ragged_rows(truth, fewer(12), seed=22)
+    options = {**GREEDY, "max_decoding_length": 12}
+    loop = new_loop(directory, "int8")
+    names = loop.admit([(s, p, options) for s, p in zip(sources, prefixes, strict=True)])
+    answers = run_to_end(loop)
+
+    same = 0
+    for name, source, prefix in zip(names, sources, prefixes, strict=True):
+        found = answers[name]["ids"]
+        result = truth.result(
+            source, prefix, return_logits_vocab=True, return_end_token=True, **options
+        )
+        expected = [truth.ids[token] for token in result.hypotheses[0]]
+        forced = len(expected) - len(result.logits[0])
+        pairs = list(zip([*found, END], expected, strict=False))[forced:]
+        apart = next((i for i, (ours, theirs) in enumerate(pairs) if ours != theirs), None)
+        same += apart is None
+        if apart is not None:
+            logits = np.array(result.logits[0][apart])
+            ours, theirs = pairs[apart]
+            assert logits[theirs] - logits[ours] < 2 * 6e-3 * np.abs(logits).max()
+    assert same >= len(names) / 2
 
 
 def greedy_rows(truth: EngineTruth) -> list[tuple[Row, Row, dict[str, Any]]]:

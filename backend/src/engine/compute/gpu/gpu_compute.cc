@@ -224,8 +224,8 @@ GpuCompute::Ahead GpuCompute::AheadOf(const StepSequence& row, const OutputRules
   auto& cache = static_cast<GpuRowCache&>(*row.cache);  // NewCache's own
   const int sequence =
       cache.NextSequence(static_cast<const GpuEncoding&>(*row.encoding), row.prompt);
-  const bool same_rules =
-      !model_.engine()->decoder.SetRules(sequence, RulesFor(rules, row, cache.tokens()));
+  const bool same_rules = !model_.engine()->decoder.SetRules(
+      sequence, RulesFor(rules, row, row.position + row.count - 1, cache.tokens()));
   const auto& coming = cache.coming;
   Ahead ahead = {&cache, std::nullopt, GivenTokens{sequence, row.position}};
   if (same_rules && coming && (coming->chosen || (ahead_ && coming->step == ahead_number_)) &&
@@ -368,7 +368,8 @@ GivenTokens GpuCompute::GivenBy(const Piece& piece, const OutputRules& rules) {
   GivenTokens given;
   auto& cache = static_cast<GpuRowCache&>(*row.cache);  // NewCache's own
   given.sequence = cache.NextSequence(static_cast<const GpuEncoding&>(*row.encoding), row.prompt);
-  model_.engine()->decoder.SetRules(given.sequence, RulesFor(rules, row, 0));
+  model_.engine()->decoder.SetRules(
+      given.sequence, RulesFor(rules, row, row.position + piece.end - piece.chosen, /*limit=*/0));
   given.position = row.position + piece.begin;
   given.tokens.assign(row.tokens + piece.begin, row.tokens + piece.end);
   given.outputs = row.alignment != nullptr ? given.tokens.size() : piece.chosen;
@@ -388,8 +389,8 @@ bool GpuCompute::HostChooses(const OutputRules& rules, const StepSequence& row) 
   return of_all ? sampler.topp() < 1 : sampler.topk() > kMostCandidates;
 }
 
-// limit: see TokenRules.
-TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& row,
+// length: of the sequence, where these rules come first. limit: see TokenRules.
+TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& row, size_t length,
                                 size_t limit) const {
   TokenRules there;
   there.list = model_.ListOf(rules.map);
@@ -399,6 +400,7 @@ TokenRules GpuCompute::RulesFor(const OutputRules& rules, const StepSequence& ro
   }
   if (HostChooses(rules, row)) return there;
   there.penalty = rules.penalty;
+  if (rules.penalty != 1) there.unseen = length - rules.before->size();
   there.limit = limit;
   const bool early = limit > 0 && rules.before->size() < rules.min_length;
   for (const int64_t output : rules.forbidden) {

@@ -139,7 +139,8 @@ class GpuCompute final : public LoopCompute {
   void RunPass(const std::vector<Piece>& pass, const std::vector<OutputRules>& rules,
                std::vector<Given>* found);
   GivenTokens GivenBy(const Piece& piece, const OutputRules& rules);
-  TokenRules RulesFor(const OutputRules& rules, const StepSequence& row, size_t limit) const;
+  TokenRules RulesFor(const OutputRules& rules, const StepSequence& row, size_t length,
+                      size_t limit) const;
   bool HostChooses(const OutputRules& rules, const StepSequence& row) const;
   Given GivenTo(const StepSequence& row, const OutputRules& rules, const ChosenToken& chosen,
                 size_t output);

@@ -337,8 +337,8 @@ void GpuDecoder::AddGiven(const GivenTokens& given, std::vector<int>* token,
     sequence->push_back(given.sequence);
   }
   if (given.before.empty()) return;
-  history_.Put(static_cast<size_t>(given.sequence) * limits_.target_tokens, given.before.data(),
-               given.before.size());
+  history_.Put(static_cast<size_t>(given.sequence) * limits_.target_tokens + known.rules.unseen,
+               given.before.data(), given.before.size());
 }
 
 std::unique_ptr<GpuStep> GpuDecoder::Launch(const std::vector<GivenTokens>& rows,

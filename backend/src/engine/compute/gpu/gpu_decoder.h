@@ -22,6 +22,7 @@ namespace ct2triton::gpu {
 // How a sequence's next token is chosen, by plain values. Tokens are vocabulary ids.
 struct TokenRules {
   float penalty = 1;  // of tokens that the sequence has already
+  size_t unseen = 0;  // by the penalty, of its first tokens
   std::vector<int> ends;
   std::vector<int> forbidden;
   size_t min_length = 0;  // tokens before an end may come
@@ -48,7 +49,7 @@ struct GivenTokens {
   size_t outputs = 1;  // so many of the last tokens are asked what follows them
   // Where in its cache each token of the sequence lies, those to be run now too; empty: in order.
   std::vector<int> places = {};
-  // What a penalty sees, as outputs; empty: what the device has.
+  // What a penalty sees before the last output, as outputs; empty: what the device has.
   std::vector<int> before = {};
 };
 

@@ -89,6 +89,7 @@ bool GpuDecoder::SetRules(int name, const TokenRules& rules) {
   rule.listed = there.get();
   if (rules.list) rule.ids = list_ids_[static_cast<size_t>(*rules.list)].get();
   rule.key = rules.key;
+  rule.unseen = static_cast<int>(rules.unseen);
   rule.limit = static_cast<int>(rules.limit);
   rule.min_length = static_cast<int>(rules.min_length);
   rule.draws = rules.draws ? 1 : 0;
