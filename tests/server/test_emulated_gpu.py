@@ -16,18 +16,28 @@ from core.gpu_truth import GpuTruth
 from ct2_triton.serve import TritonServer
 from server import configs
 from server.helpers import Connection, Ids, padded
+from server.stream_client import Streams, joined
 from server.test_options import hypotheses_of
 from support import emulated_gpu
 from support.metrics import fresh
 from support.repository import write_model, write_whole_lists
 from support.servers import ServerStack
-from support.tiny import tiny_engine_model
+from support.tiny import tiny_checkpoint, tiny_engine_model
+from support.tokenizers import write_tokenizer
 
 pytestmark = pytest.mark.server
 
 FAMILIES = ("marian", "nllb", "t5")
 LIMIT = {"max_decoding_length": 7, "min_decoding_length": 1}
 ALIGNMENTS = configs.entry("output", "ALIGNMENTS", "TYPE_INT32", "[-1]")
+STREAM = """
+backend: "ctranslate2"
+max_batch_size: 4
+input { name: "text_input" data_type: TYPE_STRING dims: [1] }
+input { name: "source_language" data_type: TYPE_STRING dims: [1] optional: true }
+input { name: "target_languages" data_type: TYPE_STRING dims: [-1] optional: true }
+model_transaction_policy { decoupled: true }
+"""
 # As CTranslate2 takes them.
 OPTIONS: list[dict[str, Any]] = [
     {"beam_size": 1},
@@ -47,7 +57,10 @@ def truths() -> dict[str, GpuTruth]:
 def server(
     truths: dict[str, GpuTruth], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TritonServer]:
-    """Three families; `listed` has a list for German, and `pinned` asks for a GPU."""
+    """Three families; `listed` has a list for German, and `pinned` asks for a GPU.
+
+    `streamed` gives texts while they grow, and `host` the same texts by calls on the processor.
+    """
     repository = tmp_path_factory.mktemp("emulated")
     config = configs.full(more=ALIGNMENTS, compute_type="float32", calls="refuse")
     for family, truth in truths.items():
@@ -57,6 +70,11 @@ def server(
     pinned = "instance_group { kind: KIND_GPU gpus: [ 0 ] }\n"
     pinned += configs.full(compute_type="float32", calls="refuse")
     write_model(repository, "pinned", truths["marian"].directory, pinned)
+    text = {"compute_type": "float32", "beam_size": 1, "tokenizer_path": "tokenizer"}
+    for name, own in (("streamed", {"calls": "refuse"}), ("host", {"decoding": "calls"})):
+        config = STREAM + configs.parameters(**text, max_decoding_length=12, **own)
+        folder = write_model(repository, name, truths["nllb"].directory, config)
+        write_tokenizer(tiny_checkpoint("nllb"), folder / "tokenizer")
     with ServerStack() as stack:
         yield stack.start(repository, environment=emulated_gpu.server_environment())
 
@@ -180,6 +198,45 @@ def test_draws_of_a_seed_are_the_same_in_any_company(
     together = [sent.get_result(timeout=120).as_numpy("OUTPUT_IDS")[0].tolist() for sent in pending]
 
     assert together == alone
+
+
+def test_texts_grow_token_by_token_into_those_of_the_processor(server: TritonServer) -> None:
+    """Two streams at once, whose steps run ahead of their parts."""
+    texts = ("Good morning. Where is the station?", "The gate closes in six minutes!")
+    streams = Streams(server.grpc_url)
+    opened = [streams.open(text, ["deu_Latn"], "en", "streamed") for text in texts]
+    parts = [list(one) for one in opened]
+
+    for text, found in zip(texts, parts, strict=True):
+        expected = streams.parts(text, ["deu_Latn"], "en", "host")
+        assert joined(found, 1) == joined(expected, 1)
+        assert len(found) > 3
+    streams.close()
+    done = work(server, "streamed")
+    assert done["passes"] > 0
+    assert done.get("call", 0) == 0
+
+
+def test_beams_beyond_the_device_are_refused_beside_others_that_run(
+    connection: Connection, truths: dict[str, GpuTruth]
+) -> None:
+    """The rows that run beside them have the answers that they have alone."""
+    truth = truths["t5"]
+    rows = rows_of(truth, "t5")
+    beams = {"beam_size": 4, "num_hypotheses": 4, **LIMIT}
+    pending = [connection.start("t5", [row], [prefix], **beams) for row, prefix in rows]
+
+    too_long = connection.refusal(
+        "t5", [rows[0][0]], [rows[0][1]], beam_size=2, max_decoding_length=1100
+    )
+    too_many = connection.refusal("t5", [rows[0][0]], [rows[0][1]], beam_size=2000)
+
+    assert "its answer may have 1100 tokens, and loops on a GPU give at most" in too_long
+    assert "beam_size" in too_many
+    for (row, prefix), sent in zip(rows, pending, strict=True):
+        want = truth.result(row, prefix, return_end_token=False, **beams).hypotheses[0]
+        found = sent.get_result(timeout=120).as_numpy("OUTPUT_IDS")[0].tolist()
+        assert found == [truth.ids[token] for token in want]
 
 
 def test_a_cancelled_row_leaves_and_the_next_is_served(
