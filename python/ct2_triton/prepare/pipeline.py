@@ -269,7 +269,7 @@ def _prove(subject: Subject, repairs: Sequence[str], report: Callable[[str], Non
     from ct2_triton.prepare.verification import prove
 
     report("proving: vocabulary, ids, texts, and float32 outputs against transformers")
-    proof = prove(subject)
+    proof = prove(subject, report)
     ties = map(str, (*proof.near_ties, *proof.loops.near_ties))
     for line in (*proof.vocabulary_differences, *repairs, *ties):
         report(line)

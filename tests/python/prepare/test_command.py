@@ -13,11 +13,15 @@ from pathlib import Path
 import pytest
 
 from ct2_triton import cli
+from ct2_triton.prepare import progress
 from ct2_triton.prepared_model import PreparedModel
 from support.tiny import tiny_checkpoint
 
 
-def test_a_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_whole_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_EVERY_S", 0.0)
     arguments = [str(tiny_checkpoint("nllb")), "--model-repository", str(tmp_path), "--name", "m"]
     arguments += ["--quantization", "float32", "--set", "beam_size=2", "--instance-kind", "cpu"]
     assert cli.prepare(arguments) == 0
@@ -25,6 +29,8 @@ def test_a_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert captured.out.strip() == str(tmp_path / "m")
     assert "licence not stated" in captured.err
     assert "madeupword0 .. madeupword1" in captured.err
+    for step in ("transformers, greedy search", "CTranslate2 in float32"):
+        assert f"{step}: 12 of 13 sentences" in captured.err
     assert "13 of 13 sentences come out the same" in captured.err
     assert PreparedModel.read(tmp_path / "m").manifest["conversion"]["settings"] == {
         "beam_size": "2"

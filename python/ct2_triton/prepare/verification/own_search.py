@@ -16,7 +16,7 @@ from ct2_triton.errors import VerificationError
 from ct2_triton.prepare.verification.comparison import excused_gap, first_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ct2_triton.prepare.generation import OwnSearch
     from ct2_triton.prepare.verification.comparison import ConvertedModel
@@ -66,7 +66,7 @@ class OwnSearchProof:
 
 
 def reference_answers(
-    reference: ReferenceModel, search: OwnSearch, rows: Sequence[Row]
+    reference: ReferenceModel, search: OwnSearch, rows: Iterable[Row]
 ) -> list[Answer] | str:
     """Translate the probes with the checkpoint's own search, or say why there are no answers."""
     if "sampling_topk" in _options(search) or any(e.name == "do_sample" for e in search.left_out):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import VerificationError
 from ct2_triton.prepare import conversion
+from ct2_triton.prepare.progress import told
 from ct2_triton.prepare.tokenizers import load_tokenizer
 from ct2_triton.prepare.verification.comparison import (
     ConvertedModel,
@@ -29,7 +30,7 @@ from ct2_triton.prepare.verification.texts import TextProof
 from ct2_triton.prepare.verification.vocabulary import check_vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ct2_triton.prepare.verification.subject import Subject
 
@@ -69,7 +70,7 @@ class Proof:
         return asdict(self)
 
 
-def prove(subject: Subject) -> Proof:
+def prove(subject: Subject, report: Callable[[str], None]) -> Proof:
     """Compare a converted model with its checkpoint.
 
     The outputs are compared in float32, with a second conversion when the model is stored in
@@ -82,8 +83,10 @@ def prove(subject: Subject) -> Proof:
     missing = range(len(subject.vocabulary.target), subject.checkpoint.config["vocab_size"])
     limit = _MAX_OUTPUT_TOKENS
     reference = ReferenceModel(subject.checkpoint.folder, missing)
-    answers = [reference.greedy(row, limit, subject.rules.end_ids) for row in rows]
-    of_own_search = reference_answers(reference, subject.search, rows)
+    greedy = told(rows, "transformers, greedy search", report)
+    answers = [reference.greedy(row, limit, subject.rules.end_ids) for row in greedy]
+    own = told(rows, "transformers, the model's own search", report)
+    of_own_search = reference_answers(reference, subject.search, own)
     del reference
     for answer in answers:
         texts.check_decoding(answer.ids)
@@ -91,7 +94,7 @@ def prove(subject: Subject) -> Proof:
     with _exact_model(subject) as folder:
         check_vocabulary(folder, subject.vocabulary)
         exact = ConvertedModel(folder, _EXACT)
-        for answer in answers:
+        for answer in told(answers, "CTranslate2 in float32", report):
             ties += compare(exact, answer, limit)
         own_search = compare_own_search(exact, subject.search, of_own_search)
         del exact
