@@ -23,7 +23,7 @@ from ct2_triton.errors import InvalidCallError
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
-    from types import EllipsisType, TracebackType
+    from types import EllipsisType
 
     import grpc
     from typing_extensions import Self
@@ -151,12 +151,7 @@ class ModelClient:
         """Return the client."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the client."""
         await self.close()
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Mapping,
         Sequence,
     )
-    from types import EllipsisType, TracebackType
+    from types import EllipsisType
 
     from ct2_triton.client.calls import OptionValue
     from ct2_triton.client.results import TextPart, Translation
@@ -81,12 +81,7 @@ class SyncTranslationClient:
         """Return the client."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the client."""
         self.close()
 

@@ -25,7 +25,6 @@ from ct2_triton.terms.finding import Terms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
-    from types import TracebackType
 
     from ct2_triton.client.calls import OptionValue
     from ct2_triton.client.client import TranslationClient
@@ -137,12 +136,7 @@ class LiveTranslator:
         """Return the translator."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the translator."""
         await self.close()
 

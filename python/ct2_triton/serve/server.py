@@ -24,8 +24,6 @@ from ct2_triton.serve.process import LoggedProcess
 from ct2_triton.serve.server_log import lines_that_matter
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
     from ct2_triton.serve.options import ServerOptions
@@ -77,19 +75,8 @@ class TritonServer:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Stop the server.
-
-        Args:
-            exception_type: Of an exception that leaves the block.
-            exception: That exception.
-            traceback: Its traceback.
-        """
+    def __exit__(self, *_: object) -> None:
+        """Stop the server."""
         self.stop()
 
     @property
