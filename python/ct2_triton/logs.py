@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
@@ -101,6 +102,8 @@ def set_up(
     logger.handlers[:] = [handler]
     logger.propagate = False
     logger.setLevel(LEVELS[name.lower()])
+    if logger.level > logging.INFO or args.log_format == "json":
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # as huggingface_hub reads it
     wanted = getattr(args, "access_log", False) and logger.level <= logging.INFO
     logging.getLogger(ACCESS).setLevel(logging.INFO if wanted else logging.WARNING)
 

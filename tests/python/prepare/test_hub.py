@@ -128,6 +128,13 @@ def test_a_converted_repository_and_its_cache_without_network(workplace: Workpla
     assert PreparedModel.read(workplace.model).source.commit == repository.revisions["main"]
 
 
+def test_a_quiet_download_says_nothing(workplace: Workplace) -> None:
+    workplace.hub.add(HUB_ID, publish_converted(workplace))
+    result = workplace.run(HUB_ID, "-q")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert PreparedModel.read(workplace.model).source.id == HUB_ID
+
+
 def test_nothing_is_downloaded_that_cannot_be_converted(workplace: Workplace) -> None:
     workplace.hub.add(HUB_ID, serve_checkpoint(workplace))
     variables = {"HF_ENDPOINT": workplace.hub.url, "HF_HOME": str(workplace.folder / "cache")}
