@@ -2,6 +2,7 @@
 #include "engine/loop/loop_support.h"
 
 #include <string>
+#include <tuple>
 
 #include "engine/search/finish.h"
 
@@ -12,37 +13,23 @@ namespace {
 // Of a search of alternatives: all of its beams run at every step, and nothing can part them.
 constexpr int64_t kMostAlternativeBeams = 128;
 
-// What is left of the options of a search without those that the loop obeys, or that change
-// nothing in it. An option that is new to the loop stays.
+using D = DecodingOptions;
+// The options that the loop obeys, or that change nothing in it.
+constexpr std::tuple kKnown(&D::beam_size, &D::num_hypotheses, &D::patience, &D::length_penalty,
+                            &D::prefix_bias_beta, &D::draft_bias, &D::repetition_penalty,
+                            &D::no_repeat_ngram_size, &D::disable_unk, &D::suppress_sequences,
+                            &D::end_token, &D::return_end_token, &D::max_input_length,
+                            &D::truncate_input, &D::max_decoding_length,
+                            &D::max_decoding_length_multiple, &D::min_decoding_length,
+                            &D::sampling_topk, &D::sampling_topp, &D::sampling_temperature,
+                            &D::sampling_seed, &D::use_vmap, &D::return_scores,
+                            &D::return_alignments, &D::replace_unknowns, &D::return_alternatives,
+                            &D::min_alternative_expansion_prob);
+
+// An option that is new to the loop stays.
 DecodingOptions WithoutKnown(DecodingOptions options) {
   const DecodingOptions defaults;
-  options.beam_size = defaults.beam_size;
-  options.num_hypotheses = defaults.num_hypotheses;
-  options.patience = defaults.patience;
-  options.length_penalty = defaults.length_penalty;
-  options.prefix_bias_beta = defaults.prefix_bias_beta;
-  options.draft_bias = defaults.draft_bias;
-  options.repetition_penalty = defaults.repetition_penalty;
-  options.no_repeat_ngram_size = defaults.no_repeat_ngram_size;
-  options.disable_unk = defaults.disable_unk;
-  options.suppress_sequences = defaults.suppress_sequences;
-  options.end_token = defaults.end_token;
-  options.return_end_token = defaults.return_end_token;
-  options.max_input_length = defaults.max_input_length;
-  options.truncate_input = defaults.truncate_input;
-  options.max_decoding_length = defaults.max_decoding_length;
-  options.max_decoding_length_multiple = defaults.max_decoding_length_multiple;
-  options.min_decoding_length = defaults.min_decoding_length;
-  options.sampling_topk = defaults.sampling_topk;
-  options.sampling_topp = defaults.sampling_topp;
-  options.sampling_temperature = defaults.sampling_temperature;
-  options.sampling_seed = defaults.sampling_seed;
-  options.use_vmap = defaults.use_vmap;
-  options.return_scores = defaults.return_scores;
-  options.return_alignments = defaults.return_alignments;
-  options.replace_unknowns = defaults.replace_unknowns;
-  options.return_alternatives = defaults.return_alternatives;
-  options.min_alternative_expansion_prob = defaults.min_alternative_expansion_prob;
+  std::apply([&](auto... known) { ((options.*known = defaults.*known), ...); }, kKnown);
   return options;
 }
 
