@@ -42,10 +42,9 @@ void synchronize_stream(Device device);
 // Frees what CUDA keeps for the calling thread. Absent before 4.7.2.
 __attribute__((weak)) void destroy_context(Device device);
 
-enum class DataType : int { FLOAT32, INT8, INT16, INT32, FLOAT16, BFLOAT16 };
+enum class DataType : int { FLOAT32 };  // and others
 
 // A tensor. Only its size and its copying matter to the structs below; `dim` serves for weights.
-// The weak members serve tests (ctranslate2_layers.h), which ask for them before they use them.
 class StorageView {
  public:
   StorageView(const StorageView& other, bool synchronous = false);
@@ -59,9 +58,6 @@ class StorageView {
   StorageView to(Device device) const;
   StorageView to(DataType type) const;
 
-  __attribute__((weak)) StorageView(DataType type, Device device);
-  // Makes it stand for memory of somebody else.
-  __attribute__((weak)) StorageView& view(void* data, std::vector<long> shape);
   template <typename T>
   const T* data() const;  // throws std::invalid_argument where T is not the type of its elements
 

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "bindings.h"
-#include "engine/calls/library/ct2_model.h"
 #include "engine/compute/cpu/kernels.h"
 #include "engine/compute/cpu/layer_packer.h"
 #include "engine/compute/cpu/pack_weights.h"
@@ -18,7 +17,6 @@
 #include "engine/compute/cpu/products/packed_linear.h"
 #include "engine/model/shared_weights.h"
 #include "error.h"
-#include "library_linear.h"
 
 namespace py = pybind11;
 
@@ -234,39 +232,6 @@ class PyModelLayer {
   std::unique_ptr<Linear> linear_;
 };
 
-// The same layer of CTranslate2's.
-class PyLibraryLayer {
- public:
-  PyLibraryLayer(const std::string& directory, const std::string& compute_type,
-                 const std::string& scope, const std::string& activation)
-      : library_(directory, {Device::Kind::kCpu, 0}, compute_type),
-        linear_(
-            library_.model(), scope,
-            activation == "none" ? std::nullopt : std::optional(Named(kActivations, activation))) {}
-
-  Array<float> Apply(const Array<float>& in, const std::optional<Array<float>>& residual) const {
-    Tensor out(ctranslate2::DataType::FLOAT32, ctranslate2::Device::CPU);
-    const std::optional<Tensor> added = residual ? std::optional(View(*residual)) : std::nullopt;
-    linear_.Apply(View(in), added ? &*added : nullptr, &out);
-    Array<float> result({in.shape(0), static_cast<py::ssize_t>(linear_.outputs())});
-    std::copy_n(out.data<float>(), result.size(), result.mutable_data());
-    return result;
-  }
-  void Select(const std::vector<int64_t>& outputs) { linear_.Select(outputs); }
-
- private:
-  using Tensor = ctranslate2::StorageView;
-
-  static Tensor View(const Array<float>& array) {
-    Tensor view(ctranslate2::DataType::FLOAT32, ctranslate2::Device::CPU);
-    view.view(const_cast<float*>(array.data()), {array.shape(0), array.shape(1)});
-    return view;
-  }
-
-  const Ct2Model library_;
-  LibraryLinear linear_;
-};
-
 // beta: none for an RMS norm.
 Array<float> PyNorm(const std::string& kernels, const Array<float>& row, const Array<float>& gamma,
                     const std::optional<Array<float>>& beta, float epsilon) {
@@ -289,11 +254,6 @@ Array<float> PyLogSoftmax(const std::string& kernels, const Array<float>& row) {
   KernelsNamed(kernels).rows->log_softmax(out.mutable_data(), static_cast<size_t>(out.size()));
   return out;
 }
-
-template <class T>
-struct Type {
-  using type = T;
-};
 
 std::vector<std::string> ProductKernels(const std::string& weights) {
   std::vector<std::string> names;
@@ -338,24 +298,17 @@ void BindProducts(py::module_& module) {
       .def("unpack", &PyPackedLinear::Unpack, "The weights as they were before.")
       .def_property_readonly("bytes", &PyPackedLinear::bytes)
       .def_property_readonly("kernel", &PyPackedLinear::kernel);
-  const auto bind_layer = [&module](auto layer, const char* name, const char* text) {
-    using Layer = typename decltype(layer)::type;
-    return py::class_<Layer>(module, name, text)
-        .def(py::init<const std::string&, const std::string&, const std::string&,
-                      const std::string&>(),
-             py::arg("model_directory"), py::arg("compute_type"), py::arg("scope"),
-             py::arg("activation") = "none")
-        .def("apply", &Layer::Apply, py::arg("inputs"), py::arg("residual") = py::none(),
-             "The layer's outputs, [rows, outputs].")
-        .def("select", &Layer::Select, py::arg("outputs"), "Keep these outputs, in this order.");
-  };
-  bind_layer(Type<PyModelLayer>(), "ModelLayer", "A linear layer of a model, as loops have it.")
+  py::class_<PyModelLayer>(module, "ModelLayer", "A linear layer of a model, as loops have it.")
+      .def(py::init<const std::string&, const std::string&, const std::string&,
+                    const std::string&>(),
+           py::arg("model_directory"), py::arg("compute_type"), py::arg("scope"),
+           py::arg("activation") = "none")
+      .def("apply", &PyModelLayer::Apply, py::arg("inputs"), py::arg("residual") = py::none(),
+           "The layer's outputs, [rows, outputs].")
+      .def("select", &PyModelLayer::Select, py::arg("outputs"),
+           "Keep these outputs, in this order.")
       .def_property_readonly("inputs", &PyModelLayer::inputs)
       .def_property_readonly("packing", &PyModelLayer::packing);
-  bind_layer(Type<PyLibraryLayer>(), "LibraryLayer", "The same, as CTranslate2 has it.");
-  module.def(
-      "library_layer_symbols", [] { return kLayerSymbols; },
-      "Symbols of CTranslate2 that LibraryLayer asks for.");
 }
 
 }  // namespace ct2triton

@@ -82,9 +82,6 @@ def test_the_core_knows_nothing_of_triton(layer: str) -> None:
 # What each folder of backend/src may include: folders, and single files of folders that it knows
 # a part of only. Each folder may include its own files and those in COMMON.
 TEST_BINDINGS = {
-    "guarded.h",
-    "library_linear.cc",
-    "library_linear.h",
     "loop_bindings.cc",
     "loop_work_bindings.cc",
     "products_bindings.cc",

@@ -35,7 +35,6 @@ class Ct2Model final : public LibraryModel {
 
   const std::string& directory() const { return directory_; }
   const Device& device() const { return device_; }
-  const ctranslate2::models::Model& model() const { return *model_; }
   const ctranslate2::Vocabulary& source() const { return *source_; }
   const ctranslate2::Vocabulary& target() const { return *target_; }
 

@@ -73,8 +73,8 @@ void CheckVersion() {
   }
 }
 
-// A symbol of the CTranslate2 library itself, not of a namesake elsewhere in the process; or null.
-void* FindLibrarySymbol(const char* name) {
+// A symbol of the CTranslate2 library itself, not of a namesake elsewhere in the process.
+void* LibrarySymbol(const char* name) {
   Dl_info info;
   if (dladdr(reinterpret_cast<const void*>(&ctranslate2::set_num_threads), &info) == 0) {
     Refuse("it cannot be located");
@@ -82,11 +82,6 @@ void* FindLibrarySymbol(const char* name) {
   void* handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   void* symbol = handle == nullptr ? nullptr : dlsym(handle, name);
   if (handle != nullptr) dlclose(handle);  // drops the count only: the library stays
-  return symbol;
-}
-
-void* LibrarySymbol(const char* name) {
-  void* symbol = FindLibrarySymbol(name);
   if (symbol == nullptr) Refuse(std::string("it has no symbol ") + name);
   return symbol;
 }
@@ -152,8 +147,6 @@ void CheckAll() {
 }
 
 }  // namespace
-
-bool LibraryHasSymbol(const char* name) { return FindLibrarySymbol(name) != nullptr; }
 
 std::string LibraryVersion() {
   const std::string name = LibraryFileName();

@@ -15,7 +15,4 @@ std::string LibraryVersion();
 // Throws Error(kUnsupported) at the first difference. The result is kept: later calls cost nothing.
 void CheckLibrary();
 
-// Whether the CTranslate2 library itself, not a namesake elsewhere in the process, has a symbol.
-bool LibraryHasSymbol(const char* name);
-
 }  // namespace ct2triton
