@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ct2_triton.errors import VersionError
+from ct2_triton.model_versions import versions_in
 from ct2_triton.prepared_model import CONFIG_NAME
 
 if TYPE_CHECKING:
@@ -35,6 +36,17 @@ def served_versions(model: Path, there: Sequence[int]) -> tuple[int, ...]:
         return tuple(version for version in there if version in policy.specific.versions)
     count = policy.latest.num_versions or 1
     return tuple(there[-count:])
+
+
+def versions_served(model: Path) -> tuple[int, ...]:
+    """Say which of its versions a server loads."""
+    return served_versions(model, versions_in(model))
+
+
+def keep_serving(model: Path) -> None:
+    """Name the versions that are served, so that a further folder of a version changes nothing."""
+    if not has_policy(model):
+        serve_versions(model, versions_served(model))
 
 
 def has_policy(model: Path) -> bool:

@@ -19,7 +19,7 @@ from ct2_triton.followers import followed_by, followers
 from ct2_triton.model_versions import HISTORY_NAME, read_history, versions_in
 from ct2_triton.prepare.writing import locked
 from ct2_triton.prepared_model import CONFIG_NAME, FORMAT
-from ct2_triton.version_policy import has_policy, replace_text, serve_versions, served_versions
+from ct2_triton.version_policy import keep_serving, replace_text, serve_versions, versions_served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,8 +55,8 @@ def promote(model: Path, versions: Sequence[int], take: Take | None) -> Versions
     _check_leads(model)
     with locked(model):
         _check(model, after)
-        before = _serves(model)
-        if take is None and all(_serves(folder) == after for folder in _together(model)):
+        before = versions_served(model)
+        if take is None and all(versions_served(folder) == after for folder in _together(model)):
             raise VersionError(f"{model} serves {_list(after)} already")
         _change(model, "promote", before, after, take or _nobody)
     return before
@@ -69,7 +69,7 @@ def rollback(model: Path, take: Take | None) -> tuple[Versions, Versions]:
     """
     _check_leads(model)
     with locked(model):
-        before = _serves(model)
+        before = versions_served(model)
         after = _previous(model, before)
         _check(model, after)
         _change(model, "rollback", before, after, take or _nobody)
@@ -123,10 +123,6 @@ def _together(model: Path) -> list[Path]:
     return [model, *followers(model)]
 
 
-def _serves(folder: Path) -> Versions:
-    return served_versions(folder, versions_in(folder))
-
-
 def _check(model: Path, versions: Versions) -> None:
     there = versions_in(model)
     if missing := [version for version in versions if version not in there]:
@@ -139,7 +135,7 @@ def _change(model: Path, action: str, before: Versions, after: Versions, take: T
     """Write all, then have servers take it; what they took is taken back where one does not."""
     folders, taken = _together(model), list[str]()
     for follower in folders[1:]:
-        _keep_serving(follower)
+        keep_serving(follower)
     try:
         with _undone_on_failure(folders):
             if before != after:
@@ -164,15 +160,9 @@ def _write_entry(model: Path, action: str, before: Versions, after: Versions) ->
     _write_history(model, [*history, entry])
 
 
-def _keep_serving(follower: Path) -> None:
-    """Name the versions that are served, so that a further folder of a version changes nothing."""
-    if not has_policy(follower):
-        serve_versions(follower, _serves(follower))
-
-
 def _serve(folder: Path, versions: Versions) -> None:
     """Have a model serve these versions; those of a follower are folders without files."""
-    if _serves(folder) == versions:
+    if versions_served(folder) == versions:
         return
     serve_versions(folder, versions)
     for version in versions:

@@ -11,7 +11,13 @@ from ct2_triton.model_versions import FIRST, versions_in
 from ct2_triton.prepare.compatibility import check_compatible
 from ct2_triton.prepare.writing import check_output, staged, written_at_once
 from ct2_triton.prepared_model import CONFIG_NAME, MANIFEST_NAME, read_json, write_json
-from ct2_triton.version_policy import has_policy, read_config, serve_versions, served_versions
+from ct2_triton.version_policy import (
+    has_policy,
+    keep_serving,
+    read_config,
+    served_versions,
+    versions_served,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +51,7 @@ def _added(model: Path, version: int) -> Iterator[Path]:
         yield folder
         check_compatible(model, folder)
         _check_version(model, version)  # it may have appeared meanwhile
-        _keep_serving(model)
+        keep_serving(model)
         _write_record(folder, version)
         try:
             (folder / str(FIRST)).rename(model / str(version))
@@ -72,14 +78,8 @@ def _check_version(model: Path, version: int) -> None:
         raise VersionError(
             f"the version_policy in {model / CONFIG_NAME} would have version {version} served at "
             f"once: have it name the versions to serve, "
-            f"version_policy {{ specific {{ versions: {list(served_versions(model, there))} }} }}"
+            f"version_policy {{ specific {{ versions: {list(versions_served(model))} }} }}"
         )
-
-
-def _keep_serving(model: Path) -> None:
-    """Name the versions that are served, where the server would take the newest by itself."""
-    if not has_policy(model):
-        serve_versions(model, served_versions(model, versions_in(model)))
 
 
 def _write_record(folder: Path, version: int) -> None:
