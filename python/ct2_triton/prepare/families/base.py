@@ -75,9 +75,9 @@ class Family(ABC):
     ) -> list[Language]:
         """List the languages with their ids, without aliases."""
 
-    @abstractmethod
     def language_tag(self, code: str) -> str | None:
         """Give the BCP 47 tag of a language code; None for a code that is no language."""
+        return code.replace("_", "-")
 
     @abstractmethod
     def reference_ids(

@@ -72,10 +72,6 @@ class _Prefixed(Family):
             )
         return found
 
-    def language_tag(self, code: str) -> str | None:
-        """Write the code with hyphens."""
-        return code.replace("_", "-")
-
     def reference_ids(
         self,
         tokenizer: PreTrainedTokenizerBase,

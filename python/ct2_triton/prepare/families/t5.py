@@ -52,10 +52,6 @@ class T5(Family):
         ]
         return tokens or _TaskTexts.of(config).languages(tokenizer)
 
-    def language_tag(self, code: str) -> str | None:
-        """Write the code with hyphens."""
-        return code.replace("_", "-")
-
     def reference_ids(
         self,
         tokenizer: PreTrainedTokenizerBase,
