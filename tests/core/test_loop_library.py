@@ -16,6 +16,7 @@ from ct2_triton import _core
 from model_bin import edited_copy, read_model_bin, write_model_bin
 from support.tiny import tiny_engine_model
 
+
 def test_every_weak_symbol_is_asked_for() -> None:
     """A symbol that is missing in the library would be a call to address 0."""
     with Path(_core.__file__).open("rb") as stream:
