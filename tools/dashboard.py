@@ -234,6 +234,16 @@ SECTIONS: dict[str, list[Panel]] = {
             {"{{model}} {{target}}": rate("ct2_target_rows_total", "model, target")},
         ),
         Panel(
+            "Flagged translations, of those judged",
+            "part",
+            {
+                "{{model}} {{flag}}": part(
+                    rate("ct2_quality_flags_total", "model, flag"),
+                    f"on (model) group_left () {rate('ct2_quality_rows_total')}",
+                )
+            },
+        ),
+        Panel(
             "Tokens a row by target language",
             "tokens",
             {

@@ -14,6 +14,7 @@ void BindConfig(pybind11::module_& module);
 void BindMetrics(pybind11::module_& module);
 void BindModelFile(pybind11::module_& module);
 void BindProducts(pybind11::module_& module);
+void BindQuality(pybind11::module_& module);
 void BindRows(pybind11::module_& module);
 void BindSegmenter(pybind11::module_& module);
 void BindGpu(pybind11::module_& module);

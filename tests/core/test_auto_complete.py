@@ -27,6 +27,8 @@ ALL_OUTPUTS = [
     {"name": "FINISH_REASON", "data_type": "TYPE_STRING", "dims": [-1]},
     {"name": "DRAFT_TOKENS_KEPT", "data_type": "TYPE_INT32", "dims": [1]},
     {"name": "ALIGNMENTS", "data_type": "TYPE_INT32", "dims": [-1]},
+    {"name": "QUALITY", "data_type": "TYPE_FP32", "dims": [-1]},
+    {"name": "QUALITY_FLAGS", "data_type": "TYPE_STRING", "dims": [-1]},
 ]
 
 
@@ -163,6 +165,8 @@ def test_a_model_that_names_text_input_gets_the_tensors_of_text() -> None:
         "source_ranges",
         "target_ranges",
         "alignments",
+        "quality",
+        "quality_flags",
     ]
 
 

@@ -175,7 +175,8 @@ class TestTensors:
         )
         assert refusal("invalid_argument", output=[tensor("foo")]) == (
             'output "foo" is not known; known are OUTPUT_IDS, OUTPUT_LENGTHS, HYPOTHESES, '
-            "HYPOTHESIS_LENGTHS, SCORES, FINISH_REASON, DRAFT_TOKENS_KEPT, ALIGNMENTS"
+            "HYPOTHESIS_LENGTHS, SCORES, FINISH_REASON, DRAFT_TOKENS_KEPT, ALIGNMENTS, "
+            "QUALITY, QUALITY_FLAGS"
         )
 
     @pytest.mark.parametrize(("kind", "name"), [("input", "INPUT_IDS"), ("output", "OUTPUT_IDS")])

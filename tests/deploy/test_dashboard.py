@@ -163,7 +163,7 @@ class Traffic:
         prefixes = [prefix for _, prefix in self._rows]
         pending = [send("live", [row], [prefix]) for row, prefix in self._rows]
         pending += [send("live", [self._rows[0][0]] * 8, prefixes), send("live", ids, prefixes)]
-        pending += [send("live", ids, prefixes, beam_size=2)]
+        pending += [send("live", ids, prefixes, beam_size=2, quality=True)]
         pending += [send("live", ids, prefixes, more={"DRAFT_IDS": prefixes})]
         for each in pending:
             each.get_result()

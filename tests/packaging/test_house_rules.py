@@ -72,7 +72,9 @@ def test_no_function_is_too_long() -> None:
     assert [(name, n) for name, n in functions if n > MAX_FUNCTION_LINES] == []
 
 
-@pytest.mark.parametrize("layer", ["config", "engine", "metrics", "queue", "rows", "text"])
+@pytest.mark.parametrize(
+    "layer", ["config", "engine", "metrics", "quality", "queue", "rows", "text"]
+)
 def test_the_core_knows_nothing_of_triton(layer: str) -> None:
     files = [path for path in CPP if path.is_relative_to(BACKEND / "src" / layer)]
     assert files
@@ -92,6 +94,7 @@ COMMON = {"error.h", "steady_clock.h"}
 LAYERS: dict[str, set[str]] = {
     "config": set(),
     "metrics": set(),
+    "quality": {"config/parse_value.h", "text/code_points.h", "text/word_characters.h"},
     "rows": {"config/"},
     "engine": {
         *("config/", "rows/", "ctranslate2_api.h"),
@@ -108,7 +111,8 @@ LAYERS: dict[str, set[str]] = {
     "triton": {"config/", "metrics/", "rows/", "engine/device.h", "triton_c_api.h"},
     "text": {"config/nearest_name.h", "config/parse_value.h"},
     "serving": {
-        *("config/", "metrics/", "rows/", "queue/", "text/", "triton/", "triton_c_api.h"),
+        *("config/", "metrics/", "rows/", "quality/", "queue/", "text/", "triton/"),
+        "triton_c_api.h",
         *("engine/loaded_model.h", "engine/device.h"),
     },
 }
@@ -191,7 +195,8 @@ def test_no_floats_of_the_host_cross_the_interface_of_a_device() -> None:
 
 
 def test_only_config_text_and_the_bindings_know_the_json_library() -> None:
-    allowed = (BACKEND / "src" / "config", BACKEND / "src" / "text", BACKEND / "python")
+    source = BACKEND / "src"
+    allowed = (source / "config", source / "quality", source / "text", BACKEND / "python")
     files = [path for path in CPP if not any(path.is_relative_to(folder) for folder in allowed)]
     assert _matches(files, r"#include <nlohmann/") == []
 

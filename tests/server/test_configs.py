@@ -42,6 +42,8 @@ def assert_completed(config: Any) -> None:
         "FINISH_REASON": [-1],
         "DRAFT_TOKENS_KEPT": [1],
         "ALIGNMENTS": [-1],
+        "QUALITY": [-1],
+        "QUALITY_FLAGS": [-1],
     }
     assert {name for name, tensor in inputs.items() if tensor.allow_ragged_batch} == {
         "INPUT_IDS",

@@ -44,6 +44,7 @@ struct DecodingOptions {
   bool return_alignments = false;            // find where in the source each token comes from
   bool return_alternatives = false;          // hypotheses differ at the first free position
   float min_alternative_expansion_prob = 0;  // probability; must be 0 with return_alternatives
+  bool quality = false;                      // judge each answer; its score is computed for that
   bool replace_unknowns = false;             // unknown -> the source token most attended to
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/model_files.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -8,6 +9,21 @@
 #include "error.h"
 
 namespace ct2triton {
+
+const std::string& TargetIds::Of(const std::vector<int64_t>& source,
+                                 const std::vector<int64_t>& prefix) const {
+  if (!prefix.empty()) {
+    const auto known = in_prefix.find(prefix.front());
+    if (known != in_prefix.end()) return known->second;
+  }
+  // Behind the id of the source's language, where there is one.
+  const size_t places = in_source.empty() ? 0 : std::min<size_t>(2, source.size());
+  for (size_t i = 0; i < places; ++i) {
+    const auto known = in_source.find(source[i]);
+    if (known != in_source.end()) return known->second;
+  }
+  return only;
+}
 
 ModelFileConfig ParseModelFileConfig(std::string_view json) {
   ModelFileConfig config;

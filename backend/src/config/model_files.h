@@ -47,6 +47,11 @@ struct TargetIds {
   std::string only;  // where the model has one language, and no ids name it
   std::map<int64_t, std::string> in_prefix;
   std::map<int64_t, std::string> in_source;
+
+  bool empty() const { return only.empty() && in_prefix.empty() && in_source.empty(); }
+  // The code of a row's target language; empty where it has none of them.
+  const std::string& Of(const std::vector<int64_t>& source,
+                        const std::vector<int64_t>& prefix) const;
 };
 
 // From tokenizer/languages.json of a prepared model. Throws Error(kInvalidArgument).

@@ -84,6 +84,10 @@ std::vector<Parameter> SearchParameters() {
        "true"},
       {"return_scores", &D::return_scores, kRequest, kNone,
        "Compute the score of each hypothesis, also when SCORES is not asked for.", "true"},
+      {"quality", &D::quality, kRequest, kNone,
+       "Judge each translation, for the outputs of verdicts and the metrics; implies "
+       "return_scores.",
+       "true"},
   };
 }
 

@@ -49,6 +49,8 @@ const std::vector<TensorRule>& OutputRules(bool of_text) {
       {tensor::kSourceRanges, kInt32, false, {-1, 2}},
       {tensor::kTargetRanges, kInt32, false, {-1, -1, 2}},
       {tensor::kTextAlignments, kInt32, false, {-1, -1, 4}},
+      {tensor::kTextQuality, kFloat, false, {-1}},
+      {tensor::kTextQualityFlags, kString, false, {-1}},
   };
   static const std::vector<TensorRule> rules = {
       {tensor::kOutputIds, kInt32, true, {-1}, true},
@@ -59,6 +61,8 @@ const std::vector<TensorRule>& OutputRules(bool of_text) {
       {tensor::kFinishReason, kString, false, {-1}},
       {tensor::kDraftTokensKept, kInt32, false, {1}},
       {tensor::kAlignments, kInt32, false, {-1}},
+      {tensor::kQuality, kFloat, false, {-1}},
+      {tensor::kQualityFlags, kString, false, {-1}},
   };
   return of_text ? text_rules : rules;
 }
@@ -71,6 +75,8 @@ const std::vector<TensorRule>& StreamOutputRules() {
       {tensor::kTextFinishReason, kString, false, {-1}},
       {tensor::kNumInputTokens, kUint32, false, {-1}},
       {tensor::kNumOutputTokens, kUint32, false, {-1}},
+      {tensor::kTextQuality, kFloat, false, {-1}},
+      {tensor::kTextQualityFlags, kString, false, {-1}},
   };
   return rules;
 }

@@ -23,6 +23,8 @@ inline constexpr char kScores[] = "SCORES";
 inline constexpr char kFinishReason[] = "FINISH_REASON";
 inline constexpr char kDraftTokensKept[] = "DRAFT_TOKENS_KEPT";
 inline constexpr char kAlignments[] = "ALIGNMENTS";
+inline constexpr char kQuality[] = "QUALITY";
+inline constexpr char kQualityFlags[] = "QUALITY_FLAGS";
 // Of models that take text: named as in Triton's backends for language models.
 inline constexpr char kTextInput[] = "text_input";
 inline constexpr char kSourceLanguage[] = "source_language";
@@ -38,6 +40,8 @@ inline constexpr char kHypothesisScores[] = "hypothesis_scores";
 inline constexpr char kSourceRanges[] = "source_ranges";
 inline constexpr char kTargetRanges[] = "target_ranges";
 inline constexpr char kTextAlignments[] = "alignments";
+inline constexpr char kTextQuality[] = "quality";
+inline constexpr char kTextQualityFlags[] = "quality_flags";
 // Of models that can stream text: whose translation it is.
 inline constexpr char kTargetIndex[] = "target_index";
 inline constexpr char kTargetLanguage[] = "target_language";

@@ -33,6 +33,13 @@ void RequireFittingSearch(const SearchOptions& search, const Weights& weights,
   }
 }
 
+std::vector<std::string_view> TokensOf(const Ids& ids, const Vocabulary& vocabulary) {
+  std::vector<std::string_view> tokens;
+  tokens.reserve(ids.size());
+  for (const int64_t id : ids) tokens.push_back(vocabulary.to_token(static_cast<size_t>(id)));
+  return tokens;
+}
+
 // "auto" is the loop on a CPU, and calls on a GPU.
 bool UseLoop(const EngineOptions& engine, const Device& device) {
   return engine.decoding == "loop" ||
@@ -202,6 +209,14 @@ bool LoadedModel::has_vocabulary_map() const { return !weights_->AllMaps().empty
 
 int64_t LoadedModel::unknown_source_id() const {
   return static_cast<int64_t>(weights_->source().to_id(weights_->files().unk_token));
+}
+
+std::vector<std::string_view> LoadedModel::SourceTokens(const Ids& ids) const {
+  return TokensOf(ids, weights_->source());
+}
+
+std::vector<std::string_view> LoadedModel::TargetTokens(const Ids& ids) const {
+  return TokensOf(ids, weights_->target());
 }
 
 int64_t LoadedModel::unknown_id() const {

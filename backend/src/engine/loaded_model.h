@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/decoding_options.h"
@@ -56,6 +57,8 @@ class LoadedModel {
   std::optional<int64_t> padding_to_strip() const;  // the same, but not the end token
   int64_t longest_source() const;                   // ids of a row
   bool has_vocabulary_map() const;
+  std::vector<std::string_view> SourceTokens(const Ids& ids) const;
+  std::vector<std::string_view> TargetTokens(const Ids& ids) const;
   int64_t unknown_source_id() const;   // what an unknown token of a source is
   int64_t unknown_id() const;          // and of an answer
   size_t weight_bytes() const;         // packed copies of the loop and what calls have included

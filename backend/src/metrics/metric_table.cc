@@ -60,6 +60,15 @@ std::vector<MetricSpec> Outcomes() {
        "Answered rows by target language, of a prepared model that names its languages.", "target"},
       {M::kTargetTokens, "ct2_target_tokens_total", kCounter, "tokens",
        "Tokens of the answers by target language, likewise.", "target"},
+      {M::kJudged, "ct2_quality_rows_total", kCounter, "rows",
+       "Translations that were judged (quality): rows, and of texts each text in each language."},
+      {M::kFlagged,
+       "ct2_quality_flags_total",
+       kCounter,
+       "rows",
+       "Of these, translations with this flag; one may have several.",
+       "flag",
+       {"repeats", "uncovered", "invented", "values", "copied", "language", "length", "unsure"}},
   };
 }
 

@@ -22,6 +22,8 @@ enum class Metric : size_t {
   kUnknownGeneratedTokens,
   kTargetRows,
   kTargetTokens,
+  kJudged,
+  kFlagged,
   kQueueSeconds,
   kFirstTokenSeconds,
   kTokenSeconds,

@@ -12,6 +12,33 @@
 namespace ct2triton {
 namespace {
 
+// One value of each row's verdict, [b, 1]; none where nobody asked, [b, 0].
+template <class Value, class Get>
+Matrix<Value> OfVerdicts(const std::vector<Verdict>& verdicts, size_t rows, bool batched,
+                         const Get& get) {
+  Matrix<Value> matrix;
+  if (batched) matrix.shape.push_back(static_cast<int64_t>(rows));
+  matrix.shape.push_back(verdicts.empty() ? 0 : 1);
+  for (const Verdict& verdict : verdicts) matrix.values.push_back(get(verdict));
+  return matrix;
+}
+
+bool WriteVerdicts(const TensorSpec& spec, const std::vector<Verdict>& verdicts, size_t rows,
+                   bool batched, Response* response) {
+  if (spec.name == tensor::kQuality) {
+    const auto quality = [](const Verdict& verdict) {
+      return static_cast<float>(verdict.Quality());
+    };
+    WriteTensor(spec, OfVerdicts<float>(verdicts, rows, batched, quality), response);
+  } else if (spec.name == tensor::kQualityFlags) {
+    const auto flags = [](const Verdict& verdict) { return verdict.Json(); };
+    WriteTensor(spec, OfVerdicts<std::string>(verdicts, rows, batched, flags), response);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void WriteOutput(const TensorSpec& spec, const AnswerTensors& answer, Response* response) {
   if (spec.name == tensor::kOutputIds) {
     WriteTensor(spec, answer.OutputIds(), response);
@@ -37,12 +64,23 @@ void WriteOutput(const TensorSpec& spec, const AnswerTensors& answer, Response* 
 }  // namespace
 
 IdsAnswer::IdsAnswer(const ModelConfig& config, std::vector<std::string> wanted, bool batched,
-                     int64_t pad_id)
-    : config_(config), wanted_(std::move(wanted)), batched_(batched), pad_id_(pad_id) {}
+                     int64_t pad_id, std::shared_ptr<const IdsVerdicts> verdicts)
+    : config_(config),
+      wanted_(std::move(wanted)),
+      batched_(batched),
+      pad_id_(pad_id),
+      verdicts_(std::move(verdicts)) {}
 
 void IdsAnswer::Encode(const std::vector<RowResult>& rows, Response* response) const {
+  std::vector<Verdict> verdicts;
+  if (verdicts_) verdicts = verdicts_->Of(rows);
   const AnswerTensors answer(rows, batched_, pad_id_);
-  for (const std::string& name : wanted_) WriteOutput(config_.Output(name), answer, response);
+  for (const std::string& name : wanted_) {
+    const TensorSpec& spec = config_.Output(name);
+    if (!WriteVerdicts(spec, verdicts, rows.size(), batched_, response)) {
+      WriteOutput(spec, answer, response);
+    }
+  }
 }
 
 }  // namespace ct2triton

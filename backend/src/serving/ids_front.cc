@@ -12,6 +12,7 @@
 #include "error.h"
 #include "rows/row_tensors.h"
 #include "serving/ids_answer.h"
+#include "serving/ids_verdicts.h"
 #include "serving/read_options.h"
 #include "triton/input.h"
 
@@ -69,8 +70,13 @@ class LaterRows : public RowNames {
 
 class IdsReader : public RequestReader {
  public:
-  IdsReader(const ModelConfig& config, const LoadedModel& model, const RequestHandle& request)
-      : config_(config), model_(model), request_(request) {}
+  IdsReader(const ModelConfig& config, const LoadedModel& model, const Judging& judging,
+            const TargetIds& languages, const RequestHandle& request)
+      : config_(config),
+        model_(model),
+        judging_(judging),
+        languages_(languages),
+        request_(request) {}
 
   bool Read() override;
   size_t bytes() const override { return decoded_.bytes; }
@@ -79,15 +85,19 @@ class IdsReader : public RequestReader {
  private:
   void ReadHead();
   void CheckRows();
+  void StartAnswer(std::vector<std::string> wanted);
 
   const ModelConfig& config_;
   const LoadedModel& model_;
+  const Judging judging_;
+  const TargetIds& languages_;
   const RequestHandle& request_;
 
   bool begun_ = false;
   RequestTensors tensors_;  // what `rows_` looks at
   std::optional<DecodingOptions> options_;
   std::vector<RowInput> rows_;
+  std::shared_ptr<IdsVerdicts> verdicts_;  // null: nobody asks
   DecodedRequest decoded_;
 };
 
@@ -114,7 +124,6 @@ void IdsReader::ReadHead() {
   const WantedOutputs outputs{is_wanted(tensor::kScores), is_wanted(tensor::kAlignments)};
   tensors_ = ReadTensors(request_, config_);
   CheckRowCount(tensors_.input_ids, config_.engine.max_request_rows);
-  const bool batched = tensors_.input_ids.shape.size() > 1;
   options_ = ReadOptions(request_, outputs, config_, &decoded_.options);
   if (decoded_.options.split != RequestOptions().split) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -126,8 +135,19 @@ void IdsReader::ReadHead() {
   }
   rows_ = SplitRows(tensors_, model_.padding_to_strip());
   decoded_.rows.reserve(rows_.size());
+  StartAnswer(std::move(wanted));
+}
+
+void IdsReader::StartAnswer(std::vector<std::string> wanted) {
+  const Judging judging = judging_.With(options_ ? *options_ : config_.decoding);
+  if (judging.judge != nullptr) {
+    verdicts_ = std::make_shared<IdsVerdicts>(judging, model_, languages_);
+  } else if (wanted.size() == config_.outputs.size()) {
+    LeaveOutVerdicts(&wanted);
+  }
+  const bool batched = tensors_.input_ids.shape.size() > 1;
   decoded_.encoder =
-      std::make_unique<IdsAnswer>(config_, std::move(wanted), batched, model_.pad_id());
+      std::make_unique<IdsAnswer>(config_, std::move(wanted), batched, model_.pad_id(), verdicts_);
 }
 
 void IdsReader::CheckRows() {
@@ -140,6 +160,7 @@ void IdsReader::CheckRows() {
   for (CheckedRow& row : model_.Check({first, end}, options_ ? &*options_ : nullptr, names)) {
     decoded_.bytes += sizeof(row) + (row.source.size() + row.prefix.size() + row.draft.size()) *
                                         sizeof(Ids::value_type);
+    if (verdicts_) verdicts_->Add(row);
     decoded_.rows.push_back(std::move(row));
   }
 }
@@ -147,7 +168,7 @@ void IdsReader::CheckRows() {
 }  // namespace
 
 std::unique_ptr<RequestReader> IdsFront::Start(const RequestHandle& request) const {
-  return std::make_unique<IdsReader>(config_, model_, request);
+  return std::make_unique<IdsReader>(config_, model_, judging_, languages_, request);
 }
 
 }  // namespace ct2triton

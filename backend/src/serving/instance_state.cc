@@ -13,11 +13,11 @@
 namespace ct2triton {
 namespace {
 
-std::unique_ptr<const Front> MakeFront(const ModelState& state, const LoadedModel& model) {
+std::unique_ptr<const Front> MakeFront(ModelState& state, const LoadedModel& model) {
   if (state.tokenizer()) {
-    return std::make_unique<TextFront>(state.config(), model, *state.tokenizer());
+    return std::make_unique<TextFront>(state.config(), model, *state.tokenizer(), state.judging());
   }
-  return std::make_unique<IdsFront>(state.config(), model);
+  return std::make_unique<IdsFront>(state.config(), model, state.judging(), state.languages());
 }
 
 constexpr std::chrono::milliseconds kLongestWait(100);

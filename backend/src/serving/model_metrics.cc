@@ -43,17 +43,17 @@ uint64_t Occurrences(const Ids& ids, int64_t id) {
 
 }  // namespace
 
-ModelMetrics::ModelMetrics(const std::filesystem::path& tokenizer_folder, const std::string& model,
+ModelMetrics::ModelMetrics(const TargetIds& languages, const std::string& model,
                            uint64_t version) noexcept
     : model_(model), version_(version) {
   try {
-    Make(tokenizer_folder);
+    Make(languages);
   } catch (...) {
     LogCurrentError();  // the model is served without what could not be made
   }
 }
 
-void ModelMetrics::Make(const std::filesystem::path& tokenizer_folder) {
+void ModelMetrics::Make(const TargetIds& languages) {
   for (const MetricSpec& spec : MetricTable()) {
     if (spec.kind == MetricKind::kHistogram) {
       times_.emplace(spec.id, MetricSeries(spec.id, model_, version_));
@@ -63,11 +63,7 @@ void ModelMetrics::Make(const std::filesystem::path& tokenizer_folder) {
       MakeSeries(spec);
     }
   }
-  try {
-    targets_.emplace(tokenizer_folder, model_, version_);
-  } catch (...) {
-    LogCurrentError();  // a languages.json that a client may read and the backend cannot
-  }
+  targets_.emplace(languages, model_, version_);
   clock_ = MetricsClock::OfProcess();
   clock_->Add(this);
 }
@@ -125,6 +121,11 @@ void ModelMetrics::Count(const RowReport& report) noexcept {
   } else {
     cells_.Add(M::kRows, 1, kFinishReasons);  // "failed" stands behind the reasons
   }
+}
+
+void ModelMetrics::Count(const Verdict& verdict) noexcept {
+  cells_.Add(M::kJudged, 1);
+  for (size_t i = 0; i < kFlags; ++i) cells_.Add(M::kFlagged, verdict.Raises(Flag{i}) ? 1 : 0, i);
 }
 
 void ModelMetrics::CountAnswer(const RowReport& report) noexcept {

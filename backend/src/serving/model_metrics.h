@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +13,7 @@
 
 #include "error.h"
 #include "metrics/metric_cells.h"
+#include "quality/verdict.h"
 #include "queue/translator.h"
 #include "rows/row_report.h"
 #include "rows/run_report.h"
@@ -28,9 +28,8 @@ namespace ct2triton {
 // without metrics shows none, and one that cannot make them is told in the log.
 class ModelMetrics : public Publisher {
  public:
-  // `tokenizer_folder`: where the model's languages are listed, if they are.
-  ModelMetrics(const std::filesystem::path& tokenizer_folder, const std::string& model,
-               uint64_t version) noexcept;
+  // `languages` outlive it.
+  ModelMetrics(const TargetIds& languages, const std::string& model, uint64_t version) noexcept;
   ~ModelMetrics() override;
 
   // Shows this translator's state, and what it does from now on. Before its first row.
@@ -40,6 +39,7 @@ class ModelMetrics : public Publisher {
   void CountRequest(const Error* failure, bool superseded) noexcept;
   void Count(const RunReport& report) noexcept;
   void Count(const RowReport& report) noexcept;
+  void Count(const Verdict& verdict) noexcept;
 
   void Publish() noexcept override;
 
@@ -56,7 +56,7 @@ class ModelMetrics : public Publisher {
     MetricSeries series;
   };
 
-  void Make(const std::filesystem::path& tokenizer_folder);
+  void Make(const TargetIds& languages);
   void MakeSeries(const MetricSpec& spec);
   void CountAnswer(const RowReport& report) noexcept;
   void CountTimes(const RowReport& report, size_t tokens) noexcept;

@@ -66,6 +66,18 @@ std::filesystem::path TokenizerFolder(TRITONBACKEND_Model* model, const ModelCon
   return std::filesystem::path(ModelFolder(model)) / config.engine.tokenizer_path;
 }
 
+// None where they are not listed, or in a way that a client may read and the backend cannot.
+TargetIds ReadLanguages(const std::filesystem::path& tokenizer_folder) {
+  std::ifstream file(tokenizer_folder / "languages.json");
+  if (!file) return {};
+  try {
+    return ParseTargetIds(std::string{std::istreambuf_iterator<char>(file), {}});
+  } catch (...) {
+    LogCurrentError();
+    return {};
+  }
+}
+
 // A request that names no language is refused by a model of several, and one that Triton makes
 // itself may then end the server.
 void CheckWarmUp(const WarmUp& warm_up, const ModelConfig& config, const Tokenizer& tokenizer) {
@@ -127,7 +139,9 @@ ModelState::ModelState(TRITONBACKEND_Model* model)
       config_(ReadConfig(model)),
       directory_(FindModelDirectory(ModelFolder(model), version_, config_)),
       tokenizer_(LoadTokenizer(TokenizerFolder(model, config_), config_)),
-      metrics_(TokenizerFolder(model, config_), name_, version_) {
+      languages_(ReadLanguages(TokenizerFolder(model, config_))),
+      metrics_(languages_, name_, version_),
+      judge_(ReadQualityStatistics(directory_)) {
   if (config_.engine.verify_files) VerifyFiles(ModelFolder(model), version_);
   for (const std::string& warning : config_.warnings) LogWarning((label_ + ": " + warning).c_str());
   LogInfo(label_ + ": loading '" + directory_ + "'" + OriginOf(directory_));

@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "config/model_config.h"
+#include "config/model_files.h"
 #include "engine/device.h"
+#include "quality/judge.h"
 #include "queue/supersede_keys.h"
 #include "queue/translator.h"
+#include "serving/judging.h"
 #include "serving/model_metrics.h"
 #include "serving/wait_estimate.h"
 #include "text/tokenizer.h"
@@ -41,10 +44,14 @@ class ModelState {
   // Of a model that takes text; null otherwise.
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
 
+  // The ids that name languages; none where the model lists none.
+  const TargetIds& languages() const { return languages_; }
+
   // Of all instances.
   SupersedeKeys* supersede_keys() { return &supersede_keys_; }
 
   ModelMetrics* metrics() { return &metrics_; }
+  Judging judging() { return {&judge_, &metrics_}; }
   WaitEstimate* waits() { return &waits_; }
 
  private:
@@ -54,8 +61,10 @@ class ModelState {
   const ModelConfig config_;
   const std::string directory_;  // the files of CTranslate2
   const std::shared_ptr<const Tokenizer> tokenizer_;
+  const TargetIds languages_;
   SupersedeKeys supersede_keys_;
   ModelMetrics metrics_;
+  const Judge judge_;
   WaitEstimate waits_;
 
   std::mutex mutex_;

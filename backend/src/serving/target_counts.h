@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,9 +17,9 @@ namespace ct2triton {
 // bounded; a row of none of them counts as "other". A model that lists none has no such counts.
 class TargetCounts {
  public:
-  // `tokenizer_folder`: may lack the list. Throws Error if it cannot be read.
-  TargetCounts(const std::filesystem::path& tokenizer_folder, const std::string& model,
-               uint64_t version);
+  // `ids` outlive it.
+  TargetCounts(const TargetIds& ids, const std::string& model, uint64_t version)
+      : model_(model), version_(version), ids_(ids) {}
 
   // Of a row that has an answer.
   void Count(const RowReport& report) noexcept;
@@ -34,11 +33,9 @@ class TargetCounts {
     uint64_t token_count = 0;
   };
 
-  const std::string& TargetOf(const CheckedRow& row) const;
-
   const std::string model_;
   const uint64_t version_;
-  TargetIds ids_;
+  const TargetIds& ids_;
   std::mutex mutex_;
   std::map<std::string, Counts> counts_;  // of the languages that were asked for
 };

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "quality/loops.h"
 #include "text/segmenter.h"
 
 namespace ct2triton {
@@ -26,15 +27,18 @@ void AddFinish(const std::string& finish, Translation* translation) {
 
 }  // namespace
 
-TargetText::TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer, size_t rank)
+TargetText::TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer,
+                       const Judging& judging, size_t rank)
     : plan_(plan),
       target_(target),
       rank_(rank),
       tokenizer_(tokenizer),
+      judging_(judging),
       prefix_length_(tokenizer.PrefixLength(plan.targets[target])) {
   done_.target_index = target;
   done_.target = plan.targets[target];
   done_.finish = "empty";
+  if (judging.judge != nullptr) done_.verdict = Verdict::Clear();
   AddUntranslated();
 }
 
@@ -65,6 +69,7 @@ void TargetText::Add(const RowResult& result) {
   std::vector<Span> places;
   done_.text += tokenizer_.Text(ids.data(), ids.size(), one.alignments.empty() ? nullptr : &places);
   Align(one.alignments, places, begin);
+  if (judging_.judge != nullptr) Judge(one, begin);
   done_.ranges.push_back({begin, done_.text.size()});
   done_.input_tokens += sentence().input_tokens[target_];
   done_.output_tokens += tokens;
@@ -76,6 +81,26 @@ void TargetText::Add(const RowResult& result) {
   if (sentence().split) AddFinish(kSplit, &done_);
   ++at_;
   AddUntranslated();
+  if (judged_ > 1 && !next_row()) JudgeWhole();
+}
+
+void TargetText::Judge(const Hypothesis& one, size_t begin) {
+  const Span& span = sentence().span;
+  const Judged judged{std::string_view(plan_.text).substr(span.begin, span.end - span.begin),
+                      std::string_view(done_.text).substr(begin), plan_.targets[target_],
+                      judging_.ScoreOf(one)};
+  const Verdict verdict = judging_.judge->Of(judged);
+  if (++judged_ == 1) {
+    done_.verdict = verdict;
+  } else {
+    done_.verdict->Join(verdict);
+  }
+}
+
+void TargetText::JudgeWhole() {
+  Verdict verdict;
+  verdict.Set(Flag::kRepeats, LoopDoubt(plan_.text, done_.text));
+  done_.verdict->Join(verdict);
 }
 
 void TargetText::Align(const Ids& positions, const std::vector<Span>& places, size_t begin) {

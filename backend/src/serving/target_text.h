@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "quality/verdict.h"
 #include "rows/row.h"
+#include "serving/judging.h"
 #include "serving/text_plan.h"
 #include "text/tokenizer.h"
 
@@ -29,6 +31,7 @@ struct Translation {
   size_t output_tokens = 0;
   std::vector<Span> ranges = {};              // of the sentences, in `text`
   std::vector<AlignedSpans> alignments = {};  // where its rows have them
+  std::optional<Verdict> verdict = {};        // where somebody asks
 };
 
 // Puts one translation together, as far as the answers of its rows are there, in their order.
@@ -36,7 +39,8 @@ class TargetText {
  public:
   // `plan` and `tokenizer` outlive it. `rank`: of the hypotheses to put together, from the best, 0;
   // the last one where a row has fewer.
-  TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer, size_t rank = 0);
+  TargetText(const TextPlan& plan, size_t target, const Tokenizer& tokenizer,
+             const Judging& judging = {}, size_t rank = 0);
 
   // The row that is to be added next; nothing once the translation is whole.
   std::optional<size_t> next_row() const;
@@ -50,6 +54,10 @@ class TargetText {
   const PlannedSentence& sentence() const { return plan_.sentences[at_]; }
   // `places`: of the tokens, in the answer of the row that begins at byte `begin`.
   void Align(const Ids& positions, const std::vector<Span>& places, size_t begin);
+  // The verdict with the one on the sentence of a row, whose translation begins at this byte.
+  void Judge(const Hypothesis& one, size_t begin);
+  // With loops across the sentences.
+  void JudgeWhole();
   // To the next sentence that has rows, or to the end.
   void AddUntranslated();
 
@@ -57,11 +65,13 @@ class TargetText {
   const size_t target_;
   const size_t rank_;
   const Tokenizer& tokenizer_;
+  const Judging judging_;
   const size_t prefix_length_;
   size_t at_ = 0;   // the sentence of the next row
   size_t end_ = 0;  // of the sentence before, in the text
   Translation done_;
   double weighted_score_ = 0;
+  size_t judged_ = 0;  // sentences
 };
 
 }  // namespace ct2triton

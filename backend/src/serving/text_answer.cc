@@ -15,9 +15,10 @@
 namespace ct2triton {
 namespace {
 
+// Only the best hypotheses are judged.
 Translation Translated(const TextPlan& plan, size_t target, size_t rank, const Tokenizer& tokenizer,
-                       const std::vector<RowResult>& rows) {
-  TargetText text(plan, target, tokenizer, rank);
+                       const Judging& judging, const std::vector<RowResult>& rows) {
+  TargetText text(plan, target, tokenizer, rank == 0 ? judging : Judging(), rank);
   while (const auto row = text.next_row()) text.Add(rows[*row]);
   return text.so_far();
 }
@@ -115,9 +116,10 @@ class Writer {
       for (size_t target = 0; target < targets_; ++target) {
         best_.push_back(joined_.data() + joined_.size());
         for (size_t rank = 0; rank < ranks; ++rank) {
-          joined_.push_back(Translated(plan, target, rank, tokenizer_, rows_));
+          joined_.push_back(Translated(plan, target, rank, tokenizer_, content_.judging, rows_));
           all_.push_back(&joined_.back());
         }
+        if (best_.back()->verdict) content_.judging.metrics->Count(*best_.back()->verdict);
       }
     }
     ranks_ = ranks;

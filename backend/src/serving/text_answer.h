@@ -7,6 +7,7 @@
 
 #include "config/model_config.h"
 #include "serving/front.h"
+#include "serving/judging.h"
 #include "serving/text_plan.h"
 #include "text/tokenizer.h"
 
@@ -17,6 +18,7 @@ struct AnswerContent {
   std::vector<std::string> outputs;
   bool named = false;   // its client has named these outputs; else they are all that there are
   bool scores = false;  // are computed
+  Judging judging = {};
 };
 
 // The wanted outputs of one request of texts, with one element for each text and target language.

@@ -71,8 +71,12 @@ std::string StreamModel(std::string name) {
 class TextReader : public RequestReader {
  public:
   TextReader(const ModelConfig& config, const LoadedModel& model, const Tokenizer& tokenizer,
-             const RequestHandle& request)
-      : config_(config), model_(model), tokenizer_(tokenizer), request_(request) {}
+             const Judging& judging, const RequestHandle& request)
+      : config_(config),
+        model_(model),
+        tokenizer_(tokenizer),
+        judging_(judging),
+        request_(request) {}
 
   bool Read() override;
   size_t bytes() const override { return decoded_.bytes; }
@@ -80,6 +84,7 @@ class TextReader : public RequestReader {
 
  private:
   void ReadHead();
+  void ReadOutputs();
   bool IsNamed(const char* output) const;
   void CheckStream(const DecodingOptions& decoding) const;
   void CheckRows(bool last);
@@ -87,6 +92,7 @@ class TextReader : public RequestReader {
   const ModelConfig& config_;
   const LoadedModel& model_;
   const Tokenizer& tokenizer_;
+  const Judging judging_;
   const RequestHandle& request_;
 
   bool begun_ = false;
@@ -124,8 +130,7 @@ bool TextReader::Read() {
 
 // Options first: over HTTP, an input whose name is misspelt is one that is unknown.
 void TextReader::ReadHead() {
-  content_.outputs = request_.WantedOutputs();
-  content_.named = content_.outputs.size() < config_.output_rules().size();
+  ReadOutputs();
   const WantedOutputs wanted{IsNamed(tensor::kScore) || IsNamed(tensor::kHypothesisScores),
                              IsNamed(tensor::kTextAlignments)};
   options_ = ReadOptions(request_, wanted, config_, &decoded_.options);
@@ -133,12 +138,22 @@ void TextReader::ReadHead() {
   if (tensors_.stream) decoded_.options.stream = *tensors_.stream;
   const DecodingOptions& in_force = options_ ? *options_ : config_.decoding;
   content_.scores = in_force.return_scores;
+  content_.judging = judging_.With(in_force);
+  if (content_.judging.judge == nullptr && !content_.named) LeaveOutVerdicts(&content_.outputs);
   if (decoded_.options.stream) CheckStream(in_force);
   const bool all = Has(content_.outputs, tensor::kTextHypotheses);
   CheckAnswerBytes(tensors_, tensors_.targets_of_each(), all ? in_force.num_hypotheses : 1);
   const auto longest =
       in_force.truncate_input ? std::string::npos : static_cast<size_t>(model_.longest_source());
   maker_.emplace(tokenizer_, config_.engine, SplitOf(decoded_.options.split), longest);
+}
+
+// Verdicts are no reason to name the others.
+void TextReader::ReadOutputs() {
+  content_.outputs = request_.WantedOutputs();
+  auto others = content_.outputs;
+  LeaveOutVerdicts(&others);
+  content_.named = others.size() + 2 < config_.output_rules().size();
 }
 
 bool TextReader::IsNamed(const char* output) const {
@@ -175,8 +190,8 @@ DecodedRequest TextReader::Take() {
   std::vector<TextPlan> plans = maker_->TakePlans();
   CountInputTokens(decoded_.rows, &plans);
   if (decoded_.options.stream) {
-    auto stream =
-        std::make_unique<TextStream>(config_, tokenizer_, request_, std::move(plans.front()));
+    auto stream = std::make_unique<TextStream>(config_, tokenizer_, request_, std::move(content_),
+                                               std::move(plans.front()));
     decoded_.stream = stream.get();
     decoded_.encoder = std::move(stream);
   } else {
@@ -189,7 +204,7 @@ DecodedRequest TextReader::Take() {
 }  // namespace
 
 std::unique_ptr<RequestReader> TextFront::Start(const RequestHandle& request) const {
-  return std::make_unique<TextReader>(config_, model_, tokenizer_, request);
+  return std::make_unique<TextReader>(config_, model_, tokenizer_, judging_, request);
 }
 
 }  // namespace ct2triton

@@ -6,6 +6,7 @@
 #include "config/model_config.h"
 #include "engine/loaded_model.h"
 #include "serving/front.h"
+#include "serving/judging.h"
 #include "text/tokenizer.h"
 
 namespace ct2triton {
@@ -14,8 +15,9 @@ namespace ct2triton {
 class TextFront : public Front {
  public:
   // All outlive it, its readers and their encoders.
-  TextFront(const ModelConfig& config, const LoadedModel& model, const Tokenizer& tokenizer)
-      : config_(config), model_(model), tokenizer_(tokenizer) {}
+  TextFront(const ModelConfig& config, const LoadedModel& model, const Tokenizer& tokenizer,
+            const Judging& judging)
+      : config_(config), model_(model), tokenizer_(tokenizer), judging_(judging) {}
 
   std::unique_ptr<RequestReader> Start(const RequestHandle& request) const override;
 
@@ -23,6 +25,7 @@ class TextFront : public Front {
   const ModelConfig& config_;
   const LoadedModel& model_;
   const Tokenizer& tokenizer_;
+  const Judging judging_;
 };
 
 }  // namespace ct2triton

@@ -23,15 +23,15 @@ bool StartsWith(const std::string& text, size_t at, const std::string& start) {
 }  // namespace
 
 TextStream::TextStream(const ModelConfig& config, const Tokenizer& tokenizer,
-                       const RequestHandle& request, TextPlan plan)
+                       const RequestHandle& request, AnswerContent content, TextPlan plan)
     : config_(config),
       request_(request),
-      wanted_(request.WantedOutputs()),
+      content_(std::move(content)),
       plan_(std::move(plan)),
       rows_(RowsOf(plan_)),
       unfinished_(plan_.targets.size()) {
   for (size_t i = 0; i < plan_.targets.size(); ++i) {
-    targets_.push_back({TargetText(plan_, i, tokenizer), 0, ""});
+    targets_.push_back({TargetText(plan_, i, tokenizer, content_.judging), 0, ""});
   }
 }
 
@@ -88,6 +88,8 @@ void TextStream::AddResult(const RowResult& result, Target* target) const {
 
 void TextStream::Send(size_t target, const std::string& part) {
   const bool whole = !targets_[target].text.next_row();
+  const auto& verdict = targets_[target].text.so_far().verdict;
+  if (whole && verdict) content_.judging.metrics->Count(*verdict);
   if (whole && --unfinished_ == 0) {
     last_target_ = target;
     last_part_ = part;
@@ -115,9 +117,10 @@ void TextStream::Write(size_t target, const std::string& part, bool last,
     sent.finish = done.finish;
     sent.input_tokens = done.input_tokens;
     sent.output_tokens = done.output_tokens;
+    sent.verdict = done.verdict;
   }
   const std::vector<int64_t> shape(config_.max_batch_size > 0 ? 2 : 1, 1);
-  for (const std::string& name : wanted_)
+  for (const std::string& name : content_.outputs)
     WriteOfEach(config_.Output(name), shape, {&sent}, response);
 }
 

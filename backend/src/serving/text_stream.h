@@ -11,6 +11,7 @@
 #include "config/model_config.h"
 #include "serving/front.h"
 #include "serving/target_text.h"
+#include "serving/text_answer.h"
 #include "serving/text_plan.h"
 #include "text/tokenizer.h"
 
@@ -25,7 +26,7 @@ class TextStream : public AnswerStream {
  public:
   // All but the plan outlive it.
   TextStream(const ModelConfig& config, const Tokenizer& tokenizer, const RequestHandle& request,
-             TextPlan plan);
+             AnswerContent content, TextPlan plan);
 
   void Begin() override;
   void RowGrew(size_t row, int64_t id) override;
@@ -51,7 +52,7 @@ class TextStream : public AnswerStream {
 
   const ModelConfig& config_;
   const RequestHandle& request_;
-  const std::vector<std::string> wanted_;
+  const AnswerContent content_;
   const TextPlan plan_;
 
   std::mutex mutex_;  // of all below, and of what is sent

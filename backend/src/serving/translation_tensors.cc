@@ -11,6 +11,15 @@ namespace {
 
 constexpr char kUndetermined[] = "und";  // ISO 639: of a model that names no languages
 
+// None where nobody asked for verdicts, and before the last part of a stream.
+template <class Value, class Get>
+Matrix<Value> OfVerdicts(std::vector<int64_t> shape, const Translations& all, const Get& get) {
+  const bool judged = !all.empty() && all.front()->verdict;
+  if (!judged) shape.back() = 0;
+  const auto value = [&](const Translation& one) { return get(*one.verdict); };
+  return Collect<Value>(shape, judged ? all : Translations(), value);
+}
+
 }  // namespace
 
 bool WriteOfEach(const TensorSpec& spec, const std::vector<int64_t>& shape, const Translations& all,
@@ -29,6 +38,16 @@ bool WriteOfEach(const TensorSpec& spec, const std::vector<int64_t>& shape, cons
   if (spec.name == tensor::kTextOutput) return texts([](const T& one) { return one.text; });
   if (spec.name == tensor::kTextFinishReason) return texts([](const T& one) { return one.finish; });
   if (spec.name == tensor::kTargetLanguage) return texts(code);
+  if (spec.name == tensor::kTextQuality) {
+    const auto quality = [](const Verdict& one) { return static_cast<float>(one.Quality()); };
+    WriteTensor(spec, OfVerdicts<float>(shape, all, quality), response);
+    return true;
+  }
+  if (spec.name == tensor::kTextQualityFlags) {
+    const auto flags = [](const Verdict& one) { return one.Json(); };
+    WriteTensor(spec, OfVerdicts<std::string>(shape, all, flags), response);
+    return true;
+  }
   if (spec.name == tensor::kTargetIndex) return numbers(&T::target_index);
   if (spec.name == tensor::kNumInputTokens) return numbers(&T::input_tokens);
   if (spec.name == tensor::kNumOutputTokens) return numbers(&T::output_tokens);

@@ -28,6 +28,8 @@ _OUTPUTS = (
     Tensor("HYPOTHESIS_LENGTHS", "TYPE_INT32"),
     Tensor("DRAFT_TOKENS_KEPT", "TYPE_INT32", (1,)),
     Tensor("ALIGNMENTS", "TYPE_INT32"),
+    Tensor("QUALITY", "TYPE_FP32"),
+    Tensor("QUALITY_FLAGS", "TYPE_STRING"),
 )
 
 

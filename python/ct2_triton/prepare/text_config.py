@@ -57,6 +57,8 @@ OUTPUTS = (
     Tensor("source_ranges", "TYPE_INT32", (-1, 2)),
     Tensor("target_ranges", "TYPE_INT32", (-1, -1, 2)),
     Tensor("alignments", "TYPE_INT32", (-1, -1, 4)),
+    Tensor("quality", "TYPE_FP32"),
+    Tensor("quality_flags", "TYPE_STRING"),
 )
 STREAM_OUTPUTS = (
     Tensor("text_output", "TYPE_STRING"),
@@ -65,6 +67,8 @@ STREAM_OUTPUTS = (
     Tensor("finish_reason", "TYPE_STRING"),
     Tensor("num_input_tokens", "TYPE_UINT32"),
     Tensor("num_output_tokens", "TYPE_UINT32"),
+    Tensor("quality", "TYPE_FP32"),
+    Tensor("quality_flags", "TYPE_STRING"),
 )
 
 

@@ -95,6 +95,8 @@ def test_the_backend_accepts_what_is_written(prepared: Prepared, family: str) ->
         "HYPOTHESIS_LENGTHS",
         "DRAFT_TOKENS_KEPT",
         "ALIGNMENTS",
+        "QUALITY",
+        "QUALITY_FLAGS",
     }
 
 

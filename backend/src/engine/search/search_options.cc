@@ -146,6 +146,7 @@ DecodingOptions SearchOptions::CallOptions() const {
   if (!options_.return_alternatives) {
     call.min_alternative_expansion_prob = defaults.min_alternative_expansion_prob;
   }
+  call.quality = defaults.quality;
   call.sampling_seed = defaults.sampling_seed;  // a call takes none
   call.draft_bias = defaults.draft_bias;        // nor that
   if (!Draws()) {

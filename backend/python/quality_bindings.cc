@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The judge of translations: ct2-prepare makes its statistics of what it sees.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bindings.h"
+#include "quality/judge.h"
+#include "quality/statistics.h"
+#include "quality/token_text.h"
+#include "quality/words.h"
+
+namespace py = pybind11;
+
+namespace ct2triton {
+namespace {
+
+py::dict Describe(const Verdict& verdict) {
+  py::dict doubts;
+  py::list raised;
+  py::list missing;
+  for (size_t i = 0; i < kFlags; ++i) {
+    const Flag flag{i};
+    if (verdict.Raises(flag)) raised.append(FlagName(flag));
+    if (const auto doubt = verdict.doubt(flag)) {
+      doubts[FlagName(flag)] = *doubt;
+    } else {
+      missing.append(FlagName(flag));
+    }
+  }
+  py::dict described;
+  described["quality"] = verdict.Quality();
+  described["flags"] = raised;
+  described["not_computed"] = missing;
+  described["doubts"] = doubts;
+  described["json"] = verdict.Json();
+  return described;
+}
+
+}  // namespace
+
+void BindQuality(py::module_& module) {
+  py::class_<Judge>(module, "Judge", "Tells what looks wrong in a translation.")
+      .def(py::init([](const std::string& statistics) {
+             return Judge(statistics.empty() ? QualityStatistics()
+                                             : ParseQualityStatistics(statistics));
+           }),
+           py::arg("statistics") = "")
+      .def(
+          "judge",
+          [](const Judge& judge, const std::string& source, const std::string& target,
+             const std::string& language, std::optional<double> score) {
+            return Describe(judge.Of({source, target, language, score}));
+          },
+          py::arg("source"), py::arg("target"), py::arg("language") = "",
+          py::arg("score") = std::nullopt);
+  module.def("quality_length", &LengthRatio, py::arg("source"), py::arg("target"));
+  module.def(
+      "quality_words",
+      [](const std::string& text) {
+        std::vector<std::string> words;
+        for (const Word& word : Words(text)) words.push_back(word.text);
+        return words;
+      },
+      py::arg("text"));
+  module.def(
+      "token_text",
+      [](const std::vector<std::string>& tokens) {
+        return TokenText({tokens.begin(), tokens.end()});
+      },
+      py::arg("tokens"));
+}
+
+}  // namespace ct2triton

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "quality/statistics.h"
+#include "quality/verdict.h"
+#include "quality/words.h"
+
+namespace ct2triton {
+
+// A sentence and its translation.
+struct Judged {
+  std::string_view source;
+  std::string_view target;
+  std::string_view language = {};    // code of the target; "": the model names none
+  std::optional<double> score = {};  // mean log-probability of the tokens
+};
+
+// The natural logarithm of how many times as long as its source a translation is, in visible
+// characters; 10 on each side, so that short ones differ little.
+double LengthRatio(std::string_view source, std::string_view target);
+
+// Tells what looks wrong in translations, from their text and the model's statistics. Immutable.
+class Judge {
+ public:
+  explicit Judge(QualityStatistics statistics);
+
+  Verdict Of(const Judged& judged) const;
+
+ private:
+  using Weights = std::vector<std::pair<size_t, double>>;  // by language, above 0
+
+  std::optional<double> LanguageDoubt(const std::vector<Word>& words, size_t language) const;
+
+  const QualityStatistics statistics_;
+  // A word counts for each language by how much likelier than a rare word it is there: naive Bayes,
+  // with one share for all words that are not listed.
+  std::unordered_map<std::string, Weights> weights_;
+  std::vector<bool> has_words_;  // of each language
+  size_t with_words_ = 0;        // languages
+};
+
+}  // namespace ct2triton

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ct2triton {
+
+// About the text that tokens stand for, where no tokenizer is at hand: pieces of SentencePiece,
+// or words with the joiners of subword-nmt (@@) or OpenNMT's tokenizer. Tokens such as </s> and
+// __de__ are left out.
+std::string TokenText(const std::vector<std::string_view>& tokens);
+
+}  // namespace ct2triton

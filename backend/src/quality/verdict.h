@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace ct2triton {
+
+// What may look wrong in a translation.
+enum class Flag : size_t {
+  kRepeats,    // it loops, and its source does not
+  kUncovered,  // a part of the source is not translated
+  kInvented,   // a part of it comes from nothing in the source
+  kValues,     // a number, URL, address or placeholder is missing or new
+  kCopied,     // the source came back
+  kLanguage,   // it is in another of the model's languages
+  kLength,     // it is too long or too short for its source
+  kUnsure,     // its tokens are much less likely than those of known text
+};
+
+constexpr size_t kFlags = 8;
+
+// "repeats", ..., as they go on the wire.
+const char* FlagName(Flag flag);
+
+// How doubtful a translation is: for each flag a number from 0, which raises it above 1; none where
+// it could not be computed.
+class Verdict {
+ public:
+  // On what needed no translation: no doubt at all.
+  static Verdict Clear();
+  // Of what is not finite, the largest doubt there is.
+  void Set(Flag flag, double doubt);
+  // Takes the larger doubts of both: the verdict on a text, from those on its sentences.
+  void Join(const Verdict& other);
+
+  std::optional<double> doubt(Flag flag) const { return doubts_[static_cast<size_t>(flag)]; }
+  bool Raises(Flag flag) const;
+  // 0 to 1: 1 without any doubt, below 0.5 exactly where a flag is raised.
+  double Quality() const;
+  // ["repeats", {"not_computed": ["unsure"]}]: the flags that are raised, and at the end those that
+  // were not computed, if any.
+  std::string Json() const;
+
+ private:
+  std::array<std::optional<double>, kFlags> doubts_;
+};
+
+}  // namespace ct2triton

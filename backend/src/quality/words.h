@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ct2triton {
+
+struct Word {
+  std::string text;      // in lower case
+  bool capital = false;  // it began with a capital letter
+  bool shouted = false;  // and has no small ones
+  bool number = false;   // it begins with a digit
+};
+
+// The words of a text: runs of letters, marks and digits. Where a script puts no spaces between
+// words, each of its characters is one.
+std::vector<Word> Words(std::string_view text);
+
+// How long a text is: its characters without white space.
+size_t VisibleLength(std::string_view text);
+
+}  // namespace ct2triton

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/model_files.h"
+#include "engine/loaded_model.h"
+#include "quality/verdict.h"
+#include "rows/checked_row.h"
+#include "serving/judging.h"
+
+namespace ct2triton {
+
+// The verdicts on the rows of a request of ids, by the text that their tokens stand for.
+class IdsVerdicts {
+ public:
+  // The model and its languages outlive it.
+  IdsVerdicts(const Judging& judging, const LoadedModel& model, const TargetIds& languages)
+      : judging_(judging), model_(model), languages_(languages) {}
+
+  // Remembers the next row of the request.
+  void Add(const CheckedRow& row);
+  // Judges and counts the best hypotheses of all rows.
+  std::vector<Verdict> Of(const std::vector<RowResult>& rows) const;
+
+ private:
+  struct Source {
+    std::string text;
+    std::string language;  // of the target
+  };
+
+  Verdict Of(const Source& source, const Hypothesis& best) const;
+
+  const Judging judging_;
+  const LoadedModel& model_;
+  const TargetIds& languages_;
+  std::vector<Source> sources_;
+};
+
+}  // namespace ct2triton

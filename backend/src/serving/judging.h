@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/decoding_options.h"
+#include "quality/judge.h"
+#include "rows/row.h"
+#include "serving/model_metrics.h"
+
+namespace ct2triton {
+
+// Who judges translations of a model, and who counts the verdicts.
+struct Judging {
+  const Judge* judge = nullptr;  // null: nobody asks
+  ModelMetrics* metrics = nullptr;
+  bool mean_scores = false;  // scores are means of the tokens' log-probabilities
+
+  // The same for a request with these options.
+  Judging With(const DecodingOptions& options) const {
+    if (!options.quality) return {};
+    return {judge, metrics, options.length_penalty == 1};
+  }
+  std::optional<double> ScoreOf(const Hypothesis& one) const {
+    return mean_scores ? std::optional<double>(one.score) : std::nullopt;
+  }
+};
+
+// Takes the outputs of verdicts out of all outputs of a model, for a request that names none.
+void LeaveOutVerdicts(std::vector<std::string>* outputs);
+
+}  // namespace ct2triton

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts on the wire: of ids, texts and streams, what the judge says of the same text."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from tritonclient.grpc import InferResult, service_pb2_grpc
+from tritonclient.utils import InferenceServerException
+
+from ct2_triton import _core
+from ct2_triton.client.tokenization import find_tokenizer
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.serve import TritonServer
+from server.helpers import Connection, padded
+from server.stream_client import request
+from server.text_client import answer, refusal, send_text
+from support.metrics import fresh
+from support.servers import EXPLICIT, ServerStack
+
+pytestmark = pytest.mark.server
+
+STATISTICS = {
+    "version": 1,
+    "languages": {
+        "deu_Latn": {
+            "words": {"der": 0.03, "die": 0.03, "um": 0.02, "und": 0.03},
+            "length": [-0.7, 0.9],
+            "least_score": -1.0,
+        },
+        "fra_Latn": {"words": {"le": 0.03, "la": 0.03, "à": 0.02, "et": 0.03}, "length": [3, 4]},
+    },
+}
+JUDGE = _core.Judge(json.dumps(STATISTICS))
+GOOD = "The ticket office opens at 5:45."
+TEXTS = [GOOD, f"{GOOD} Gate C19 closes in 6 minutes!", "9999 8888 7777", "", " \n "]
+VERDICTS = ["quality", "quality_flags"]
+NOT_COMPUTED = {"not_computed": ["uncovered", "invented"]}
+
+
+def statistics_of(repository: Path, name: str) -> Path:
+    """Where the statistics of a model lie: beside CTranslate2's files."""
+    [binary] = (repository / name).glob("1/**/model.bin")
+    return binary.parent / "quality.json"
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo model for ids and text, with statistics; and one that streams and always judges."""
+    folder = tmp_path_factory.mktemp("repository")
+    prepare(PrepareOptions("demo", folder, io="both", settings={"beam_size": "1"}))
+    always = {"beam_size": "1", "quality": "true"}
+    prepare(PrepareOptions("demo", folder, "always", io="stream", settings=always))
+    for name in ("demo", "always"):
+        statistics_of(folder, name).write_text(json.dumps(STATISTICS))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(repository: Path) -> Iterator[TritonServer]:
+    with ServerStack() as stack:
+        yield stack.start(repository, server_arguments=EXPLICIT)
+
+
+def ask(connection: Connection, texts: Any, **more: Any) -> dict[str, list[Any]]:
+    more = {"quality": True, **more}
+    return answer(send_text(connection, texts, ["de", "fr"], return_scores=True, **more))
+
+
+def test_texts_are_judged_for_each_language(connection: Connection) -> None:
+    got = ask(connection, [GOOD])
+    for i, code in enumerate(("deu_Latn", "fra_Latn")):
+        text, score = got["text_output"][0][i], got["score"][0][i]
+        judged = JUDGE.judge(GOOD, text, code, score)
+        assert got["quality"][0][i] == pytest.approx(judged["quality"])
+        assert got["quality_flags"][0][i] == judged["json"]
+    assert json.loads(got["quality_flags"][0][0]) == [NOT_COMPUTED]
+    assert "length" in json.loads(got["quality_flags"][0][1])
+
+
+def test_a_text_has_the_flags_of_its_sentences(connection: Connection) -> None:
+    one, two, _, *empty = ask(connection, TEXTS)["quality"]
+    assert two[0] <= one[0]
+    assert two[1] < 0.5
+    assert empty == [[1, 1], [1, 1]]
+    flags = ask(connection, TEXTS)["quality_flags"]
+    assert flags[3:] == [["[]", "[]"]] * 2
+
+
+def test_sentences_that_repeat_each_other(connection: Connection) -> None:
+    """Each sentence is cut short to the same words: only the whole text loops."""
+    text = " ".join(f"The ticket office opens at {hour}." for hour in range(2, 12))
+    got = ask(connection, text, max_decoding_length=4, outputs=["text_output", *VERDICTS])
+    assert got["text_output"][0][0].count("Der") == 10
+    assert "repeats" in json.loads(got["quality_flags"][0][0])
+
+
+def test_ids_are_judged_by_the_text_of_their_tokens(
+    repository: Path, connection: Connection
+) -> None:
+    tokenizer = find_tokenizer("demo", repository=repository)
+    texts = [GOOD, "Gate C19 closes in 6 minutes!"]
+    rules, source = tokenizer.rules, tokenizer.source("en")
+    (target,) = tokenizer.targets("de")
+    sources = [rules.input_ids(tokenizer.encode(text).ids, source, target) for text in texts]
+    prefixes = [list(rules.target_prefix(target))] * 2
+    names = ["SCORES", "QUALITY", "QUALITY_FLAGS"]
+    got = connection.infer("demo", padded(sources), prefixes, outputs=names, quality=True)
+    by_text = ask(connection, texts)
+    assert got["QUALITY"].shape == got["QUALITY_FLAGS"].shape == (2, 1)
+    assert [f.decode() for [f] in got["QUALITY_FLAGS"]] == [f for f, _ in by_text["quality_flags"]]
+    assert [q for [q] in got["QUALITY"].tolist()] == pytest.approx(
+        [q for q, _ in by_text["quality"]], abs=0.05
+    )
+    end = connection.infer("demo", [[2]], [prefixes[0]], outputs=names, quality=True)
+    assert end["QUALITY"].tolist() == [[1]]
+    assert end["QUALITY_FLAGS"].tolist() == [[b"[]"]]
+    off = connection.infer("demo", padded(sources), prefixes, outputs=names)
+    assert off["QUALITY"].shape == off["QUALITY_FLAGS"].shape == (2, 0)
+    everything = connection.infer("demo", padded(sources), prefixes, outputs=None)
+    assert not {"QUALITY", "QUALITY_FLAGS"} & set(everything)
+
+
+def test_nobody_asks(connection: Connection) -> None:
+    plain = answer(send_text(connection, GOOD, ["de"]))
+    assert not set(VERDICTS) & set(plain)
+    named = answer(send_text(connection, GOOD, ["de"], outputs=["text_output", *VERDICTS]))
+    assert named == {"text_output": plain["text_output"], "quality": [[]], "quality_flags": [[]]}
+    wanted = ask(connection, GOOD, outputs=["text_output"])
+    assert wanted.keys() == {"text_output"}
+
+
+def test_the_score_is_no_mean_with_another_length_penalty(connection: Connection) -> None:
+    got = ask(connection, GOOD, length_penalty=0.5)
+    [*_, missing] = json.loads(got["quality_flags"][0][0])
+    assert missing == {"not_computed": ["uncovered", "invented", "unsure"]}
+
+
+def test_the_last_part_of_a_stream_is_judged(server: TritonServer, connection: Connection) -> None:
+    text = TEXTS[1]
+    wanted = ask(connection, text)
+    with grpc.insecure_channel(server.grpc_url) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        message = request(text, ["de", "fr"], model="always-stream")
+        parts = [
+            InferResult(part.infer_response) for part in stub.ModelStreamInfer(iter([message]))
+        ]
+    verdicts = {}
+    for part in parts:
+        target, finish = part.as_numpy("target_index").item(), part.as_numpy("finish_reason").item()
+        if finish:
+            flags = part.as_numpy("quality_flags").item().decode()
+            verdicts[target] = part.as_numpy("quality").item(), flags
+        else:
+            assert part.as_numpy("quality").shape == part.as_numpy("quality_flags").shape == (1, 0)
+    assert len(parts) > 2
+    assert verdicts == {
+        i: (wanted["quality"][0][i], wanted["quality_flags"][0][i]) for i in range(2)
+    }
+
+
+def test_a_value_that_is_no_boolean(connection: Connection) -> None:
+    said = refusal(connection, GOOD, ["de"], quality="maybe")
+    assert 'parameter "quality": the value "maybe" is not allowed; give true or false' in said
+    assert ask(connection, GOOD)["quality"][0][0] > 0.5
+
+
+def test_the_metrics_count_verdicts(server: TritonServer, connection: Connection) -> None:
+    before = fresh(server, "demo-text")
+    ask(connection, [GOOD, GOOD])
+    after = fresh(server, "demo-text")
+    name = "ct2_quality_rows_total"
+    assert after[name] - before[name] == 4
+    flags = [one.by("ct2_quality_flags_total").get("length", 0) for one in (before, after)]
+    assert flags[1] - flags[0] == 2  # the French ones
+
+
+def test_broken_statistics_fail_the_load(
+    server: TritonServer, repository: Path, connection: Connection
+) -> None:
+    shutil.copytree(repository / "demo", repository / "broken")
+    config = repository / "broken" / "config.pbtxt"
+    config.write_text(config.read_text().replace('name: "demo"', 'name: "broken"'))
+    statistics_of(repository, "broken").write_text('{"version": 1, "least_number": "x"}')
+    with pytest.raises(InferenceServerException) as raised:
+        connection.raw.load_model("broken")
+    assert 'quality.json: least_number: the value "\\"x\\"" is not allowed; give an integer' in str(
+        raised.value.message()
+    )
+    statistics_of(repository, "broken").unlink()
+    connection.raw.load_model("broken")
+    assert ask(connection, GOOD)["quality"][0][0] > 0.5
