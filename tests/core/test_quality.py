@@ -104,11 +104,18 @@ def test_small_numbers_count_where_the_statistics_say_so() -> None:
         (SOURCE, GERMAN, False),
         ("Real Madrid, Ajax", "Real Madrid, Ajax", False),
         ("GOAL FOR THE GUESTS", "GOAL FOR THE GUESTS", True),
+        ("The NATO, the UN, the EU", "Die NATO, die UN, die EU", False),
         ("see https://a.example/one/two/three", "siehe https://a.example/one/two/three", False),
     ],
 )
 def test_a_source_that_came_back(source: str, target: str, copied: bool) -> None:
     assert ("copied" in flags(source, target)) == copied
+
+
+def test_words_that_the_target_has_too_are_not_copied() -> None:
+    source, target = "Now live in das Haus in das!", "Nu live in das Haus in das!"
+    assert flags(source, target) == ["copied"]
+    assert flags(source, target, "de") == []
 
 
 def test_another_language() -> None:

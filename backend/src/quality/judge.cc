@@ -18,20 +18,25 @@ constexpr size_t kFewestWords = 3;    // that tell whether a source was copied
 constexpr double kRareShare = 1e-4;   // of a word that is not listed
 constexpr double kDecisive = 3;       // another language is e^3 times as likely
 
-// The words that a translation changes: no numbers, and no names. In a text of capitals, all words.
-std::vector<const Word*> Translatable(const std::vector<Word>& words) {
-  std::vector<const Word*> small;
-  std::vector<const Word*> shouted;
+const QualityStatistics::Language kNoLanguage;
+
+// The words that a translation changes: no numbers, no names, and none that its language has, too.
+// A word of capitals may be a name where others have small letters.
+std::vector<const Word*> Translatable(const std::vector<Word>& words,
+                                      const std::map<std::string, double>& of_target) {
+  const bool all_shouted = std::all_of(
+      words.begin(), words.end(), [](const Word& word) { return word.number || word.shouted; });
+  std::vector<const Word*> found;
   for (const Word& word : words) {
-    if (word.number) continue;
-    if (word.shouted) shouted.push_back(&word);
-    if (!word.capital) small.push_back(&word);
+    if (word.number || of_target.count(word.text) > 0) continue;
+    if (all_shouted || !word.capital) found.push_back(&word);
   }
-  return small.empty() ? shouted : small;
+  return found;
 }
 
-double CopiedDoubt(const std::vector<Word>& source, const std::vector<Word>& target) {
-  const auto words = Translatable(source);
+double CopiedDoubt(const std::vector<Word>& source, const std::vector<Word>& target,
+                   const std::map<std::string, double>& of_target) {
+  const auto words = Translatable(source, of_target);
   if (words.size() < kFewestWords) return 0;
   std::set<std::string_view> found;
   for (const Word& word : target) found.insert(word.text);
@@ -86,14 +91,15 @@ Verdict Judge::Of(const Judged& judged) const {
   const std::vector<Word> target = Words(target_values.rest);
   verdict.Set(Flag::kRepeats, LoopDoubt(judged.source, judged.target));
   verdict.Set(Flag::kValues, ValuesDoubt(source_values, target_values, statistics_.least_number));
-  verdict.Set(Flag::kCopied, CopiedDoubt(source, target));
   const auto known = statistics_.languages.find(std::string(judged.language));
-  if (known == statistics_.languages.end()) return verdict;
+  const bool is_known = known != statistics_.languages.end();
+  const QualityStatistics::Language& language = is_known ? known->second : kNoLanguage;
+  verdict.Set(Flag::kCopied, CopiedDoubt(source, target, language.words));
+  if (!is_known) return verdict;
   const auto number = std::distance(statistics_.languages.begin(), known);
   if (const auto doubt = LanguageDoubt(target, static_cast<size_t>(number))) {
     verdict.Set(Flag::kLanguage, *doubt);
   }
-  const QualityStatistics::Language& language = known->second;
   if (language.length) verdict.Set(Flag::kLength, LengthDoubt(judged, *language.length));
   if (language.least_score && judged.score) {
     verdict.Set(Flag::kUnsure, *judged.score / *language.least_score);
