@@ -268,9 +268,7 @@ class TestFeatures:
             "input": [{"name": "text_input", "data_type": "TYPE_STRING", "dims": [1]}],
             "output": [{"name": "text_output", "data_type": "TYPE_STRING", "dims": [-1]}],
         }
-        assert refusal("invalid_argument", **text).startswith(
-            "beam_size above 1 is not for streams"
-        )
+        assert refusal("invalid_argument", **text).startswith("a stream needs beam_size 1, ")
         parse(**text, parameters={"beam_size": "1"})
 
     @pytest.mark.parametrize("name", ["seq", "cache"])

@@ -232,20 +232,20 @@ def queue_policy(args: argparse.Namespace) -> bool:
     rows = sentences(Reference(engine_model), 64)
     with tempfile.TemporaryDirectory() as folder, ServerStack() as stack:
         for name in policy.POLICIES:
-            for road in policy.ROADS:
-                config = policy.model_config(name, road, args.decoding)
-                write_model(Path(folder), policy.model_name(name, road), engine_model, config)
+            for setting in policy.SETTINGS:
+                config = policy.model_config(name, setting, args.decoding)
+                write_model(Path(folder), policy.model_name(name, setting), engine_model, config)
         server = stack.start(Path(folder))
-        print("| queue policy | road | runs that stalled | median s | worst s | requests/s |")
+        print("| queue policy | setting | runs that stalled | median s | worst s | requests/s |")
         print("|---|---|---|---|---|---|")
         for name in policy.POLICIES:
-            for road in policy.ROADS:
-                model = policy.model_name(name, road)
+            for setting in policy.SETTINGS:
+                model = policy.model_name(name, setting)
                 report = policy.measure(server, model, rows, args.runs)
                 times = f"{report.median_s:.2f} | {report.worst_s:.2f}"
                 stalls = f"{report.stalls} of {report.runs}"
                 rate = f"{report.requests_per_s:.0f}"
-                print(f"| {name} | {road} | {stalls} | {times} | {rate} |", flush=True)
+                print(f"| {name} | {setting} | {stalls} | {times} | {rate} |", flush=True)
     return True
 
 

@@ -30,18 +30,18 @@ POLICIES = {
     "allow_timeout_override: true }",
     "priority_levels": "priority_levels: 2 default_priority_level: 2",
 }
-ROADS = {"default": {}, "queue full": {"max_queued_rows": 1}}
+SETTINGS = {"default": {}, "queue full": {"max_queued_rows": 1}}
 
 
-def model_name(policy: str, road: str) -> str:
-    """The model that is served with this policy on this road."""
-    return re.sub(r"\W+", "-", f"{policy}-{road}")
+def model_name(policy: str, setting: str) -> str:
+    """The model that is served with this policy and this setting."""
+    return re.sub(r"\W+", "-", f"{policy}-{setting}")
 
 
-def model_config(policy: str, road: str, decoding: str = "auto") -> str:
+def model_config(policy: str, setting: str, decoding: str = "auto") -> str:
     """Its config.pbtxt; one worker, so that the three requests have to wait."""
     batching = f"max_batch_size: 256\ndynamic_batching {{ {POLICIES[policy]} }}\n"
-    return configs.plain(batching=batching, inter_threads=1, decoding=decoding, **ROADS[road])
+    return configs.plain(batching=batching, inter_threads=1, decoding=decoding, **SETTINGS[setting])
 
 
 @dataclass(frozen=True)

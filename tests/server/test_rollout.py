@@ -241,7 +241,7 @@ def test_what_one_model_does_not_take_all_give_back(
     arguments = ("promote", "demo", "2", "--url", server.grpc_url)
     text = ct2_models(tmp_path, *arguments, code=1)
     assert "does not take it, so nothing is changed: " in text
-    assert "is not for streams" in text
+    assert "a stream needs " in text
     wait_until(lambda: _all_ready(server) == _of("1"))
     listed = ct2_models(tmp_path, "list").splitlines()[1:]
     assert [line.split()[:3] for line in listed if line.split()[2] == "yes"] == [

@@ -90,7 +90,7 @@ void CheckAlternatives(const DecodingOptions& o) {
   }
 }
 
-// The draft is one sequence of a search whose choices can be told again.
+// A draft is one sequence, and needs a search whose choices can be repeated.
 void CheckDraftBias(const DecodingOptions& o) {
   if (o.draft_bias == 0) return;
   std::string other;
@@ -149,23 +149,17 @@ void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& e
 }
 
 void ValidateStream(const DecodingOptions& decoding) {
-  const char* why = nullptr;
-  if (decoding.beam_size > 1) {
-    why = "beam_size above 1";
-  } else if (decoding.prefix_bias_beta > 0) {
-    why = "prefix_bias_beta";
-  } else if (Samples(decoding)) {
-    why = "a sampling_topk other than 1";
-  } else if (decoding.return_alternatives) {
-    why = "return_alternatives";
-  } else if (decoding.num_hypotheses > 1) {
-    why = "num_hypotheses above 1";
-  }
-  if (why == nullptr) return;
-  Refuse(std::string(why) +
-         " is not for streams: a token is sent as soon as it is chosen, so the search is greedy; "
-         "set beam_size to 1, sampling_topk to 1 and the others to their defaults, or ask a model "
-         "that does not stream");
+  const auto require = [](bool holds, const char* setting) {
+    if (holds) return;
+    Refuse(std::string("a stream needs ") + setting +
+           ", because each token is sent as soon as it is chosen; for another search, ask a model "
+           "that does not stream");
+  };
+  require(decoding.beam_size == 1, "beam_size 1");
+  require(decoding.prefix_bias_beta == 0, "prefix_bias_beta 0");
+  require(!Samples(decoding), "sampling_topk 1");
+  require(!decoding.return_alternatives, "return_alternatives false");
+  require(decoding.num_hypotheses == 1, "num_hypotheses 1");
 }
 
 void ValidateEngine(const EngineOptions& engine) {

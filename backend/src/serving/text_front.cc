@@ -162,8 +162,8 @@ bool TextReader::IsNamed(const char* output) const {
 
 void TextReader::CheckStream(const DecodingOptions& decoding) const {
   if (!config_.streams) {
-    Refuse("stream true is for models that may send several responses; this one sends one: ask " +
-           Quote(StreamModel(config_.name)) + ", or leave stream out");
+    Refuse("this model sends one response, so it cannot stream; send \"stream\": true to " +
+           Quote(StreamModel(config_.name)) + ", or leave it out");
   }
   if (tensors_.texts.values.size() != 1) {
     Refuse("a stream is of one text; " + std::string(tensor::kTextInput) + " has " +

@@ -217,4 +217,4 @@ class _Shown:
             _LOG.info("%s", self)
 
     def __str__(self) -> str:
-        return f"{self._progress}, {self._progress.rate():.0f} lines/s"
+        return f"{self._progress}, {self._progress.rate():.1f} lines/s"

@@ -7,6 +7,7 @@ import logging
 import os
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.bulk.worker import Translator
@@ -51,12 +52,13 @@ def cluster(address: str | None, workers: int) -> Iterator[None]:
         "object_store_memory": _STORE_BYTES,
     }
     try:
-        ray.init(
-            address=address or "local",
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            **(own if address is None else {}),
-        )
+        with _no_native_log():
+            ray.init(
+                address=address or "local",
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                **(own if address is None else {}),
+            )
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise ClientError(f"Ray does not start: {error}") from error
     try:
@@ -64,6 +66,19 @@ def cluster(address: str | None, workers: int) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _no_native_log() -> Iterator[None]:
+    """Discard standard error: Ray's core writes there that it was told to log nothing."""
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def translate(blocks: Sequence[Block], task: Task, workers: int) -> Iterator[dict[str, Any]]:

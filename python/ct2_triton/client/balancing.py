@@ -117,6 +117,10 @@ class RoundRobin:
         """Ask the next server; see `Connection.model_metadata`."""
         return await (await self._choose(deadline)).model_metadata(model, version, deadline)
 
+    async def ready_models(self, deadline: Deadline) -> dict[str, list[str]]:
+        """Ask the next server; see `Connection.ready_models`."""
+        return await (await self._choose(deadline)).ready_models(deadline)
+
     async def close(self) -> None:
         """Close all connections; calls under way, and those that wait, end with an error."""
         self._closed.set()

@@ -154,6 +154,19 @@ class Connection:
         request = service_pb2.ModelMetadataRequest(name=model, version=version)
         return await self._ask(self._stub.ModelMetadata, request, deadline)
 
+    async def ready_models(self, deadline: Deadline) -> dict[str, list[str]]:
+        """Ask which models can be asked, and give the versions of each by its name.
+
+        Raises:
+            ClientError: One of its subclasses, with gRPC's error as the cause.
+        """
+        request = service_pb2.RepositoryIndexRequest(ready=True)
+        index = await self._ask(self._stub.RepositoryIndex, request, deadline)
+        models: dict[str, list[str]] = {}
+        for entry in index.models:
+            models.setdefault(entry.name, []).append(entry.version)
+        return models
+
     async def _ask(
         self,
         method: grpc.aio.UnaryUnaryMultiCallable,

@@ -9,6 +9,7 @@ weights moves no more sessions than it must.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import logging
 import math
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 _DRAWN_BYTES = 8
+_MOST_SHOWN = 8  # models in an error
 
 
 class VersionSplit:
@@ -88,6 +90,18 @@ def _is_not_served(error: ClientError) -> bool:
     return isinstance(error, ModelNotFoundError) or str(error).startswith(UNKNOWN_MODEL)
 
 
+def _nearest(name: str, models: Mapping[str, Sequence[str]]) -> str:
+    """Name the versions that a server has of a model, else the models nearest to its name."""
+    if name in models:
+        return f"it is served in version {', '.join(models[name])}"
+    near = difflib.get_close_matches(name, models, n=3, cutoff=0.6)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    shown = sorted(models)[:_MOST_SHOWN]
+    more = ", ..." if len(models) > len(shown) else ""
+    return f"the server has {', '.join(shown) or 'no model'}{more}"
+
+
 def _score(session: str, version: str, weight: float) -> float:
     text = f"{session}\0{version}".encode(errors="replace")
     number = int.from_bytes(hashlib.blake2b(text, digest_size=_DRAWN_BYTES).digest(), "big")
@@ -115,7 +129,7 @@ class ServedModel:
     async def look(self, deadline: Deadline) -> ModelTensors | TextModel:
         """Ask the server what the model takes."""
         ask = partial(self._ask_for_tensors, deadline=deadline)
-        return await first_served(self._split.order(""), ask)
+        return await self._first_served("", ask, deadline)
 
     async def send(
         self, build: Build, call: Call, text: str, key: str | None
@@ -172,12 +186,29 @@ class ServedModel:
                         raise
                 return await attempt(changed, deadline)  # what was refused has not run
 
-            return await first_served(self._split.order(call.session or text), ask)
+            return await self._first_served(call.session or text, ask, deadline)
 
         outage = self._connect().outage
         if repeats:
             return await outage.outlast(once, call.start_clock)
         return await once(call.start_clock())
+
+    async def _first_served(
+        self, session: str, ask: Callable[[str], Awaitable[Result]], deadline: Deadline
+    ) -> Result:
+        """Ask a session's versions in order; where the server has none, name what it has."""
+        try:
+            return await first_served(self._split.order(session), ask)
+        except ModelNotFoundError as error:
+            hint = await self._served_instead(deadline)
+            raise ModelNotFoundError(f"{error}{hint}") from error.__cause__
+
+    async def _served_instead(self, deadline: Deadline) -> str:
+        try:
+            models = await self._connect().connection.ready_models(deadline)
+        except ClientError:  # the index may be restricted
+            return ""
+        return f"; {_nearest(self._name, models)}"
 
     def _note(self, version: str, answered: str) -> None:
         """Forget the tensors where the server has chosen another version than before."""

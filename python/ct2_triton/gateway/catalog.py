@@ -27,7 +27,7 @@ _LONGEST_NAME = 35  # characters: RFC 5646 has no longer tag; the nearest of a l
 
 
 @dataclass(frozen=True)
-class Road:
+class Route:
     """How a text gets from a language to another.
 
     Attributes:
@@ -81,14 +81,14 @@ class Spoken:
         return langcodes.Language.get(self.code).display_name()
 
     @cached_property
-    def roads(self) -> Mapping[str, Road]:
+    def routes(self) -> Mapping[str, Route]:
         """How its texts get to other languages, by their codes; of two models, by the first."""
-        found: dict[str, Road] = {}
+        found: dict[str, Route] = {}
         for model, source in self._starts:
             for target in model.targets:
                 if target.language is not source.language:
-                    road = Road(model.name, source.asked, target.asked)
-                    found.setdefault(target.code, road)
+                    route = Route(model.name, source.asked, target.asked)
+                    found.setdefault(target.code, route)
         return found
 
     @property
@@ -99,7 +99,7 @@ class Spoken:
     @cached_property
     def targets(self) -> list[str]:
         """Codes of the languages its texts can be had in; its own is one of them."""
-        return sorted({self.code, *self.roads})
+        return sorted({self.code, *self.routes})
 
     def start(self, model: _Model, source: _Side) -> None:
         """Add a model that translates it."""
@@ -194,8 +194,11 @@ def _tokenizer_folder(model: str, repository: Path) -> Path:
     for folder in folders:
         if (folder / LANGUAGES_NAME).exists():
             return folder
+    there = sorted(
+        path.parts[-3] for path in repository.glob(f"*/{TOKENIZER_NAME}/{LANGUAGES_NAME}")
+    )
     raise ClientError(
-        f"the languages of model {model!r} are not in {' or '.join(map(str, folders))}; name the "
-        "folder of prepared models (--model-repository) or the model's tokenizer folder "
-        "(--tokenizer)"
+        f"the languages of model {model!r} are not in {' or '.join(map(str, folders))}; there "
+        f"are those of {', '.join(there) or 'no model'}: name one of them, the folder of prepared "
+        "models (--model-repository) or the model's tokenizer folder (--tokenizer)"
     )

@@ -162,7 +162,7 @@ class Gateway:
 
     async def _settings(self, _: web.Request) -> web.Response:
         catalog = self._translator.catalog
-        target = next(iter(catalog.languages[catalog.sources[0]].roads))
+        target = next(iter(catalog.languages[catalog.sources[0]].routes))
         return _json(
             {
                 "charLimit": self._limits.max_chars,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ct2_triton.client.client import TranslationClient
-    from ct2_triton.gateway.catalog import Catalog, Road, Spoken
+    from ct2_triton.gateway.catalog import Catalog, Route, Spoken
     from ct2_triton.gateway.detection import Detection, Detector
     from ct2_triton.terms import Terms
 
@@ -70,14 +70,14 @@ class Format(Protocol):
     """How texts of a format are translated: the place for formats beside plain text."""
 
     async def __call__(
-        self, client: TranslationClient, text: str, road: Road, alternatives: int
+        self, client: TranslationClient, text: str, route: Route, alternatives: int
     ) -> Sequence[str]:
         """Translate a text.
 
         Args:
             client: Of the model.
             text: The text, in this format.
-            road: The model's names of both languages.
+            route: The model's names of both languages.
             alternatives: How many further translations are wanted.
 
         Returns:
@@ -89,11 +89,11 @@ class Format(Protocol):
 
 
 async def translate_plain(
-    client: TranslationClient, text: str, road: Road, alternatives: int
+    client: TranslationClient, text: str, route: Route, alternatives: int
 ) -> Sequence[str]:
     """Translate plain text; it is a `Format`."""
     found = await client.translate(
-        text, source=road.source, targets=road.target, **_several(alternatives)
+        text, source=route.source, targets=route.target, **_several(alternatives)
     )
     return list(dict.fromkeys(hypothesis.text for hypothesis in found.hypotheses))
 
@@ -101,11 +101,11 @@ async def translate_plain(
 async def translate_markup(
     client: TranslationClient,
     text: str,
-    road: Road,
+    route: Route,
     alternatives: int,
 ) -> Sequence[str]:
     """Translate HTML; it is a `Format`. Its alternatives have those of each sentence."""
-    languages = {"source": road.source, "target": road.target}
+    languages = {"source": route.source, "target": route.target}
     return await translate_html_ranks(
         client, text, ranks=alternatives + 1, **languages, **_several(alternatives)
     )
@@ -157,23 +157,23 @@ class Translator:
         if wanted.source == AUTO:
             detected = self.detector.sources_of(wanted.read_texts, self.catalog.sources)
             sources = [one.language for one in detected if one is not None]
-        roads = [self._road(self._language(source), target) for source in sources]
+        routes = [self._route(self._language(source), target) for source in sources]
 
         async def answer(i: int) -> Answer:
-            return await self._answer(wanted, wanted.texts[i], roads[i], detected[i])
+            return await self._answer(wanted, wanted.texts[i], routes[i], detected[i])
 
         return await map_bounded(answer, range(len(wanted.texts)), _MOST_AT_A_TIME)
 
     async def _answer(
-        self, wanted: Wanted, text: str, road: Road | None, detected: Detection | None
+        self, wanted: Wanted, text: str, route: Route | None, detected: Detection | None
     ) -> Answer:
-        if road is None or not any(map(str.isalpha, text)):  # there is nothing to translate
+        if route is None or not any(map(str.isalpha, text)):  # there is nothing to translate
             return Answer(text, (), detected)
         translate = self.formats[wanted.format]
-        client = self.clients[road.model]
+        client = self.clients[route.model]
         if wanted.glossary:
             client = keeping_client(client, self.glossaries[wanted.glossary])
-        first, *others = await translate(client, text, road, wanted.alternatives)
+        first, *others = await translate(client, text, route, wanted.alternatives)
         self.answered()
         return Answer(first, others[: wanted.alternatives], detected)
 
@@ -187,14 +187,14 @@ class Translator:
             raise Refusal(400, f"{name[:80]} is not supported")
         return found
 
-    def _road(self, source: Spoken, target: Spoken) -> Road | None:
+    def _route(self, source: Spoken, target: Spoken) -> Route | None:
         """Find the model; None where the text is in the wanted language already."""
         if source is target:
             return None
-        if (road := source.roads.get(target.code)) is None:
+        if (route := source.routes.get(target.code)) is None:
             raise Refusal(
                 400,
                 f"{target.name} ({target.code}) is not available as a target language from "
                 f"{source.name} ({source.code})",
             )
-        return road
+        return route

@@ -186,7 +186,9 @@ async def _translate(args: argparse.Namespace) -> int:
     for job in jobs:
         check_file(job.source)
     if jobs and len(client.languages.targets(args.targets)) > 1 and not args.json:
-        raise ClientError("--output with several target languages needs --json: a line for each")
+        raise ClientError(
+            "--output with several target languages needs --json, which writes an object a line"
+        )
     _check_subtitles(jobs, as_json=args.json)
     if args.stream:
         wanted = len(client.languages.targets(args.targets))

@@ -66,7 +66,7 @@ def plan(sources: Sequence[Path], output: Path) -> list[Job]:
                 "standard output"
             )
         if job.output.exists() and job.output.samefile(job.source):
-            raise ClientError(f"{job.source} would be written over: name another --output")
+            raise ClientError(f"--output {job.output} is also an input: name another file")
     return jobs
 
 

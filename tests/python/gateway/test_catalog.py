@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ct2_triton.errors import ClientError
-from ct2_triton.gateway.catalog import Catalog, Road, read_catalog
+from ct2_triton.gateway.catalog import Catalog, Route, read_catalog
 from ct2_triton.prepare.languages import with_aliases
 from ct2_triton.prepared_model import Language, TokenRules
 
@@ -45,7 +45,7 @@ def test_nllb_codes_become_those_of_libretranslate() -> None:
         "ace": "Acehnese",
         "nb": "Norwegian Bokmål",
     }
-    assert catalog.languages["en"].roads["zh-Hant"] == Road("m", "eng_Latn", "zho_Hant")
+    assert catalog.languages["en"].routes["zh-Hant"] == Route("m", "eng_Latn", "zho_Hant")
     for name, code in (("zh", "zh-Hans"), ("zh-TW", "zh-Hant"), ("NO", "nb"), ("en-US", "en")):
         found = catalog.find(name)
         assert found is not None
@@ -74,9 +74,9 @@ def test_a_model_that_was_prepared_with_a_name_like_a_code() -> None:
 def test_models_of_a_pair_are_put_together_and_the_first_counts() -> None:
     catalog = Catalog({"a": pair("en", "de"), "b": pair("de", "en"), "c": many("en", "de", "fr")})
     english = catalog.languages["en"]
-    assert english.roads["de"] == Road("a", None, None)  # it has no choice
-    assert english.roads["fr"] == Road("c", "en", "fr")
-    assert catalog.languages["de"].roads["en"] == Road("b", None, None)
+    assert english.routes["de"] == Route("a", None, None)  # it has no choice
+    assert english.routes["fr"] == Route("c", "en", "fr")
+    assert catalog.languages["de"].routes["en"] == Route("b", None, None)
     alone = Catalog({"a": pair("en", "de")})
     assert alone.sources == ["en"]
     assert alone.languages["de"].targets == ["de"]

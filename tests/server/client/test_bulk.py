@@ -81,6 +81,7 @@ def test_lines_json_lines_and_parquet_are_what_the_plain_client_gives(
     assert "in.txt.failed.jsonl lists 1 translations that failed" in said
     assert f" of {2 * len(texts) + len(texts) + 3} lines" in said
     assert "lines/s" in said
+    assert all(line.startswith("ct2-translate bulk: ") for line in said.splitlines())
     (failure,) = (tmp_path / "out" / "in.txt.failed.jsonl").read_text().splitlines()
     failed = json.loads(failure)
     assert (failed["line"], failed["target"]) == (len(texts) + 1, "deu_Latn")

@@ -122,6 +122,18 @@ def test_without_the_header_access_is_denied_at_once(
         assert client.translate("One.", **CALL)
 
 
+async def test_an_unknown_model_where_the_index_is_restricted(
+    repository: Path, make_server: MakeServer
+) -> None:
+    restricted = f"--grpc-restricted-protocol=model-repository:{HEADER}={SECRET}"
+    url = make_server(repository, server_arguments=[restricted]).grpc_url
+    async with TranslationClient(url, "nllbs") as client:
+        with pytest.raises(errors.ModelNotFoundError, match="'nllbs' is not found$"):
+            await client.translate("One.", **CALL)
+    async with TranslationClient(url, "nllb", repository=repository) as client:
+        assert (await client.translate("One.", **CALL)).text
+
+
 def test_the_command_is_let_in_by_its_flags(closed: Access, run: Run) -> None:
     folder = closed[2]
     ca = f"--tls-ca={folder / 'ca.pem'}"

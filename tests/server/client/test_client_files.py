@@ -111,7 +111,7 @@ def test_what_does_not_fit_together_is_refused(command: Command, tmp_path: Path)
     )
     (tmp_path / "out.txt.partial").unlink()
     (tmp_path / "out.txt.partial.json").write_text("of a run that was killed at its end")
-    assert "would be written over" in run(*command("-i", source, "-o", source), code=1).stderr
+    assert "is also an input" in run(*command("-i", source, "-o", source), code=1).stderr
     assert "would both become" in run(*command("-i", source, source, "-o", tmp_path), code=1).stderr
     assert "name them with --input" in run(*command("-o", output), code=1).stderr
     assert "no such file" in run(*command("-i", tmp_path / "none", "-o", output), code=1).stderr

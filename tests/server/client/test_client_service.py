@@ -10,6 +10,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import pytest
 
 from ct2_triton import errors
@@ -115,9 +116,19 @@ async def test_an_unknown_model_is_not_found(
 ) -> None:
     folder = prepared("nllb").tokenizer_folder
     async with TranslationClient(server.grpc_url, "nowhere", tokenizer=folder) as client:
-        with pytest.raises(errors.ModelNotFoundError, match="nowhere"):
+        with pytest.raises(errors.ModelNotFoundError, match="'nowhere'.*; the server has ") as told:
             await good(client)
+        assert isinstance(told.value.__cause__, grpc.RpcError)
     async with make_client() as client:
+        for name, hint in (
+            (f"{client.model}s", f"did you mean {client.model}"),
+            (client.model, "it is served in version 1$"),
+        ):
+            async with TranslationClient(
+                server.grpc_url, name, tokenizer=folder, version="7"
+            ) as other:
+                with pytest.raises(errors.ModelNotFoundError, match=hint):
+                    await good(other)
         await good(client)
 
 

@@ -240,7 +240,7 @@ async def test_what_is_refused_and_a_good_one_after(client: TranslationClient) -
 
     with pytest.raises(UnknownLanguageError):
         await read(targets="klingon")
-    with pytest.raises(RequestRejectedError, match="beam_size above 1 is not for streams"):
+    with pytest.raises(RequestRejectedError, match="a stream needs beam_size 1"):
         await read(beam_size=4)
     with pytest.raises(ModelNotFoundError, match="unknown model"):
         await read(model="nowhere")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ct2_triton.client import TranslationClient
-from ct2_triton.gateway.catalog import Road
+from ct2_triton.gateway.catalog import Route
 from ct2_triton.gateway.translation import translate_plain
 from server.gateway.conftest import GERMAN, GOOD, MakeSite
 from support.servers import ServerStack
@@ -32,8 +32,8 @@ async def test_a_body_that_does_not_come_is_not_waited_for(make_site: MakeSite) 
 
 
 async def test_a_translation_that_takes_too_long_is_given_up(make_site: MakeSite) -> None:
-    async def at_once(client: TranslationClient, text: str, road: Road, _: int) -> Sequence[str]:
-        asked = {"source": road.source, "targets": road.target}
+    async def at_once(client: TranslationClient, text: str, route: Route, _: int) -> Sequence[str]:
+        asked = {"source": route.source, "targets": route.target}
         found = await client.translate(text, timeout_s=1e-9, **asked)
         return [found.text]
 

@@ -249,8 +249,8 @@ async def test_a_format_that_is_not_there_is_refused(site: Site, make_site: Make
     assert answer == {"error": "pdf format is not supported; there is text, html"}
     await site.good()
 
-    async def bold(client: TranslationClient, text: str, road: Any, _: int) -> list[str]:
-        found = await client.translate(text[3:-4], source=road.source, targets=road.target)
+    async def bold(client: TranslationClient, text: str, route: Any, _: int) -> list[str]:
+        found = await client.translate(text[3:-4], source=route.source, targets=route.target)
         return [f"<b>{found.text}</b>"]
 
     other = await make_site(formats={"bold": bold})
