@@ -76,12 +76,12 @@ struct Cache {
   void* const* slabs;
   long long layer;  // elements before this layer's part
   int slab_shift;   // a slab has 2^slab_shift slots
-  int stride;       // elements of a slot: its key, and its value behind it
+  int stride;       // elements of a slot: its key, then its value
 };
 
 constexpr int kFollows = -2;  // a position: the row goes on with what was chosen for its sequence
 
-// State of the rows of a step, each one token. position: tokens before it; -1: nobody.
+// State of the rows of a step, each one token. position: tokens before it; -1: padding.
 struct Rows {
   int* token;
   int* position;
@@ -109,7 +109,7 @@ struct AttentionArgs {
   Cache cache;
   Rows rows;
   const int* table;   // [sequences, table_stride]: slot(t) = table[t >> shift] + t % 2^shift
-  const int* count;   // of sequences: tokens to look at; null: those up to the row's own
+  const int* count;   // of sequences: tokens to attend to; null: those up to the row's own
   const int* prompt;  // of sequences: see StepSequence::prompt; where there is a bias
   const float* bias;  // [heads, 2 * bias_last + 1]: of the key at -bias_last first; or null
   const void* query;  // [rows, query_stride]

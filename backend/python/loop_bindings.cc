@@ -240,7 +240,7 @@ DistanceBias BiasOf(const Floats& table, size_t heads) {
 }
 
 // keys, values: [tokens, heads, head_dim], one list; bias: [heads, 2 * last distance + 1].
-// position: of the query; null: behind the last key.
+// position: of the query; null: after the last key.
 Floats PyAttend(const std::string& kernels, const Floats& query, const Floats& keys,
                 const Floats& values, size_t heads, float scale, const Floats& bias,
                 const std::vector<int32_t>& slots, std::optional<size_t> position) {

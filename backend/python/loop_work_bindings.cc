@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decode loops that fail when they are told to, under the machine's scheduler: for tests.
+// Decode loops that fail on request, under the machine's scheduler: for tests.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

@@ -101,7 +101,7 @@ class Collector : public RowListener, public Supersedable {
   mutable std::atomic<size_t> asked_ = 0;
 };
 
-// A row that is a request of its own to the queue, and one of several to whoever collects it.
+// A row that is a request of its own to the queue, and one of several to its collector.
 class OneOf : public RowListener {
  public:
   OneOf(std::shared_ptr<RowListener> all, size_t position)

@@ -2,7 +2,7 @@
 // Runs kernels of CUDA C++ on a CPU: each thread of a block is a fiber, and blocks run one by one.
 // Barriers and operations of a warp wait as on a GPU. Fibers run in an order that a seed chooses,
 // so that a missing barrier shows; shared memory is filled with NaN when a block begins. Threads
-// that wait for each other in vain, or at different operations, end the program with a message.
+// that wait for each other for ever, or at different operations, end the program with a message.
 #pragma once
 
 #include <algorithm>

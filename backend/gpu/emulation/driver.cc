@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of libcuda.so.1 that the host side calls, over the emulation: engine/compute/gpu/
-// loads this library as it loads the driver's. A stream does nothing before somebody waits for it,
+// loads this library as it loads the driver's. A stream does nothing before it is waited for,
 // so that what is read too early is seen to be wrong.
 #include <algorithm>
 #include <cstdio>

@@ -12,10 +12,10 @@ namespace ct2triton {
 // documentation: the table in parameter_table.cc.
 struct EngineOptions {
   std::string compute_type = "default";       // CTranslate2's name of the type computed in
-  std::string decoding = "auto";              // loop, calls or what is better
-  std::string calls = "allow";                // of CTranslate2: allow or refuse
-  std::string proof = "auto";                 // that the loop computes as CTranslate2: auto or off
-  std::int64_t calls_idle_s = 60;             // that its model stays after the last call
+  std::string decoding = "auto";              // "loop", "calls" or "auto"
+  std::string calls = "allow";                // calls of CTranslate2: allow or refuse
+  std::string proof = "auto";                 // of the loop, by a trial at load: auto or off
+  std::int64_t calls_idle_s = 60;             // seconds that CTranslate2's model stays loaded
   std::int64_t max_cache_bytes = 0;           // of keys and values in loops; 0 = automatic
   std::int64_t inter_threads = 0;             // workers; 0 = cores / intra_threads, 1 on a GPU
   std::int64_t intra_threads = 0;             // threads of one worker; 0 = 1 on the CPU
@@ -25,7 +25,7 @@ struct EngineOptions {
                                               // call; 0 = automatic
   std::int64_t max_queued_rows = 512;         // rows of a model that may wait
   std::string tenant_header;                  // names the tenant; empty = all are one
-  bool verify_files = false;                  // hold them against the manifest at load
+  bool verify_files = false;                  // compare them with the manifest at load
   std::string model_path;                     // relative to the model's folder; empty = found
                                               // in the version folder
   std::optional<std::int64_t> pad_id;         // pads output rows; stripped from input rows

@@ -8,7 +8,7 @@
 namespace ct2triton {
 namespace {
 
-// Longer names are nobody's typing error; this bounds the work a request can ask for.
+// A longer name is not a typing error; this bounds the work a request can ask for.
 constexpr std::size_t kLongestName = 64;
 
 std::string Folded(std::string_view name) {

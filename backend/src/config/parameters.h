@@ -54,7 +54,7 @@ struct Alias {
 };
 const std::vector<Alias>& Aliases();
 
-// The parameter's name for any name that it has; the name itself where nobody knows it.
+// The parameter's name for any name that it has; the name itself where it is unknown.
 std::string_view CanonicalName(std::string_view name);
 
 // Refuses a parameter that is given under two of its names: nothing says which one counts.
@@ -80,16 +80,17 @@ std::string Allowed(const Parameter& parameter, const EngineOptions* engine = nu
 void SetModelParameter(std::string_view name, const ParameterValue& value,
                        DecodingOptions* decoding, EngineOptions* engine);
 
-// Sets one parameter of a request, likewise; a parameter of model scope is refused, and a name that
-// is near to an input's is told so. `engine` is the model's: its allowed_parameters are ignored.
+// Sets one parameter of a request. Throws Error(kInvalidArgument) as SetModelParameter does, and
+// for a parameter of model scope; the message names an input of a similar name. What the
+// allowed_parameters of `engine` name passes.
 void SetRequestParameter(std::string_view name, const ParameterValue& value,
                          const EngineOptions& engine, DecodingOptions* decoding,
                          RequestOptions* request);
 
-// As names of headers are compared.
+// Compares names of headers.
 bool EqualsNoCase(std::string_view a, std::string_view b);
 
-// Whether a parameter that is not ours passes without a word: it is tenant_header, one of
+// Whether a parameter that is not ours is ignored: it is tenant_header, one of
 // allowed_parameters (no case, a trailing * stands for any ending) or carries Triton's own prefix
 // "triton_". In a request, headers that the server forwards pass as well.
 bool IsIgnoredParameter(std::string_view name, const EngineOptions& engine);

@@ -47,7 +47,7 @@ inline constexpr char kTargetIndex[] = "target_index";
 inline constexpr char kTargetLanguage[] = "target_language";
 }  // namespace tensor
 
-// What one tensor of the protocol may look like in config.pbtxt. dims are without the batch
+// What config.pbtxt may declare of one tensor of the protocol. dims are without the batch
 // dimension; -1 stands for any length.
 struct TensorRule {
   std::string_view name;

@@ -12,12 +12,12 @@ namespace ct2triton {
 // Throws Error(kInvalidArgument).
 void ValidateCombination(const DecodingOptions& decoding, const EngineOptions& engine);
 
-// Refuses searches whose first tokens may still change when later ones are known: an answer that is
-// sent in parts needs a greedy one. Throws Error(kInvalidArgument).
+// Refuses searches whose first tokens may still change when later ones are known: a stream needs a
+// greedy search. Throws Error(kInvalidArgument).
 void ValidateStream(const DecodingOptions& decoding);
 
-// Refuses a model_path that leaves the repository as written; symbolic links are the loader's
-// question. Throws Error(kInvalidArgument).
+// Refuses a model_path that leaves the repository as written; symbolic links are checked
+// by the loader. Throws Error(kInvalidArgument).
 void ValidateEngine(const EngineOptions& engine);
 
 }  // namespace ct2triton

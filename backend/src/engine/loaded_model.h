@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the rest of the backend sees of the engine: one model on one device, with the options of
-// one Triton model. Knows how rows are checked; CTranslate2 stays behind it.
+// one Triton model. Knows how rows are checked, and hides CTranslate2.
 #pragma once
 
 #include <cstddef>

@@ -110,7 +110,7 @@ size_t ForcedIds(const CheckedRow& row, const Weights& weights) {
   return row.prefix.size() - std::min(row.prefix.size(), starting);
 }
 
-// What is forced behind the limit is never generated, and one id of it shows that there is more.
+// What is forced beyond the limit is never generated, and one id of it shows that there is more.
 Ids PrefixWithinLimit(const IdView& prefix, int64_t limit_tokens, const Weights& weights) {
   const size_t most = static_cast<size_t>(limit_tokens) + 1 + (weights.NeedsPrefix() ? 1 : 0);
   return prefix.Slice(0, std::min(prefix.size(), most)).Copy();

@@ -8,12 +8,12 @@
 
 namespace ct2triton {
 
-// What several may use at once, found by its key for as long as somebody uses it. Threads may use
-// it at once: whoever wants one that is being made waits for it, and for no other one.
+// Values that users share, found by key as long as one uses them. For several threads: a user of a
+// value that is being made waits for it, and for no other one.
 template <class Key, class Value>
 class SharedByKey {
  public:
-  // `make` gives a new one; it is called where nobody uses one of this key, and may throw.
+  // `make` gives a new one; called where none of this key is in use; may throw.
   template <class Make>
   std::shared_ptr<Value> Get(const Key& key, const Make& make) {
     const auto place = PlaceOf(key);

@@ -26,7 +26,7 @@ class ThreadScope {
 
  private:
   const Device device_;
-  size_t threads_ = 0;  // that the library was told; 0: none yet
+  size_t threads_ = 0;  // last set in the library; 0: none yet
 };
 
 // Runs `work` in a scope of its own. On a GPU that is a thread of its own, so that no CUDA context

@@ -11,7 +11,7 @@
 namespace ct2triton {
 
 // The counts of one model, one number for each fixed series of the table. Threads that decode add
-// to them without a lock; whoever publishes them reads them now and then.
+// to them without a lock; the publishing thread reads them.
 class MetricCells {
  public:
   MetricCells();

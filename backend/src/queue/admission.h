@@ -26,17 +26,16 @@ struct LoopSettings {
   bool operator==(const LoopSettings& other) const;
 };
 
-// Sequences of waiting rows that may join now. Rows are held back while few have room, since
-// encoding some together costs less than each alone (benchmarks/README.md), but for a few steps
-// only.
+// Sequences of waiting rows that may join now. Rows are held back for a few steps while only
+// few have room, because encoding several together costs less (benchmarks/README.md).
 size_t SequencesToAdmit(const LoopState& state, const LoopSettings& settings);
 
-// Rows of one sequence that may join although rows of several leave no room. So a loop may run some
-// more than `max_sequences`; its steps stay below that, since wide rows then take turns
+// Rows of one sequence that may join although rows of several leave no room. A loop may then have
+// more than `max_sequences`, but its steps stay below that, because wide rows alternate
 // (StepBudget).
 size_t RowsPastWide(const LoopState& state, const LoopSettings& settings);
 
-// Waiting rows have room, but are too few yet.
+// Whether waiting rows have room, but are still too few.
 bool HoldsRows(const LoopState& state, const LoopSettings& settings);
 
 }  // namespace ct2triton

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of the waiting rows fit into a loop, offered one by one in turn. Pure: knows no queue.
+// Which of the waiting rows fit into a loop, offered one by one in their order. Pure.
 //
 // A row is wide if its search has several sequences, else narrow. Wide rows may fill the steps of
 // all loops and their memory for as long as they run, so some of both is kept for narrow rows.
@@ -18,11 +18,11 @@ struct CacheUse {
 };
 
 struct AdmissionBounds {
-  size_t sequences = 1;  // of a step, for all in turn; one row goes whatever it has
-  size_t tokens = 1;     // of sources to encode and prefixes; one row goes whatever it has
+  size_t sequences = 1;  // of a step; at least one row is taken, even if it has more
+  size_t tokens = 1;     // of sources to encode and prefixes; at least one row is taken
   CacheUse cache;
-  size_t anyway = 0;         // rows that need not fit the memory
-  size_t narrow_rows = 0;    // may go past wide rows that have no room
+  size_t anyway = 0;         // rows that are taken even without memory
+  size_t narrow_rows = 0;    // that may overtake wide rows without room
   bool long_beside = false;  // rows of more tokens than a loop encodes are encoded elsewhere
 };
 
@@ -35,8 +35,8 @@ struct OfferedRow {
 
 enum class Offer {
   kTaken,
-  kPassed,  // it waits, and narrow rows may go past it
-  kEnded,   // it waits, and so do all behind it
+  kPassed,  // it waits, and narrow rows may overtake it
+  kEnded,   // it and all after it wait
 };
 
 class AdmissionRoom {

@@ -25,12 +25,11 @@ struct CallBounds {
       std::numeric_limits<int64_t>::max();  // rows x those of the longest search
 };
 
-// Rows that one worker should take at most, so that those in the system come out even among all
-// workers instead of one taking everything while the others idle.
+// Most rows that one worker should take, so that all workers get equal parts of the rows.
 size_t FairShare(size_t waiting, size_t running, size_t workers);
 
 // Picks the first candidate, which has waited longest, and those most like it in length, within
-// the bounds. Padding stays small and no row is passed over for ever.
+// the bounds. Padding stays small, and every row is taken in the end.
 //
 // `waiting` is in order of arrival, not empty. Returns positions, ascending. The first candidate is
 // always taken, even if it exceeds the budget alone.

@@ -19,7 +19,7 @@ namespace ct2triton {
 struct WorkSettings {
   size_t inter_threads = 1;  // calls and loops side by side
   size_t intra_threads = 1;
-  uint64_t calls_idle_ns = 60'000'000'000;  // that CTranslate2's model stays after the last call
+  uint64_t calls_idle_ns = 60'000'000'000;  // until CTranslate2's model leaves
   CallBounds bounds;
 
   bool operator==(const WorkSettings& other) const;
@@ -29,7 +29,7 @@ struct WorkSettings {
 // until CTranslate2's model is there.
 class CallWork : public Workload, private CallModel::Listener {
  public:
-  // `owner`: whose share of the machine it has.
+  // `owner`: key of the share of the machine that it uses.
   CallWork(std::shared_ptr<CallModel> model, const WorkSettings& settings,
            std::shared_ptr<Scheduler> scheduler, const void* owner);
   ~CallWork() override;  // when every row is answered
@@ -53,7 +53,7 @@ class CallWork : public Workload, private CallModel::Listener {
 
   void ModelCame() noexcept override { scheduler_->Wake(this); }
   void ModelFailed(const Error& error) noexcept override;
-  void ModelLeft() noexcept override {  // rows may have come at the same moment
+  void ModelLeft() noexcept override {  // rows may have come meanwhile
     if (waiting() > 0) model_->Fetch();
   }
   std::shared_ptr<CallEngine> EngineOf(Lane* lane);
@@ -66,7 +66,7 @@ class CallWork : public Workload, private CallModel::Listener {
   const std::shared_ptr<Scheduler> scheduler_;
   RowQueue queue_;
   std::mutex alone_mutex_;
-  std::deque<Job> alone_;  // to run before the queue's
+  std::deque<Job> alone_;  // before those of the queue
   std::atomic<size_t> alone_jobs_{0};
   std::vector<Lane> lanes_;
   std::vector<int> free_;  // of them; the last one is taken first. Under the scheduler's lock

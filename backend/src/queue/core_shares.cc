@@ -40,7 +40,7 @@ void CoreShares::Update(Work* work) noexcept {
   if (--work->model->active_works == 0) Leave(work->model);
 }
 
-// Who had nothing to do has saved up no time; nor has the first one behind a time when nobody had.
+// A workload that was idle has saved up no time, nor has the first one after a time when all were.
 void CoreShares::Activate(Work* work) noexcept {
   Model* const model = work->model;
   work->active = true;

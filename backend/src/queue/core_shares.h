@@ -31,10 +31,10 @@ class Workload {
   virtual size_t cores_per_task() const noexcept = 0;
 };
 
-// Who gets the cores: the model that has had the least time so far of those with work (start-time
-// fair queueing: Goyal, Vin and Cheng, 1996), and of its kinds of work the one that has had the
-// least. Work that needs more cores than are free has them kept until they are. Pure: knows no
-// threads and no clock.
+// Chooses the workload that gets free cores: of the models with work, the one that has used the
+// least time (start-time fair queueing: Goyal, Vin and Cheng, 1996), and of its workloads the one
+// that has used the least. For work that needs more cores than are free, they are reserved. Pure:
+// knows no threads and no clock.
 class CoreShares {
  private:
   struct Model;

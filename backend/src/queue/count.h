@@ -19,8 +19,8 @@ class Count {
   void Add(size_t more) noexcept { value_ += more; }
   void Remove(size_t fewer) noexcept;
 
-  // Waits until the number is below `most`, or somebody has called Wake since wakes() gave `seen`,
-  // or the time is up; then this is false.
+  // Waits until the number is below `most`, Wake was called since wakes() gave `seen`, or
+  // the time is up; then this is false.
   bool WaitBelow(size_t most, uint64_t seen, std::chrono::milliseconds longest);
   uint64_t wakes() const noexcept { return wakes_; }
   void Wake() noexcept;

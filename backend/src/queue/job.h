@@ -16,7 +16,7 @@ namespace ct2triton {
 struct Job;
 struct TenantJobs;
 
-// Where a job stands in its queue: by turn, and then by a number that no other job has.
+// The order of jobs in a queue: by turn, then by a number that no other job has.
 using Place = std::pair<uint64_t, uint64_t>;
 
 // A request's row: reported under `position`, the row's place in that request.
@@ -36,8 +36,7 @@ struct Waiter {
 };
 using Waiters = std::list<Waiter>;
 
-// A row to run, with all who wait for it: several where equal rows met. Whoever has been answered
-// is taken out.
+// A row to run and its waiters, several where rows were equal. Answered ones are taken out.
 struct Job {
   CheckedRow row;
   Waiters waiters;
@@ -51,18 +50,18 @@ struct Job {
   uint64_t longest_gap_ns = 0;  // between two of them
 };
 
-// All who wait for the row have gone.
+// All its waiters were cancelled.
 bool IsCancelled(const Job& job) noexcept;
 
-// Takes the last of those who wait.
+// Takes the last waiter.
 Waiter TakeWaiter(Job* job) noexcept;
 
 // Answers a job that is in no call.
 void FailJob(Job* job, const Error& error) noexcept;
-// Answers those who wait no more.
+// Answers waiters that were taken out of the queue.
 void FailWaiters(Waiters waiters, const Error& error) noexcept;
 
-// For rows whose clients went before they ran, and while they did.
+// For rows that were cancelled before they ran, and while they ran.
 const Error& CancelledWhileWaiting() noexcept;
 const Error& CancelledWhileRunning() noexcept;
 

@@ -9,8 +9,7 @@
 
 namespace ct2triton {
 
-// How often beam rows reached their limits lately, for each kind of search by itself: one that is
-// always cut says nothing about another. Remembers the kinds used last.
+// How often beam rows reached their limits lately, for each of the searches used last: they differ.
 class LimitRates {
  public:
   // Whether rows of different limits may share a call of this kind of search: a row that reaches a
@@ -21,7 +20,7 @@ class LimitRates {
  private:
   struct Rate {
     CallKey key;
-    double reached = 0;  // part of the rows, the newest weigh most
+    double reached = 0;  // share of the rows, the newest weigh most
   };
   std::list<Rate> rates_;  // used last stands first
 };

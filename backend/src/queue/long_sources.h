@@ -16,8 +16,8 @@
 
 namespace ct2triton {
 
-// Rows of long sources, which are encoded beside the loops, as work of its own: a loop that encoded
-// one would hold up all of its rows. Loops then take them with their encodings. Equal sources are
+// Encodes long sources beside the loops, because all rows of a loop wait while it encodes one.
+// Loops then take the rows with their encodings. Equal sources are
 // encoded once. Threads may use it at once.
 class LongSources : public Workload {
  public:
@@ -33,10 +33,10 @@ class LongSources : public Workload {
     std::vector<Job> jobs;
     std::shared_ptr<const void> encoding{};  // none: it failed, as it will in the loop
   };
-  // The first that are there; empty where none are.
+  // The first that are encoded; empty where none are.
   Encoded Take() noexcept;
 
-  // Without a lock, and so a moment old. Of a step.
+  // Sequences of a step; without a lock, and so a moment old.
   size_t sequences() const { return sequences_; }
   size_t encoded_sequences() const { return encoded_sequences_; }  // of these
   LoopCounters counters() const;                                   // of what was encoded

@@ -8,9 +8,9 @@
 
 namespace ct2triton {
 
-// How many loops the rows of a model are worth. Each loop reads all weights at every step, so a
-// further one is worth it where it makes the steps shorter: while the others have many rows, and
-// while the memory can feed it. Pure.
+// How many loops should share the rows of a model. Each loop reads all weights at every step, so
+// another one helps only where it makes the steps shorter: while the others have many rows and
+// memory bandwidth is left. Pure.
 class LoopCount {
  public:
   // `times`: of the model's steps; empty: as many loops as there may be are worth it. `most`: loops

@@ -253,7 +253,7 @@ void LoopWork::RunAlone(std::vector<Job> jobs) noexcept {
     for (Job& job : jobs) FailJob(&job, *loss);
     return;
   }
-  // Without a seed a call may draw anew: streams refuse draws, so nobody has seen a token.
+  // Without a seed a call may draw anew: streams refuse draws, so no client has seen a token.
   const auto failing = std::stable_partition(jobs.begin(), jobs.end(),
                                              [](const Job& job) { return !job.row.only_in_loop; });
   std::for_each(failing, jobs.end(), [](Job& job) { FailJob(&job, only_in_loop); });

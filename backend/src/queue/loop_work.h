@@ -20,20 +20,20 @@
 
 namespace ct2triton {
 
-// Rows of one model that decode loops run, as work for the machine's threads. A thread picks a loop
-// up for one step and puts it down. The rows are in one loop, since every loop pays the fixed cost
-// of a step, and in several while threads would be idle and steps get shorter by it.
+// Rows of one model that decode loops run, as work for the machine's threads. A thread runs a
+// loop for one step at a time. The rows share one loop, because every loop pays the fixed cost of a
+// step, and several while threads would be idle and steps get shorter.
 class LoopWork : public Workload {
  public:
-  // `loops`: as many at most. `calls`: run the rows that a loop failed at; null: none may. `owner`:
-  // whose share of the machine it has.
+  // `loops`: at most. `calls`: runs the rows that a loop failed at; null: none may. `owner`: key of
+  // the share of the machine that it uses.
   LoopWork(std::shared_ptr<const LoopModel> model, const LoopSettings& settings, size_t loops,
            std::shared_ptr<Scheduler> scheduler, CallWork* calls, const void* owner);
   ~LoopWork() override;  // when every row is answered
 
   RowQueue& queue() { return queue_; }
   std::vector<LoopCounters> counters() const;  // of each loop, as of its last step
-  // Steps failed one after the other, each with other rows: what calls can run should go to these.
+  // Several steps in a row failed, each with other rows: calls should run what they can.
   bool given_up() const noexcept { return given_up_; }
   std::string failure() const;  // of the last of these steps; empty where it is not given up
 
@@ -49,9 +49,9 @@ class LoopWork : public Workload {
     std::unique_ptr<RunningLoop> loop;
     size_t sequences = 0;  // of its rows, as of the last step; under the scheduler's lock
     size_t lanes = 1;      // loops among which the rows are divided
-    bool admits = true;    // false: the rows are to be in fewer loops again
+    bool admits = true;    // false: fewer loops are wanted
     size_t steps_held = 0;
-    uint64_t seen = 0;                       // of changes_, when it looked for rows
+    uint64_t seen = 0;                       // of changes_, when it took rows
     bool found_none = false;                 // when it last ran, and it had none
     size_t promised_bytes = 0;               // to the rows that it has just taken
     size_t taken_sequences = 0;              // of these

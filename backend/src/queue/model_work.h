@@ -29,14 +29,14 @@ class ModelWork {
             const Device& device, const WorkSettings& settings, const LoopSettings& loops);
   ~ModelWork();
 
-  // Accepts the rows of one request: each goes where it runs.
+  // Accepts the rows of one request and queues each for its loop or call.
   void Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
            const std::shared_ptr<RowListener>& listener, const QueueShare& share,
            uint64_t queued_ns);
 
   // Fails those rows of a listener that still wait.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
-  // Fails the waiting rows whose clients have gone.
+  // Fails the cancelled ones of the waiting rows.
   void DropCancelled() noexcept;
 
   const WorkSettings& settings() const { return settings_; }

@@ -14,7 +14,7 @@ namespace {
 // still it gets one row in so many.
 constexpr uint64_t kTurnsOfRow = 8;
 
-// Waiting rows among which a call looks for each of its rows.
+// Waiting rows from which a call chooses each of its rows.
 constexpr size_t kCandidatesOfRow = 16;
 
 template <class Action>

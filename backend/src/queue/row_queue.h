@@ -26,35 +26,34 @@ struct QueueShare {
   const size_t most_rows;                              // at which nothing more should be added
 };
 
-// Whether a row's source need not be encoded any more; called under the queue's lock.
+// Whether a row's source is encoded already; called under the queue's lock.
 using IsEncoded = std::function<bool(const CheckedRow&)>;
 
-// Rows that wait, each request's in order of arrival; a request of many rows takes turns with those
-// that came later, and tenants have equal shares. Equal rows of a tenant become one job. Threads
-// may use it at once.
+// The waiting rows, those of a request in order; a request of many rows alternates with later ones,
+// and tenants have equal shares. Equal rows of a tenant become one job. Threads may use it at once.
 class RowQueue {
  public:
   // `wake`: called when rows have come or were withdrawn, or the queue was closed, without a lock.
   explicit RowQueue(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   // Accepts rows of one request, also where `share` is full. `positions`: the place of each row in
-  // its request, under which its listener hears of it. `queued_ns`: since when they wait.
+  // its request, which the listener is given. `queued_ns`: since when they wait.
   void Add(std::vector<CheckedRow> rows, const std::vector<size_t>& positions,
            const std::shared_ptr<RowListener>& listener, const QueueShare& share,
            uint64_t queued_ns = SteadyNow_ns());
 
-  // The rows of the next call: the one whose turn it is, and of some behind it those most like it,
-  // but no more than is fair where `lanes` calls may run side by side. Empty if none waits. An
-  // exception leaves the queue as it was.
+  // The rows of the next call: the first, and of some after it those most like it, but no more than
+  // is fair where `lanes` calls may run side by side. Empty if none waits. An exception changes
+  // nothing.
   std::vector<Job> TakeCall(const CallBounds& bounds, size_t lanes);
-  // Rows for a loop, in turn, but that narrow ones may go past wide ones; a source that several
-  // have is counted once. Likewise.
+  // Rows for a loop, in order, except that narrow ones may overtake wide ones; a source that
+  // several have is counted once. An exception changes nothing.
   std::vector<Job> TakeRows(const AdmissionBounds& bounds, const IsEncoded& encoded);
   // Fails the waiting rows of one listener; equal rows of others go on waiting.
   void Withdraw(const RowListener& listener, const Error& error) noexcept;
   // Fails the waiting rows whose clients have gone; Triton does not report that.
   void DropCancelled() noexcept;
-  // Fails the row whose turn it is.
+  // Fails the first row.
   void FailFirst(const Error& error) noexcept;
 
   // The search of this row has reached its limit, or ended before.
@@ -63,7 +62,7 @@ class RowQueue {
   // Without a lock, and so a moment old.
   size_t size() const { return size_; }            // jobs that wait
   size_t sequences() const { return sequences_; }  // that their rows have in a step of a loop
-  // Of the row whose turn it is, and its source; 0: none waits.
+  // Of the first row and its source; 0: none waits.
   size_t first_cache_bytes() const { return first_cache_bytes_; }
   // No row comes any more; those that wait are still handed out.
   void Close() noexcept;

@@ -10,7 +10,8 @@
 namespace ct2triton {
 
 // Runs jobs that may share a call and answers each of them. If the call fails, each gets a call of
-// its own, and only what fails alone fails. `queue` hears which beam rows reached their limits.
+// its own, and only rows that fail alone fail. `queue` counts the beam rows that reached their
+// limits.
 void RunCall(CallEngine* engine, RowQueue* queue, std::vector<Job> jobs) noexcept;
 
 }  // namespace ct2triton

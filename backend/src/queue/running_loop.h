@@ -31,7 +31,7 @@ class RunningLoop : private LoopListener {
  public:
   explicit RunningLoop(std::unique_ptr<LoopEngine> loop) : loop_(std::move(loop)) {}
 
-  // Admits the jobs, drops rows whose clients have gone, and runs one step. Returns the jobs that
+  // Admits the jobs, drops cancelled rows, and runs one step. Returns the jobs that
   // the library failed at: those that it could not admit, or if the step failed, all. None of them
   // is in the loop any more, each is to be run alone.
   std::vector<Job> AdmitAndStep(std::vector<Job> admitted) noexcept;

@@ -16,7 +16,7 @@ namespace ct2triton {
 // reports what was done.
 class RunningRows : public CallWatcher {
  public:
-  // `jobs` outlives it. Those that nobody waits for any more are answered and taken out.
+  // `jobs` outlives it. Cancelled ones are answered and taken out.
   // `padded`: the sources are padded to the longest, as in every call, but not in a loop.
   explicit RunningRows(std::vector<Job>* jobs, bool padded = true);
 
@@ -35,8 +35,8 @@ class RunningRows : public CallWatcher {
   void KeepUnanswered() noexcept;
 
  private:
-  // What one observer has in it. It hears of it before its last row is answered:
-  // after that it may be gone.
+  // The part of one observer, which gets its report before its last row is answered: after that it
+  // may be gone.
   struct Share {
     RunReport report;  // of the rows that have been answered
     size_t unanswered = 0;
@@ -45,7 +45,7 @@ class RunningRows : public CallWatcher {
   void CountShares() noexcept;
   void Deliver(Job* job, RowResult result) noexcept;
   void FailEnded(Job* job) noexcept;
-  // Takes one who waits for the job's row, with its part in the report. `result` null: it failed.
+  // Takes one waiter of the job's row, with its part in the report. `result` null: it failed.
   Waiter TakeCounted(Job* job, const RowResult* result) noexcept;
   RunTimes TimesOf(const Waiter& waiter) const noexcept;
   void ReportRow(const Job& job, const RowResult* result) const noexcept;

@@ -28,7 +28,7 @@ class Scheduler {
 
   // Workloads of one `model` have the share of one.
   void Add(Workload* work, const void* model);
-  // Returns when all of its rows are answered. Afterwards the scheduler knows it no more.
+  // Removes a workload, when all of its rows are answered.
   void Drain(Workload* work) noexcept;
 
   // Rows have come or gone. Not under a lock that a workload takes in Run.
@@ -36,7 +36,7 @@ class Scheduler {
 
   size_t threads() const { return threads_.size(); }
   const Device& device() const { return device_; }
-  // What its threads use is to be made on them.
+  // What its threads use must be made on them.
   bool OnGpu() const { return device_.kind == Device::Kind::kGpu; }
   uint64_t BusyTime_ns(const Workload* work) const;  // that threads spent on its tasks
 

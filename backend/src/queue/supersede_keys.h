@@ -14,7 +14,7 @@
 
 namespace ct2triton {
 
-// What a request is answered that a newer one has ended. Made before it is needed.
+// The answer to a superseded request. Made before it is needed.
 const Error& SupersededError() noexcept;
 
 // A request in flight that a newer one may end.

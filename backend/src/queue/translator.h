@@ -22,13 +22,13 @@ namespace ct2triton {
 class ModelWork;
 struct QueueShare;
 
-// How things stand, and what was done so far. Models on the same files share all but their rows.
+// The state and the totals of one model. Models on the same files share all but their rows.
 struct TranslatorState {
   size_t waiting_rows = 0;
   size_t most_waiting_rows = 0;  // at which the queue is full
   size_t decoding_rows = 0;
   uint64_t busy_ns = 0;         // of the machine's decoding threads; 0 on a GPU
-  size_t decoding_threads = 0;  // of the machine; likewise
+  size_t decoding_threads = 0;  // of the machine; 0 on a GPU
   size_t cache_bytes = 0;       // of keys, values and logits in decode loops
   size_t gpu_cache_bytes = 0;   // of pages on a GPU
   LoopCounters loops;           // their sum
@@ -69,8 +69,8 @@ class Translator {
   TranslatorState state() const;
   size_t waiting() const;       // rows of this model that no worker has taken
   size_t most_waiting() const;  // max_queued_rows
-  // Waits for some time until fewer than `most` rows wait, or until somebody has called WakeWaiting
-  // since wakes() gave `seen`. Where they do not become fewer, drops those whose clients have gone.
+  // Waits for some time until fewer than `most` rows wait, or until WakeWaiting was called since
+  // wakes() gave `seen`. Where they do not become fewer, drops cancelled ones.
   void WaitForPlaces(size_t most, uint64_t seen);
   uint64_t wakes() const;
   void WakeWaiting() noexcept;

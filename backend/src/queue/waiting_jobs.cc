@@ -76,7 +76,7 @@ Job* WaitingJobs::Cursor::Next(bool only_narrow) noexcept {
   return job;
 }
 
-// While none waits, nobody has had more than his share.
+// While no row waits, no tenant has had more than its share.
 TenantJobs& WaitingJobs::JobsOf(std::string_view name) {
   if (empty()) {
     tenants_.clear();
@@ -136,7 +136,8 @@ Job* WaitingJobs::Insert(CheckedRow row, TenantJobs* tenant, size_t hash, uint64
   return &job;
 }
 
-// An equal row has come whose turn is earlier: nobody waits longer than for a row of one's own.
+// An equal row with an earlier place has come: its request does not wait longer than for a row of
+// its own.
 void WaitingJobs::MoveForward(Job* job, uint64_t turn) noexcept {
   if (turn >= job->place.first) return;
   TenantJobs::Jobs& jobs = job->tenant->Of(job->row);

@@ -50,15 +50,15 @@ class WaitingJobs {
     WaitingJobs& jobs_;
   };
 
-  // Adds a job for the row, `later` turns behind the tenant's current one. If an equal row of the
+  // Adds a job for the row, `later` turns after the tenant's current one. If an equal row of the
   // tenant waits, the waiter joins its job, which moves forward if this turn is earlier. An
-  // exception leaves all as it was.
+  // exception changes nothing.
   void Add(CheckedRow row, Waiter waiter, std::string_view tenant, uint64_t later);
   Job Take(Job* job) noexcept;
-  // Takes all that one listener waits for, with the jobs that nobody else waits for.
+  // Takes all that one listener waits for, with the jobs that no other listener waits for.
   Waiters TakeWaiters(const RowListener& listener) noexcept;
-  // Takes what clients wait for that have gone. Asks a bounded number of listeners at each call,
-  // each of them in turn.
+  // Takes what cancelled requests wait for. Each call asks a bounded number of listeners, so that
+  // several calls ask all.
   Waiters TakeCancelled() noexcept;
 
   bool empty() const { return size() == 0; }
@@ -78,7 +78,7 @@ class WaitingJobs {
   void Unlink(Waiter* waiter) noexcept;
   const RowListener* FindCancelled(size_t bucket) const noexcept;
 
-  // Those who wait, and those who have had more than their share.
+  // Tenants that have waiting rows or have had more than their share.
   std::map<std::string, TenantJobs, std::less<>> tenants_;
   uint64_t time_ = 0;  // virtual: the start of the first job
   size_t size_ = 0;

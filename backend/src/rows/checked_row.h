@@ -17,10 +17,10 @@ class SearchOptions;  // the engine's: options resolved against a vocabulary
 // One row that has been checked against a model and its options, and can no longer be refused.
 struct CheckedRow {
   Ids source;
-  Ids prefix;  // no longer than the answer may be
-  Ids draft;   // expected behind the prefix: saves steps of a loop, and changes no answer
-               // without draft_bias
-  size_t forced_ids = 0;     // of the prefix, less what starts the decoder: in the answer
+  Ids prefix;             // no longer than the answer may be
+  Ids draft;              // expected after the prefix: saves steps of a loop, and changes no answer
+                          // without draft_bias
+  size_t forced_ids = 0;  // of the prefix, less what starts the decoder: in the answer
   int64_t limit_tokens = 0;  // its own decoding limit; the prefix counts
   bool empty = false;        // nothing to translate: never sent to the engine
   bool cut = false;          // the source was cut to max_input_length
@@ -30,7 +30,7 @@ struct CheckedRow {
   // Chosen by the operator, for decode loops; null: the model's own, or the row asks for none.
   std::shared_ptr<const AlignmentHeads> alignment;
 
-  // For whoever puts calls together.
+  // For planning calls:
   CallKey key;
   int64_t copies = 1;         // of the row that the search keeps at the same time
   int64_t search_tokens = 0;  // that the search may come to keep in memory

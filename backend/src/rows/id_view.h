@@ -12,8 +12,8 @@ enum class IntegerType { kUint8, kUint16, kUint32, kUint64, kInt8, kInt16, kInt3
 
 size_t ByteSize(IntegerType type);  // of one element
 
-// Ids as they came: integers of any type, at any address, in somebody else's memory. They are read
-// one by one, so that a row that is refused is never copied.
+// A view of ids as they came: integers of any type, at any address. They are read one by one, so
+// that a refused row is never copied.
 class IdView {
  public:
   IdView() = default;
@@ -41,7 +41,7 @@ class IdView {
 struct RowInput {
   IdView source;
   IdView prefix;      // empty: none
-  IdView draft = {};  // what is expected behind the prefix; empty: nothing
+  IdView draft = {};  // expected after the prefix; empty: none
 };
 
 }  // namespace ct2triton

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the worker threads report back to whoever handed them rows.
+// How worker threads report to the owner of the rows.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,9 @@
 
 namespace ct2triton {
 
-// Hears of every call and admission in which rows of its own took part (Triton: one model instance,
-// for the statistics). Called on a worker thread, before the last of its rows in it is answered.
+// Receives a report of every call and admission that had rows of its requests; a model instance
+// counts Triton's statistics from it. Called on a worker thread, before the last of these rows is
+// answered.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;

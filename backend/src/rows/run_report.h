@@ -31,7 +31,7 @@ struct RunReport {
   size_t mapped_rows = 0;        // of them, with the candidates of the vocabulary map
   size_t failed_rows = 0;        // of them, without an answer
   int64_t source_tokens = 0;     // of the rows
-  int64_t padding_tokens = 0;    // computed behind them, up to the longest source of a call
+  int64_t padding_tokens = 0;    // computed after them, up to the longest source of a call
   int64_t generated_tokens = 0;  // of the best hypotheses, forced tokens counted
   int64_t steps = 0;             // of the decoder, forced tokens counted: those of the longest row
   std::array<size_t, kFinishReasons> finished{};  // rows by the reason of their best hypothesis

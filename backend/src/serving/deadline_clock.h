@@ -15,11 +15,11 @@ namespace ct2triton {
 class Expiring {
  public:
   virtual ~Expiring() = default;
-  // Does not wait. False where memory ran out: it is told again.
+  // Does not wait. False where memory ran out: it is called again.
   virtual bool Expire() noexcept = 0;
 };
 
-// One thread for all models: it tells each request that its time is over.
+// One thread for all models: it ends each request when its time is over.
 class DeadlineClock {
  public:
   using Ticket = std::pair<uint64_t, uint64_t>;  // when, and a number that no other one has

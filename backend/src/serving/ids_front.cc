@@ -94,7 +94,7 @@ class IdsReader : public RequestReader {
   const RequestHandle& request_;
 
   bool begun_ = false;
-  RequestTensors tensors_;  // what `rows_` looks at
+  RequestTensors tensors_;  // what `rows_` are views of
   std::optional<DecodingOptions> options_;
   std::vector<RowInput> rows_;
   std::shared_ptr<IdsVerdicts> verdicts_;  // null: nobody asks

@@ -22,18 +22,18 @@ namespace ct2triton {
 // translator, whose workers answer them.
 class InstanceState : public RunObserver {
  public:
-  // Makes the state of an instance and hangs it on it. Throws Error.
+  // Makes the state of an instance and gives it to Triton. Throws Error.
   static void Attach(TRITONBACKEND_ModelInstance* instance);
   static void Detach(TRITONBACKEND_ModelInstance* instance);
   static InstanceState& Of(TRITONBACKEND_ModelInstance* instance);
 
   explicit InstanceState(TRITONBACKEND_ModelInstance* instance);
-  // Waits for the requests that are still out: their workers use this object.
+  // Waits for the requests in flight: their workers use this object.
   ~InstanceState() override;
 
   // Takes over the requests and returns, but blocks while as many requests wait for the queue as
   // rows may wait in it: Triton keeps what comes then. Where tenants have names, requests are
-  // refused instead, so that no tenant waits behind another one in Triton's queue. Throws only
+  // refused instead, so that no tenant waits for another one in Triton's queue. Throws only
   // before the first request is taken over.
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);
 

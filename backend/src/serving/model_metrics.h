@@ -23,9 +23,9 @@
 
 namespace ct2triton {
 
-// The metrics of one loaded version of a model: hears what happens to its requests, rows and calls,
-// and asks its translators how things stand. Its lines at /metrics come and go with it. A server
-// without metrics shows none, and one that cannot make them is told in the log.
+// The metrics of one loaded version of a model: counts its requests, rows and calls, and
+// reads the state of its translators. Its lines at /metrics come and go with it. A server without
+// metrics shows none; a failure to make them is logged.
 class ModelMetrics : public Publisher {
  public:
   // `languages` outlive it.

@@ -25,7 +25,7 @@ namespace ct2triton {
 // instances use.
 class ModelState {
  public:
-  // Loads what Triton asks for and hangs it on the model. Throws Error.
+  // Loads the model, and gives its state to Triton. Throws Error.
   static void Attach(TRITONBACKEND_Model* model);
   // Frees it, if Attach got that far, and gives the memory back to the system.
   static void Detach(TRITONBACKEND_Model* model);

@@ -247,7 +247,7 @@ void PendingRequest::RequireTime() const {
                   std::to_string(wait_ns / 1'000'000) + " ms, longer than timeout leaves");
 }
 
-// One thread tells all requests of the process. Where Triton has no memory for an answer, the
+// One thread ends the requests of the process. Where Triton has no memory for an answer, the
 // thread that waits is the instance's.
 bool PendingRequest::Expire() noexcept {
   std::optional<Error> late;
@@ -338,7 +338,7 @@ void PendingRequest::CountAnswered(size_t row, const RunTimes& times) noexcept {
   LetGo();
 }
 
-// Rows that were not handed over are left where the request has failed: nobody needs them.
+// Rows that were not handed over are left where the request has failed: they are not needed.
 void PendingRequest::LetGo() noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);

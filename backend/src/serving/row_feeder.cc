@@ -7,7 +7,7 @@
 namespace ct2triton {
 namespace {
 
-// Rows of a large request that are handed over before another one has its turn.
+// Rows of a large request that are handed over before those of another one.
 constexpr size_t kTurnRows = 32;
 // So many small requests enter for each row of a large one while more than its places are taken.
 constexpr size_t kSmallForLargeRow = 4;

@@ -23,14 +23,14 @@ class RowSource {
   virtual size_t TenantRows() const noexcept = 0;
   // Hands at most so many rows over. A request that has failed has none left.
   virtual Handed HandOver(size_t most) noexcept = 0;
-  // Whether nobody needs its rows any more.
+  // Whether its rows are not needed any more.
   virtual bool Cancelled() const noexcept = 0;
-  // The feeder has done with it, until it is given again.
+  // Called when the feeder has removed it.
   virtual void LeaveFeeder() noexcept = 0;
 };
 
 // Lets rows into the queue of a model as it has places (max_queued_rows). A small request enters
-// whole as soon as there is a place. Large ones take turns, part by part, and together have half of
+// whole as soon as there is a place. Large ones alternate, part by part, and together have half of
 // the places; where small ones fill these, too, one row of a large one enters for every few of
 // them. Tenants that have fewer rows in the queue go first.
 class RowFeeder {
@@ -47,7 +47,7 @@ class RowFeeder {
   void Feed(Source source);
   // Hands all over on the feeder's thread.
   void FeedLater(Source source);
-  // Lets go of a source whose rows nobody needs.
+  // Removes a source whose rows are not needed.
   void Drop(const RowSource& source) noexcept;
 
  private:
@@ -68,7 +68,7 @@ class RowFeeder {
   std::mutex mutex_;
   std::condition_variable changed_;
   Sources small_, large_;     // in turn
-  size_t small_entered_ = 0;  // requests, since a large one had a turn
+  size_t small_entered_ = 0;  // requests, since a large one entered a row
   bool busy_ = false;         // a thread hands rows over; it sees what is added meanwhile
   bool ends_ = false;
   std::thread thread_;

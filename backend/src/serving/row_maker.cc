@@ -18,8 +18,8 @@ constexpr size_t kBytesCutAtOnce = 8;
 
 // A sentence with more bytes for each id that has room is cut without being tokenized whole first.
 constexpr size_t kMostBytesOfId = 8;
-constexpr size_t kBytesOfId = 5;       // on the average, rather too many
-constexpr size_t kMostLook = 1 << 16;  // ids
+constexpr size_t kBytesOfId = 5;        // on the average, rather too many
+constexpr size_t kMostTried = 1 << 16;  // ids
 
 }  // namespace
 
@@ -89,8 +89,8 @@ size_t RowMaker::AddPart(Span* rest, bool first) {
   const Span whole = *rest;
   for (size_t room = std::max<size_t>(room_, 1);;) {
     *rest = whole;
-    const size_t look = std::min(room, kMostLook) * kBytesOfId;
-    const Span part = TakePart(plans_.back().text, rest, look, [&](std::string_view begin) {
+    const size_t tried = std::min(room, kMostTried) * kBytesOfId;
+    const Span part = TakePart(plans_.back().text, rest, tried, [&](std::string_view begin) {
       work += begin.size();
       return tokenizer_.Fitting(begin, room);
     });

@@ -25,7 +25,7 @@ class RowMaker : public RowNames {
            size_t longest_source)
       : tokenizer_(tokenizer), engine_(engine), split_(split), longest_(longest_source) {}
 
-  // The next text. Empty languages are those that nobody named. This and AddSentence throw
+  // The next text. An empty language: not given. This and AddSentence throw
   // Error(kInvalidArgument) and return how much work it was.
   size_t Begin(std::string text, const std::string& source,
                const std::vector<std::string>& targets);

@@ -26,11 +26,11 @@ std::string TenantName(const std::vector<std::pair<std::string, ParameterValue>>
 class Refusable {
  public:
   virtual ~Refusable() = default;
-  // False where it has an answer, or will have another one.
+  // False where it already has an answer, or an error.
   virtual bool Refuse(const Error& error) noexcept = 0;
 };
 
-// Whoever sends requests to an instance under one name.
+// The sender of requests under one name, of one instance.
 class Tenant {
  public:
   explicit Tenant(std::string name) : name_(std::move(name)) {}

@@ -143,7 +143,7 @@ class Writer {
     WriteTensor(spec, Collect<float>(shape, scored, score), response_);
   }
 
-  // None where nobody asks, and there is one of each: it is the answer already.
+  // None where they are not asked for and there is one of each: it is the answer already.
   void WriteHypotheses(const TensorSpec& spec) {
     const bool none = ranks_ == 1 && !content_.named;
     const auto shape = Behind(per_target_, {none ? 0 : ranks_});

@@ -23,7 +23,7 @@ struct PlannedSentence {
 struct TextPlan {
   std::string text;
   std::string source;                // the model's code, or as named where it has none
-  std::vector<std::string> targets;  // likewise
+  std::vector<std::string> targets;  // the same, of each target
   std::vector<PlannedSentence> sentences;
 };
 

@@ -19,9 +19,9 @@ namespace ct2triton {
 
 // Sends the translations of one text while they grow. Each response has a part of one of them: what
 // follows the part before. Sentences follow each other in each language; languages do not wait for
-// each other. The last part of each tells how it ended, and that of the last language ends the
-// stream. What a client does not read, Triton keeps: behind so many parts (max_stream_parts), no
-// part is less than a sentence.
+// each other. The last part of each has its finish reason, and that of the last language ends the
+// stream. Triton keeps what a client does not read: after max_stream_parts parts, each further
+// one has at least a sentence.
 class TextStream : public AnswerStream {
  public:
   // All but the plan outlive it.
@@ -44,7 +44,7 @@ class TextStream : public AnswerStream {
     const RowResult* result = nullptr;  // once it is done
   };
 
-  // Takes in what is there of the target's rows, and sends what is new.
+  // Adds the results of the target's rows so far, and sends what is new.
   void Advance(size_t target);
   void AddResult(const RowResult& result, Target* target) const;
   void Send(size_t target, const std::string& part);

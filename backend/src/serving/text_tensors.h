@@ -24,7 +24,7 @@ struct TextTensors {
     return targets ? static_cast<size_t>(targets->shape.back()) : 1;
   }
   std::string Source(size_t text, const std::string& otherwise) const;
-  std::vector<std::string> Targets(size_t text) const;  // empty ones where nobody named any
+  std::vector<std::string> Targets(size_t text) const;  // empty ones where none is named
 };
 
 // Throws Error(kInvalidArgument): an input that is unknown, missing, or of another type or shape;

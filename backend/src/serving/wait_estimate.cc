@@ -18,7 +18,7 @@ void WaitEstimate::Count(size_t waiting, uint64_t queued_ns) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (last_ns_ != 0) {
     rows_ += 1;
-    // Not since before it came: those that waited may have been withdrawn, and nobody was busy.
+    // Not since before it came: those that waited may have been withdrawn, and no worker was busy.
     busy_ns_ += static_cast<double>(now_ns - std::min(now_ns, std::max(last_ns_, queued_ns)));
   }
   last_ns_ = waiting > 0 ? now_ns : 0;

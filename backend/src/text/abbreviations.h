@@ -11,7 +11,7 @@ namespace ct2triton {
 struct StopRules {
   std::unordered_set<std::string> abbreviations;  // never end a sentence: "dr", "bzw"
   std::unordered_set<std::string> before_number;  // do not before a number: "no", "fig"
-  std::unordered_set<std::string> starters;       // words that begin a sentence behind "U.S."
+  std::unordered_set<std::string> starters;       // words that begin a sentence after "U.S."
   bool ordinals = false;                          // a number with a full stop is one: "3. Mai"
   bool greek_question_mark = false;               // ; is a question mark
 };

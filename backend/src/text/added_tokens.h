@@ -9,13 +9,13 @@
 
 namespace ct2triton {
 
-// A token that somebody added to a tokenizer: see `AddedToken` in prepared_model.py.
+// A token that was added to a tokenizer: see `AddedToken` in prepared_model.py.
 struct AddedToken {
   std::string content;
   int id = 0;
   bool special = false;      // the text of an answer leaves it out
   bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // takes the white space behind it
+  bool rstrip = false;       // takes the white space after it
   bool single_word = false;  // not within a word
   bool normalized = false;   // found in the normalized text
 };

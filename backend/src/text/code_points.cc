@@ -38,7 +38,7 @@ constexpr Alternating kAlternating[] = {
     {0x460, 0x481, true},   {0x48A, 0x4BF, true},  {0x4C1, 0x4CE, false}, {0x4D0, 0x52F, true},
     {0x1E00, 0x1E95, true}, {0x1EA0, 0x1EFF, true}};
 
-// In these, the letters in lower case lie `distance` behind those in upper case.
+// In these, lower case is `distance` code points above upper case.
 struct Shifted {
   char32_t first;
   char32_t last;

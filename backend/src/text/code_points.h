@@ -9,7 +9,7 @@
 
 namespace ct2triton {
 
-// The code point at byte `*at`, which moves behind it. A byte that begins no valid sequence is one
+// The code point at byte `*at`, which moves to its end. A byte that begins no valid sequence is one
 // code point, U+FFFD, so that any bytes can be walked through. `*at` is below the size.
 char32_t NextCodePoint(std::string_view text, size_t* at);
 // The code point that ends at byte `*at`, which moves to its begin. `*at` is above 0.

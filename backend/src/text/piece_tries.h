@@ -8,7 +8,7 @@
 
 namespace ct2triton {
 
-// Double-array tries as SentencePiece Lite reads them: 32-bit units, one behind the other. Throw
+// Double-array tries as SentencePiece Lite reads them: 32-bit units, one after the other. Throw
 // Error where a key cannot be stored.
 
 // From each key to its value. Keys are not empty, hold no NUL and differ from each other.

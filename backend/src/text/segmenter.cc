@@ -146,7 +146,7 @@ bool HasInnerStops(std::string_view word) {
   return inner;
 }
 
-// Whether a full stop behind `word` ends a sentence. `first`: the word begins the sentence. `rest`:
+// Whether a full stop after `word` ends a sentence. `first`: the word begins the sentence. `rest`:
 // what follows, from its first letter or digit on.
 bool StopEnds(const StopRules& rules, std::string_view word, bool first, std::string_view rest) {
   if (word.empty()) return true;
@@ -159,7 +159,7 @@ bool StopEnds(const StopRules& rules, std::string_view word, bool first, std::st
   return !HasInnerStops(word) || rules.starters.count(Lowered(FirstWord(rest))) > 0;
 }
 
-// Where the next word begins: behind white space, and quotes, brackets and dashes that open.
+// Where the next word begins: after white space, and quotes, brackets and dashes that open.
 size_t SkipToWord(std::string_view line, size_t at) {
   while (at < line.size()) {
     size_t behind = at;
@@ -170,7 +170,7 @@ size_t SkipToWord(std::string_view line, size_t at) {
   return at;
 }
 
-// Whether what stands behind the run lets the sentence end there.
+// Whether what follows the run lets the sentence end there.
 bool MayFollow(std::string_view line, const Run& run) {
   const char32_t next = PointAt(line, run.end);
   if (run.mark == Mark::kFirm) return !run.closed || IsSpace(next) || IsOpening(next);
@@ -234,7 +234,7 @@ std::vector<Span> Lines(std::string_view text) {
   return lines;
 }
 
-// How good a place the end of a part is: behind a clause mark, at a space, or anywhere.
+// How good a place the end of a part is: after a clause mark, at a space, or anywhere.
 enum class Place { kAnywhere, kSpace, kClause };
 
 Place PlaceAt(std::string_view text, size_t at) {
@@ -271,11 +271,11 @@ size_t AlignedTo(std::string_view text, size_t begin, size_t at) {
 }
 
 // The end of the longest part of `piece` that fits, or of its first code point.
-size_t LongestFit(std::string_view text, Span piece, size_t look, const Fitting& fitting) {
+size_t LongestFit(std::string_view text, Span piece, size_t tried, const Fitting& fitting) {
   size_t first = piece.begin;
   NextCodePoint(text, &first);
-  for (;; look *= 2) {
-    const size_t bytes = std::min(piece.end - piece.begin, look);
+  for (;; tried *= 2) {
+    const size_t bytes = std::min(piece.end - piece.begin, tried);
     const size_t end = std::max(first, AlignedTo(text, piece.begin, piece.begin + bytes));
     const size_t fit = fitting(text.substr(piece.begin, end - piece.begin));
     if (fit < end - piece.begin) {
@@ -300,8 +300,8 @@ std::vector<Span> Segment(std::string_view text, std::string_view language, Spli
   return pieces;
 }
 
-Span TakePart(std::string_view text, Span* rest, size_t look, const Fitting& fitting) {
-  size_t end = LongestFit(text, *rest, std::max<size_t>(look, 1), fitting);
+Span TakePart(std::string_view text, Span* rest, size_t tried, const Fitting& fitting) {
+  size_t end = LongestFit(text, *rest, std::max<size_t>(tried, 1), fitting);
   if (end < rest->end) end = BestPlace(text, rest->begin, end);
   const Span part = Trimmed(text, {rest->begin, end});
   *rest = Trimmed(text, {end, rest->end});

@@ -18,7 +18,7 @@ enum class Split {
   kNone,
 };
 
-// The pieces of a text as byte ranges, in order. Between two pieces, before the first and behind
+// The pieces of a text as byte ranges, in order. Between two pieces, before the first and after
 // the last there is white space only, and no piece begins or ends with any: nothing is lost, for
 // any bytes. `language`: any code of the text's language; it chooses the abbreviations.
 //
@@ -32,8 +32,9 @@ using Fitting = std::function<size_t(std::string_view)>;
 
 // Takes the first part off a piece that is too long; it ends at a clause mark, else at a space,
 // else between code points. A single code point is a part whatever `fitting` says, which is asked
-// about `look` bytes, then about more while all of them fit. Part and rest are trimmed like pieces.
-Span TakePart(std::string_view text, Span* rest, size_t look, const Fitting& fitting);
+// about `tried` bytes, then about more while all of them fit. Part and rest are trimmed like
+// pieces.
+Span TakePart(std::string_view text, Span* rest, size_t tried, const Fitting& fitting);
 
 // What stands between the translations of two pieces that have `gap` between them: the same, but
 // in Chinese and Japanese no single space, and elsewhere a space where there was nothing.

@@ -50,7 +50,7 @@ bool Pairs(char32_t open, char32_t close) {
 
 bool MayOpen(char32_t point, char32_t before, char32_t after) {
   const bool free_before = IsSpace(before) || IsOpening(before);
-  if (point == 0xAB) return free_before && after != 0;  // French puts a space behind it
+  if (point == 0xAB) return free_before && after != 0;  // French puts a space after it
   if (Has(kEither, point) || point == 0x201D) return free_before && !IsSpace(after);
   return std::any_of(std::begin(kPairs), std::end(kPairs),
                      [&](const Pair& pair) { return pair.open == point; });

@@ -14,7 +14,7 @@ namespace ct2triton {
 enum class Mark {
   kNone,
   kFullStop,  // . which also marks abbreviations, ordinals and decimals
-  kEllipsis,  // the sentence may go on behind it
+  kEllipsis,  // the sentence may go on after it
   kSpaced,    // ! ? and their kin: end a sentence before white space only
   kFirm,      // of scripts that need no space: ends a sentence before anything
 };

@@ -30,7 +30,7 @@ std::string Folded(std::string_view name) {
   return folded;
 }
 
-// A folded name without the region at its end: two letters or three digits behind a hyphen.
+// A folded name without the region at its end: two letters or three digits after a hyphen.
 std::string_view WithoutRegion(std::string_view folded) {
   const size_t hyphen = folded.rfind('-');
   if (hyphen == std::string_view::npos || hyphen == 0) return folded;

@@ -33,9 +33,9 @@ struct TokenRules {
   static TokenRules Parse(std::string_view content, const std::string& name);
 
   // The language that a name means: a code or alias in any case, - and _ alike; a region that the
-  // model does not tell apart is left out. Where nothing is named, the only language of that side;
-  // null where there are several and none is needed, and for any name of a source in a model that
-  // does not tell its sources apart. Throws Error.
+  // model does not know is ignored. For an empty name, the only language of that side; null where
+  // there are several and none is needed, and for any source of a model that ignores the source
+  // language. Throws Error.
   const Language* Find(std::string_view name, Side side) const;
 
   std::string family;

@@ -22,12 +22,12 @@ struct Frame {
   std::vector<int> Around(const std::vector<int>& pieces) const;
 };
 
-// The tokenizer of a prepared model: from a text to rows of ids, and back. It comes to the ids and
+// The tokenizer of a prepared model: from a text to rows of ids, and back. It gives the ids and
 // texts of the Python client (client/tokenization.py, client/requests.py), from the same files.
 // Const: one per model, shared by all threads.
 //
 // A language is named by a code or alias; an empty name is none. Errors of arguments are
-// kInvalidArgument, with a sentence for whoever wrote them.
+// kInvalidArgument, with a sentence for the client.
 class Tokenizer {
  public:
   // Reads a folder with the files of a prepared model's tokenizer/: languages.json and what lies
@@ -56,7 +56,7 @@ class Tokenizer {
   // How many ids of a row of OUTPUT_IDS are the echoed prefix.
   size_t PrefixLength(std::string_view target_language) const;
   // Where each id of Source is in the text, in bytes; empty spans where it is none of its pieces.
-  // `ids`: of the row, which may have been cut; the ids behind its pieces, which stay, have no
+  // `ids`: of the row, which may have been cut; the ids after its pieces, which stay, have no
   // span.
   std::vector<Span> SourcePlaces(std::string_view text, std::string_view source_language,
                                  std::string_view target_language, size_t ids) const;

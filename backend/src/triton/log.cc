@@ -11,7 +11,7 @@ void Log(TRITONSERVER_LogLevel level, const char* text) noexcept {
     // The name stands where Triton puts the source file of its own lines.
     TRITONSERVER_Error* error = TRITONSERVER_LogMessage(level, "ctranslate2", 0, text);
     if (error != nullptr) TRITONSERVER_ErrorDelete(error);
-  } catch (...) {  // Triton has no memory for the line: nobody is left to report that to
+  } catch (...) {  // Triton has no memory for the line, so this cannot be reported either
   }
 }
 

@@ -13,7 +13,7 @@ void LogError(const char* text) noexcept;
 bool VerboseLogEnabled() noexcept;
 void LogVerbose(const std::string& text) noexcept;
 
-// Builds the text only when somebody will read it. For lines that come with each request.
+// Builds the text only when it is logged. For lines of each request.
 template <typename MakeText>
 void LogVerboseLazily(MakeText&& make_text) {
   if (VerboseLogEnabled()) LogVerbose(std::forward<MakeText>(make_text)());

@@ -38,7 +38,7 @@ class RequestHandle {
   std::string Id() const;  // empty if the client gave none
   // Always false on servers that do not report it.
   bool IsCancelled() const noexcept;
-  // The client's time limit; 0: none, or the server does not tell it.
+  // The client's time limit; 0: none, or the server does not report it.
   uint64_t Timeout_us() const;
   std::vector<std::pair<std::string, ParameterValue>> Parameters() const;
   std::vector<TRITONBACKEND_Input*> Inputs() const;  // in no particular order

@@ -14,7 +14,7 @@ namespace ct2triton {
 
 // What Triton's trace of one request says of its first rows: a span for each, with one for its wait
 // in the queue and those of its work. Triton keeps the spans of a trace in a stack, so they are
-// told one after the other once the request has ended. Nothing is kept of a request that is not
+// reported one after the other once the request has ended. Nothing is kept of a request that is not
 // traced.
 class RequestTrace {
  public:

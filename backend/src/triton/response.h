@@ -12,7 +12,7 @@
 
 namespace ct2triton {
 
-// The answer to one request. Gone without a trace if it is not sent.
+// The answer to one request. Deleted if it is not sent.
 class Response {
  public:
   explicit Response(const RequestHandle& request);

@@ -11,7 +11,7 @@
 
 namespace ct2triton {
 
-// What the owner of a call's rows knows and hears while it runs; on the engine's thread.
+// What a running call asks of the owner of its rows and reports to it, on the engine's thread.
 class CallWatcher {
  public:
   virtual ~CallWatcher() = default;

@@ -22,7 +22,7 @@ class VocabularyMap;
 
 // What a greedy search makes of a row that no end token ends.
 struct GreedyTruth {
-  std::vector<int32_t> chosen;             // behind the forced tokens
+  std::vector<int32_t> chosen;             // after the forced tokens
   std::vector<std::vector<float>> logits;  // of every step, those of forced tokens included
 };
 

@@ -26,12 +26,12 @@ class Weights;
 // no decoding thread waits, and removed some time after the last call. Threads may use it at once.
 class CallModel {
  public:
-  // Hears of the model on that thread. It must not remove itself meanwhile.
+  // Called on that thread when the model comes or goes. It must not remove itself meanwhile.
   class Listener {
    public:
     virtual void ModelCame() noexcept = 0;
     virtual void ModelFailed(const Error& error) noexcept = 0;
-    virtual void ModelLeft() noexcept = 0;  // who still needs it calls Fetch
+    virtual void ModelLeft() noexcept = 0;  // call Fetch if it is still needed
 
    protected:
     ~Listener() = default;
@@ -47,11 +47,11 @@ class CallModel {
   CallModel& operator=(const CallModel&) = delete;
 
   void Add(Listener* listener);
-  void Remove(Listener* listener) noexcept;  // waits while it hears something
+  void Remove(Listener* listener) noexcept;  // waits while it is being called
 
   // Loads it now, on the calling thread, for as long as this object lives. Throws Error.
   void Keep();
-  // Has it loaded if it is not there; then all listeners hear of it.
+  // Has it loaded if it is not there; then all listeners are called.
   void Fetch() noexcept;
   bool here() const noexcept { return here_; }
 
@@ -84,7 +84,7 @@ class CallModel {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<const LibraryModel> model_;
-  std::vector<std::unique_ptr<CallEngine>> engines_;  // that nobody uses
+  std::vector<std::unique_ptr<CallEngine>> engines_;  // not in use
   size_t taken_ = 0;
   uint64_t stays_until_ns_ = 0;
   bool awaits_call_ = false;  // none was made since it has come

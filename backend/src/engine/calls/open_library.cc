@@ -34,7 +34,7 @@ struct Close {
 
 const CallLibrary* Open() {
   const std::string path = PathBesideThisBinary();
-  // For nobody else in the process: CTranslate2 carries an MKL and an OpenMP of its own.
+  // Not visible to the rest of the process: CTranslate2 carries an MKL and an OpenMP of its own.
   std::unique_ptr<void, Close> handle(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!handle) {
     Refuse("the loader says \"" + std::string(dlerror()) + "\"; " + kFileName +

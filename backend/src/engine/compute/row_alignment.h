@@ -9,8 +9,8 @@
 
 namespace ct2triton {
 
-// Where in its source each token of a row looks most, as its decoder chooses what follows it: by
-// the mean of some heads, the first position of equal ones.
+// The source position that has most attention of each token of a row, as its decoder chooses the
+// next one: by the mean of some heads; of equal positions, the first.
 //
 // It is kept by slot of the row's cache, as keys and values are. So beams of one origin share it,
 // and what a step does again is written again.

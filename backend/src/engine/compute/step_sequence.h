@@ -34,8 +34,8 @@ struct StepSequence {
   // prompt are. Where attention has a bias by distance, the prompt's distances are one less than
   // its length greater.
   size_t prompt = 0;
-  RowAlignment* alignment = nullptr;  // hears where the tokens look; null: nobody asks
-  uint64_t row = 0;                   // its name, for who keeps keys and values by himself
+  RowAlignment* alignment = nullptr;  // gets the attention; null: not wanted
+  uint64_t row = 0;                   // its name, for devices that keep keys and values themselves
 
   // Of the token that is to be run as number `i`.
   size_t Slot(size_t i) const {

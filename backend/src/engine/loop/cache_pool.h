@@ -35,12 +35,12 @@ class CacheBlock {
   size_t size_ = 0;
 };
 
-// Hands out memory for keys and values, and keeps what comes back for the next rows: fresh memory
-// costs a page fault every 4 kB, and memory that goes stops all cores for a moment. It keeps as
-// much as running rows have, so that rows that come and go find theirs. Threads may use it at once.
+// Hands out memory for keys and values, and keeps returned memory for the next rows: fresh memory
+// costs a page fault every 4 kB, and returning memory to the system stops all cores for a moment.
+// It keeps as much as the running rows have. Threads may use it at once.
 class CachePool {
  public:
-  // `keep_bytes`: of the memory that nobody uses, as much may stay here in any case.
+  // `keep_bytes`: unused memory up to this size may always stay here.
   explicit CachePool(size_t keep_bytes);
 
   // At least `floats`, not set to anything. Throws std::bad_alloc.

@@ -92,7 +92,7 @@ std::vector<bool> DecodeLoop::WhoTakesPart() {
   return budget_.Choose(costs);
 }
 
-// The rows in order, less those that end without a step or wait for their turn. `choosing`: of
+// The rows in order, less those that end without a step or do not take part. `choosing`: of
 // these, those that will have no more forced tokens.
 std::vector<StepSequence> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) {
   const std::vector<bool> takes_part = WhoTakesPart();
@@ -110,8 +110,8 @@ std::vector<StepSequence> DecodeLoop::NextFeed(std::vector<Choosing>* choosing) 
   return feed;
 }
 
-// Found by the step, for the outputs of these rows in their order. A row that hears later has taken
-// no part.
+// Found by the step, for the outputs of these rows in their order. A row whose results come later
+// has taken no part.
 void DecodeLoop::Choose(const std::vector<Choosing>& rows, const std::vector<Found>& found,
                         std::vector<StepSequence>* feed) {
   const Found* next = found.data();

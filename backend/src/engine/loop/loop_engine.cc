@@ -25,7 +25,7 @@
 namespace ct2triton {
 namespace {
 
-// Caches that nobody uses and that are kept for the next rows.
+// Unused caches that are kept for the next rows.
 constexpr size_t kKeptCacheBytes = size_t{64} << 20;
 
 // Packing reads and writes memory: so many threads take about all that there is of its bandwidth.

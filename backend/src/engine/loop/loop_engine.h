@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decode loop as the queue sees it. CTranslate2 stays behind it.
+// The decode loop as the queue sees it, without CTranslate2.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class Weights;
 // Names one row of one loop, from Admit until it has ended or was removed; never used again.
 using LoopRow = uint64_t;
 
-// Hears what a step did. It must not call the loop.
+// Receives what a step did. It must not call the loop.
 class LoopListener {
  public:
   virtual ~LoopListener() = default;
@@ -65,7 +65,7 @@ struct LoopCounters {
 // between two steps, each step gives every row a token, or several of its draft, and each row
 // leaves alone.
 //
-// One thread at a time uses a loop. A row's answer is the one it has alone, whoever is in the loop.
+// One thread at a time uses a loop. A row's answer does not depend on the other rows.
 class LoopEngine {
  public:
   virtual ~LoopEngine() = default;
@@ -77,13 +77,13 @@ class LoopEngine {
   // fails: no row was admitted then.
   virtual std::vector<LoopRow> Admit(const std::vector<const CheckedRow*>& rows) = 0;
 
-  // Gives running rows their next tokens: every light one, while heavy ones take turns
+  // Gives running rows their next tokens: every light one, and heavy ones alternately
   // (step_budget.h). A row with many forced tokens may need some steps before. Throws as Admit
   // does: every row is then as it was before the step, and nothing was reported. The caller may
   // step again, or remove rows and admit them again.
   virtual void Step(LoopListener* listener) = 0;
 
-  // Removes a row that nobody waits for any more. Unknown names, of ended rows, are ignored.
+  // Removes a row that is not wanted any more. Unknown names, of ended rows, are ignored.
   virtual void Remove(LoopRow row) noexcept = 0;
 
   virtual size_t running() const = 0;

@@ -52,7 +52,7 @@ fs::path CacheFile(const std::string& id) {
   return home != nullptr && *home != '\0' ? under(fs::path(home) / ".cache") : fs::path();
 }
 
-// A sum of all bytes of a variable. It tells damage and other weights, not what is forged.
+// A sum of all bytes of a variable. It finds damage and other weights, not forgery.
 uint64_t SumOf(const ModelFile& file, const Variable& variable, std::vector<uint64_t>* words) {
   constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
   std::array<uint64_t, kLanes> sums = {1, 2, 3, 4};

@@ -22,7 +22,7 @@ struct ProofSearch {
   std::string remark;  // for the log: where it was found, or what does not hold
 };
 
-// Looks in ct2_model.json, which ct2-prepare writes into the model's folder or that of a version,
+// Searches ct2_model.json, which ct2-prepare writes into the model's folder or that of a version,
 // and in the user's cache. What cannot be read is no proof.
 ProofSearch FindProof(const Weights& weights, const std::string& id);
 

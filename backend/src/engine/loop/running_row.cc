@@ -210,7 +210,7 @@ Hypothesis RunningRow::Finished(Ids ids, const Ids& positions) const {
   return hypothesis;
 }
 
-// An id of the answer, behind whose choice there is nothing to do but to replace an unknown token.
+// An id of the answer. After its choice, only an unknown token may still be replaced.
 int64_t RunningRow::Shown(int64_t id, int64_t position) const {
   const Weights& weights = model_.weights();
   if (!row_.search->options().replace_unknowns || !IsUnknown(id, weights)) return id;
@@ -259,7 +259,7 @@ size_t RunningRow::AcceptChoice() noexcept {
   return 0;
 }
 
-// Those of the draft that were right are in the cache; what lies behind them is written again.
+// Those of the draft that were right are in the cache; what follows them is written again.
 size_t RunningRow::AcceptGreedy() noexcept {
   greedy()->Accept();
   const auto& chosen = greedy()->chosen();

@@ -38,9 +38,9 @@ class RunningRow {
   bool ended() const { return result_.has_value(); }
   void set_encoding(std::shared_ptr<const Encoding> encoding) { encoding_ = std::move(encoding); }
 
-  // Of its beams, each with the tokens that it has to look at and the candidates that it draws
-  // from. Measured: a token of the past costs about 1/100 of a row. A draft is left out: all drafts
-  // of a step are bounded.
+  // Of its beams, each with the tokens that it attends to and the candidates that it draws from.
+  // Measured: a token of the past costs about 1/100 of a row. A draft is left out: all drafts of a
+  // step are bounded.
   StepCost Cost() const;
   // It takes no part in this step.
   void Skip() noexcept { feeding_ = 0; }
@@ -86,7 +86,7 @@ class RunningRow {
   size_t reported_ = 0;        // ids of the answer
   std::vector<int32_t> feed_;  // ids of tokens that are not in the cache yet: the forced ones, then
                                // the last one of each beam
-  std::vector<int32_t> tokens_;  // of this step: of these, and behind them of the draft
+  std::vector<int32_t> tokens_;  // of this step: of these, then of the draft
   size_t prompt_ = 0;            // see StepSequence
   size_t fed_ = 0;               // of the forced ones, so many are in the cache by now
   size_t feeding_ = 0;           // so many more will be after this step; 0: it takes no part

@@ -46,7 +46,7 @@ class SharedEncodings {
   };
 
   // An encoding that lives; or else a place for the one that the caller is to make now; neither
-  // while somebody else makes it.
+  // while another thread makes it.
   struct Answer {
     std::shared_ptr<const Encoding> encoding;
     std::optional<Place> place;

@@ -15,7 +15,7 @@ std::vector<bool> StepBudget::Choose(const std::vector<StepCost>& costs) {
     if (is_heavy) heavy.push_back(i);
     (is_heavy ? heavy_cost : light_cost) += costs[i].rows;
   }
-  if (heavy.empty() || heavy.size() == costs.size()) {  // nobody is slowed down
+  if (heavy.empty() || heavy.size() == costs.size()) {  // no row is slowed down
     credit_ = -heavy_cost;
     return chosen;
   }

@@ -13,15 +13,15 @@ struct StepCost {
 };
 
 // How many tokens may run in a step beside one of each row: forced ones, and those of drafts, which
-// may be tried in vain. Of all rows together, since they hold all rows up. What does not fit waits
-// for the next step, and changes no answer.
+// may be wrong. For all rows together, since all rows wait for them. What does not fit waits for
+// the next step, and changes no answer.
 struct StepRoom {
   size_t forced;
   size_t drafts;
 };
 
 // Which rows take part in a step, so that searches with beams do not slow greedy ones down without
-// bound. Light rows always do. Heavy rows take turns while light ones run: together they cost, over
+// bound. Light rows always do. Heavy rows alternate while light ones run: together they cost, over
 // the steps, no more than the light ones do, or than kLeast. When a light row comes, a step that
 // heavy ones had to themselves counts, too.
 class StepBudget {
@@ -37,7 +37,7 @@ class StepBudget {
 
  private:
   double credit_ = 0;  // of the heavy rows; below 0 after a step that cost more
-  size_t turn_ = 0;    // of the heavy row that goes first
+  size_t turn_ = 0;    // number of the heavy row that is next
 };
 
 }  // namespace ct2triton

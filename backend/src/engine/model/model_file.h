@@ -42,7 +42,7 @@ class ModelFile {
   ModelFile(const ModelFile&) = delete;
   ModelFile& operator=(const ModelFile&) = delete;
 
-  // Throws Error(kUnsupported) where CTranslate2 knows more of the format than its variables tell:
+  // Throws Error(kUnsupported) where the format has more than its variables show:
   // binary version 6 and specifications from revision 5 on are what decode loops read.
   void RequireCurrentFormat() const;
 
@@ -77,7 +77,7 @@ class ModelFile {
     ~Descriptor();
     Descriptor(const Descriptor&) = delete;
     Descriptor& operator=(const Descriptor&) = delete;
-    // What tells that the file was written to.
+    // Changes when the file is written to.
     struct Stamp {
       int64_t bytes, seconds, nanoseconds;
       bool operator==(const Stamp& other) const;

@@ -23,8 +23,8 @@ struct StackShape {
   size_t heads_width = 0;        // of all heads together
   bool pre_norm = true;          // normalized before a sublayer, or after
   bool gated = false;            // the feed-forward network has a gate
-  bool embedding_norm = false;   // there is a norm behind the embeddings
-  bool output_norm = false;      // and behind the layers
+  bool embedding_norm = false;   // there is a norm after the embeddings
+  bool output_norm = false;      // and after the layers
   size_t bias_max_distance = 0;  // above 0: positions are in the attention, as T5 has them
   float embedding_scale = 1;
   products::Activation activation = products::Activation::kRelu;

@@ -106,7 +106,7 @@ bool Weights::IsEmptySource(const Ids& source) const {
   if (token_is(0, files_.bos_token)) --content;
   if (token_is(size - 1, files_.eos_token)) {
     --content;
-  } else if (token_is(size - 2, files_.eos_token)) {  // a language id stands behind the end token
+  } else if (token_is(size - 2, files_.eos_token)) {  // a language id follows the end token
     content = content < 2 ? 0 : content - 2;
   }
   return content == 0;

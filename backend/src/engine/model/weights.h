@@ -32,7 +32,7 @@ class Weights {
   // Of the files, as they were before they were loaded: FilesIdentity without links.
   const std::string& identity() const { return identity_; }
   const ModelFileConfig& files() const { return files_; }
-  // CTranslate2's own model of these very files, loaded unless somebody has it. Throws Error where
+  // CTranslate2's own model of these files, loaded unless it is in use. Throws Error where
   // CTranslate2 cannot load it, or files changed since they were read.
   std::shared_ptr<const LibraryModel> library() const;
   // The model's file. Throws Error(kUnsupported) where it has a format that only calls know.
@@ -60,7 +60,7 @@ class Weights {
   int64_t source_end_id() const;              // and in the source vocabulary
   std::optional<int64_t> padding_id() const;  // <pad> or <blank> of the target vocabulary
   // Nothing to translate: no ids, or only beginning and end tokens, with or without a language id
-  // behind the end token. The rule by which CTranslate2 echoes the prefix.
+  // after the end token. The rule by which CTranslate2 echoes the prefix.
   bool IsEmptySource(const Ids& source) const;
 
   // "8-bit", "16-bit" or "32-bit": what the layers are held in, compute_type "auto" resolved.

@@ -126,7 +126,7 @@ void Alternatives::Accept() noexcept {
   }
 }
 
-// What is forced lies first, and the slots of each search behind those of the ones before it.
+// What is forced lies first, and the slots of each search after those of the searches before it.
 size_t Alternatives::FirstSlot(size_t alternative) const {
   return 1 + forced_.size() + alternative * SlotsFor(settings_.beams, 0, rest_limit());
 }

@@ -13,10 +13,10 @@
 
 namespace ct2triton {
 
-// Hypotheses that differ in the first token behind the forced ones (`return_alternatives`), as
-// CTranslate2's decode_alternatives (src/decoding.cc): the best tokens for that place, and behind
+// Hypotheses that differ in the first token after the forced ones (`return_alternatives`), as
+// CTranslate2's decode_alternatives (src/decoding.cc): the best tokens for that place, and after
 // each a search of its own, one beam or several.
-// - For the first token of each, and behind it, penalty, n-grams and sequences do not see what
+// - For the first token of each, and after it, penalty, n-grams and sequences do not see what
 //   came before. The first one is never an end token.
 // - The order is that of the first tokens. A score is the sum of the first token's and that of the
 //   rest, which is divided by the length of the rest.
@@ -38,7 +38,7 @@ class Alternatives final : public WideSearch {
   void Accept() noexcept override;
 
  private:
-  // One first token, and the search behind it.
+  // One first token, and the search after it.
   struct Alternative {
     int32_t first = 0;
     float score = 0;

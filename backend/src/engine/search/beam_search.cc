@@ -107,7 +107,7 @@ std::vector<size_t> BeamSearch::Finish(const std::vector<Candidate>& candidates,
   return active;
 }
 
-// What its last tokens look at is known now: their slots may be taken for others later.
+// The attention of its last tokens is known now: their slots may be taken for others later.
 BeamSearch::Hypothesis BeamSearch::Ended(const Candidate& candidate) const {
   const int32_t* slots = IsFirstChoice() ? nullptr : beams_[candidate.beam].slots.data();
   return {WithOutput(candidate), candidate.score, PositionsOf(aligned_, slots, length() + 1)};

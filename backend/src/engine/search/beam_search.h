@@ -26,7 +26,7 @@ struct BeamSettings {
   static BeamSettings Of(const SearchOptions& search);
 };
 
-// What its beams lean towards; not both.
+// The bias of its beams; not both.
 struct BeamBias {
   std::optional<PrefixBias> prefix = {};
   std::shared_ptr<const DraftBias> draft = nullptr;
@@ -35,8 +35,8 @@ struct BeamBias {
 // The state of one row's beam search. It follows CTranslate2's (src/decoding.cc) for a row that is
 // alone in its call:
 // - Of the best 2 x beams candidates the first `beams` may end: by an end token, or all of them at
-//   the limit, ended or not. In the place of one that ends goes the next candidate behind the first
-//   `beams` that is no end token; where there is none left, it goes on behind its end.
+//   the limit, ended or not. In the place of one that ends goes the next candidate after the first
+//   `beams` that is no end token; where there is none left, it goes on after its end.
 // - Where tokens were forced, an end token that is not the best candidate of the first free step
 //   becomes token 0 with a score of -1e10.
 // - The search ends when round(beams x patience) hypotheses have ended, which a step may exceed.
@@ -45,7 +45,7 @@ struct BeamBias {
 // - A score is divided at the end, by the length with forced and end tokens. A sort that keeps no
 //   order among equals puts the best first.
 // - With a bias towards the prefix nothing is forced (prefix_bias.h). A bias towards a draft is
-//   ours: each beam leans by what it has followed (draft_bias.h).
+//   ours: each beam has its own (draft_bias.h).
 // - With sampling the candidates are drawn, and the order is that of the draws.
 //
 // A slot that no beam has any more is taken for a new token.

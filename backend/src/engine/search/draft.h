@@ -9,7 +9,7 @@
 
 namespace ct2triton {
 
-// The tokens that are expected behind a row's forced ones, as outputs of the projection; -1: one
+// The tokens that are expected after a row's forced ones, as outputs of the projection; -1: one
 // that cannot be chosen. They are tried while the answer follows them, and again where its last
 // tokens stand in the rest of the draft.
 class Draft {
@@ -17,7 +17,7 @@ class Draft {
   Draft() = default;
   explicit Draft(Outputs outputs) : outputs_(std::move(outputs)) {}
 
-  // What is expected next, and behind so many more; -1: nothing, or what cannot be chosen.
+  // What is expected next, or after so many more; -1: nothing, or what cannot be chosen.
   int32_t Next(size_t ahead) const;
   // `answer`: so far; it has just grown by its last token.
   void Follow(const Outputs& answer) noexcept;

@@ -14,7 +14,7 @@ namespace ct2triton {
 // one without a draft. Choose changes nothing that shows; Accept makes it true.
 class DraftedSearch {
  public:
-  // Of a draft, so many tokens are tried at one step: those behind a mistake are run in vain.
+  // Of a draft, so many tokens are tried at one step: those after a mistake are wasted.
   static constexpr size_t kDraftTokensPerStep = 16;
 
   DraftedSearch(GreedySearch search, Draft draft)
@@ -40,7 +40,7 @@ class DraftedSearch {
   GreedySearch search_;
   Draft draft_;
   Outputs tried_;
-  std::vector<GreedySearch> ahead_;  // the search behind one of these, behind two, ...
+  std::vector<GreedySearch> ahead_;  // the search after one of these, after two, ...
   std::vector<Choice> chosen_;
   bool ends_ = false;
   float score_ = 0;

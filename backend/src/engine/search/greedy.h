@@ -34,7 +34,7 @@ class GreedySearch {
   float ScoreWith(const Choice& choice) const;
   // Makes the choice the row's next token.
   void Accept(const Choice& choice) noexcept;
-  // The search as it is behind these outputs, for one choice; it has no score yet.
+  // The search as it is after these outputs, for one choice; it has no score yet.
   GreedySearch After(const Outputs& outputs) const;
   // Takes the score from the search that made the choice which led here.
   void TakeScore(const GreedySearch& before, const Choice& choice) noexcept;

@@ -25,8 +25,8 @@ class PrefixBias {
 
   PrefixBias(Outputs prefix, float beta) : prefix_(std::move(prefix)), beta_(beta) {}
 
-  // The output that a beam leans to which has not diverged; -1: one that cannot be chosen; none:
-  // behind the end of the prefix. step: of the token, from 0.
+  // The output that gets the bias in a beam that has not diverged; -1: one that cannot be chosen;
+  // none: after the end of the prefix. step: of the token, from 0.
   std::optional<int32_t> Next(size_t step) const;
   float beta() const { return beta_; }
   // The flags after a step that found these candidates, best first.

@@ -52,7 +52,7 @@ class SearchOptions {
   // True where a row may run beyond its limit and be judged afterwards: a beam search that ends
   // when it has finished beam_size x patience hypotheses. See CallEngine::Run.
   bool MayOverrun() const;
-  // True where a row's answer depends on the padding behind it, so that only rows of equal source
+  // True where a row's answer depends on the padding after it, so that only rows of equal source
   // length may share a call: CTranslate2's coverage penalty counts padding as source not covered.
   bool PaddingMatters() const { return options_.coverage_penalty != 0; }
   // True where a row without forced tokens is answered otherwise beside rows that have some:

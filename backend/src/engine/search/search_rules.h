@@ -34,7 +34,7 @@ class SearchRules {
   // What the score of a finished sequence becomes.
   float Normalized(float score, size_t length) const;
 
-  // Of the best token behind `before`, which must be there as long.
+  // Of the best token after `before`, which must outlive them.
   OutputRules For(const Outputs& before) const;
   // The outputs that must not follow `before`, ascending, each once.
   std::vector<int64_t> Disabled(const Outputs& before) const;

@@ -8,7 +8,7 @@
 namespace ct2triton {
 namespace {
 
-// What becomes of a log-probability under a bias: of the output that it leans to, and of others.
+// A log-probability under a bias: of the output that gets it, and of others.
 float LeantTo(float log_probability, float bias) {
   return std::log(std::exp(log_probability) * (1 - bias) + bias);
 }

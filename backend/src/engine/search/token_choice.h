@@ -45,9 +45,9 @@ struct OutputRules {
   size_t sequences = 0;   // so many outputs from this one on; 0: not the first
   size_t copies = 0;      // of the first one, which are pushed back
   float score = 0;        // of the sequence so far
-  bool of_best = false;   // the best outputs of each tell the candidates, unless they are too near
+  bool of_best = false;   // the best outputs of each decide, unless they are too near
 
-  // How many of the best outputs tell; 0: all are needed.
+  // How many of the best outputs decide; 0: all are needed.
   size_t Best() const { return of_best ? OutputsToTell(candidates) : 0; }
   // The choice takes more than the order of the logits and their sum.
   bool ChangesLogits() const { return penalty != 1 || draw || leaning; }

@@ -30,7 +30,7 @@ class Best {
   std::vector<Candidate> candidates_;
 };
 
-// Written so that a compiler looks at many values at once.
+// Written so that a compiler vectorizes it.
 bool AnyAbove(const float* values, size_t count, float added, float least) {
   int any = 0;
   for (size_t i = 0; i < count; ++i) any |= static_cast<int>(values[i] + added > least);

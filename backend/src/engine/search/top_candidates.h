@@ -37,7 +37,7 @@ struct BestOutputs {
 std::vector<Candidate> TopCandidates(const std::vector<BeamScores>& beams, size_t outputs,
                                      size_t count);
 
-// So many of the best outputs of each beam tell the best `count` candidates.
+// So many of the best outputs of each beam decide the best `count` candidates.
 constexpr size_t OutputsToTell(size_t count) { return count + 1; }
 
 // The same candidates from the best outputs alone. scores: of the beams so far. None where that

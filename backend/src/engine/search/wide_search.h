@@ -54,8 +54,8 @@ struct AlignedSlots {
   size_t first = 0;
 };
 
-// Of so many outputs: each comes from where the token before it looks, which lies in `slots`; null:
-// in order. Nothing where there is no alignment.
+// Alignments of so many outputs: each is that of the token before it, whose slot is in `slots`;
+// null: in order. Nothing where there is no alignment.
 Ids PositionsOf(const AlignedSlots& aligned, const int32_t* slots, size_t outputs);
 
 // Slots that `beams` sequences may need: for the token that starts the decoder and the forced ones,

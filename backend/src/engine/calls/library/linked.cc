@@ -21,7 +21,7 @@ const CallLibrary& CallLibrary::Get() {
 const CallLibrary* CallLibrary::Opened() noexcept {
   try {
     return &Get();
-  } catch (const std::exception&) {  // whoever needs it hears why
+  } catch (const std::exception&) {  // its first user gets the reason
     return nullptr;
   }
 }

@@ -30,7 +30,7 @@ std::vector<LayerStack::Token> DecoderStep::TokensOf(const std::vector<StepSeque
 }
 
 // Each token sees those of its row up to itself: of several forced tokens of a step, the later ones
-// are not in the cache yet when an earlier one looks.
+// are not in the cache yet at an earlier one's attention.
 void DecoderStep::AttendToSelf(size_t layer, const float* projected, float* out) {
   const size_t width = shape().heads_width;
   AttentionCall call{};

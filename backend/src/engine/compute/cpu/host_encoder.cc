@@ -29,7 +29,7 @@ std::vector<std::shared_ptr<Encoding>> HostEncoder::Make(const SourceIds& ids,
   return {made.begin(), made.end()};
 }
 
-// memory: of all tokens of all rows, one behind the other.
+// memory: of all tokens of all rows, one after the other.
 void HostEncoder::Project(const float* memory,
                           const std::vector<std::shared_ptr<HostEncoding>>& encodings) {
   size_t tokens = 0;

@@ -36,8 +36,8 @@ KERNEL_TARGET float Dot(const float* a, const float* b, size_t count) {
 // Heads of known models have this many numbers: code for them is unrolled.
 constexpr size_t kUsualDim = 64;
 
-// Dots of four pairs of heads of the usual size, so many floats apart. Their sums wait for nothing
-// of each other, and are added across their lanes together.
+// Dots of four pairs of heads of the usual size, so many floats apart. Their sums do
+// not depend on each other, and are added across their lanes together.
 template <typename Lanes>
 KERNEL_TARGET inline void FourDots(const float* a, size_t a_step, const float* b, size_t b_step,
                                    float* out) {
@@ -188,8 +188,8 @@ KERNEL_TARGET inline void Products(const AttentionCall& call, const float* key, 
   }
 }
 
-// Values are read once all scores are known. The first are asked for before; behind them the
-// processor sees by itself what comes next.
+// Values are read once all scores are known. The first are prefetched; the processor
+// prefetches the following ones itself.
 constexpr size_t kTokensAhead = 16;
 
 inline void Prefetch(const float* values, size_t count) {

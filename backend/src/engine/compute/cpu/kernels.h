@@ -10,7 +10,7 @@
 
 namespace ct2triton {
 
-// What is added to the scores by how far a key lies behind its query: [heads, 2 * last + 1], from
+// What is added to the scores by the distance of a key after its query: [heads, 2 * last + 1], from
 // -last (that far before it) to last. Greater distances count as these.
 struct DistanceBias {
   const float* table;  // null: nothing is added
@@ -64,7 +64,7 @@ struct Kernels {
   const char* name;
   void (*attend)(const AttentionCall& call);
   void (*attend_row)(const RowAttention& row);
-  // Position of the first of the largest values; 0 where that cannot be told (NaN).
+  // Position of the first of the largest values; 0 where a value is NaN.
   size_t (*first_maximum)(const float* values, size_t count);
   const RowFunctions* rows;
 };

@@ -10,7 +10,7 @@
 namespace ct2triton {
 
 // Runs tokens of many rows through a stack of layers at once: the products take all tokens
-// together, one behind the other, and attention goes row by row, without padding. So a row never
+// together, one after the other, and attention goes row by row, without padding. So a row never
 // depends on the others. Holds room for intermediate results, so it is one thread's.
 class LayerPass {
  public:
@@ -38,7 +38,7 @@ class LayerPass {
   void Embed(const std::vector<LayerStack::Token>& tokens);
   void RunLayer(size_t index);
   void FeedForward(const FeedForwardLayers& layers);
-  // Into a sublayer and out of it again, with a norm before the one or behind the other.
+  // Into a sublayer and out of it again, with a norm before the one or after the other.
   const float* Enter(const Norm& norm);
   void Leave(const Linear& last, const float* in, const Norm& norm);
 

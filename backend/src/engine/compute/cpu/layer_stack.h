@@ -74,7 +74,7 @@ class LayerStack {
     size_t position;
     bool is_zero;  // but for its position
   };
-  // Scaled, with what tells the position: [width]. Without the norm.
+  // Scaled, with the position encoding: [width]. Without the norm.
   void Embed(const Token& token, float* out) const;
 
  private:
@@ -84,7 +84,7 @@ class LayerStack {
   const StackShape shape_;
   const Kernels& kernels_;
   const Embeddings embeddings_;
-  std::optional<PositionEncodings> positions_;  // none where the attention tells them
+  std::optional<PositionEncodings> positions_;  // none where the attention has a bias instead
   std::vector<float> bias_;
   std::optional<Norm> embedding_norm_;
   std::optional<Norm> output_norm_;

@@ -27,7 +27,7 @@ class PositionEncodings {
 };
 
 // T5's bias of an attention, as DistanceBias has it: a key at a distance d gets that of the bucket
-// of d. In an encoder, keys behind the query have the second half of the buckets; in a decoder
+// of d. In an encoder, keys after the query have the second half of the buckets; in a decoder
 // there are none. Distances from max_distance on share the last bucket. table: [buckets, heads].
 std::vector<float> BiasByDistance(const std::vector<float>& table, size_t heads,
                                   size_t max_distance, bool encoder);

@@ -37,7 +37,7 @@ bool IsEnd(const OutputRules& rules, int64_t output) {
   return std::find(rules.ends->begin(), rules.ends->end(), output) != rules.ends->end();
 }
 
-// Which the device looks for by itself.
+// Which the device finds by itself.
 void AddEnds(const OutputRules& rules, TokenRules* to) {
   to->min_length = rules.min_length;
   for (const int32_t output : *rules.ends) {
@@ -135,7 +135,7 @@ std::vector<Found> GpuCompute::Step(const std::vector<StepSequence>& rows,
   model_.engine()->decoder.Drop(std::move(ahead_));
   std::vector<Given> given = Decode(rules);
   const std::vector<size_t> open = Join(rules, &given);
-  if (!open.empty()) {  // seldom: all logits tell
+  if (!open.empty()) {  // seldom: all logits are needed
     auto again = rules;
     for (const size_t output : open) again[output].of_best = false;
     for (GpuRowCache* cache : model_.engine()->caches) cache->BeginStep();
@@ -302,7 +302,7 @@ std::vector<GpuCompute::Given> GpuCompute::Decode(const std::vector<OutputRules>
 // first: the rule of the row's first output.
 void GpuCompute::AddPieces(const StepSequence& row, size_t first,
                            const std::vector<OutputRules>& rules, std::vector<Piece>* pieces) {
-  const size_t given = row.count - row.outputs;  // before the first that is chosen behind
+  const size_t given = row.count - row.outputs;  // before the first with a choice after it
   const auto rule_of = [&](size_t token) { return first + token - given; };
   for (size_t begin = 0; begin < row.count;) {
     size_t end = row.outputs == 0 ? row.count : std::max(begin, given) + 1;

@@ -85,7 +85,7 @@ class GpuEncoder final : public SourceEncoder {
 //
 // Where each row of a step has one sequence whose next token the device chooses by itself, the step
 // after it is launched before its tokens are read: its rows go on with what was chosen, and end by
-// themselves. So a row that comes hears at the next step what follows its tokens. Where the next
+// themselves. So a row that joins gets its choices one step later. Where the next
 // step wants something else for a row than what was run ahead, the row is run again.
 class GpuCompute final : public LoopCompute {
  public:
@@ -104,11 +104,11 @@ class GpuCompute final : public LoopCompute {
   void Rest() noexcept override;
 
  private:
-  // Some tokens of a row, behind which the choices have the same rules.
+  // Some tokens of a row, after which the choices have the same rules.
   struct Piece {
     const StepSequence* row;
     size_t begin, end;  // of its tokens
-    size_t chosen;      // so many of the last ones are chosen behind,
+    size_t chosen;      // so many of the last ones have a choice after them,
     size_t rule;        // the first of these by this one, of all rules
   };
 

@@ -10,7 +10,7 @@
 namespace ct2triton::gpu {
 namespace {
 
-constexpr size_t kNobody = 16;  // rows behind those of a step, which never run
+constexpr size_t kNobody = 16;  // padding rows after those of a step, which never run
 constexpr int kOnePage = 30;    // a shift that makes one page of all slots
 constexpr size_t kMostGraphs = 64;
 constexpr size_t kMostIdleSteps = 16;
@@ -306,7 +306,7 @@ GpuDecoder::Step GpuDecoder::MakeStep(int rows, const std::vector<Wanted>& wante
   return step;
 }
 
-// Puts the tokens of a row behind those of others.
+// Appends the tokens of a row.
 void GpuDecoder::AddGiven(const GivenTokens& given, std::vector<int>* token,
                           std::vector<int>* position, std::vector<int>* sequence,
                           std::vector<Wanted>* wanted) {

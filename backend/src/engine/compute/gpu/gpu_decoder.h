@@ -111,13 +111,13 @@ class GpuDecoder {
   bool SetRules(int sequence, const TokenRules& rules);
   void Forget(int sequence);
 
-  // A step of these sequences, without waiting for it: others may be launched behind it. heads:
+  // A step of these sequences, without waiting for it: others may be launched after it. heads:
   // whose attention aligns tokens; null: the model's own.
   std::unique_ptr<GpuStep> Launch(const std::vector<GivenTokens>& rows,
                                   const AlignmentHeads* heads = nullptr);
   // Waits for the step. Gives what follows the outputs that were asked for, in order.
   std::vector<ChosenToken> Read(std::unique_ptr<GpuStep> step);
-  void Drop(std::unique_ptr<GpuStep> step) noexcept;  // nobody wants to know
+  void Drop(std::unique_ptr<GpuStep> step) noexcept;  // its results are not wanted
   void Wait() const { gpu_.Wait(); }                  // for all that was asked for
 
   size_t outputs() const { return last_.size(); }  // of the step that was launched last
@@ -144,7 +144,7 @@ class GpuDecoder {
   struct Group {
     int list;
     int first;   // among all outputs
-    int bucket;  // outputs, those of nobody too
+    int bucket;  // outputs, padding included
   };
   struct Step {
     int rows;

@@ -31,7 +31,7 @@ struct GpuOutputs {
   GpuOutputs(const Gpu& gpu, const ModelWeights& weights, size_t wanted, size_t rows,
              const GpuLimits& limits);
 
-  size_t capacity;  // with those of nobody
+  size_t capacity;  // padding included
   size_t stride;    // logits of an output
   size_t parts;
   Buffer<int> rows, part_output, heads;

@@ -16,7 +16,7 @@ inline int Bucket(size_t rows) {
   return static_cast<int>((rows + tile - 1) / tile * tile);
 }
 
-// The state of the rows of a step in a GPU's memory. All rows are nobody's at first.
+// The state of the rows of a step in a GPU's memory. All rows are padding at first.
 struct RowBuffers {
   RowBuffers(Gpu* gpu, size_t rows);
   Rows rows() const { return {token.get(), position.get(), sequence.get(), slot.get()}; }
@@ -72,7 +72,7 @@ class Pass {
   const RowBuffers& state_;
   const int rows_;
   int now_ = 0;        // which of the two streams holds the rows
-  Norm pending_ = {};  // behind a sublayer, where norms are: who reads the rows applies it
+  Norm pending_ = {};  // after a sublayer, in such models: applied when the rows are read
 };
 
 }  // namespace ct2triton::gpu

@@ -24,8 +24,8 @@ namespace {
 //   static void Sums(const Code* rows, int64_t stride, const Weight* weights, const int32_t* start,
 //                    int64_t groups, const std::byte* soon, Sum* sums)
 // where Sums writes [kCount][kOutputs] sums. Those of bytes are exact. Those of floats are added
-// from the first input to the last, whatever kCount is: so a row has the same bits in any company.
-// With kFetch it brings `groups` cache lines from `soon` on into the second cache.
+// from the first input to the last, whatever kCount is: so a row's bits do not depend on other
+// rows. With kFetch it brings `groups` cache lines from `soon` on into the second cache.
 struct ByteTile {
   using Weight = int8_t;
   using Sum = int32_t;
@@ -146,8 +146,8 @@ struct TileWeights {
 constexpr int64_t kCacheLine = 64;
 
 // With several tiles, a panel's weights come from the cache for all but the first one. Meanwhile
-// each of the first tiles fetches a part of the next panel: else the memory would rest. A lone tile
-// has no such time, and the processor itself sees where its weights lie.
+// each of the first tiles prefetches a part of the next panel, so that the memory stays busy. A
+// lone tile has no time for it, and the processor prefetches its weights itself.
 template <typename Tile>
 inline TileWeights<typename Tile::Weight> WeightsOf(const PanelView& panels, int64_t column,
                                                     int64_t tile, int64_t tiles) {

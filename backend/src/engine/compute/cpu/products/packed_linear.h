@@ -31,7 +31,8 @@ struct PanelRows {
 // Products with the weights packed once for one kernel, and what follows them in one pass: no sum
 // is ever written. With int8 weights, and the rounding that the loaded CTranslate2 has, outputs are
 // those of its Dense layer, bit by bit. With floats they differ in last bits, for it adds in
-// another order; but a row has the same bits in any company. Immutable: any threads may share one.
+// another order; but a row's bits do not depend on the other rows. Immutable: any threads may share
+// one.
 class PackedLinear {
  public:
   // Copies what it needs of `weights`, whose type is the kernel's; `shared`: see PageMemory. Throws
