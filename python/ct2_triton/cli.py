@@ -90,7 +90,7 @@ def _failed(error: Exception) -> int:
         place = "" if error.filename is None else f": {error.filename}"
         text = f"{error.strerror or repr(error)}{place}"
     _flush()
-    if not isinstance(error, BrokenPipeError):  # whoever reads has had enough, as in "| head"
+    if not isinstance(error, BrokenPipeError):  # the reader has ended, as in "| head"
         _LOG.error("%s", text)
     _LOG.debug("this is where:", exc_info=True)
     return EXIT_FAILED

@@ -17,7 +17,7 @@ class ServerUnreachableError(ClientError):
 
 
 class ConnectionLostError(ClientError):
-    """The connection broke after a request was sent: look at the server's log before repeating."""
+    """The connection broke after a request was sent: read the server's log before repeating."""
 
 
 class DeadlineExceededError(ClientError):

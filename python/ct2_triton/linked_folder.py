@@ -33,7 +33,7 @@ def user_cache() -> Path:
 
 
 def _private_folder(folder: Path) -> Path:
-    """Make a folder that nobody else can write to: libraries are loaded from it."""
+    """Make a folder that only this user can write to: libraries are loaded from it."""
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     is_private = status.st_uid == os.getuid() and not status.st_mode & 0o077

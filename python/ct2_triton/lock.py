@@ -26,7 +26,7 @@ def exclusive(path: Path, refuse: Callable[[str], Exception]) -> Iterator[None]:
     except filelock.Timeout as error:
         raise refuse(_owner(path)) from error
     try:
-        with suppress(OSError):  # Windows lets nobody write to a locked file
+        with suppress(OSError):  # on Windows a locked file cannot be written
             path.write_text(str(os.getpid()), encoding="ascii")
         yield
     finally:

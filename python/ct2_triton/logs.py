@@ -64,7 +64,7 @@ def add_access_log_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--access-log",
         action="store_true",
-        help="log each request: who asked for what, the status, bytes and milliseconds",
+        help="log each request: client, path, status, bytes and milliseconds",
     )
 
 
@@ -74,7 +74,7 @@ def add_metrics_arguments(parser: argparse.ArgumentParser) -> None:
         "--metrics-port",
         metavar="PORT",
         type=partial(port_number, least=1),
-        help="give metrics for Prometheus at /metrics of this port (default: none are given)",
+        help="serve metrics for Prometheus at /metrics of this port (default: off)",
     )
     parser.add_argument(
         "--metrics-host",

@@ -84,7 +84,7 @@ class Language:
 
 @dataclass(frozen=True)
 class AddedToken:
-    """A token that somebody added to the tokenizer of a family (`tokenizer.add_tokens`).
+    """A token that was added to the tokenizer of a family (`tokenizer.add_tokens`).
 
     Wherever its content stands in a text, it is this one token. `tokenizer.json` says the same.
 
@@ -153,7 +153,7 @@ class TokenRules:
             read.
         other_scripts: Script by name, for names whose region chooses a script that the model does
             not have (`zh-TW` for a model of Simplified Chinese alone); they are refused.
-        source_last: `source_ids` go behind `end_ids` (NLLB with `legacy_behaviour`, mBART-25).
+        source_last: `source_ids` go after `end_ids` (NLLB with `legacy_behaviour`, mBART-25).
         prefix_starts: The first id of TARGET_PREFIX starts the decoder, and is not part of the
             answer (mBART-25).
         placeholders: What the model copies best (docs/terms.md), best first: texts with `{}` for a

@@ -86,7 +86,7 @@ class BoundedRunner(web.AppRunner):
 class _Door(asyncio.Protocol):
     """Lets a connection in, or says that there is no room, without waiting for a request.
 
-    It looks when the connection is made: many are accepted before the first of them is.
+    The check is made with the connection: many are accepted before the first of them is made.
     """
 
     def __init__(self, server: web.Server, most: int, metrics: WebMetrics) -> None:

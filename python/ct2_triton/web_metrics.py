@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _OTHER_ROUTE = "other"  # an address that the server does not have
-_GONE = 499  # whoever asked went away before the answer, as nginx counts it
+_GONE = 499  # the client went away before the answer, as nginx counts it
 _COUNT_AGAIN_S = 1.0
 
 

@@ -29,7 +29,7 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def common_words(first: Sequence[str], second: Sequence[str]) -> int:
-    """Count the first words that two texts have in common, whatever space is behind them."""
+    """Count the first words that two texts have in common, whatever space follows them."""
     count = 0
     for one, other in zip(first, second, strict=False):
         if one.rstrip() != other.rstrip():

@@ -41,7 +41,7 @@ def compare_runs(first: Run, second: Run) -> list[Table]:
 
 
 def differences(first: Run, second: Run) -> list[str]:
-    """Say what else differs, so that nobody takes it for the effect of a change."""
+    """Say what else differs, so that it is not taken for the effect of a change."""
     lines = []
     for part in ("machine", "versions", "setup", "workload"):
         old, new = getattr(first, part), getattr(second, part)

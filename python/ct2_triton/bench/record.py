@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run leaves behind: every sample, and all that is needed to read it later."""
+"""The record of a run: every sample, and all that is needed to read it later."""
 
 from __future__ import annotations
 

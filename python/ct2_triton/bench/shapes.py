@@ -3,7 +3,7 @@
 
 What a translation costs depends on the sizes of a model and on the lengths of its answers, not on
 what the numbers in it are. So the weights here are random, but for one circuit that makes the model
-copy its source, token by token, and then end: in the last layer of the decoder all heads look at
+copy its source, token by token, and then end: in the last layer of the decoder all heads attend to
 the source position that is as far along as their own, and hand its token on. Random weights alone
 would never end a sentence, and every row would run to its limit.
 
@@ -52,7 +52,7 @@ class Shape:
         ffn: Width of the feed-forward layers.
         heads: Attention heads.
         vocabulary: Tokens, one table for source, target and output.
-        family: `m2m100`, or `marian`: norms behind the layers, and no target prefix.
+        family: `m2m100`, or `marian`: norms after the layers, and no target prefix.
     """
 
     d_model: int

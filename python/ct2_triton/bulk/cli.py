@@ -77,12 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--column",
         default="text",
         metavar="NAME",
-        help="where the text of a Parquet file is (default: %(default)s)",
+        help="text column of a Parquet file (default: %(default)s)",
     )
     for flag, default, text in (
-        ("--workers", 2, "blocks that are translated at once, by a process each"),
-        ("--block-lines", 5000, "lines of a block: what is done again after an interruption"),
-        ("--tries", 3, "how often a line is sent that the server failed on or was too slow for"),
+        ("--workers", 2, "processes, which translate a block each"),
+        ("--block-lines", 5000, "lines of a block; an interrupted block is translated again"),
+        ("--tries", 3, "attempts for a line that fails or takes too long"),
     ):
         parser.add_argument(
             flag,

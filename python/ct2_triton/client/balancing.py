@@ -4,7 +4,7 @@
 Every server has a channel of its own, rather than one channel with gRPC's policy for all of them:
 only the state of a server's own channel tells a broken connection from a refusal. A name is looked
 up again every few seconds, so that a server that is added to it is found while the others work;
-gRPC looks only after a connection has ended.
+gRPC resolves a name again only after a connection has ended.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ct2_triton.client.retry import Deadline
 
 LOOK_UP_EVERY_S = 10.0
-_NEXT_LOOK_S = 0.5  # while there is no address at all
+_NEXT_LOOKUP_S = 0.5  # while there is no address at all
 
 
 class Address(NamedTuple):
@@ -88,8 +88,8 @@ class RoundRobin:
         self._find = find
         self._ring: deque[tuple[Address, Connection]] = deque()
         self._retired: list[Connection] = []
-        self._looking: asyncio.Task[None] | None = None
-        self._next_look = 0.0
+        self._lookup: asyncio.Task[None] | None = None
+        self._next_lookup = 0.0
         self._problem = ""
         self._closed = asyncio.Event()
 
@@ -124,8 +124,8 @@ class RoundRobin:
     async def close(self) -> None:
         """Close all connections; calls under way, and those that wait, end with an error."""
         self._closed.set()
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._lookup is not None:
+            self._lookup.cancel()
         for connection in (*(one for _, one in self._ring), *self._retired):
             await connection.close()
 
@@ -135,25 +135,25 @@ class RoundRobin:
             raise closed_error()
         left_s = deadline.remaining_s()
         end = time.monotonic() + (self._budget_s if left_s is None else min(self._budget_s, left_s))
-        self._look()
+        self._start_lookup()
         while (connection := self._ready_for(key) if key else self._next_ready()) is None:
             patience_s = end - time.monotonic()
             if patience_s <= 0:
                 return await self._any_reachable(deadline)
-            await self._wait_for_change(min(patience_s, _NEXT_LOOK_S))
+            await self._wait_for_change(min(patience_s, _NEXT_LOOKUP_S))
             if self._closed.is_set():
                 raise closed_error()
-            self._look()
+            self._start_lookup()
         return connection
 
     async def _wait_for_change(self, timeout_s: float) -> None:
         """Wait until a connection may stand, the names are looked up, or the client is closed."""
         changes: set[asyncio.Task[None]] = {one.watch() for _, one in self._ring}
-        if not (looking := self._look()).done():
-            changes.add(looking)
+        if not (lookup := self._start_lookup()).done():
+            changes.add(lookup)
         if changes:
             await asyncio.wait(changes, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        else:  # no address is known: nothing changes before the next look
+        else:  # no address is known: nothing changes before the next lookup
             with suppress(asyncio.TimeoutError):
                 await in_time(self._closed.wait(), timeout_s)
 
@@ -175,10 +175,10 @@ class RoundRobin:
 
     async def _any_reachable(self, deadline: Deadline) -> Connection:
         """Try each server once more, or say why none can be reached."""
-        if not self._ring:  # a call may have no time to wait for the first look
+        if not self._ring:  # a call may have no time to wait for the first lookup
             left_s = deadline.remaining_s()
-            patience_s = _NEXT_LOOK_S if left_s is None else min(_NEXT_LOOK_S, left_s)
-            await asyncio.wait({self._look()}, timeout=patience_s)
+            patience_s = _NEXT_LOOKUP_S if left_s is None else min(_NEXT_LOOKUP_S, left_s)
+            await asyncio.wait({self._start_lookup()}, timeout=patience_s)
             if self._closed.is_set():
                 raise closed_error()
         reason = self._problem
@@ -197,11 +197,11 @@ class RoundRobin:
             f"none of {len(self._ring)} servers of {', '.join(self._urls)} can be reached: {reason}"
         )
 
-    def _look(self) -> asyncio.Task[None]:
+    def _start_lookup(self) -> asyncio.Task[None]:
         """Look all names up, in a task of its own, where it is time to."""
-        if self._looking is None or (self._looking.done() and time.monotonic() >= self._next_look):
-            self._looking = asyncio.create_task(self._look_up_all())
-        return self._looking
+        if self._lookup is None or (self._lookup.done() and time.monotonic() >= self._next_lookup):
+            self._lookup = asyncio.create_task(self._look_up_all())
+        return self._lookup
 
     async def _look_up_all(self) -> None:
         known = dict(self._ring)
@@ -219,8 +219,8 @@ class RoundRobin:
                 self._retired.append(connection)
         self._ring.extend((one, self._connect(one)) for one in found if one not in known)
         await self._close_retired()
-        pause_s = LOOK_UP_EVERY_S if self._ring else _NEXT_LOOK_S
-        self._next_look = time.monotonic() + pause_s
+        pause_s = LOOK_UP_EVERY_S if self._ring else _NEXT_LOOKUP_S
+        self._next_lookup = time.monotonic() + pause_s
 
     async def _close_retired(self) -> None:
         """Close those that have answered all their calls."""

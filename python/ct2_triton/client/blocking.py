@@ -49,7 +49,7 @@ async def iterate_in_thread(items: Iterable[Item]) -> AsyncIterator[Item]:
 
 
 def _feed(items: Iterable[Any], put: Callable[..., bool]) -> None:
-    """Put items, then their end or their failure, until nobody wants them."""
+    """Put items, then their end or their failure, until the reader leaves."""
     try:
         for item in items:
             if not put(item):

@@ -146,13 +146,13 @@ class TranslationClient(ModelClient):
                 has several (`versions`); None: `supersede`, or the text itself.
             prefix_ids: Ids of an answer's start, such as the first of `Translation.ids` of an
                 earlier call, for one sentence in one language. The answer goes on from them; with
-                the option `prefix_bias_beta` it only leans towards them. It contains them. Models
-                that take text have none.
-            draft_ids: Ids that the answer is expected to have behind `prefix_ids`, such as
+                the option `prefix_bias_beta` the answer is only biased towards them. It contains
+                them. Models that take text have none.
+            draft_ids: Ids that the answer is expected to have after `prefix_ids`, such as
                 `Translation.ids` of an earlier version, for one sentence in one language. They
                 change no answer: those that are right save steps on a server that decodes in
                 loops. Greedy searches only (`beam_size=1`). With the option `draft_bias` the
-                answer leans towards them, and beams may, too.
+                answer is biased towards them, also in a beam search.
             metadata: Headers of this call, such as a `traceparent`, beside the client's.
             **options: Decoding options, such as `beam_size=4` (docs/parameters.md).
 

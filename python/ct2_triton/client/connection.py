@@ -283,7 +283,7 @@ class Connection:
         )
 
     def _ask_for_life(self) -> None:
-        """Ask the server something, unless it still owes an answer; nobody reads what it says."""
+        """Ask the server something, unless it still owes an answer; its answer is not read."""
         if self._question is None or self._question.done():
             self._question = self._is_alive(keepalive.PING_AFTER_S + keepalive.PING_TIMEOUT_S)
 

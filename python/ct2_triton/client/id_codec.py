@@ -152,7 +152,7 @@ def build_request(
         options: Decoding options by name. Lists travel as JSON strings.
         timeout_s: Time the caller has, told to Triton's scheduler as well; None for no limit.
         supersede_key: Ends the older requests of this model with the same key; None for none.
-        draft: Target ids that are expected behind `prefix`; a model that takes none gets none.
+        draft: Target ids that are expected after `prefix`; a model that takes none gets none.
 
     Returns:
         The protobuf message.
@@ -224,7 +224,7 @@ def _add_row(
 
 
 def _wanted_outputs(tensors: ModelTensors, options: Mapping[str, OptionValue]) -> list[str]:
-    """Choose the outputs, so that nothing is computed or sent that nobody reads."""
+    """Choose the outputs, so that only what is read is computed and sent."""
     several = options.get("num_hypotheses", 1) != 1
     wanted = [HYPOTHESES, HYPOTHESIS_LENGTHS] if several else [OUTPUT_IDS]
     if options.get("return_scores"):

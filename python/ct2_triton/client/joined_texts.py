@@ -82,7 +82,7 @@ class JoinedTexts:
     def _end(self, asked: asyncio.Task[list[list[Translation]]]) -> None:
         self._under_way.discard(asked)
         if not asked.cancelled():
-            asked.exception()  # nobody may be there to hear of it
+            asked.exception()  # no task may be left to receive it
 
     def _close(self, key: Hashable, group: _Group) -> None:
         if self._open.get(key) is group:
@@ -114,7 +114,7 @@ class _Group:
 
     async def _send(self) -> list[list[Translation]]:
         try:
-            await asyncio.sleep(0)  # whoever runs in this turn may add a text
+            await asyncio.sleep(0)  # other tasks may add a text
             if self.waits:
                 timer = asyncio.get_running_loop().call_later(WAIT_S, self._full.set)
                 await self._full.wait()

@@ -192,7 +192,7 @@ class ModelClient:
         from ct2_triton.client.id_codec import IdCodec
         from ct2_triton.client.text_codec import TextCodec, TextModel
 
-        tensors = await self._served.look(deadline)
+        tensors = await self._served.ask_model(deadline)
         _LOG.debug("%s takes %s", self.model, "text" if tensors.takes_text else "token ids")
         if isinstance(tensors, TextModel):
             self._codec = TextCodec(tensors, self._served.send, joins=self._joins_texts)

@@ -9,13 +9,13 @@ truncation, padding) that concurrent calls would share, and its version changes 
 adds a piece to an NLLB text that ends in a space).
 
 Text is only ever text. transformers turns a literal `</s>` or `fra_Latn` in a sentence into that
-special token, so that whoever writes the sentence can end it or change its language; here they are
+special token, so that the text of a sentence can end it or change its language; here they are
 spelled in ordinary pieces, as transformers does with `split_special_tokens=True`.
 
 Of a model that came to ct2-prepare converted already, pieces are looked up by name in its own
 vocabularies, which may be one for each side.
 
-Tokens that somebody added to a family's own (`TokenRules.added_tokens`) are single tokens in a
+Tokens that were added to a family's own (`TokenRules.added_tokens`) are single tokens in a
 text, as transformers has them. SentencePiece does not know them: without the compiled core,
 tokenizer.json is read.
 

@@ -19,11 +19,11 @@ class Hypothesis:
             (there was nothing to translate), "cut" (the input was cut by an option), "split" (a
             sentence was too long and was cut in parts), or None when the model's config declares
             no such output. Of several sentences, the worst.
-        alignments: For each of `ids`, the position in the source ids that it looks at most; -1
+        alignments: For each of `ids`, the position in the source ids with most of its attention; -1
             for forced ids. None where `return_alignments` was not asked for, and of all hypotheses
             but the best.
         alignment_ranges: The same of a model that takes text, in bytes of UTF-8: begin and end of
-            what a token looks at in the source text, then of the token in `text`.
+            the source of a token in the source text, then of the token in `text`.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Translation:
         source_text: The sentence as it was given.
         source: Its language, as the model's own code, or as it was named where the model takes
             text; None for a model without languages.
-        target: The language of the answer, likewise.
+        target: The language of the answer, named as `source` is.
         hypotheses: The answers, best first; at least one.
         unknown_tokens: How many tokens of the sentence the model's vocabulary does not have. The
             model sees a placeholder for each, so the words there are lost or guessed. Not counted

@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 _LONGEST_S = 1e9  # 30 years; more does not fit into gRPC's and Triton's microseconds
 _LONGEST_PAUSE_S = 3600
 _GROWTH = 1.6  # of the pauses, as gRPC has it
-_SPREAD = 0.2  # around each, likewise
+_SPREAD = 0.2  # around each pause, as gRPC has it
 _MOST_LOST = 3
 _PAUSE_S = 0.5
 _LONGEST_QUESTION_S = 10.0
@@ -199,7 +199,7 @@ class Outage:
         if self._since is None:
             self._since = now
             if self._policy.outage_s > 0:
-                reason = str(error).partition(";")[0]  # the rest is advice for whoever gives up
+                reason = str(error).partition(";")[0]  # the rest is advice for a last error
                 _LOG.warning("waiting up to %g s for the server: %s", self._policy.outage_s, reason)
         if now - self._since >= self._policy.outage_s or deadline.remaining_s() == 0:
             raise error

@@ -126,7 +126,7 @@ class ServedModel:
         """Tell whether a version declares an output, as far as the server has said it yet."""
         return any(output in tensors.outputs for tensors in self._tensors.values())
 
-    async def look(self, deadline: Deadline) -> ModelTensors | TextModel:
+    async def ask_model(self, deadline: Deadline) -> ModelTensors | TextModel:
         """Ask the server what the model takes."""
         ask = partial(self._ask_for_tensors, deadline=deadline)
         return await self._first_served("", ask, deadline)
@@ -219,7 +219,7 @@ class ServedModel:
     async def _changed(
         self, version: str, known: ModelTensors | TextModel, deadline: Deadline
     ) -> ModelTensors | TextModel | None:
-        """Ask for the tensors again, behind a refusal; None where they are as they were."""
+        """Ask for the tensors again, after a refusal; None where they are as they were."""
         try:
             tensors = await self._ask_for_tensors(version, deadline)
         except ClientError:  # the refusal says more

@@ -200,7 +200,7 @@ class TranslationStream:
         self._notify()
 
     def _bury(self, task: asyncio.Task[Translation]) -> None:
-        """Let go of a superseded task, whose failure, if any, interests nobody."""
+        """Let go of a superseded task, whose failure, if any, is ignored."""
         self._dropped.discard(task)
         if not task.cancelled():
             task.exception()

@@ -48,7 +48,7 @@ def further_parameters_of(
 ) -> Callable[
     [Callable[Concatenate[Own, First, ...], Result]], Callable[Concatenate[Own, First, P], Result]
 ]:
-    """Give a method the parameters of another one behind its first, as `parameters_of` does."""
+    """Give a method the parameters of another one after its first, as `parameters_of` does."""
     return lambda own: own
 
 
@@ -67,7 +67,7 @@ class SyncTranslationClient:
 
         Args:
             *arguments: Those of `TranslationClient`, which raises what is wrong.
-            **settings: Likewise.
+            **settings: Those of `TranslationClient`.
         """
         self._client = TranslationClient(*arguments, **settings)
         self._loop = asyncio.new_event_loop()

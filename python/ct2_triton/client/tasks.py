@@ -40,7 +40,7 @@ class Shared(Generic[Result]):
         finally:
             self._waiting -= 1
             if self._waiting == 0 and not task.done():
-                self._task = None  # whoever comes while it ends has another one
+                self._task = None  # tasks that come while it ends get another one
                 await cancel_all([task])
 
 
@@ -77,7 +77,7 @@ async def cancel_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 
 def is_cancelled() -> bool:
-    """Say whether the running task was cancelled itself; before Python 3.11 nobody knows: False."""
+    """Say whether the running task was cancelled itself; always False before Python 3.11."""
     task = asyncio.current_task()
     return sys.version_info >= (3, 11) and task is not None and task.cancelling() > 0
 

@@ -229,7 +229,7 @@ def read_part(response: service_pb2.ModelInferResponse) -> TextPart:
 
 def _way_to_stream(model: str) -> str:
     name = model.removesuffix(STREAM_SUFFIX)
-    if name == model:  # named by somebody else than ct2-prepare
+    if name == model:  # not named by ct2-prepare
         return f"stream_text(model={model!r})"
     return f"stream_text of the model {name!r}, or ct2-translate --stream --model {name}"
 
@@ -252,7 +252,7 @@ def _add_declared(
 
 
 def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> list[str]:
-    """Choose the outputs, so that nothing is computed or sent that nobody reads."""
+    """Choose the outputs, so that only what is read is computed and sent."""
     several = options.get("num_hypotheses", 1) != 1
     wanted = [TEXT_OUTPUT, HYPOTHESES] if several else [TEXT_OUTPUT]
     if options.get("return_scores"):

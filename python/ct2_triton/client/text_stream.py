@@ -104,7 +104,7 @@ class TextStreams:
 
 
 class _Stream:
-    """A request of a stream, and the responses that nobody has read yet."""
+    """A request of a stream, and its unread responses."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _Stream:
         return None if item is None else read_part(item.infer_response)
 
     def give_up(self, error: ClientError) -> None:
-        """Let the reader find an error behind what has arrived."""
+        """Let the reader find an error after what has arrived."""
         self._arrived.put_nowait(error)
 
     async def end(self) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
 
-_BYTES_A_CHARACTER = 12  # of JSON that is escaped: two surrogates, six letters each
+_BYTES_A_CHARACTER = 12  # of JSON that is escaped: two surrogates, six characters each
 _OTHER_BYTES = 65_536
 
 

@@ -95,7 +95,7 @@ async def read_fields(request: web.Request, timeout_s: float) -> Fields:
         return await in_time(_read(request), timeout_s)
     except asyncio.TimeoutError as error:
         raise Refusal(408, f"the request did not come within {timeout_s:g} s") from error
-    except ConnectionError as error:  # nobody reads the answer
+    except ConnectionError as error:  # the client has gone
         raise Refusal(400, "Invalid request: the body is not complete") from error
     except BODY_ERRORS as error:
         packed = request.headers.get("Content-Encoding")

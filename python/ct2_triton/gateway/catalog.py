@@ -3,7 +3,7 @@
 
 A language is called by its BCP 47 tag of two letters (`de`), Chinese by its script (`zh-Hans`), and
 one without two letters by its shortest tag (`ckb`, `ace-Arab`). All come from the table of aliases
-that `ct2-prepare` writes; whoever asks may use any other alias of a language as well.
+that `ct2-prepare` writes; requests may use any other alias of a language as well.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Route:
     Attributes:
         model: Name of the model.
         source: Its code of the text's language; None where it has one source language only.
-        target: Its code of the wanted language; None likewise.
+        target: Its code of the wanted language; None where it has one target language only.
     """
 
     model: str

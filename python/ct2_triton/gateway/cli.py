@@ -66,8 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=names,
         metavar="NAMES",
-        help="names of models on the server, comma-separated; of several that have a pair of "
-        "languages, the first is asked",
+        help="names of models on the server, comma-separated; the first that has a pair of "
+        "languages translates it",
     )
     add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
     add(
@@ -81,15 +81,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=1,
         metavar="N",
-        help="processes that share the port, for more than a core of work (default: %(default)s)",
+        help="processes that share the port, each uses up to one core (default: %(default)s)",
     )
     add(
         "--api-key",
         action="append",
         default=[],
         metavar="KEY",
-        help="what requests must carry; may be repeated (default: nothing; who lists processes "
-        "sees it: prefer the variable)",
+        help="key that requests must carry; repeatable (default: none; visible in lists of "
+        "processes: prefer the variable)",
     )
     _add_names(parser)
     add(
@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_access_log_argument(parser)
     add_metrics_arguments(parser)
     add_tokenizer_arguments(parser)
-    add_connection_arguments(parser, outage_s=0.0)  # who asks over HTTP wants to know
+    add_connection_arguments(parser, outage_s=0.0)  # HTTP clients get an error at once
 
 
 def _add_names(parser: argparse.ArgumentParser) -> None:
@@ -114,8 +114,8 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
         type=origin,
         default=[],
         metavar="ORIGIN",
-        help="pages of which other origin may read answers, such as https://www.example.com; *: "
-        "all; may be repeated",
+        help="another origin whose pages may read answers, such as https://www.example.com; *: "
+        "all; repeatable",
     )
     add(
         "--public-address",
@@ -144,8 +144,8 @@ def _add_glossaries(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="what requests may name as glossary; a phrase, a tab and what it becomes on each "
-        "line; a phrase alone comes back as it is; may be repeated",
+        help="a glossary that requests may name; each line is a phrase, a tab and its translation; "
+        "a phrase alone is kept; repeatable",
     )
 
 
@@ -184,7 +184,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         type=duration,
         default=60.0,
         metavar="SECONDS",
-        help="time that a request has to come, and then to be translated (default: %(default)g)",
+        help="limit for receiving a request, and again for translating it (default: %(default)g)",
     )
     parser.add_argument(
         "--idle-timeout",

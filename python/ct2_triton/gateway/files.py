@@ -36,7 +36,7 @@ _NAME = re.compile(r"[0-9a-f]{32}\.[^/\\]+")
 _LONGEST_NAME = 255  # bytes, on most systems
 _LONGEST_STEM = 150  # bytes
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f\ud800-\udfff"\\/:*?<>|;%\s]+')
-_LONGEST_CUE = 2000  # letters: pysubs2 takes quadratic time for tags that do not end
+_LONGEST_CUE = 2000  # characters: pysubs2 takes quadratic time for tags that do not end
 _ENDS_OF_LINES = re.compile(r"(\r\n|\r|\n)")
 _LOG = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Serve = Callable[["Place"], Coroutine[Any, Any, None]]
 
-_SIGNALS: dict[signal.Signals, Any] = {  # and what they do where nobody says else
+_SIGNALS: dict[signal.Signals, Any] = {  # and their default actions
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
 }
@@ -129,7 +129,7 @@ def _serve_in_children(processes: int, place: Place, serve: Serve) -> None:
         place.ready(place.port)
         workers.keep(processes, lambda: bool(asked))
     else:
-        workers.terminate()  # one that is not ready yet does not look at the pipe
+        workers.terminate()  # one that is not ready yet does not read the pipe
     stop()
     workers.wait()
     if not asked:

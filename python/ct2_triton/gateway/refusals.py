@@ -14,7 +14,7 @@ _LOG_EVERY_S = 60.0
 _GONE = "the translation server does not answer at the moment; try again later"
 _BUSY = "the translation server has too much to do at the moment; try again later"
 _FAILED = "the translation server has failed; the operator's log says why"
-# What each failure of the Triton server is to whoever asked: a status, and a text in place of the
+# What each failure of the Triton server is to the client: a status, and a text in place of the
 # failure's own, which is for the operator.
 _ANSWERS = (
     (errors.DeadlineExceededError, 504, None),
@@ -44,7 +44,7 @@ class Refusal(errors.Ct2TritonError):
 
 
 class Refusals:
-    """Says what failures are in HTTP: a sentence for whoever asked, a log line for the operator."""
+    """Says what failures are in HTTP: a sentence for the client, a log line for the operator."""
 
     def __init__(self) -> None:
         """Start with none."""

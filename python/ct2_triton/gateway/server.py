@@ -68,7 +68,7 @@ class Gateway:
         self._health: asyncio.Task[tuple[float, Refusal | None]] | None = None
 
     def runner(self, shutdown_s: float, metrics: WebMetrics | None = None) -> BoundedRunner:
-        """Make the runner. It ends a request when whoever asked has gone."""
+        """Make the runner. It ends a request when the client has gone."""
         return BoundedRunner(
             self._application(),
             self._limits.max_connections,

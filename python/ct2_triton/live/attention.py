@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tokens of an answer look at, in words of the text that was translated."""
+"""The attention of an answer's tokens, in words of the text that was translated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _KEPT_TEXTS = 64  # a text goes into several languages
 NOT_IN_TEXT = 1 << 20
-"""Words behind a token that looks at no word, but at the language in front of the text."""
+"""Words after that of a token which attends to no word, but to the language before the text."""
 
 
 class SourceAttention:
@@ -26,9 +26,9 @@ class SourceAttention:
         self._words: OrderedDict[str, tuple[int, ...]] = OrderedDict()
 
     def words_behind(self, answer: Translation) -> tuple[int, ...] | None:
-        """Count the words of the text behind the one that each id of an answer looks at.
+        """Count the words of the text after the one that each id of an answer attends to.
 
-        It is 0 for the last word and for what stands behind the text; None where the server did not
+        It is 0 for the last word and for what follows the text; None where the server did not
         say any position.
         """
         alignments = answer.alignments

@@ -136,7 +136,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ORIGIN",
         help=_HELP["origin"],
     )
-    add_term_arguments(parser, loss="a final that loses a term is told")
+    add_term_arguments(parser, loss="a warning names a final caption that loses a term")
     add_access_log_argument(parser)
     add_metrics_arguments(parser)
     add_tokenizer_arguments(parser)

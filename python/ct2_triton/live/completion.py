@@ -47,7 +47,7 @@ def covered_start(final: str, committed: str) -> str:
 
 
 def spliced(committed: str, final: str) -> str:
-    """Put the rest of a final behind what viewers have seen."""
+    """Append the rest of a final to what viewers have seen."""
     rest = join_words(split_words(final)[words_covered(final, committed) :])
     space = "" if not rest or _UNSPACED_END.search(committed) else " "
     return f"{committed}{space}{rest}"

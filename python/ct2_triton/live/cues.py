@@ -50,7 +50,7 @@ def make_cues(finals: Iterable[Entry], limits: CueLimits) -> list[Cue]:
     """Cut finals, in the order of their times, into cues in that order.
 
     The cues of a speaker follow each other: one that takes long to read delays the next, by 10
-    seconds at most. Where somebody speaks faster for longer, cues are shorter than they should be.
+    seconds at most. Where a speaker is faster for longer, cues are shorter than they should be.
     """
     cues: list[Cue] = []
     free_ms: dict[str, int] = {}  # when the last cue of each speaker ends
@@ -71,7 +71,7 @@ def _timed(
     widths = [sum(map(width, lines)) for lines in texts]
     before, whole = 0, sum(widths)
     if not whole:
-        return  # of characters that nobody can see
+        return  # of invisible characters
     for lines, size in zip(texts, widths, strict=True):
         own_start = round(begin_ms + spoken_ms * before / whole)
         before += size

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A segment that goes on and on is cut into pieces, each of which is a segment of its own.
 
-At the end of a sentence, as soon as some words behind it are stable; else by length.
+At the end of a sentence, as soon as some words after it are stable; else by length.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     Segmenter = Callable[[bytes, str], list[tuple[int, int]]]
 
 _LOG = logging.getLogger(__name__)
-_WORDS_BEHIND = 3  # stable words behind an end: it is no abbreviation, and will not go away
+_WORDS_BEHIND = 3  # stable words after an end: it is no abbreviation, and will not go away
 _KNOWN_WORDS = 3  # by which the place of a cut is found again in a text that was revised
 _FARTHEST_WORDS = 5
 _CLAUSE_ENDS = (",", ";", ":", "、", "，", "；", "：", "،", "؛")  # noqa: RUF001
-# What may be an end of a sentence with something behind it.
+# A possible end of a sentence that is followed by something.
 _ENDS = re.compile(r"[.!?…።।؟۔][\"'”’»)\]]*\s+\S|[。！？]\S|\n\s*\S")  # noqa: RUF001
 
 
@@ -110,7 +110,7 @@ class Cuts:
         return min(self._words, len(words))
 
     def _ends(self, words: list[str], place: int, stable: int, *, is_final: bool) -> list[int]:
-        """Say behind which words to cut."""
+        """Say after which words to cut."""
         ends, behind = [], 0 if is_final else _WORDS_BEHIND
         if self._sentences:
             found = sentence_ends(words[place:stable], self._language)
@@ -135,7 +135,7 @@ class Cuts:
 
 
 def sentence_ends(words: list[str], language: str) -> list[int]:
-    """Say behind which words sentences end, but for the last, as the project's segmenter has it."""
+    """Say after which words sentences end, but for the last, as the project's segmenter has it."""
     text = "".join(words)
     if not _ENDS.search(text) or (segment := _segmenter()) is None:
         return []
@@ -151,7 +151,7 @@ def sentence_ends(words: list[str], language: str) -> list[int]:
 
 
 def _end_by_length(words: list[str]) -> int:
-    """Cut behind the last clause in the second half of some words; else behind all of them."""
+    """Cut after the last clause in the second half of some words; else after all of them."""
     for end in range(len(words), len(words) // 2, -1):
         if words[end - 1].rstrip().endswith(_CLAUSE_ENDS):
             return end

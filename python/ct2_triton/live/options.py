@@ -43,10 +43,10 @@ class LiveOptions:
         max_segments: Segments that may be open (begun and not final) at a time.
         max_waiting_finals: Final segments that may wait for their translation or their reader;
             then `push` waits.
-        max_chars: Longest text of an update behind the last cut, in characters.
+        max_chars: Longest text of an update after the last cut, in characters.
         outage_s: Seconds for which a final is sent again while the server takes nothing.
         drafts: Each greedy request tells the server the answer before it, which saves steps there.
-            Only in mode "steady" does a guess lean towards it. Turn it off where the model's own
+            Only in mode "steady" is a guess biased towards it. Turn it off where the model's own
             settings sample.
         policy: A way of your own to make captions from guesses, instead of the mode's: a function
             that is given the tokenizer's `decode` and makes a `Policy`.

@@ -26,7 +26,7 @@ class Guess:
     Attributes:
         text: The translation.
         ids: Its token ids.
-        behind: For each id, how many words of the source stand behind the one that it looks at;
+        behind: For each id, how many words of the source follow the one that it attends to;
             None where the server does not say it.
     """
 
@@ -41,12 +41,12 @@ class Draft:
 
     Attributes:
         ids: Token ids of the answer's start, which is forced.
-        leans: Token ids behind it that the answer leans towards, where the model takes drafts.
+        bias_ids: Token ids after it that bias the answer, where the model takes drafts.
         bias: How much it does, above 0 and below 1 (`draft_bias`).
     """
 
     ids: tuple[int, ...] = ()
-    leans: tuple[int, ...] = ()
+    bias_ids: tuple[int, ...] = ()
     bias: float = 0.0
 
 
@@ -126,7 +126,7 @@ class Agreement:
             guesses_that_agree: How many guesses in a row must agree on a word.
             hold: Words at the end of what they agree on that are not committed yet.
             tail_mask: Words at the end of a guess that are not shown as tail; None: no tail.
-            bias: Above 0, each guess leans towards the one before it (`draft_bias`).
+            bias: Above 0, each guess is biased towards the one before it (`draft_bias`).
         """
         self._agree = guesses_that_agree
         self._hold = hold
@@ -137,7 +137,7 @@ class Agreement:
         self._committed: list[str] = []
 
     def draft(self) -> Draft:
-        """Start from nothing, or lean towards the last guess."""
+        """Start from nothing, or with a bias towards the last guess."""
         return Draft((), self._last.ids, self._bias) if self._bias > 0 else Draft()
 
     def take(self, guess: Guess) -> Shown:
@@ -175,12 +175,12 @@ class Agreement:
 class Append:
     """Mode "append": viewers see additions only.
 
-    What guesses agree on is committed, up to the first word that looks at the end of what was said
-    (AlignAtt, arXiv 2305.11408): more words would change it. Where the server does not say what
-    words look at, the last ones are held. Where guesses no longer begin with what is committed,
-    they go on where it fits them best. Where the free final does not begin with what is
-    committed, another is forced to, and leans towards the free one behind it. The free final is
-    the transcript in any case.
+    What guesses agree on is committed, up to the first word aligned to the end of what was said
+    (AlignAtt, arXiv 2305.11408): more words would change it. Where the server gives no
+    alignments, the last ones are held. Where guesses no longer begin with what is committed,
+    the commit goes on where it fits them best. Where the free final does not begin with what is
+    committed, another is forced to, with a bias towards the rest of the free one. The free final
+    is the transcript in any case.
     """
 
     guesses = True
@@ -201,12 +201,12 @@ class Append:
             decode: Makes text of token ids.
             guesses_that_agree: How many guesses in a row must agree on a word.
             hold: Words at the end of what they agree on that are not committed yet, where the
-                server does not say what words look at.
-            guard: Words at the end of the source: what looks at them is not committed yet. None:
-                words at the end of the guess are held instead.
+                server gives no alignments.
+            guard: Words at the end of the source; what is aligned to them is not committed yet.
+                None: words at the end of the guess are held instead.
             forces: Whether a guess is forced to begin with what is committed. Forced guesses agree
                 more, so more is committed, and earlier, also what is wrong.
-            bias: How much the end of what viewers have seen leans towards the end of the final.
+            bias: How strongly what viewers see at the end is biased towards the end of the final.
         """
         self._decode = decode
         self._agreement = Agreement(guesses_that_agree=guesses_that_agree, hold=hold)
@@ -232,14 +232,14 @@ class Append:
         return Shown(self._committed)
 
     def completion(self, final: Guess) -> Draft | None:
-        """Start from what is committed, and lean towards what the final has behind it."""
+        """Start from what is committed, with a bias towards the rest of the final."""
         if begins_with(final.text, self._committed):
             return None
         start = ids_of_start(final.ids, covered_start(final.text, self._committed), self._decode)
         return Draft(self._ids, () if start is None else final.ids[len(start) :], self._bias)
 
     def _append(self, guess: Guess, start: str, settled: str) -> None:
-        """Commit what is settled behind the start that what is committed stands for."""
+        """Commit what is settled after the committed start."""
         first = ids_of_start(guess.ids, start, self._decode)
         whole = ids_of_start(guess.ids, settled, self._decode)
         if first is None or whole is None:  # no token ends there
@@ -250,7 +250,7 @@ class Append:
             self._ids, self._committed = ids, text
 
     def _words_before_guard(self, guess: Guess) -> int | None:
-        """Count the whole words in front of the first id that looks at the end of the source."""
+        """Count the whole words before the first id that is aligned to the end of the source."""
         if guess.behind is None or self._guard is None:
             return None
         forced = len(self._ids) if self._forces else 0

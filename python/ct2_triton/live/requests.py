@@ -84,9 +84,9 @@ class LiveRequests:
                 options = self._settings(is_final=is_final, attends=attends)
                 is_plain = asked == plain
                 known = latest.get(is_plain, ())
-                leans = draft.leans if is_plain or not draft.bias or draft.ids else known
-                if leans and self._can_lean(options):
-                    options |= {"draft_ids": leans, "draft_bias": draft.bias}
+                biased = draft.bias_ids if is_plain or not draft.bias or draft.ids else known
+                if biased and self._can_bias(options):
+                    options |= {"draft_ids": biased, "draft_bias": draft.bias}
                 elif self._options.drafts and (expected := _expected(known, draft.ids, options)):
                     options["draft_ids"] = expected
                 answer = await self._send(segment, asked, target, draft, options)
@@ -127,7 +127,7 @@ class LiveRequests:
         request: asyncio.Task[Translation] = asyncio.create_task(call)
         self._running.add(request)
         request.add_done_callback(self._running.discard)
-        # Whoever waits may leave; the request ends by itself, or by its key.
+        # Waiting tasks may leave; the request ends by itself, or by its key.
         answer = await asyncio.shield(request)
         self._check_ids()
         return answer
@@ -140,7 +140,7 @@ class LiveRequests:
                 "choose 'steady' or 'final', or a model of token ids"
             )
 
-    def _can_lean(self, options: Mapping[str, object]) -> bool:
+    def _can_bias(self, options: Mapping[str, object]) -> bool:
         takes_drafts = self._options.drafts and self._client.gives("DRAFT_TOKENS_KEPT")
         return takes_drafts and _NOT_GREEDY.isdisjoint(options)
 
@@ -155,7 +155,7 @@ class LiveRequests:
 def _expected(
     latest: tuple[int, ...], forced: Sequence[int], options: Mapping[str, object]
 ) -> tuple[int, ...]:
-    """Give what the last answer had behind the forced ids, for a search that takes a draft."""
+    """Give what the last answer had after the forced ids, for a search that takes a draft."""
     if options.get("beam_size") != 1 or not _NOT_GREEDY.isdisjoint(options):
         return ()
     return latest[len(forced) :] if latest[: len(forced)] == tuple(forced) else ()

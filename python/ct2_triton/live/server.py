@@ -206,7 +206,7 @@ class CaptionServer:
     async def _send_all(
         self, last: str | None, languages: list[str], send: Callable[[str], Awaitable[None]]
     ) -> None:
-        """Send messages one after the other: a viewer that reads slowly holds up nobody else."""
+        """Send messages one after the other: a slow viewer delays no other."""
         async with aclosing(self._hub.follow(last, languages, _HEARTBEAT_S)) as messages:
             async for message in messages:
                 await send(message)

@@ -251,7 +251,7 @@ class Track:
         committed = self._shown.committed
         try:
             completed = (await self._settle(said, start)).text
-        except RequestRejectedError:  # a search that cannot lean
+        except RequestRejectedError:  # a search without a bias
             return spliced(committed, transcript)
         return completed if begins_with(completed, committed) else spliced(committed, transcript)
 

@@ -130,7 +130,7 @@ class Caption:
         tail: What follows, which may still change.
         final: Whether this is the last caption of this segment and language; then all of the text
             is in `committed`.
-        revision: 1, 2, ... in this segment and language. Captions that nobody took in time are
+        revision: 1, 2, ... in this segment and language. Captions that were not read in time are
             left out, so numbers may be missing.
         transcript: In the final caption, the translation of the whole segment, unforced; else None.
         source: The text that was translated.

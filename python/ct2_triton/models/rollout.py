@@ -101,7 +101,7 @@ def _previous(model: Path, served: Versions) -> Versions:
 
 
 def _carried_out(history: list[dict[str, Any]], served: Versions) -> list[dict[str, Any]]:
-    """Leave out a last entry behind which the process ended before the config was changed."""
+    """Leave out a last entry after which the process ended before it changed the config."""
     if history and tuple(history[-1]["after"]) != served == tuple(history[-1]["before"]):
         return history[:-1]
     return history

@@ -4,8 +4,8 @@
 Several languages have a list each, in a file of the backend's own (shortlists.json). The list of
 one language, or the union that is asked for, becomes the one line of CTranslate2's vmap.txt that
 holds for every source, so that all calls have the same candidates and answers do not depend on the
-company of a row. What a list lacks of a language that it is not made for does no harm: the backend
-runs such rows with the whole vocabulary.
+other rows of a call. A row in a language that a list is not made for is run with the whole
+vocabulary.
 """
 
 from __future__ import annotations

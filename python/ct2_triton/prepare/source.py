@@ -172,7 +172,7 @@ def _from_cache(hub_id: str, revision: str | None, cause: Exception) -> Checkpoi
 
     try:
         # One file is asked for: huggingface_hub 2 finds none of a snapshot if one that it is asked
-        # for is missing, and the repository has files that nobody needs. The layout is checked.
+        # for is missing, and the repository has files that are not needed. The layout is checked.
         folder = Path(
             huggingface_hub.snapshot_download(
                 hub_id, revision=revision, allow_patterns=[CARD_FILE], local_files_only=True

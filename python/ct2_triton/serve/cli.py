@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="serve nothing: look at server, engine, processor, GPU, ports and models, translate a "
+        help="serve nothing: check server, engine, processor, GPU, ports and models, translate a "
         "sentence, and say what is wrong",
     )
     parser.add_argument(
@@ -237,7 +237,7 @@ def _repositories(args: argparse.Namespace) -> list[Path]:
 def _is_empty(repository: Path) -> bool:
     """Tell whether no folder in it looks like a model, which has a config or a version's folder."""
     if not repository.is_dir() or (repository / CONFIG_NAME).exists():
-        return False  # said better by whoever reads the configs
+        return False  # the configs' reader has a better message
     entries = [
         entry for folder in repository.iterdir() if folder.is_dir() for entry in folder.iterdir()
     ]

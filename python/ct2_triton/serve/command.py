@@ -56,7 +56,7 @@ def check_server_arguments(options: ServerOptions) -> None:
 
 
 def exposure_warnings(options: ServerOptions) -> list[str]:
-    """Say what the arguments open to whoever reaches the ports, a sentence each.
+    """Say what the arguments open to all who reach the ports, a sentence each.
 
     There is none for a server that only this machine can reach.
     """
@@ -119,7 +119,7 @@ def closed_apis(options: ServerOptions) -> list[str]:
     """
     if options.is_local:
         return []
-    key = f"{_CLOSED_APIS}:ct2-serve-closed={secrets.token_hex(16)}"  # which nobody knows
+    key = f"{_CLOSED_APIS}:ct2-serve-closed={secrets.token_hex(16)}"  # kept secret
     return [f"{flag}={key}" for flag in _RESTRICTING_FLAGS if not options.has_argument(flag)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ct2-serve --check: looks at all that serving needs, and translates a sentence."""
+"""ct2-serve --check: checks what serving needs, and translates a sentence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Finding:
     """What one check found.
 
     Attributes:
-        what: What was looked at.
+        what: What was checked.
         text: A sentence.
         is_wrong: Serving will fail, or fail for some models.
     """

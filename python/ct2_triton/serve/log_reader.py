@@ -75,7 +75,7 @@ class LogReader:
             self._sink.writelines(lines)
             self._sink.flush()
         except (OSError, ValueError) as error:  # the disk is full, or the sink is closed
-            # A pipe that nobody reads would stop the server at its next lines.
+            # A pipe that is not read would stop the server at its next lines.
             self._sink = None
             self._newest.append(f"ct2-serve: the log cannot be written any more: {error}\n")
 

@@ -99,7 +99,7 @@ class LoggedProcess:
         return exit_code
 
     def _reap(self) -> None:
-        """End what the ended child leaves behind, then let the system forget the child.
+        """End the remaining processes of the ended child, then let the system forget the child.
 
         Until then its id is its own: later it may be that of a stranger.
         """

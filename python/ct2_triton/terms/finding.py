@@ -33,7 +33,7 @@ PATTERNS = {
 _TAG = re.compile(r"</?dnt>")
 _SHOWN = 40
 # What is no part of a longer word: scripts without spaces, Korean, which puts its particles right
-# behind a name, and the selectors behind emoji, which are marks to Unicode.
+# after a name, and the selectors after emoji, which are marks to Unicode.
 _ENDS_WORDS = re.compile(rf"[{UNSPACED}\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff\ufe00-\ufe0f]")
 _OF_WORDS = ("L", "M", "N")  # Unicode's letters, marks and numbers
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the words of an element of HTML are in a translation, by what its tokens look at."""
+"""Where the words of an element of HTML are in a translation, by the attention of its tokens."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Alignment:
         text: The translation.
         sources: Where each word of the sentence begins and ends, in characters.
         targets: The same of the translation.
-        links: Numbers of words of the translation, each with that of a word that it looks at.
+        links: Numbers of words of the translation, each with that of a source word it attends to.
     """
 
     text: str
@@ -41,7 +41,7 @@ class Alignment:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, answer: Translation) -> Alignment:
-        """Read what the tokens of an answer look at."""
+        """Read the alignments of an answer's tokens."""
         source = tokenizer.source(answer.source)
         (target,) = tokenizer.targets(answer.target)
         mark = -1  # no id

@@ -35,12 +35,12 @@ async def translate_html(
 ) -> str:
     """Translate the text of HTML.
 
-    All tags come back letter by letter and in their order, and so do scripts, styles, comments
+    All tags come back unchanged and in their order, and so do scripts, styles, comments
     and what says `translate="no"`. A block ends a sentence. Tags inside of a sentence are put
     around the words that are found in its translation: as they were, or as they are translated
-    alone. Where one is not found there exactly once, in its turn, they go by what the tokens look
-    at, if the model says it (`return_alignments`). Where it does not, or an element's words do not
-    stand together, the texts between the tags are translated each on its own.
+    alone. Where one is not found there exactly once and in order, the alignments of the tokens
+    decide, if the model gives them (`return_alignments`). Where it does not, or an element's words
+    do not stand together, each text between two tags is translated on its own.
 
     Args:
         client: Of the model.

@@ -108,14 +108,14 @@ def add_translation_arguments(parser: argparse.ArgumentParser) -> None:
         type=duration,
         default=DEFAULT_TIMEOUT_S,
         metavar="SECONDS",
-        help="for one line (default: %(default)g)",
+        help="limit for one line (default: %(default)g)",
     )
     parser.add_argument(
         "--max-in-flight",
         type=count,
         default=64,
         metavar="N",
-        help="lines under way at once (default: %(default)s)",
+        help="lines sent and not answered at a time (default: %(default)s)",
     )
     add_connection_arguments(parser)
 
@@ -137,23 +137,23 @@ def _add_text_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="write the translation to this file, or those of several files into this folder; a "
-        "line for each line; run again, it goes on where it was interrupted, and translates "
-        "lines that failed",
+        help="write the translation to this file, or those of several files into this folder, with "
+        "one line for each input line; the same command again continues an interrupted run and "
+        "translates lines that failed",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each line")
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="print each translation while it grows: asks the model NAME-stream that "
+        help="print each translation while it is generated, by the model NAME-stream, which "
         "ct2-prepare --io stream writes; one target language",
     )
-    add_term_arguments(parser, loss="a line that loses a term is told")
+    add_term_arguments(parser, loss="a warning names lines that lose a term")
     parser.add_argument(
         "--json-input",
         action="store_true",
-        help="standard input is JSON lines: strings, or objects with a 'text' (files that are such "
-        "are named *.jsonl)",
+        help="standard input is JSON lines: strings, or objects with a 'text' (a file of JSON "
+        "lines is named *.jsonl)",
     )
 
 
@@ -195,7 +195,7 @@ async def _translate(args: argparse.Namespace) -> int:
         check_choices(targets=wanted, as_json=args.json, has_output=args.output is not None)
     terms = read_terms(args, client, args.targets)
     if terms and args.stream:
-        raise ClientError("--stream prints parts of answers; terms are looked for in whole ones")
+        raise ClientError("--stream cannot keep terms, which are found in whole translations only")
     stream = partial(
         partial(stream_terms, client, terms) if terms else client.stream,
         source=args.source,

@@ -81,7 +81,7 @@ class Cluster(AsyncExitStack):
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "QUESTION_S", 30.0)
-    monkeypatch.setattr(balancing, "_NEXT_LOOK_S", 30.0)
+    monkeypatch.setattr(balancing, "_NEXT_LOOKUP_S", 30.0)
 
 
 @pytest.fixture
@@ -180,8 +180,8 @@ async def test_a_server_that_leaves_its_name_is_not_closed_under_a_question() ->
         await asyncio.wait_for(old.started.wait(), 30)
         await cluster.add()
         cluster.addresses.pop(0)
-        robin._next_look = 0
-        await robin._look()
+        robin._next_lookup = 0
+        await robin._start_lookup()
         assert len(robin._retired) == 1
         may_answer.set()
         await call
@@ -256,7 +256,7 @@ async def test_calls_of_a_server_that_left_the_name_are_answered() -> None:
         cluster.addresses.pop(0)
         for _ in range(20):
             await asyncio.sleep(0.02)
-            robin._look()
+            robin._start_lookup()
         assert len(robin._retired) == 1
         held.set()
         await call
@@ -269,7 +269,7 @@ async def test_a_broken_connection_fails_only_its_own_calls_and_is_no_busy_serve
         cluster.addresses[0] = await cluster.enter_async_context(wire.open())
         await cluster.add()
         robin = cluster.balanced()
-        robin._look()
+        robin._start_lookup()
         await eventually(lambda: len(cluster.opened) == 2)
         await eventually(lambda: all(one.is_ready() for one in cluster.opened))
         tasks = [asyncio.create_task(robin.infer(request(), late())) for _ in range(40)]
@@ -321,7 +321,7 @@ async def test_no_server_at_all_is_said_with_the_reason(addresses: list[str]) ->
         cluster.addresses.clear()
         await cluster.add()
         await asyncio.sleep(0.6)
-        robin._next_look = 0
+        robin._next_lookup = 0
         await robin.infer(request(), late())
 
 
@@ -344,7 +344,7 @@ async def test_calls_that_wait_for_an_address_leave_the_event_loop_alone(
         assert {type(one) for one in ended} == {errors.ServerUnreachableError}
         assert steps["asked"] < 500
         await cluster.add()
-        robin._next_look = 0
+        robin._next_lookup = 0
         await robin.infer(request(), late())
 
 
@@ -359,8 +359,8 @@ async def test_a_call_that_waits_for_an_address_ends_with_the_client() -> None:
     robin = RoundRobin([NAME], lambda address: Connection(address.target, POLICY), 30, find)
     call = asyncio.create_task(robin.infer(request(), late()))
     await asyncio.wait_for(looked.wait(), 30)
-    assert robin._looking is not None
-    await asyncio.wait({robin._looking})
+    assert robin._lookup is not None
+    await asyncio.wait({robin._lookup})
     await asyncio.sleep(0)
     await robin.close()
     with pytest.raises(errors.InvalidCallError, match="closed"):

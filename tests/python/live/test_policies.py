@@ -207,7 +207,7 @@ def test_append_goes_on_where_a_guess_fits_what_viewers_have_seen() -> None:
     final = "Der Zug aus Rom hat heute viel Verspätung."
     draft = policy.completion(Guess(final, tuple(map(ord, final))))
     assert draft
-    assert (decode(draft.ids), decode(draft.leans)) == (shown, " viel Verspätung.")
+    assert (decode(draft.ids), decode(draft.bias_ids)) == (shown, " viel Verspätung.")
 
 
 def test_a_text_of_thousands_of_words_is_not_compared_word_by_word() -> None:
@@ -230,7 +230,7 @@ def test_the_end_of_what_was_shown_leans_towards_the_end_of_the_final() -> None:
     draft = policy.completion(Guess(final, tuple(map(ord, final))))
     assert draft
     assert decode(draft.ids) == shown
-    assert decode(draft.leans) == " wird, fragt er."
+    assert decode(draft.bias_ids) == " wird, fragt er."
     assert 0 < draft.bias < 1
     assert policy.completion(Guess(f"{shown}, sagt er.", (1,))) is not None  # "Tag," is longer
     assert policy.completion(Guess(f"{shown} wird.", (1,))) is None

@@ -28,7 +28,7 @@ class ServerCounts:
         batches: Batches they came in.
         requests: Requests that succeeded.
         queue_ns: Time requests waited, summed over requests.
-        compute_ns: Time requests were worked on, likewise.
+        compute_ns: Time requests were worked on, summed over requests.
         first_tokens: Rows whose first token it timed; a beam search knows none before its end.
         first_token_s: Seconds from their entry into the queue to that token, summed over rows.
         gaps: Rows of two tokens and more among them.

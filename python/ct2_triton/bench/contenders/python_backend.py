@@ -118,7 +118,7 @@ class ThreadedPythonTransformersContender(PythonTransformersContender):
 
 
 class PythonEngineContender(_PythonBackendContender):
-    """The same engine as ours behind the usual backend; see `models/engine.py`."""
+    """The same engine as ours in the usual backend; see `models/engine.py`."""
 
     kind = "python-ctranslate2"
     gpu_precisions = ENGINE_ON_GPU

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 HUGGING_FACE, ENGINE = "HuggingFaceModel", "EngineModel"
 
 # No queue delay, as in the configs of ct2-prepare: what waited while the last batch was computed is
-# the next one, and a lone request does not wait for company.
+# the next one, and a lone request does not wait for others.
 _CONFIG = """\
 name: "{name}"
 backend: "python"

@@ -33,7 +33,7 @@ class Checks:
 
     Attributes:
         source_tokens: Tokens of the source vocabulary, as many as the model has rows.
-        target_tokens: Tokens of the target vocabulary, likewise.
+        target_tokens: Tokens of the target vocabulary.
         files_compared: Files of a tokenizer whose numbers are those of the vocabulary.
         known_percent: Part of the tokenizer's pieces that the source vocabulary has.
         round_trips: Sentences that came back from ids as they went in.

@@ -107,7 +107,7 @@ class Family(ABC):
     def added_tokens(
         self, tokenizer: PreTrainedTokenizerBase, languages: Sequence[Language] = ()
     ) -> tuple[AddedToken, ...]:
-        """List the tokens that somebody added to the family's own, by id."""
+        """List the tokens that were added to the family's own, by id."""
         own = {tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.cls_token_id}
         own |= {tokenizer.sep_token_id, *self.special_ids(tokenizer, languages)}
         return tuple(
