@@ -53,13 +53,12 @@ std::vector<Parameter> SearchParameters() {
        "No sequence of this many tokens occurs twice in the output; 0 switches it off.", "3"},
       {"prefix_bias_beta", &D::prefix_bias_beta, kRequest, FromToBelow(0, 1),
        "0 forces the target prefix; above 0 the search is biased towards it, the more the nearer "
-       "to "
-       "1; the language token is not forced then, and below 0.05 rows may change their language.",
+       "to 1; the language token is not forced then, and below 0.05 rows may change their "
+       "language.",
        "0.5"},
       {"draft_bias", &D::draft_bias, kRequestOnly, FromToBelow(0, 1),
-       "How much an answer leans towards its draft while it has followed it, the more the nearer "
-       "to "
-       "1; 0 lets the draft change no answer; needs DRAFT_IDS and a decode loop.",
+       "Bias of the search towards the draft, from the start to the first token that differs; 0 "
+       "lets the draft change no answer; needs DRAFT_IDS and a decode loop.",
        "0.3"},
       {"num_hypotheses",
        &D::num_hypotheses,
@@ -102,8 +101,8 @@ std::vector<Parameter> SamplingParameters() {
       {"sampling_temperature", &D::sampling_temperature, kRequest, FromTo(0, 100),
        "Higher values make sampling more random; 0 does not sample.", "0.7"},
       {"sampling_seed", &D::sampling_seed, kRequest, FromTo(-1, kMaxSeed),
-       "A row is answered alike whenever it is sent with the same seed, whoever decodes beside it; "
-       "-1 draws anew each time; needs a decode loop.",
+       "With the same seed, a row gets the same samples, whatever runs beside it; -1 draws anew "
+       "each time; needs a decode loop.",
        "7"},
   };
 }
@@ -164,8 +163,8 @@ std::vector<Parameter> RequestParameters() {
        &R::split,
        kRequestOnly,
        kNone,
-       "Where a text is cut into what is translated in one piece: at the ends of sentences and "
-       "lines, of lines alone, or nowhere.",
+       "Where a text is cut into pieces for translation: at the ends of sentences and lines, of "
+       "lines alone, or nowhere.",
        "lines",
        {"sentences", "lines", "none"}},
       {"timeout", &R::timeout, kRequestOnly, FromTo(0, kMaxMicroseconds),
@@ -213,7 +212,7 @@ std::vector<Parameter> DecodingParameters() {
        &E::proof,
        kModel,
        kNone,
-       "Whether a decode loop is held against CTranslate2 at load, in a trial of some tokens, "
+       "Whether a decode loop is compared with CTranslate2 at load, in a trial of some tokens, "
        "unless ct2-prepare or an earlier load has proved the same files; off never tries it.",
        "off",
        {"auto", "off"}},
@@ -228,8 +227,8 @@ std::vector<Parameter> EngineParameters() {
   return {
       {"max_cache_bytes", &E::max_cache_bytes, kModel, FromTo(0, 1e15),
        "Most bytes of keys and values that the running rows of decode loops may hold, each counted "
-       "up to its length limit, beams each, a source that several translate once; one row runs "
-       "whatever it needs, and searches of several sequences together get three quarters; 0 is 4 "
+       "up to its length limit, each beam by itself and equal sources once; at least one row runs, "
+       "and searches of several sequences together get three quarters; 0 is 4 "
        "GiB.",
        "8589934592"},
       {"inter_threads", &E::inter_threads, kModel, kThreads,
@@ -240,7 +239,7 @@ std::vector<Parameter> EngineParameters() {
        "CPU threads that one call or step computes with; 0 is 1.", "4"},
       {"max_batch_rows", &E::max_batch_rows, kModel, FromTo(0, 65536),
        "Most rows of one CTranslate2 call, or of one step of a decode loop, where each beam "
-       "counts; a loop that searches of several sequences fill takes some other rows besides; "
+       "counts; a loop that is full of beam searches takes some other rows besides; "
        "0 is automatic.",
        "32"},
       {"max_batch_tokens", &E::max_batch_tokens, kModel, FromTo(0, 16777216),
@@ -272,7 +271,7 @@ std::vector<Parameter> ModelParameters() {
        "folder.",
        "../other_model/{version}/model"},
       {"verify_files", &E::verify_files, kModel, kNone,
-       "At load, hold the files of a prepared model against the SHA-256 in its ct2_model.json; one "
+       "At load, compare the files of a prepared model with the SHA-256 in its ct2_model.json; one "
        "that is missing or has other bytes fails the load.",
        "true"},
       {"pad_id", &E::pad_id, kModel, kIds,
@@ -315,7 +314,7 @@ std::vector<Parameter> ModelParameters() {
       {"max_request_rows", &E::max_request_rows, kModel, FromTo(1, 16777216),
        "Most rows of one request: of texts, sentences x target languages.", "1024"},
       {"max_stream_parts", &E::max_stream_parts, kModel, FromTo(0, 16777216),
-       "Most parts of a stream that may be less than a sentence; behind these, a translation is "
+       "Most parts of a stream that may be less than a sentence; after these, a translation is "
        "sent sentence by sentence.",
        "1000"},
       {"allowed_parameters", &E::allowed_parameters, kModel, kNone,

@@ -51,9 +51,8 @@ void RequireDraft(const DecodingOptions& options, const std::vector<RowInput>& r
   if (options.draft_bias == 0 || rows.empty() || std::any_of(rows.begin(), rows.end(), has_draft))
     return;
   throw Error(ErrorCode::kInvalidArgument,
-              "draft_bias " + Show(options.draft_bias) +
-                  " has no draft to lean towards: " + tensor::kDraftIds +
-                  " is missing, or has no ids in any row; send a draft, or leave draft_bias out");
+              "draft_bias " + Show(options.draft_bias) + " needs a draft: " + tensor::kDraftIds +
+                  " is missing, or has no ids in any row; send one, or leave draft_bias out");
 }
 
 // One for each vocabulary map, and one for the whole vocabulary.

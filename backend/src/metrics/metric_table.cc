@@ -59,7 +59,7 @@ std::vector<MetricSpec> Outcomes() {
       {M::kTargetRows, "ct2_target_rows_total", kCounter, "rows",
        "Answered rows by target language, of a prepared model that names its languages.", "target"},
       {M::kTargetTokens, "ct2_target_tokens_total", kCounter, "tokens",
-       "Tokens of the answers by target language, likewise.", "target"},
+       "Tokens of these answers by target language.", "target"},
       {M::kJudged, "ct2_quality_rows_total", kCounter, "rows",
        "Translations that were judged (quality): rows, and of texts each text in each language."},
       {M::kFlagged,
@@ -96,8 +96,8 @@ std::vector<MetricSpec> Work() {
       {M::kCallSteps, "ct2_call_steps_total", kCounter, "steps",
        "Decoder steps of these calls and groups: those of the longest row of each."},
       {M::kPaddingTokens, "ct2_padding_tokens_total", kCounter, "tokens",
-       "Source tokens computed for nothing, behind rows that are shorter than the longest of their "
-       "call. A decode loop has none."},
+       "Padding of sources that are shorter than the longest of their call. A decode loop has "
+       "none."},
       {M::kCallLoads, "ct2_call_loads_total", kCounter, "loads",
        "How often CTranslate2 loaded the weights of this model for calls, because a row needed "
        "one."},
@@ -111,7 +111,7 @@ std::vector<MetricSpec> Work() {
       {M::kLoopDraftTokens, "ct2_loop_draft_tokens_total", kCounter, "tokens",
        "Tokens of drafts that were tried: a token that is tried again counts again."},
       {M::kLoopDraftTokensKept, "ct2_loop_draft_tokens_kept_total", kCounter, "tokens",
-       "Tokens of drafts that stand in the answers, each of which took no step of its own."},
+       "Tokens of drafts in the answers, none of which took a step of its own."},
       {M::kLoopJoinedRows, "ct2_loop_joined_rows_total", kCounter, "rows",
        "Rows that joined a decode loop in which others were running."},
       {M::kGpuPasses, "ct2_gpu_passes_total", kCounter, "passes",
@@ -155,18 +155,18 @@ std::vector<MetricSpec> States() {
        "row; its rows run in calls until it is loaded again, and the log says why."},
       {M::kGpuLost, "ct2_gpu_lost", kGauge, "yes or no",
        "1 where the model's GPU has failed and its requests fail until the server is restarted; "
-       "the "
-       "log says how. Known of models that run in decode loops."},
+       "the log says how. Known of models that run in decode loops."},
       {M::kWeightBytes, "ct2_weight_bytes", kGauge, "bytes",
        "Memory of the weights: packed for decode loops, and of CTranslate2 while calls have its "
        "model. Models on the same files share it, and each shows all of it."},
       {M::kCacheBytes, "ct2_cache_bytes", kGauge, "bytes",
-       "Memory of keys, values and logits of the rows in decode loops; shared likewise."},
+       "Memory of keys, values and logits of the rows in decode loops. Models on the same files "
+       "share it."},
       {M::kGpuCacheBytes, "ct2_gpu_cache_bytes", kGauge, "bytes",
        "Memory of the pages on a GPU that running rows and their sources hold in decode loops."},
       {M::kPublications, "ct2_publications_total", kCounter, "publications",
-       "How often the other lines were brought up to date, histograms apart. Once it has grown by "
-       "two, a page shows all that had been counted before."},
+       "Updates of the other lines, except histograms. Once it has grown by two, a page shows all "
+       "that was counted before."},
   };
 }
 

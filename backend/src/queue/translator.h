@@ -65,7 +65,7 @@ class Translator {
   uint64_t BusyTime_ns() const;  // see ModelWork; shared with models on the same files
   std::vector<LoopCounters> loop_counters() const;  // of each decode loop
   std::string loop_failure() const;                 // see ModelWork
-  std::optional<Error> loss() const;                // likewise
+  std::optional<Error> loss() const;                // see ModelWork
   TranslatorState state() const;
   size_t waiting() const;       // rows of this model that no worker has taken
   size_t most_waiting() const;  // max_queued_rows
