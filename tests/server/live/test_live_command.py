@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -298,6 +299,25 @@ def test_json_lines(command: list[str], tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.glob("[!.]*")) == [
         "deu_Latn.srt", "deu_Latn.vtt", "fra_Latn.srt", "fra_Latn.vtt",
     ]  # fmt: skip
+
+
+def test_an_interrupt_says_where_finals_are_kept(command: list[str], tmp_path: Path) -> None:
+    line = [*command, "--stdio", "--subtitles", str(tmp_path)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(line, text=True, **pipes) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({"segment": "1", "text": SENTENCE, "final": True}) + "\n")
+        process.stdin.flush()
+        caption = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        error = process.communicate()[1]
+    assert process.returncode == 130
+    kept = f"the next run with {tmp_path} writes the subtitles of the finals so far"
+    assert error == f"ct2-live: interrupted: {kept}\n"
+    subprocess.run(line, input="", check=True, text=True)
+    written = (tmp_path / f"{caption['target']}.srt").read_text()
+    assert caption["transcript"] in written.replace("\n", " ")
 
 
 @pytest.mark.parametrize("text", [SENTENCE, ""], ids=["captions", "a refusal alone"])
