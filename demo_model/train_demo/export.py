@@ -12,8 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from train_demo.corpus import HELD_OUT_SHARE
-from train_demo.grammar import FOLDER
+from train_demo.corpus import HELD_OUT_SHARE, training_sentences
+from train_demo.grammar import FOLDER, read_grammar
 from train_demo.languages import FLORES
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ LICENCE = Path(__file__).resolve().parents[2] / "LICENSE"
 RECORD = "training.json"
 # Of the record of the preparation: what holds for every copy of the result.
 _RECORDED = ("conversion", "versions", "family", "repairs", "verification", "placeholders")
+_QUALITY_SENTENCES = 2500  # some of them equal
 _PACKAGES = ("torch", "transformers", "sentencepiece", "ctranslate2", "babel", "numpy")
 
 
@@ -77,8 +78,11 @@ def convert_for_package(checkpoint: Path, package: Path = PACKAGE) -> None:
     from ct2_triton.prepared_model import LANGUAGES_NAME, MANIFEST_NAME, write_json
 
     with tempfile.TemporaryDirectory() as folder:
+        texts = (_quality_text(Path(folder) / "quality.txt"),)
+        made = Path(folder) / "repository"
         prepared = prepare(
-            PrepareOptions(str(checkpoint.resolve()), Path(folder), "demo"), report=print
+            PrepareOptions(str(checkpoint.resolve()), made, "demo", quality_texts=texts),
+            report=print,
         )
         if checkpoint.resolve() != (package / CHECKPOINT).resolve():
             _replace(package / CHECKPOINT, checkpoint)
@@ -87,6 +91,14 @@ def convert_for_package(checkpoint: Path, package: Path = PACKAGE) -> None:
         write_json(package / MANIFEST_NAME, {name: prepared.manifest[name] for name in _RECORDED})
     size = sum(path.stat().st_size for path in package.rglob("*") if path.is_file())
     print(f"{package}: {size / 1e6:.1f} MB, {len(FLORES)} languages")
+
+
+def _quality_text(file: Path) -> str:
+    """Write sentences that training may see, which show the verdicts what is usual."""
+    sentences = training_sentences(read_grammar(), _QUALITY_SENTENCES, seed=4)
+    file.write_text("".join(f"{one.texts['eng']}\n" for one in sentences), encoding="utf-8")
+    source, *targets = FLORES.values()
+    return f"{source}:{','.join(targets)}={file}"
 
 
 def _replace(folder: Path, source: Path) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _OF_A_SHORTLIST = ("shortlist_size", "shortlist_licence", "shortlist_union")
 _NAMES = (
     *("revision", "quantization", "instance_kind", "io", "max_batch_size", "settings"),
-    *("language_pair", "placeholders", "shortlist_from", *_OF_A_SHORTLIST),
+    *("language_pair", "placeholders", "quality_texts", "shortlist_from", *_OF_A_SHORTLIST),
 )
 
 
@@ -76,6 +76,14 @@ def add_preparation_arguments(parser: argparse.ArgumentParser, io: str = Prepare
         const=False,
         help="do not try which placeholders for terms the model copies (docs/terms.md)",
     )
+    add(
+        "--quality-text",
+        action="append",
+        metavar="[FROM:TO,...=]FILE",
+        dest="quality_texts",
+        help="a text of good sentences, one a line, whose translations show the verdicts what is "
+        "usual (docs/quality.md); repeatable",
+    )
     _add_shortlist_arguments(parser)
     parser.set_defaults(default_io=io)
 
@@ -115,7 +123,7 @@ def _add_shortlist_arguments(parser: argparse.ArgumentParser) -> None:
 def given_options(args: argparse.Namespace) -> list[str]:
     """Name the options of a preparation that a command line has, without their dashes."""
     names = [name for name in _NAMES if getattr(args, name) is not None]
-    shown = {"settings": "set", "placeholders": "no-placeholders"}
+    shown = {"settings": "set", "placeholders": "no-placeholders", "quality_texts": "quality-text"}
     return [shown.get(name, name.replace("_", "-")) for name in names]
 
 
@@ -131,6 +139,7 @@ def preparation_options(
         for name in _NAMES
         if not name.startswith("shortlist_") and getattr(args, name) is not None
     }
+    given["quality_texts"] = tuple(args.quality_texts or ())
     given = {"io": args.default_io, **given, "settings": _settings(args.settings or [])}
     return PrepareOptions(source, repository, shortlist=_shortlist(args), **given, **more)
 

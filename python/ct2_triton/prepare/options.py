@@ -65,6 +65,8 @@ class PrepareOptions:
             text, on the same files; stream: also `<name>-stream`, which sends text as it grows;
             auto: stream, or ids where the backend cannot tokenize for the model.
         placeholders: Whether to try which placeholders the model copies (docs/terms.md).
+        quality_texts: `FILE` or `FROM:TO,TO,...=FILE`: sentences that show what good translations
+            are like (docs/quality.md).
         force: Replace a model of this name.
         as_version: Add the result to a model that is there, as this version; None: a new model.
     """
@@ -81,5 +83,6 @@ class PrepareOptions:
     language_pair: str | None = None
     io: str = "ids"
     placeholders: bool = True
+    quality_texts: tuple[str, ...] = ()
     force: bool = False
     as_version: int | None = None

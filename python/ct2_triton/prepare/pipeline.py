@@ -16,6 +16,7 @@ from ct2_triton.prepare.options import (
     QUANTIZATIONS,
     PrepareOptions,
 )
+from ct2_triton.prepare.quality import QualityText, add_quality
 from ct2_triton.prepare.shortlist_text import check_readable
 from ct2_triton.prepared_model import CONFIG_NAME, TOKENIZER_NAME, PreparedModel
 
@@ -163,6 +164,8 @@ def _check_choices(options: PrepareOptions) -> None:
         _check_version(options, options.as_version)
     if options.shortlist:
         check_readable(options.shortlist)
+    for entry in options.quality_texts:
+        QualityText.parse(entry)
 
 
 def _check_version(options: PrepareOptions, version: int) -> None:
@@ -241,8 +244,8 @@ def _fill(
     }
     if shortlist:
         results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
-    if options.placeholders:
-        results["placeholders"] = add_placeholders(model, tokenizer_folder, rules, report)
+    results |= add_placeholders(model, tokenizer_folder, rules, options, report)
+    results |= add_quality(model, tokenizer_folder, rules, options, report)
     write_manifest(folder, checkpoint.source, options, versions, results)
 
 

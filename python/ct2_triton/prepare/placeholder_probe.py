@@ -13,9 +13,8 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ct2_triton.client.pieces import read_pieces
 from ct2_triton.errors import UnknownLanguageError
-from ct2_triton.prepare.verification.comparison import ConvertedModel
+from ct2_triton.prepare.text_translator import TextTranslator
 from ct2_triton.terms.finding import Term, TermText
 from ct2_triton.terms.placeholders import KINDS, mark, restore
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from ct2_triton.prepare.options import PrepareOptions
     from ct2_triton.prepared_model import Language, TokenRules
     from ct2_triton.terms.placeholders import Kind
 
@@ -45,7 +45,6 @@ _MOST_KINDS = 2  # each that is tried costs a translation
 _GOOD = 0.75  # share of the rows from which on no names are tried
 _LEAST = 0.25  # share of the rows of a kind that is worth a translation
 _MOST_TOKENS = 48  # of an answer
-_ROWS_AT_A_TIME = 32
 _NAME = re.compile("\u2581[A-Z][a-z]{4,}")
 
 
@@ -83,16 +82,22 @@ class Copied:
 
 
 def add_placeholders(
-    model: Path, tokenizer_folder: Path, rules: TokenRules, report: Callable[[str], None]
+    model: Path,
+    tokenizer_folder: Path,
+    rules: TokenRules,
+    options: PrepareOptions,
+    report: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Try all kinds, and write those that the model copies into `languages.json`.
+    """Try all kinds, and write those that the model copies into `languages.json`, if wanted.
 
-    What the manifest says of it is returned.
+    What the manifest says of it is returned: an entry beside the others.
     """
+    if not options.placeholders:
+        return {}
     copied = probe_placeholders(model, tokenizer_folder, rules)
     replace(rules, placeholders=copied.kinds).write(tokenizer_folder)
     report(copied.line())
-    return copied.record
+    return {"placeholders": copied.record}
 
 
 def probe_placeholders(folder: Path, tokenizer_folder: Path, rules: TokenRules) -> Copied:
@@ -148,9 +153,7 @@ class _Model:
     """Translates with the converted model, as a client would ask it."""
 
     def __init__(self, folder: Path, tokenizer_folder: Path, rules: TokenRules) -> None:
-        self._model = ConvertedModel(folder)
-        self._rules = rules
-        self._pieces = read_pieces(tokenizer_folder, rules)
+        self._translator = TextTranslator(folder, tokenizer_folder, rules)
         self._source = _find(rules.source_language, ["en"]) or _first(rules, "source")
         found = [_find(rules.target_language, [name]) for name in _TARGETS]
         others = [one for one in found if one not in (None, self._source)][:_MOST_TARGETS]
@@ -160,7 +163,8 @@ class _Model:
     @property
     def shared_tokens(self) -> list[str]:
         """Tokens of texts and of answers."""
-        return [token for token in self._model.source_tokens if token in self._model.target_ids]
+        model = self._translator.model
+        return [token for token in model.source_tokens if token in model.target_ids]
 
     def survivors(self, marks: Iterable[tuple[TermText, Kind]]) -> list[tuple[Any, bool]]:
         """Translate texts with placeholders into each language; say which came back.
@@ -169,31 +173,12 @@ class _Model:
         """
         asked = [(text, kind, mark(text, kind), t) for text, kind in marks for t in self._targets]
         sent = [(marked.text, target) for _, _, marked, target in asked if marked is not None]
-        answers = iter(self._translate(sent))
+        texts, targets = [text for text, _ in sent], [target for _, target in sent]
+        answers = iter(self._translator.translate(texts, self._source, targets, _MOST_TOKENS))
+        self.rows += len(sent)
         return [
-            (kind, marked is not None and restore(text, marked, next(answers)) is not None)
+            (kind, marked is not None and restore(text, marked, next(answers).text) is not None)
             for text, kind, marked, _ in asked
-        ]
-
-    def _translate(self, texts: list[tuple[str, Language | None]]) -> list[str]:
-        rows = [
-            self._rules.input_ids(self._pieces.encode(text), self._source, target)
-            for text, target in texts
-        ]
-        prefixes = [self._rules.target_prefix(target) for _, target in texts]
-        self.rows += len(rows)
-        if not rows:
-            return []
-        answers = self._model.translate(
-            rows,
-            prefixes,
-            beam_size=1,
-            max_decoding_length=_MOST_TOKENS,
-            max_batch_size=_ROWS_AT_A_TIME,
-        )
-        return [
-            self._pieces.decode(self._rules.without_prefix(ids, target))
-            for ids, (_, target) in zip(answers, texts, strict=True)
         ]
 
 

@@ -63,6 +63,7 @@ def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -
     from ct2_triton.prepare.generation import own_search
     from ct2_triton.prepare.manifest import write_manifest
     from ct2_triton.prepare.model_config import build_config
+    from ct2_triton.prepare.quality import add_quality
     from ct2_triton.prepare.shortlist import build_shortlist
     from ct2_triton.prepare.verification.shortlist import add_shortlist
 
@@ -91,6 +92,7 @@ def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -
     results["generation"] = search.record
     if shortlist:
         results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
+    results |= add_quality(model, tokenizer_folder, rules, options, report)
     write_manifest(folder, source.source, options, record["versions"], results)
 
 

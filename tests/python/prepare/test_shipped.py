@@ -20,6 +20,7 @@ from ct2_triton.errors import (
 )
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.prepare.manifest import checksums
+from ct2_triton.prepare.quality import FILE_NAME
 from ct2_triton.prepare.shipped import FOLDER
 from ct2_triton.prepared_model import PreparedModel, TokenRules
 
@@ -77,6 +78,10 @@ def test_the_full_conversion_of_the_checkpoint_gives_the_same_files(tmp_path: Pa
     plain = others.pop("config.pbtxt")
     config = ours.pop("config.pbtxt")
     assert config.startswith(plain)
+    verdicts = json.loads(ours.pop(f"1/model/{FILE_NAME}"))  # it was given the demo's sentences
+    assert {code for code, one in verdicts["languages"].items() if "length" in one} == {
+        entry.code for entry in shipped.rules.languages if entry.target
+    }
     tables = [json.loads(found.pop("tokenizer/languages.json")) for found in (ours, others)]
     kinds = [table.pop("placeholders") for table in tables]
     assert tables[0] == tables[1]
@@ -105,9 +110,10 @@ def test_another_precision_is_converted_from_the_checkpoint(tmp_path: Path) -> N
     assert model.directory.name == "demo16"
     assert model.manifest["conversion"]["quantization"] == "float16"
     assert model.manifest["source"]["id"] == "demo"
-    shipped = FOLDER / "model" / "model.bin"
-    converted = model.directory / "1" / "model" / "model.bin"
-    assert converted.stat().st_size > 1.8 * shipped.stat().st_size
+    shipped, converted = FOLDER / "model", model.directory / "1" / "model"
+    sizes = [(folder / "model.bin").stat().st_size for folder in (converted, shipped)]
+    assert sizes[0] > 1.8 * sizes[1]
+    assert (converted / FILE_NAME).read_bytes() == (shipped / FILE_NAME).read_bytes()
 
 
 def test_settings_and_names_are_the_callers(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def _fill(
     from ct2_triton.prepare.manifest import write_manifest
     from ct2_triton.prepare.model_config import build_config
     from ct2_triton.prepare.placeholder_probe import add_placeholders
+    from ct2_triton.prepare.quality import add_quality
 
     if options.shortlist:
         raise SettingError("--shortlist-from is for checkpoints; this model is not made from one")
@@ -97,8 +98,8 @@ def _fill(
         "generation": search.record,
         "verification": found.to_dict(),
     }
-    if options.placeholders:
-        results["placeholders"] = add_placeholders(model, tokenizer, rules, report)
+    results |= add_placeholders(model, tokenizer, rules, options, report)
+    results |= add_quality(model, tokenizer, rules, options, report)
     for line in found.lines():
         report(line)
     write_manifest(folder, checkpoint.source, options, versions, results)

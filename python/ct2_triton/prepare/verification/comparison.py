@@ -91,12 +91,25 @@ class ConvertedModel(GreedyModel):
         **options: Any,  # noqa: ANN401 - CTranslate2's
     ) -> list[list[int]]:
         """Translate rows with options of CTranslate2; prefixes are part of the answers."""
+        return [ids for ids, _ in self.scored(rows, prefixes, **options)]
+
+    def scored(
+        self,
+        rows: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        **options: Any,  # noqa: ANN401 - CTranslate2's
+    ) -> list[tuple[list[int], float]]:
+        """Translate as `translate` does, with the score of each answer."""
         results = self._translator.translate_batch(
             [[self.source_tokens[i] for i in row] for row in rows],
             target_prefix=[[self.target_tokens[i] for i in prefix] for prefix in prefixes],
+            return_scores=True,
             **options,
         )
-        return [[self.target_ids[token] for token in result.hypotheses[0]] for result in results]
+        return [
+            ([self.target_ids[token] for token in result.hypotheses[0]], result.scores[0])
+            for result in results
+        ]
 
     def continue_row(self, row: Row, so_far: Sequence[int], max_tokens: int) -> list[int]:
         """Translate a row, its first tokens given: see `GreedyModel`."""

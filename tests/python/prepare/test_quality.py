@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--quality-text`: statistics of a model's translations, for the verdicts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ct2_triton.bench.workload import SENTENCES
+from ct2_triton.engine_library import load_core
+from ct2_triton.errors import SettingError, UnknownLanguageError
+from ct2_triton.prepare import PrepareOptions, prepare
+from ct2_triton.prepare.quality import FILE_NAME, QualityText
+from ct2_triton.prepare.text_translator import TextTranslator
+from ct2_triton.prepared_model import PreparedModel
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """150 sentences that the demo model translates well."""
+    file = tmp_path_factory.mktemp("text") / "good.txt"
+    lines = SENTENCES.read_text(encoding="utf-8").splitlines()[:150]
+    file.write_text("\ufeff" + "\r\n".join([*lines, "", lines[0]]), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory, text: Path) -> PreparedModel:
+    options = PrepareOptions(
+        "demo", tmp_path_factory.mktemp("repository"), quality_texts=(f"en:de,fr={text}",)
+    )
+    return prepare(options)
+
+
+def statistics_of(model: PreparedModel) -> dict[str, Any]:
+    file = model.directory / "1" / "model" / FILE_NAME
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_statistics_are_those_of_the_models_translations(
+    prepared: PreparedModel, text: Path
+) -> None:
+    core = load_core()
+    found = statistics_of(prepared)
+    assert sorted(found["languages"]) == ["deu_Latn", "eng_Latn", "fra_Latn"]
+    assert list(found["languages"]["eng_Latn"]) == ["words"]
+    assert found["languages"]["eng_Latn"]["words"]["the"] > 0.02
+    german = found["languages"]["deu_Latn"]
+    assert 0.005 < german["words"]["die"] < 0.2
+    model = TextTranslator(
+        prepared.directory / "1" / "model", prepared.tokenizer_folder, prepared.rules
+    )
+    lines = QualityText.parse(str(text)).lines()
+    assert len(lines) == 150
+    target = prepared.rules.target_language("de")
+    answers = model.translate(lines, prepared.rules.source_language("en"), [target] * 150, 256)
+    lengths = [
+        core.quality_length(line, one.text) for line, one in zip(lines, answers, strict=True)
+    ]
+    low, high = german["length"]
+    assert low < min(lengths) < max(lengths) < high
+    assert german["least_score"] < min(one.score for one in answers) <= 0
+    [record] = prepared.manifest["quality"]["texts"]
+    assert (record["file"], record["targets"]) == ("good.txt", ["de", "fr"])
+
+
+def test_the_backend_reads_what_is_written(prepared: PreparedModel) -> None:
+    judge = load_core().Judge(json.dumps(statistics_of(prepared)))
+    good = "Der Fahrkartenschalter öffnet um 5:45 Uhr."
+    found = judge.judge("The ticket office opens at 5:45.", good, "deu_Latn", -0.05)
+    assert found["flags"] == []
+    assert not {"language", "length", "unsure"} & set(found["not_computed"])
+    short = judge.judge(
+        "The ticket office opens at 5:45 on all days but Sunday.", "5:45", "deu_Latn"
+    )
+    assert "length" in short["flags"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "error", "message"),
+    [
+        ("de=absent", SettingError, "--quality-text de=absent is neither FILE nor FROM:TO"),
+        ("en:de,=FILE", SettingError, "is neither FILE nor FROM:TO,TO,...=FILE"),
+        ("en:de=absent", SettingError, "cannot read absent: No such file"),
+        ("en:xx=FILE", UnknownLanguageError, "no target language 'xx'"),
+        ("en:de=SHORT", SettingError, "short has 2 different lines of text; give 100 or more"),
+        ("en:de=LATIN", SettingError, "cannot read .*latin: 'utf-8' codec can't decode"),
+    ],
+)
+def test_a_text_that_cannot_be_used_leaves_nothing(
+    tmp_path: Path, text: Path, entry: str, error: type[Exception], message: str
+) -> None:
+    (tmp_path / "short").write_text("One.\nTwo.\nTwo.\n")
+    (tmp_path / "latin").write_bytes(b"caf\xe9\n" * 100)
+    for name, file in (
+        ("FILE", text),
+        ("SHORT", tmp_path / "short"),
+        ("LATIN", tmp_path / "latin"),
+    ):
+        entry = entry.replace(name, str(file)) if entry.endswith(f"={name}") else entry
+    repository = tmp_path / "repository"
+    with pytest.raises(error, match=message):
+        prepare(PrepareOptions("demo", repository, quality_texts=(entry,)))
+    assert not list(repository.glob("*"))
