@@ -7,7 +7,7 @@ Importing this is quick: gRPC, protobuf and the tokenizer libraries are imported
 """
 
 from ct2_triton.client.client import TranslationClient
-from ct2_triton.client.results import Hypothesis, TextPart, Translation
+from ct2_triton.client.results import Hypothesis, TextPart, Translation, Verdict
 from ct2_triton.client.retry import RetryPolicy
 from ct2_triton.client.stream import Sentence, StreamItem
 from ct2_triton.client.sync_client import SyncTranslationClient
@@ -23,4 +23,5 @@ __all__ = [
     "Tokenizer",
     "Translation",
     "TranslationClient",
+    "Verdict",
 ]

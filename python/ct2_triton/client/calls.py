@@ -50,6 +50,11 @@ class Call:
     headers: Headers = ()
 
     @property
+    def judged(self) -> bool:
+        """Whether verdicts are asked for."""
+        return bool(self.options.get("quality"))
+
+    @property
     def codes(self) -> tuple[str | None, ...]:
         """The targets' codes."""
         return tuple(code_of(target) for target in self.targets)
@@ -122,7 +127,7 @@ def join_headers(of_client: Headers, of_call: Headers) -> Headers | None:
 
 async def blank(text: str, call: Call, code: str | None) -> Translation:
     """Give the result for a text without a visible character."""
-    return empty_translation(text, code_of(call.source), code)
+    return empty_translation(text, code_of(call.source), code, judged=call.judged)
 
 
 async def failed(error: ClientError) -> Translation:

@@ -21,7 +21,7 @@ import numpy as np
 from tritonclient.grpc import InferResult, service_pb2
 
 from ct2_triton.client.calls import code_of, row_key
-from ct2_triton.client.results import Hypothesis, Translation, empty_translation
+from ct2_triton.client.results import Hypothesis, Translation, Verdict, empty_translation
 from ct2_triton.client.wire import check_declared, require_kind, set_parameters
 from ct2_triton.errors import InvalidCallError, UnexpectedResponseError
 
@@ -38,6 +38,7 @@ INPUT_IDS, TARGET_PREFIX, DRAFT_IDS = "INPUT_IDS", "TARGET_PREFIX", "DRAFT_IDS"
 OUTPUT_IDS, SCORES, FINISH_REASON = "OUTPUT_IDS", "SCORES", "FINISH_REASON"
 HYPOTHESES, HYPOTHESIS_LENGTHS = "HYPOTHESES", "HYPOTHESIS_LENGTHS"
 DRAFT_TOKENS_KEPT, ALIGNMENTS = "DRAFT_TOKENS_KEPT", "ALIGNMENTS"
+QUALITY, QUALITY_FLAGS = "QUALITY", "QUALITY_FLAGS"
 
 _INTEGERS = {
     f"{sign}INT{bits}": np.dtype(f"<{kind}{bits // 8}")
@@ -111,7 +112,7 @@ class IdCodec:
     ) -> Translation:
         source, wanted = code_of(call.source), code_of(target)
         if encoded.is_empty:
-            return empty_translation(text, source, wanted)
+            return empty_translation(text, source, wanted, judged=call.judged)
         rules = self._tokenizer.rules
         row = rules.input_ids(encoded.ids, call.source, target)
         prefix = [*rules.target_prefix(target), *call.prefix_ids]
@@ -192,6 +193,7 @@ def read_response(
     reasons = _values(result, FINISH_REASON, len(rows))
     hypotheses: list[Hypothesis] = []
     alignments = _alignments(result, rows[0])
+    verdict = _verdict(result)
     for row, score, reason in zip(rows, scores, reasons, strict=True):
         ids = tuple(row[prefix_length:])
         hypotheses.append(
@@ -201,6 +203,7 @@ def read_response(
                 None if score is None else float(score),
                 None if reason is None else reason.decode(),
                 None if alignments is None or hypotheses else alignments[prefix_length:],
+                verdict=None if hypotheses else verdict,
             )
         )
     return tuple(hypotheses)
@@ -231,6 +234,8 @@ def _wanted_outputs(tensors: ModelTensors, options: Mapping[str, OptionValue]) -
         wanted.append(SCORES)
     if options.get("return_alignments"):
         wanted.append(ALIGNMENTS)
+    if options.get("quality"):
+        wanted += [QUALITY, QUALITY_FLAGS]
     check_declared(wanted, tensors)
     return wanted + ([FINISH_REASON] if FINISH_REASON in tensors.outputs else [])
 
@@ -263,6 +268,12 @@ def _alignments(result: InferResult, best: list[int]) -> tuple[int, ...] | None:
             f"{ALIGNMENTS} has {tensor.size} positions for {len(best)} tokens"
         )
     return tuple(int(position) for position in tensor.reshape(-1)[: len(best)])
+
+
+def _verdict(result: InferResult) -> Verdict | None:
+    """Return the verdict on the best hypothesis; None where it was not sent."""
+    [quality], [flags] = (_values(result, name, 1) for name in (QUALITY, QUALITY_FLAGS))
+    return None if quality is None or flags is None else Verdict.read(quality, flags)
 
 
 def _values(result: InferResult, name: str, count: int) -> list[Any]:

@@ -3,7 +3,71 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from ct2_triton.errors import UnexpectedResponseError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the server thinks of a translation that was asked for with `quality=True`.
+
+    Attributes:
+        quality: 0 to 1; below 0.5 exactly where a flag is raised.
+        flags: Names of what looks wrong, such as "repeats" (docs/quality.md has all); a newer
+            server may send others.
+        not_computed: Names of the flags that the server could not compute for this translation.
+    """
+
+    quality: float
+    flags: tuple[str, ...] = ()
+    not_computed: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, quality: float, flags: bytes) -> Verdict:
+        """Read what a response holds.
+
+        Args:
+            quality: Value of the output `quality`.
+            flags: Value of the output `quality_flags`: a JSON list of names, whose last entry may
+                be an object with the list `not_computed`.
+
+        Raises:
+            UnexpectedResponseError: The flags are no such list.
+        """
+        try:
+            entries = json.loads(flags)
+            names = tuple(entry for entry in entries if isinstance(entry, str))
+            further = [entry for entry in entries if isinstance(entry, dict)]
+            missing = [name for entry in further for name in entry.get("not_computed", ())]
+        except (ValueError, TypeError) as error:
+            raise UnexpectedResponseError(
+                f"quality_flags is {flags!r:.80}; a JSON list of names is needed"
+            ) from error
+        return cls(float(quality), names, tuple(missing))
+
+    @classmethod
+    def of_all(cls, verdicts: Collection[Verdict]) -> Verdict:
+        """Give the verdict on a text whose parts were judged: the least quality, all flags."""
+        flags, missing = (
+            tuple(dict.fromkeys(chain.from_iterable(names)))
+            for names in (
+                (one.flags for one in verdicts),
+                (one.not_computed for one in verdicts),
+            )
+        )
+        return cls(min((one.quality for one in verdicts), default=1.0), flags, missing)
+
+    def to_dict(self) -> dict[str, object]:
+        """Give the verdict as JSON has it; `not_computed` only where there is something."""
+        members: dict[str, object] = {"quality": round(self.quality, 4), "flags": [*self.flags]}
+        return {**members, "not_computed": [*self.not_computed]} if self.not_computed else members
 
 
 @dataclass(frozen=True)
@@ -24,6 +88,8 @@ class Hypothesis:
             but the best.
         alignment_ranges: The same of a model that takes text, in bytes of UTF-8: begin and end of
             the source of a token in the source text, then of the token in `text`.
+        verdict: What the server thinks of the translation, of the best hypothesis. None where
+            `quality` was not asked for.
     """
 
     text: str
@@ -32,6 +98,7 @@ class Hypothesis:
     finish_reason: str | None = None
     alignments: tuple[int, ...] | None = None
     alignment_ranges: tuple[tuple[int, int, int, int], ...] | None = None
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True)
@@ -90,10 +157,25 @@ class Translation:
         """Why the best answer ended."""
         return self.hypotheses[0].finish_reason
 
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the server thinks of the translation, if `quality` was asked for."""
+        return self.hypotheses[0].verdict
 
-def empty_translation(source_text: str, source: str | None, target: str | None) -> Translation:
-    """Return the result for a sentence that holds nothing to translate."""
-    return Translation(source_text, source, target, (Hypothesis("", finish_reason="empty"),))
+
+def empty_translation(
+    source_text: str, source: str | None, target: str | None, *, judged: bool = False
+) -> Translation:
+    """Return the result for a sentence that holds nothing to translate.
+
+    Args:
+        source_text: The sentence.
+        source: Its language.
+        target: Language of the answer.
+        judged: Whether `quality` was asked for: there is nothing wrong with it.
+    """
+    nothing = Hypothesis("", finish_reason="empty", verdict=Verdict(1.0) if judged else None)
+    return Translation(source_text, source, target, (nothing,))
 
 
 @dataclass(frozen=True)
@@ -106,9 +188,12 @@ class TextPart:
         target: That language, as the model's own code; None for a model without languages.
         finish_reason: On the last part of a language why its translation ended, as in
             `Hypothesis.finish_reason`, or "split": a sentence was cut into several. Else None.
+        verdict: On the last part of a language what the server thinks of its translation, where
+            `quality` was asked for. Else None.
     """
 
     text: str
     index: int
     target: str | None
     finish_reason: str | None = None
+    verdict: Verdict | None = None

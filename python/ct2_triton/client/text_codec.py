@@ -13,7 +13,7 @@ from tritonclient.grpc import InferResult, service_pb2
 
 from ct2_triton.client.calls import Text, blank, code_of, row_key
 from ct2_triton.client.joined_texts import JoinedTexts
-from ct2_triton.client.results import Hypothesis, TextPart, Translation
+from ct2_triton.client.results import Hypothesis, TextPart, Translation, Verdict
 from ct2_triton.client.tasks import Shared
 from ct2_triton.client.wire import add_strings, check_declared, require_kind, set_parameters
 from ct2_triton.errors import InvalidCallError, UnexpectedResponseError
@@ -30,6 +30,7 @@ SCORE, FINISH_REASON = "score", "finish_reason"
 TARGET_INDEX = "target_index"  # of streams
 HYPOTHESES, HYPOTHESIS_SCORES = "hypotheses", "hypothesis_scores"
 ALIGNMENTS = "alignments"
+QUALITY, QUALITY_FLAGS = "quality", "quality_flags"
 STREAM = "stream"  # the parameter that asks for parts
 _OF_PARTS = (TEXT_OUTPUT, TARGET_INDEX, "target_language", FINISH_REASON)
 
@@ -178,7 +179,7 @@ def build_text_request(
         _add_declared(request, model, TARGET_LANGUAGES, named)
     if not streams:
         model.check_whole()
-    for name in _OF_PARTS if streams else _wanted_outputs(model, options):
+    for name in _outputs_of_parts(model, options) if streams else _wanted_outputs(model, options):
         request.outputs.add(name=name)
     if streams:
         options = {**options, STREAM: True}
@@ -203,6 +204,7 @@ def read_text_response(
         raise UnexpectedResponseError(f"the answer holds no {TEXT_OUTPUT}")
     reasons = _rows(result, FINISH_REASON, targets)
     aligned = _rows(result, ALIGNMENTS, targets, may_be_empty=True)
+    verdicts = _verdicts(result, targets)
     return [
         tuple(
             Hypothesis(
@@ -210,6 +212,7 @@ def read_text_response(
                 score=None if scores is None else float(scores[i][rank]),
                 finish_reason=None if reasons is None or rank else reasons[i][0].decode(),
                 alignment_ranges=None if aligned is None or rank else _ranges(aligned[i]),
+                verdict=None if verdicts is None or rank else verdicts[i],
             )
             for rank, text in enumerate(row)
         )
@@ -224,7 +227,14 @@ def read_part(response: service_pb2.ModelInferResponse) -> TextPart:
     if any(value is None or len(value) != 1 for value in values):
         raise UnexpectedResponseError(f"a part of a stream has not one value of {_OF_PARTS} each")
     text, index, target, finish = (value[0] for value in values if value is not None)
-    return TextPart(text.decode(), int(index), target.decode() or None, finish.decode() or None)
+    verdicts = _verdicts(result, 1) if finish else None
+    return TextPart(
+        text.decode(),
+        int(index),
+        target.decode() or None,
+        finish.decode() or None,
+        verdicts[0] if verdicts else None,
+    )
 
 
 def _way_to_stream(model: str) -> str:
@@ -259,8 +269,19 @@ def _wanted_outputs(model: TextModel, options: Mapping[str, OptionValue]) -> lis
         wanted += [SCORE, HYPOTHESIS_SCORES] if several else [SCORE]
     if options.get("return_alignments"):
         wanted.append(ALIGNMENTS)
+    wanted += _outputs_of_verdicts(options)
     check_declared(wanted, model)
     return wanted + ([FINISH_REASON] if FINISH_REASON in model.outputs else [])
+
+
+def _outputs_of_parts(model: TextModel, options: Mapping[str, OptionValue]) -> list[str]:
+    of_verdicts = _outputs_of_verdicts(options)
+    check_declared(of_verdicts, model)
+    return [*_OF_PARTS, *of_verdicts]
+
+
+def _outputs_of_verdicts(options: Mapping[str, OptionValue]) -> list[str]:
+    return [QUALITY, QUALITY_FLAGS] if options.get("quality") else []
 
 
 class _Outputs:
@@ -303,6 +324,15 @@ def _rows(
         raise UnexpectedResponseError(f"{name} has {len(values)} values for {count} translations")
     width = len(values) // count
     return [values[i : i + width] for i in range(0, len(values), width)]
+
+
+def _verdicts(outputs: _Outputs, count: int) -> list[Verdict] | None:
+    """Give the verdict on each translation; None where they were not sent."""
+    qualities, flags = _rows(outputs, QUALITY, count), _rows(outputs, QUALITY_FLAGS, count)
+    if qualities is None or flags is None:
+        return None
+    pairs = zip(qualities, flags, strict=True)
+    return [Verdict.read(quality, names) for [quality], [names] in pairs]
 
 
 def _ranges(values: list[int]) -> tuple[tuple[int, int, int, int], ...]:

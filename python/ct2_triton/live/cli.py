@@ -80,6 +80,8 @@ _HELP = {
     "they end (default: %(default)g)",
     "origin": "pages of which other origin may speak and read, such as https://talks.example.com: "
     "those of a proxy in front, or of another site; *: all; may be repeated",
+    "quality": "have the server judge translations: flagged guesses are not shown, flagged finals "
+    "are marked in JSON, and a sentence is shown at most twice in a row (docs/quality.md)",
     "newest": "guess from all of an update, not only from what two updates agree on",
 }
 USUAL = (
@@ -101,6 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--mask-words", type=_from(0), default=6, metavar="N", help=_HELP["mask"])
     add("--max-words", type=_from(2), default=60, metavar="N", help=_HELP["longest"])
     add("--newest", action="store_true", help=_HELP["newest"])
+    add("--quality", action="store_true", help=_HELP["quality"])
     add("--stdio", action="store_true", help="JSON lines on stdin and stdout, no web server")
     add("--subtitles", type=Path, metavar="FOLDER", help=_HELP["subtitles"])
     add("--new-event", action="store_true", help=_HELP["new"])
@@ -180,6 +183,7 @@ def _translator(
         source="newest" if args.newest else "agreement",
         max_words=args.max_words,
         outage_s=outage_s(args),
+        quality=args.quality,
     )
     wanted = [target for target in targets if target is not None] or args.targets
     languages = {"source": args.source, "targets": wanted}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ct2_triton.client.results import empty_translation
 from ct2_triton.client.retry import Deadline
 from ct2_triton.errors import ClientError, RequestRejectedError, SupersededError
 from ct2_triton.live.completion import begins_with, spliced
@@ -39,6 +40,7 @@ class LiveCounts:
         requests: Rows sent to the server, finals included.
         superseded: Rows whose answer was not waited for, since a newer text took their place.
         failed_guesses: Rows before a final that failed; the next update goes on.
+        flagged_guesses: Rows before a final whose translation was flagged, and not shown.
         finals: Finals answered.
         failed_finals: Finals without a translation.
         draft_tokens_kept: Tokens that took no step of their own on the server, since the answer
@@ -51,6 +53,7 @@ class LiveCounts:
     requests: int = 0
     superseded: int = 0
     failed_guesses: int = 0
+    flagged_guesses: int = 0
     finals: int = 0
     failed_finals: int = 0
     draft_tokens_kept: int = 0
@@ -65,10 +68,12 @@ class Said:
     Attributes:
         text: The text.
         time: Time of the update that it comes from.
+        is_echo: Whether it is a final that is not translated, as it repeats those before it.
     """
 
     text: str
     time: float | None = None
+    is_echo: bool = False
 
 
 class Track:
@@ -202,6 +207,9 @@ class Track:
         if answer is None:
             self._sent = []  # so that the next update is tried, whatever it adds
             return
+        if answer.verdict is not None and answer.verdict.flags:
+            self._counts.flagged_guesses += 1
+            return
         shown = self._policy.take(self._guess_of(answer))
         if shown != self._shown:
             self._shown = shown
@@ -221,13 +229,19 @@ class Track:
         )
 
     async def _last_caption(self, said: Said) -> Caption:
-        transcript, committed, error = None, self._shown.committed, None
+        transcript, committed, error, flags = None, self._shown.committed, None, None
         try:
-            answer = await self._settle(said, Draft())
-            transcript = committed = answer.text
+            if said.is_echo:
+                answer = empty_translation(said.text, None, self._target)
+            else:
+                answer = await self._settle(said, Draft())
+            transcript = answer.text
             start = self._policy.completion(self._guess_of(answer))
-            if start is not None:
+            if start is None:
+                committed = transcript
+            elif not said.is_echo:
                 committed = await self._complete(said, start, transcript)
+            flags = None if answer.verdict is None else answer.verdict.flags or None
             self._counts.finals += 1
         except ClientError as failure:
             error = str(failure)
@@ -244,6 +258,8 @@ class Track:
             source=said.text,
             time=said.time,
             error=error,
+            flags=flags,
+            repeated=said.is_echo or None,
         )
 
     async def _complete(self, said: Said, start: Draft, transcript: str) -> str:

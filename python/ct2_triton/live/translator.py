@@ -15,6 +15,7 @@ from ct2_triton.client.tasks import cancel_all
 from ct2_triton.errors import DeadlineExceededError, InvalidCallError
 from ct2_triton.live.attention import SourceAttention
 from ct2_triton.live.cutting import Cuts, Piece
+from ct2_triton.live.echoes import Echoes
 from ct2_triton.live.options import LiveOptions
 from ct2_triton.live.outbox import Outbox
 from ct2_triton.live.policies import Guess
@@ -116,7 +117,7 @@ class LiveTranslator:
             source=source,
             key=self._key,
             options=self.options,
-            decoding=decoding,
+            decoding={**decoding, "quality": True} if self.options.quality else decoding,
             terms=terms,
             counts=self.counts,
         )
@@ -124,6 +125,7 @@ class LiveTranslator:
         self._outage = Outage(policy, also=(DeadlineExceededError,))
         self._attention = SourceAttention(client)
         self._outbox = Outbox()
+        self._echoes = Echoes()
         self._talks: dict[str, _Talk] = {}
         self._segments: dict[str, _Segment] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
@@ -184,10 +186,11 @@ class LiveTranslator:
                 self._room.release()  # to the next update that waits
             self._check_open()
         segment = self._segments.get(update.segment) or self._open(update.segment)
+        is_echo = self.options.quality and self._echoes.has(update)
         for track in segment.tracks:
             if update.final:
-                track.finish(Said(update.text, update.time))
-            elif piece.stable:
+                track.finish(Said(update.text, update.time, is_echo))
+            elif piece.stable and not is_echo:
                 track.offer(Said(piece.stable, update.time))
 
     async def captions(self) -> AsyncGenerator[Caption, None]:

@@ -136,6 +136,10 @@ class Caption:
         source: The text that was translated.
         time: Time of the update that it was taken from; None if unknown.
         error: Why the segment has no translation, in a final caption without one; else None.
+        flags: In a final caption, what looks wrong with the translation (docs/quality.md), where it
+            is judged and something does; else None.
+        repeated: True in the final caption of a segment that repeats those before it too often: it
+            is not translated, and has no text but what is settled in mode "append". Else None.
     """
 
     segment: str
@@ -148,6 +152,8 @@ class Caption:
     source: str = ""
     time: float | None = None
     error: str | None = None
+    flags: tuple[str, ...] | None = None
+    repeated: bool | None = None
 
     @property
     def shown(self) -> str:

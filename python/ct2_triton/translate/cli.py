@@ -54,7 +54,7 @@ from ct2_triton.translate.files import (
 from ct2_triton.translate.formats import as_json, text_of, write_json
 from ct2_triton.translate.inputs import Line, check_file, judged, read_inputs
 from ct2_triton.translate.line_errors import WORD, check_request, concerns_one_line
-from ct2_triton.translate.print_parts import check_choices, print_parts
+from ct2_triton.translate.print_parts import check_choices, print_parts, report_flags
 from ct2_triton.translate.records import (
     describe,
     finished,
@@ -95,6 +95,12 @@ def add_translation_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_tokenizer_arguments(parser)
     parser.add_argument("--beam-size", type=int, metavar="N", help="short for --option beam_size=N")
+    parser.add_argument(
+        "--quality",
+        action="store_true",
+        help="have the server judge each translation: --json shows the verdict, else what is "
+        "flagged is named in the log (docs/quality.md)",
+    )
     parser.add_argument(
         "--option",
         action="append",
@@ -174,6 +180,8 @@ def decoding_options(args: argparse.Namespace) -> dict[str, Any]:
     options = dict(args.option)
     if args.beam_size is not None:
         options["beam_size"] = args.beam_size
+    if args.quality:
+        options["quality"] = True
     return options
 
 
@@ -362,6 +370,8 @@ class _Printer:
         """Take one item; the stream keeps the order of the lines in each language."""
         if isinstance(item.outcome, ClientError):
             self._report(item, item.outcome)
+        elif item.outcome.verdict is not None and not self._as_json:
+            report_flags(item.sentence, item.outcome.verdict)
         line = self._lines.setdefault(item.position, [])
         line.append(item)
         if len(line) == len(self._order):

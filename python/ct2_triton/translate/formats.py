@@ -60,6 +60,8 @@ def _answer(translation: Translation) -> dict[str, Any]:
         answer["version"] = translation.version
     if translation.unknown_tokens:
         answer["unknown_tokens"] = translation.unknown_tokens
+    if translation.verdict is not None:
+        answer["verdict"] = translation.verdict.to_dict()
     if len(translation.hypotheses) > 1:
         answer["hypotheses"] = [_hypothesis(one) for one in translation.hypotheses]
     return answer

@@ -19,7 +19,7 @@ from ct2_triton.translate.line_errors import WORD, check_request, concerns_one_l
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
 
-    from ct2_triton.client.results import TextPart
+    from ct2_triton.client.results import TextPart, Verdict
     from ct2_triton.translate.inputs import Line
 
 _LOG = logging.getLogger(__name__)
@@ -43,6 +43,8 @@ async def print_parts(
             async with aclosing(stream(line.text)) as parts:
                 async for part in parts:
                     write(part.text)
+                    if part.verdict is not None:
+                        report_flags(line, part.verdict)
             is_right = True
         except (ServerBusyError, ServerUnreachableError) as error:
             raise type(error)(f"not translated from {line} on: {error}") from error
@@ -56,6 +58,12 @@ async def print_parts(
             _LOG.error("%s: %s", line, error)
         write("\n")
     return failed
+
+
+def report_flags(line: object, verdict: Verdict) -> None:
+    """Name in the log what looks wrong with the translation of a line."""
+    if verdict.flags:
+        _LOG.warning("%s: flagged: %s", line, ", ".join(verdict.flags))
 
 
 async def _translate_word(stream: Callable[[str], AsyncGenerator[TextPart, None]]) -> None:

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from ct2_triton.client import Hypothesis, Translation
+from ct2_triton.client import Hypothesis, Translation, Verdict
 from ct2_triton.live import Caption, LiveOptions, LiveTranslator, SegmentUpdate
 
 AT_ONCE = LiveOptions(min_words=1, min_interval_ms=0, source="newest")
@@ -42,6 +42,7 @@ class ScriptedClient:
         failures: Raised one by one, each in place of an answer.
         aligns: Whether it says where each letter comes from, when it is asked.
         drafts: Whether it takes drafts; they change no answer.
+        flags: What is flagged where a verdict is asked for, by text.
     """
 
     def __init__(
@@ -50,7 +51,9 @@ class ScriptedClient:
         *,
         aligns: bool = False,
         drafts: bool = False,
+        flags: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
+        self.flags = flags or {}
         self.given = {"ALIGNMENTS": aligns, "DRAFT_TOKENS_KEPT": drafts}
         self.tokenizer = self.languages = Tokens()
         self.takes_text = False
@@ -83,7 +86,10 @@ class ScriptedClient:
             start = self.tokenizer.decode(prefix_ids)
             answer = start + answer[len(start) :]
         positions = tuple(range(1, len(answer) + 1)) if "return_alignments" in options else None
-        hypothesis = Hypothesis(answer, tuple(map(ord, answer)), alignments=positions)
+        flags = self.flags.get(text, ())
+        verdict = Verdict(0.2 if flags else 0.9, flags) if options.get("quality") else None
+        ids = tuple(map(ord, answer))
+        hypothesis = Hypothesis(answer, ids, alignments=positions, verdict=verdict)
         return Translation(text, None, targets, (hypothesis,))
 
 
