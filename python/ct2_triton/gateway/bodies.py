@@ -67,6 +67,22 @@ class Fields:
             raise Refusal(400, f"Invalid request: {name} is {digits}; it must be <= {most}")
         return int(digits)
 
+    def switch(self, name: str) -> bool:
+        """Give a field that may be left out: a boolean, also as a string.
+
+        Raises:
+            Refusal: It is something else.
+        """
+        value = self._members.get(name)
+        if value in (None, ""):
+            return False
+        said = value.lower() if isinstance(value, str) else json.dumps(value)
+        if said not in ("true", "false"):
+            raise Refusal(
+                400, f"Invalid request: {name} is {said[:_SHOWN]}; it must be true or false"
+            )
+        return said == "true"
+
     def file(self, name: str) -> tuple[str, bytes]:
         """Give a file that must be there: its name and what it holds."""
         value = self._members.get(name)

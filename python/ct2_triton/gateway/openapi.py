@@ -18,6 +18,7 @@ _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json"
 _PARTS = "multipart/form-data"
 _STRING: dict[str, Any] = {"type": "string", "minLength": 1}
+_SWITCH = ("true", "false", "")  # in a form
 _KEY = {"description": "Key, where one is needed"}
 _ERRORS = {
     "400": "The request cannot be answered; the text says why",
@@ -87,6 +88,11 @@ def _translate(
         },
         "alternatives": {"type": "integer", "minimum": 0, "maximum": limits.max_alternatives},
         "glossary": glossary,
+        "quality": {
+            "enum": [True, False, *_SWITCH, None],
+            "default": False,
+            "description": "Whether the server judges each translation",
+        },
         "api_key": _KEY,
     }
     one_or_list: dict[str, Any] = {"type": ["string", "array"]}
@@ -94,12 +100,15 @@ def _translate(
         translatedText=one_or_list,
         detectedLanguage={"anyOf": [_detection(), {"type": "array", "items": _detection()}]},
         alternatives={"type": "array"},
+        quality={"type": ["number", "array"], "description": "0 to 1, below 0.5 where flagged"},
+        qualityFlags={"type": "array", "description": "What looks wrong"},
+        qualityNotComputed={"type": "array", "description": "Flags that could not be computed"},
     )
     answer["required"] = ["translatedText"]
     errors = sorted(_ERRORS)
     # In a form, a list of one empty text is an empty field.
     lists = texts | {"maxItems": limits.max_texts, "anyOf": [{"minItems": 2}, {"items": _STRING}]}
-    in_form = {"q": {"anyOf": [_STRING, lists]}}
+    in_form = {"q": {"anyOf": [_STRING, lists]}, "quality": {"enum": list(_SWITCH)}}
     return _post("Translate texts", fields, ["q", "source", "target"], answer, errors, in_form)
 
 

@@ -138,6 +138,7 @@ class Gateway:
             fields.choice("format", "text"),
             fields.count("alternatives", self._limits.max_alternatives),
             fields.choice("glossary", ""),
+            fields.switch("quality"),
         )
         self._admission.check_size(texts)
         with self._admission.slot():
@@ -222,6 +223,11 @@ def _translated(wanted: Wanted, answers: Sequence[Answer], *, is_list: bool) -> 
         members["detectedLanguage"] = [asdict(one) for one in detected if one is not None]
     if wanted.alternatives:
         members["alternatives"] = [list(one.alternatives) for one in answers]
+    if wanted.quality:
+        verdicts = [one.verdict for one in answers]
+        members["quality"] = [round(one.quality, 4) for one in verdicts]
+        members["qualityFlags"] = [list(one.flags) for one in verdicts]
+        members["qualityNotComputed"] = [list(one.not_computed) for one in verdicts]
     return {name: values if is_list else values[0] for name, values in members.items()}
 
 

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from ct2_triton.client.results import Verdict
 from ct2_triton.client.tasks import map_bounded
+from ct2_triton.gateway.judging_client import JudgingClient
 from ct2_triton.gateway.refusals import Refusal
 from ct2_triton.terms import translate_html_ranks
 from ct2_triton.terms.html_parts import text_of
@@ -36,6 +38,7 @@ class Wanted:
         format: `text`, `html`, or what else there is.
         alternatives: How many further translations of each text.
         glossary: Name of the glossary to follow; "" for none.
+        quality: Whether each translation is judged.
     """
 
     texts: Sequence[str]
@@ -44,6 +47,7 @@ class Wanted:
     format: str = "text"
     alternatives: int = 0
     glossary: str = ""
+    quality: bool = False
 
     @property
     def read_texts(self) -> Sequence[str]:
@@ -59,11 +63,13 @@ class Answer:
         text: The translation.
         alternatives: Further ones, best first.
         detected: Its language, where that was asked for.
+        verdict: What the server thinks of the translation, where that was asked for.
     """
 
     text: str
     alternatives: Sequence[str] = ()
     detected: Detection | None = None
+    verdict: Verdict = field(default=Verdict(1.0))
 
 
 class Format(Protocol):
@@ -173,9 +179,12 @@ class Translator:
         client = self.clients[route.model]
         if wanted.glossary:
             client = keeping_client(client, self.glossaries[wanted.glossary])
+        judging = JudgingClient(client)
+        if wanted.quality:
+            client = cast("TranslationClient", judging)
         first, *others = await translate(client, text, route, wanted.alternatives)
         self.answered()
-        return Answer(first, others[: wanted.alternatives], detected)
+        return Answer(first, others[: wanted.alternatives], detected, judging.verdict)
 
     def code_of(self, name: str) -> str:
         """Give the code of a language by any of its names."""
