@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ct2_triton.bench.machine import describe_machine
+from ct2_triton.bench.quality import read_pair, scores
 from ct2_triton.errors import Ct2TritonError
 from ct2_triton.serve import ServerOptions, TritonServer
 
@@ -48,12 +49,12 @@ def main() -> int:
     options = _options()
     options.output.mkdir(parents=True, exist_ok=True)
     try:
-        _check_lines(options)
+        read_pair(options.text, options.reference)  # a mistake is told before a download
         prepared = _prepare(options)
         translated = _translate(options)
-        scores = _score(options)
+        scored = _score(options)
         _compare(options)
-        _write_page(options, prepared, translated, scores)
+        _write_page(options, prepared, translated, scored)
     except subprocess.CalledProcessError as error:  # the command has said why
         return error.returncode
     except (Ct2TritonError, OSError) as error:
@@ -76,21 +77,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=20, help="how long to compare")
     parser.add_argument("--output", type=Path, default=Path("real-model"), help="a folder")
     return parser.parse_args()
-
-
-def _check_lines(options: argparse.Namespace) -> None:
-    """Refuse a reference that does not belong to the text before anything is downloaded."""
-    if options.reference is None:
-        return
-    counts = [
-        len(path.read_text("utf-8").splitlines()) for path in (options.text, options.reference)
-    ]
-    if counts[0] != counts[1]:
-        message = (
-            f"{options.text} has {counts[0]} lines and {options.reference} has {counts[1]}; "
-            "a reference has one line for each line of the text"
-        )
-        raise Ct2TritonError(message)
 
 
 def _prepare(options: argparse.Namespace) -> dict[str, Any]:
@@ -126,17 +112,10 @@ def _score(options: argparse.Namespace) -> list[str]:
     """Score the translation with sacrebleu; the signatures say how."""
     if options.reference is None:
         return ["not scored: no reference was given"]
-    from sacrebleu.metrics.bleu import BLEU
-    from sacrebleu.metrics.chrf import CHRF
-
     translation = options.output / f"translation.{options.target}.txt"
     hypotheses = translation.read_text("utf-8").splitlines()
-    references = [options.reference.read_text("utf-8").splitlines()]
-    metrics = (CHRF(), BLEU())
-    return [
-        f"{metric.corpus_score(hypotheses, references)} ({metric.get_signature()})"
-        for metric in metrics
-    ]
+    found = scores(hypotheses, options.reference.read_text("utf-8").splitlines())
+    return [f"{name} = {score:.2f} ({how})" for name, score, how in found]
 
 
 def _compare(options: argparse.Namespace) -> None:
@@ -150,7 +129,7 @@ def _compare(options: argparse.Namespace) -> None:
 
 
 def _write_page(
-    options: argparse.Namespace, prepared: dict[str, Any], translated: Translated, scores: list[str]
+    options: argparse.Namespace, prepared: dict[str, Any], translated: Translated, scored: list[str]
 ) -> None:
     source = prepared["source"]
     weights = options.output / "model_repository" / NAME / "1" / "model" / "model.bin"
@@ -164,7 +143,7 @@ def _write_page(
         "versions": ", ".join(f"{name} {value}" for name, value in prepared["versions"].items()),
         "text": f"{options.text}, {translated.lines:,} lines, {options.source} to {options.target}",
         "one client of ct2-translate": f"{translated.lines / translated.seconds:,.1f} lines/s",
-        "scores": "; ".join(scores),
+        "scores": "; ".join(scored),
     }
     lines = [f"# {source['id']}", "", "|  |  |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in facts.items()]

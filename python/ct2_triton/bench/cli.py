@@ -7,6 +7,8 @@
     ct2-bench --shape nllb-600m --contender ct2-triton-int8 ...
                                                the same sizes without a download
     ct2-bench compare A/run.json B/run.json    two runs side by side
+    ct2-bench quality demo --text en.txt --reference de.txt --from en --to de
+                                               verdicts and scores of translations (docs/quality.md)
 
 Scenarios: single:CLIENTS and streams:SESSIONS (closed loops; a stream's sentences go to all
 languages), streams:SESSIONS@SECONDS (sessions that speak every so many seconds), poisson:RATE
@@ -34,6 +36,7 @@ from ct2_triton.bench.console import make_console, rich_table
 from ct2_triton.bench.contenders import contender_kind
 from ct2_triton.bench.diff import compare_runs, differences
 from ct2_triton.bench.errors import BenchError
+from ct2_triton.bench.quality import add_quality_arguments, judge
 from ct2_triton.bench.record import Run
 from ct2_triton.bench.report import markdown
 from ct2_triton.bench.scenarios import parse_scenario
@@ -107,10 +110,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="folder for the results (default: a new one)"
     )
-    commands = parser.add_subparsers(dest="command", metavar="compare")
+    commands = parser.add_subparsers(dest="command", metavar="compare|quality")
     both = commands.add_parser("compare", help="put two runs side by side")
     both.add_argument("first", type=Path, help="run.json of one run")
     both.add_argument("second", type=Path, help="run.json of another")
+    add_quality_arguments(
+        commands.add_parser("quality", help="judge and score the translations of a text")
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -118,6 +124,10 @@ def run(args: argparse.Namespace) -> int:
     console = make_console()
     if args.command == "compare":
         _show_both(Run.read(args.first), Run.read(args.second), console)
+        return 0
+    if args.command == "quality":
+        for table in judge(args):
+            console.print(rich_table(table))
         return 0
     folder = args.output or Path(f"ct2-bench-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}")
     if folder.exists():
