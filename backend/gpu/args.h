@@ -193,9 +193,8 @@ struct AlignArgs {
 
 // Makes the tiles of a matrix of rows, or chooses rows of one that has them.
 struct PackArgs {
-  const void* from;    // [.., k], plain or in tiles
-  const float* scale;  // of rows of `from`, which are int8 and shall be no more; or null
-  const int* rows;     // of `from`; null: all
+  const void* from;  // [.., k], plain or in tiles
+  const int* rows;   // of `from`; null: all
   void* to;
   int from_tiles, from_kind, to_kind, n, k;
 };

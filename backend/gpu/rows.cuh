@@ -94,8 +94,7 @@ __device__ void PackRow(const PackArgs& a, int row, int source) {
   for (int c = threadIdx.x; c < a.k; c += blockDim.x) {
     const size_t place =
         a.from_tiles != 0 ? PackedPlace<W>(source, c, a.k) : static_cast<size_t>(source) * a.k + c;
-    float x = source < 0 ? 0 : NumberAt(a.from, a.from_kind, place);
-    if (a.scale != nullptr && source >= 0) x *= a.scale[source];
+    const float x = source < 0 ? 0 : NumberAt(a.from, a.from_kind, place);
     W* to = static_cast<W*>(a.to) + PackedPlace<W>(row, c, a.k);
     if constexpr (sizeof(W) == 1) {
       *to = static_cast<W>(x);

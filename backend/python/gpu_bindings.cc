@@ -26,12 +26,16 @@ using gpu::GpuStep;
 using gpu::TokenCandidate;
 using gpu::TokenRules;
 
-gpu::Number TypeOf(const std::string& name) {
-  if (name == "float32") return gpu::kFloat32;
-  if (name == "float16") return gpu::kFloat16;
-  if (name == "bfloat16") return gpu::kBfloat16;
+gpu::ComputeTypes TypesOf(const std::string& name) {
+  if (name == "float32") return {gpu::kFloat32, false};
+  if (name == "float16") return {gpu::kFloat16, false};
+  if (name == "bfloat16") return {gpu::kBfloat16, false};
+  if (name == "int8_float16") return {gpu::kFloat16, true};
+  if (name == "int8_float32") return {gpu::kFloat32, true};
   throw Error(ErrorCode::kInvalidArgument,
-              "type " + name + " is not known; allowed are float32, float16, bfloat16");
+              "type " + name +
+                  " is not known; allowed are float32, float16, bfloat16, int8_float16, "
+                  "int8_float32");
 }
 
 // The keywords are the fields' names.
@@ -77,7 +81,7 @@ std::unique_ptr<GpuDecoder> NewDecoder(const std::string& library, const std::st
                                        std::optional<float> epsilon, const py::dict& limits,
                                        int ordinal) {
   return std::make_unique<GpuDecoder>(gpu::GpuPlace{library, ordinal, images}, ModelFile(model),
-                                      TypeOf(type), epsilon, LimitsOf(limits));
+                                      TypesOf(type), epsilon, LimitsOf(limits));
 }
 
 using Given = std::tuple<int, size_t, std::vector<int>, size_t>;

@@ -125,17 +125,27 @@ def test_int8_weights_are_ctranslate2s(library: Path, images: Path) -> None:
     """Dequantized on the way in, with float16 activations: near the same weights in float32."""
     model = tiny_engine_model("marian", quantization="int8")
     truth = GpuTruth(model, "float32")
-    decoder = truth.decoder(library, images, "float16")
+    decoder = truth.decoder(library, images, "int8_float16")
     [source] = truth.sources(9)
 
     [logits] = step_logits(decoder, truth, [source], [truth.start])
 
+    [of_floats] = step_logits(
+        GpuTruth(tiny_engine_model("marian")).decoder(library, images, "int8_float16"),
+        truth,
+        [source],
+        [truth.start],
+    )
+    assert np.array_equal(of_floats, logits)  # a file of floats is quantized as it is read
     result = truth.result(source, max_decoding_length=2, return_logits_vocab=True)
     want = np.array(result.logits[0][0])
     apart = (logits[0] - logits[0].max()) - (want - want.max())
     assert np.abs(apart).max() < 6e-3 * np.abs(logits).max()
+    [exact] = step_logits(truth.decoder(library, images), truth, [source], [truth.start])
+    apart = (exact[0] - exact[0].max()) - (want - want.max())
+    assert np.abs(apart).max() < 1e-5 * np.abs(exact).max()
     with pytest.raises(_core.Error, match="int8 weights need compute_type int8_float16"):
-        truth.decoder(library, images, "float32")
+        truth.decoder(library, images, "int8_float32")
 
 
 @EMULATED

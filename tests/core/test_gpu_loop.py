@@ -135,13 +135,15 @@ def test_draws_and_biased_drafts_are_those_of_the_cpus_loop(
         assert [one["score"] for one in found] == pytest.approx(scores, rel=1e-4, abs=1e-4)
 
 
-def test_int8_weights_give_ctranslate2s_tokens_or_differ_where_two_are_near() -> None:
+@pytest.mark.parametrize("stored", ["int8", "float32"])
+def test_int8_weights_give_ctranslate2s_tokens_or_differ_where_two_are_near(stored: str) -> None:
     """Float16 activations: two tokens are near within what they change of the logits.
 
-    The bound is that of tests/core/test_gpu_decoder.py.
+    The bound is that of tests/core/test_gpu_decoder.py. Floats of a file are quantized alike.
     """
-    directory = tiny_engine_model("nllb", quantization="int8")
-    truth = EngineTruth(directory)  # the same weights in float32
+    directory = tiny_engine_model("nllb", quantization=stored)
+    # The same weights in float32.
+    truth = EngineTruth(tiny_engine_model("nllb", quantization="int8"))
     sources, prefixes = ragged_rows(truth, fewer(12), seed=22)
     options = {**GREEDY, "max_decoding_length": 12}
     loop = new_loop(directory, "int8")

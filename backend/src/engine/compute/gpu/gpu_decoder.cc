@@ -51,11 +51,11 @@ GpuOutputs::GpuOutputs(const Gpu& gpu, const ModelWeights& weights, size_t wante
   heads = {gpu, static_cast<size_t>(weights.decoder().heads)};
 }
 
-GpuDecoder::GpuDecoder(const GpuPlace& place, const ModelFile& file, Number type,
+GpuDecoder::GpuDecoder(const GpuPlace& place, const ModelFile& file, const ComputeTypes& types,
                        std::optional<float> epsilon, const GpuLimits& limits)
     : gpu_(place),
       limits_(limits),
-      weights_(&gpu_, file, type, {limits.source_tokens, limits.target_tokens}, epsilon),
+      weights_(&gpu_, file, types, {limits.source_tokens, limits.target_tokens}, epsilon),
       slots_(&gpu_, SlotBytes(weights_),
              limits.cache_bytes > 0 ? limits.cache_bytes : gpu_.FreeBytes() / 10 * 9),
       workspace_(&gpu_, weights_,

@@ -91,7 +91,7 @@ class GpuStep;       // a step that the device may not have finished
 // those that are asked for. Failures of the device are thrown as Error.
 class GpuDecoder {
  public:
-  GpuDecoder(const GpuPlace& place, const ModelFile& file, Number type,
+  GpuDecoder(const GpuPlace& place, const ModelFile& file, const ComputeTypes& types,
              std::optional<float> epsilon, const GpuLimits& limits);
   ~GpuDecoder();
 

@@ -19,24 +19,24 @@ constexpr size_t kStepTokens = 128;    // and outputs; a step of more takes seve
   throw Error(ErrorCode::kUnsupported, "the GPU's kernels cannot run this model: " + why);
 }
 
-// What activations are computed in. Weights are held in it too, unless they are int8 in the file.
-Number TypeOf(const Weights& weights) {
-  static const std::map<std::string, Number> known = {
-      {"auto", kFloat16},         {"float32", kFloat32},       {"float16", kFloat16},
-      {"bfloat16", kBfloat16},    {"int8", kFloat16},          {"int8_float16", kFloat16},
-      {"int8_float32", kFloat32}, {"int8_bfloat16", kBfloat16}};
-  const std::string& name = weights.compute_type();
+// As CTranslate2 resolves compute_type, but that "auto" leaves int8 weights as they are.
+ComputeTypes TypesOf(const Weights& weights) {
   const ElementType stored = weights.file().Get("decoder/layer_0/ffn/linear_0/weight").type;
-  const bool wants_int8 = name.rfind("int8", 0) == 0;
-  if (wants_int8 && stored != ElementType::kInt8) {
-    RefuseType("compute_type \"" + name + "\" needs weights that are int8 in model.bin");
-  }
+  const bool stored_int8 = stored == ElementType::kInt8;
   if (weights.device().kind == Device::Kind::kCpu) {  // emulated
-    return stored == ElementType::kInt8 ? kFloat16 : kFloat32;
+    const bool int8 = weights.loop_type() == ElementType::kInt8;
+    return {int8 ? kFloat16 : kFloat32, int8};
   }
+  static const std::map<std::string, ComputeTypes> known = {
+      {"float32", {kFloat32, false}},     {"float", {kFloat32, false}},
+      {"float16", {kFloat16, false}},     {"bfloat16", {kBfloat16, false}},
+      {"int8", {kFloat16, true}},         {"int8_float16", {kFloat16, true}},
+      {"int8_float32", {kFloat32, true}}, {"int8_bfloat16", {kBfloat16, true}}};
+  const std::string& name = weights.compute_type();
+  if (name == "auto") return {kFloat16, stored_int8};
   if (name == "default") {
-    if (stored == ElementType::kFloat32) return kFloat32;
-    return stored == ElementType::kBfloat16 ? kBfloat16 : kFloat16;
+    if (stored == ElementType::kFloat32) return {kFloat32, false};
+    return {stored == ElementType::kBfloat16 ? kBfloat16 : kFloat16, stored_int8};
   }
   const auto found = known.find(name);
   if (found == known.end()) RefuseType("compute_type is \"" + name + '"');
@@ -58,7 +58,8 @@ GpuLimits LimitsOf(const Weights& weights) {
 }  // namespace
 
 GpuEngine::GpuEngine(const GpuPlace& place, const Weights& weights, const GpuLimits& limits)
-    : decoder(place, weights.file(), TypeOf(weights), weights.files().layer_norm_epsilon, limits) {}
+    : decoder(place, weights.file(), TypesOf(weights), weights.files().layer_norm_epsilon, limits) {
+}
 
 GpuModel::GpuModel(std::shared_ptr<const Weights> weights, const GpuPlace& place)
     : DeviceModel(std::move(weights)), limits_(LimitsOf(this->weights())) {

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 
 #include "engine/compute/cpu/positions.h"
+#include "engine/model/weight_rows.h"
 #include "error.h"
 
 namespace ct2triton::gpu {
@@ -18,20 +20,7 @@ constexpr unsigned kPackThreads = 128;
   throw Error(ErrorCode::kUnsupported, "the GPU's kernels cannot run this model: " + what);
 }
 
-Number NumberOf(const std::string& name, ElementType type) {
-  switch (type) {
-    case ElementType::kFloat32:
-      return kFloat32;
-    case ElementType::kFloat16:
-      return kFloat16;
-    case ElementType::kBfloat16:
-      return kBfloat16;
-    case ElementType::kInt8:
-      return kInt8;
-    default:
-      Refuse(name + " is held in " + ElementName(type));
-  }
-}
+constexpr size_t kPackedAtOnce = 16 << 20;  // bytes of the host
 
 size_t BytesOf(Number number) { return number == kFloat32 ? 4 : number == kInt8 ? 1 : 2; }
 
@@ -39,14 +28,18 @@ int Padded(int64_t n) { return static_cast<int>((n + 15) / 16 * 16); }
 
 }  // namespace
 
-ModelWeights::ModelWeights(Gpu* gpu, const ModelFile& file, Number type, const MostPositions& most,
-                           std::optional<float> epsilon)
-    : gpu_(gpu), file_(file), type_(type), most_positions_(most), epsilon_(epsilon) {
-  if (type == kBfloat16 && gpu->capability() < 80) {
+ModelWeights::ModelWeights(Gpu* gpu, const ModelFile& file, const ComputeTypes& types,
+                           const MostPositions& most, std::optional<float> epsilon)
+    : gpu_(gpu),
+      file_(file),
+      type_(types.activations),
+      int8_(types.int8_weights),
+      most_positions_(most),
+      epsilon_(epsilon) {
+  if (type_ == kBfloat16 && gpu->capability() < 80) {
     Refuse("bfloat16 needs a GPU of compute capability 8.0 or later; float16 runs on this one");
   }
-  int8_ = file.Get("decoder/layer_0/ffn/linear_0/weight").type == ElementType::kInt8;
-  if (int8_ && type != kFloat16) Refuse("int8 weights need compute_type int8_float16");
+  if (int8_ && type_ != kFloat16) Refuse("int8 weights need compute_type int8_float16");
   encoder_ = ReadSide("encoder", /*has_source=*/false);
   decoder_ = ReadSide("decoder", /*has_source=*/true);
   projection_ = ReadMatrix("decoder/projection");
@@ -127,42 +120,36 @@ Norm ModelWeights::ReadNorm(const std::string& scope, bool required) {
   return norm;
 }
 
-// What int8 weights are multiplied by; null for others.
-const float* ModelWeights::ReadScale(const std::string& scope, int64_t rows) {
-  if (file_.Get(scope + "/weight").type != ElementType::kInt8) return nullptr;
-  const std::string name = scope + "/weight_scale";
-  const Variable& scale = file_.Get(name);
-  if (scale.elements() != rows) Refuse(name + " has not one number for each output");
-  const float*& there = uploaded_[scale.offset];
-  if (there != nullptr) return there;
-  std::vector<float> inverse = file_.Floats(name);
-  for (float& x : inverse) x = 1 / x;
-  inverse.resize(static_cast<size_t>(Padded(rows)));
-  return there = Keep(inverse);
-}
-
-const void* ModelWeights::Packed(const std::string& name, const float* scale) {
-  const Variable& weight = file_.Get(name);
-  const void*& there = packed_[weight.offset];
-  if (there != nullptr) return there;
+// Reads some rows at a time, so that the host needs little memory for them.
+const ModelWeights::Packed& ModelWeights::Pack(const std::string& scope) {
+  Packed& there = packed_[file_.Get(scope + "/weight").offset];
+  if (there.tiles != nullptr) return there;
+  const WeightRows rows(file_, scope, int8_ ? ElementType::kInt8 : ElementType::kFloat32);
   PackArgs args = {};
-  args.from_kind = NumberOf(name, weight.type);
+  args.from_kind = int8_ ? kInt8 : kFloat32;
   args.to_kind = int8_ ? kInt8 : type_;
-  if (int8_ && args.from_kind != kInt8) Refuse(name + " is not int8 as the other weights are");
-  std::vector<unsigned char> bytes(weight.bytes);
-  file_.Read(weight, 0, weight.bytes, bytes.data());
-  const Buffer<unsigned char> plain(*gpu_, bytes);
-  args.n = static_cast<int>(weight.rows());
-  args.k = static_cast<int>(weight.columns());
-  const auto padded = static_cast<size_t>(Padded(weight.rows()));
-  const size_t of_number = BytesOf(static_cast<Number>(args.to_kind));
-  tiles_.emplace_back(*gpu_, padded * static_cast<size_t>(args.k) * of_number);
-  args.from = plain.get();
-  args.scale = args.to_kind == kInt8 ? nullptr : scale;
-  args.to = tiles_.back().get();
-  gpu_->Launch("pack", static_cast<unsigned>(padded), 1, kPackThreads, 0, args);
-  gpu_->Wait();  // `plain` goes
-  return there = args.to;
+  args.k = static_cast<int>(rows.inputs());
+  const auto row_bytes = static_cast<size_t>(args.k) * BytesOf(static_cast<Number>(args.to_kind));
+  Buffer<unsigned char> tiles(*gpu_, static_cast<size_t>(Padded(rows.outputs())) * row_bytes);
+  std::vector<float> scale;
+  const int64_t step = Padded(static_cast<int64_t>(kPackedAtOnce / sizeof(float)) / args.k + 1);
+  WeightRows::Block block;
+  for (int64_t first = 0; first < rows.outputs(); first += step) {
+    args.n = static_cast<int>(std::min(step, rows.outputs() - first));
+    rows.Read(first, args.n, &block);
+    const Buffer<std::byte> plain(*gpu_, block.rows);
+    args.from = plain.get();
+    args.to = tiles.get() + static_cast<size_t>(first) * row_bytes;
+    gpu_->Launch("pack", static_cast<unsigned>(Padded(args.n)), 1, kPackThreads, 0, args);
+    gpu_->Wait();  // `plain` goes
+    for (int64_t i = 0; int8_ && i < args.n; ++i) {
+      scale.push_back(1 / block.scales[static_cast<size_t>(i)]);
+    }
+  }
+  scale.resize(static_cast<size_t>(Padded(rows.outputs())));
+  tiles_.push_back(std::move(tiles));
+  there = {tiles_.back().get(), int8_ ? Keep(scale) : nullptr};
+  return there;
 }
 
 Matrix ModelWeights::ReadMatrix(const std::string& scope) {
@@ -172,8 +159,9 @@ Matrix ModelWeights::ReadMatrix(const std::string& scope) {
     Refuse(name + " has not a multiple of 16 inputs");
   }
   Matrix matrix = {};
-  matrix.scale = ReadScale(scope, weight.rows());
-  matrix.weight = Packed(name, matrix.scale);
+  const Packed& packed = Pack(scope);
+  matrix.weight = packed.tiles;
+  matrix.scale = packed.scale;
   if (file_.Has(scope + "/bias")) matrix.bias = Floats(scope + "/bias", weight.rows());
   matrix.n = Padded(weight.rows());
   matrix.k = static_cast<int>(weight.columns());

@@ -31,6 +31,12 @@ struct LayerWeights {
   bool gated = false;
 };
 
+// What a model is computed in, whatever its file holds.
+struct ComputeTypes {
+  Number activations = kFloat16;  // kFloat32, kFloat16 or kBfloat16
+  bool int8_weights = false;      // else weights are of the activations' type, too
+};
+
 // Tokens of a source and of a sequence that the model is to know positions of.
 struct MostPositions {
   size_t source, target;
@@ -55,10 +61,9 @@ struct SideWeights {
 // by Error(kUnsupported), what they do not compute.
 class ModelWeights {
  public:
-  // type: of the activations and of the weights that are not int8: kFloat32, kFloat16, kBfloat16.
   // epsilon: of the norms, as the model's config.json has it; none: CTranslate2's.
-  ModelWeights(Gpu* gpu, const ModelFile& file, Number type, const MostPositions& most,
-               std::optional<float> epsilon);
+  ModelWeights(Gpu* gpu, const ModelFile& file, const ComputeTypes& types,
+               const MostPositions& most, std::optional<float> epsilon);
 
   const SideWeights& encoder() const { return encoder_; }
   const SideWeights& decoder() const { return decoder_; }
@@ -86,8 +91,11 @@ class ModelWeights {
   const float* Floats(const std::string& name, int64_t count);
   Norm ReadNorm(const std::string& scope, bool required);
   Matrix ReadMatrix(const std::string& scope);
-  const float* ReadScale(const std::string& scope, int64_t rows);
-  const void* Packed(const std::string& name, const float* scale);
+  struct Packed {
+    const void* tiles = nullptr;
+    const float* scale = nullptr;  // what int8 weights are multiplied by
+  };
+  const Packed& Pack(const std::string& scope);
   AttentionWeights ReadAttention(const std::string& scope, bool to_source, int heads);
   LayerWeights ReadLayer(const std::string& scope, bool has_source, const SideWeights& side);
   SideWeights ReadSide(const std::string& side, bool has_source);
@@ -98,13 +106,13 @@ class ModelWeights {
   Gpu* const gpu_;
   const ModelFile& file_;  // only while this is made
   const Number type_;
+  const bool int8_;
   const MostPositions most_positions_;
   const std::optional<float> epsilon_;
-  bool int8_ = false;
   std::vector<Buffer<float>> floats_;
   std::vector<Buffer<unsigned char>> tiles_;
   // What several names share, by its place in the file.
-  std::map<uint64_t, const void*> packed_;
+  std::map<uint64_t, Packed> packed_;
   std::map<uint64_t, const float*> uploaded_;
   SideWeights encoder_, decoder_;
   Matrix projection_ = {};
