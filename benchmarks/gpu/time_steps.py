@@ -57,9 +57,9 @@ def measure(
         "target_tokens": 256,
         "cache_bytes": 8 << 30,
     }
-    activations = "float16" if kind == "int8" else kind
+    types = "int8_float16" if kind == "int8" else kind
     decoder = _core.GpuDecoder(
-        str(options.library), str(options.images), str(model), activations, None, limits
+        str(options.library), str(options.images), str(model), types, None, limits
     )
     rng = random.Random(1)
     sources = [[rng.randrange(10, 5000) for _ in range(rng.randint(8, 40))] for _ in range(rows)]
