@@ -182,7 +182,7 @@ def failed_test(log: str) -> str | None:
         return found[1]
     if "Fatal Python error" not in log and "+ Timeout +" not in log:
         return None
-    found = re.search(r'/(tests/\S+/test_\w+\.py)", line \d+,? in (\w+)', log)
+    found = re.search(r'"[^"]*/(tests/[^"]+/test_\w+\.py)", line \d+,? in (\w+)', log)
     if found is None:
         return None
     return f"{found[1]}::{found[2]}" if found[2].startswith("test_") else found[1]

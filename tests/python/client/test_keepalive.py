@@ -52,6 +52,7 @@ def test_the_defaults_give_a_silent_server_up_within_15_s() -> None:
     assert keepalive.PING_AFTER_S + keepalive.PING_TIMEOUT_S + keepalive.CONNECT_TIMEOUT_S <= 15
 
 
+@pytest.mark.usefixtures("quick")
 async def test_a_call_into_silence_fails_and_the_next_one_works() -> None:
     async with serving(FaultServer()) as url:
         wire = Wire(url)

@@ -89,8 +89,10 @@ async def test_a_busy_server_is_asked_again_until_the_outage_or_the_call_is_over
             await own.translate(TEXTS[0], **CALL)
         server.behaviour = echo
         await own.translate(TEXTS[0], **CALL)
-    server = FaultServer(refuse)
+    server = FaultServer()
     async with serving(server) as url, client(url, tokenizer, PATIENT) as own:
+        await own.translate(TEXTS[0], **CALL)  # it is connected
+        server.behaviour = refuse
         # The time ends in a pause, or in the last attempt.
         with pytest.raises((errors.ServerBusyError, errors.DeadlineExceededError)):
             await own.translate(TEXTS[0], **CALL, timeout_s=0.3)
