@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from support.debian_packages import debian_command
+from support.native import ROOT, built_core, link
 
-ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = 320
 pytestmark = pytest.mark.plain_process  # valgrind runs no program with AddressSanitizer
 MEASURED = ("MeasuredAppends", "MeasuredTakes", "MeasuredCalls")
@@ -20,24 +19,10 @@ MEASURED = ("MeasuredAppends", "MeasuredTakes", "MeasuredCalls")
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of tests/native, linked with the core that the package was built from."""
-    cores = sorted(
-        ROOT.glob("build/cp*/backend/libct2triton_core.a"), key=lambda a: a.stat().st_mtime
-    )
-    compiler = shutil.which("g++")
-    if not cores or compiler is None:
-        pytest.skip("needs g++ and the static core that an editable install leaves in build/")
-    to = tmp_path_factory.mktemp("native") / "queue_costs"
-    subprocess.run(
-        [
-            *(compiler, "-std=c++17", "-O2", "-pthread"),
-            *(f"-I{ROOT / 'backend' / part}" for part in ("src", "abi", ".")),
-            *('-DCT2TRITON_BUILD="none"', str(ROOT / "tests/native/queue_costs.cc")),
-            *(str(ROOT / "backend/src/engine/calls/open_library.cc"), str(cores[-1])),
-            *("-ldl", "-o", str(to)),
-        ],
-        check=True,
-    )
+    """The program of tests/native."""
+    build, to = built_core(), tmp_path_factory.mktemp("native") / "queue_costs"
+    opener = ROOT / "backend/src/engine/calls/open_library.cc"
+    link(to, "queue_costs.cc", opener, build / "libct2triton_core.a")
     return to
 
 

@@ -34,6 +34,7 @@ AREAS = {
             "core/test_call_*.py",
             "core/test_cancellation.py",
             "core/test_core_shares.py",
+            "core/test_out_of_memory.py",
             "core/test_reports.py",
             "core/test_supersede.py",
             "core/test_worker_pool.py",

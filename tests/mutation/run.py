@@ -10,7 +10,7 @@ the package from the clone, so that neither the checkout nor its .venv is change
 are called like the file of the fault begin, and the first failure ends a run. A test that fails
 without the mutant, too, or whose file passes when it is repeated with it, finds nothing: the run
 goes on without that test. An error of the collection finds nothing, either. Results are kept in
-tests/mutation/results.json.
+tests/mutation/results.json, where "why" is written by hand.
 """
 
 from __future__ import annotations
@@ -212,7 +212,8 @@ def table(mutants: list[dict[str, Any]]) -> str:
         mutant = mutants[int(number)]
         fault = mutant["fault"].strip().replace("|", "\\|")
         place = f"{mutant['file']}:{mutant['number']}"
-        by = result["by"].split(" - ")[0].replace("|", "\\|").replace("\n", " ")
+        by = result["by"] or result.get("why", "")
+        by = by.split(" - ")[0].replace("|", "\\|").replace("\n", " ")
         cells = (number, place, mutant["operator"], f"`{fault}`", result["outcome"], by)
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
