@@ -62,7 +62,9 @@ def test_models_of_the_repository_are_tried_each(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU")
 def test_a_model_for_a_gpu_is_right_where_one_is_emulated(tmp_path: Path) -> None:
-    model = prepare_tiny("marian", tmp_path / "model_repository", "opus").directory
+    repository = tmp_path / "model_repository"
+    few = {"max_decoding_length": "4"}  # tokens, which an emulated GPU makes slowly
+    model = prepare_tiny("marian", repository, "opus", settings=few).directory
     config = model / "config.pbtxt"
     config.write_text(re.sub(r"KIND_\w+", "KIND_GPU", config.read_text()))
     assert "KIND_GPU" in _wrong(_check(tmp_path, code=1))["models"]
