@@ -23,8 +23,12 @@ void BindLoopWork(pybind11::module_& module);
 void BindText(pybind11::module_& module);
 void BindTranslation(pybind11::module_& module);
 
-// A parameter's value as Python gives it: str, bool, int or float.
-ParameterValue ToParameterValue(const pybind11::handle& value);
+// Sets parameters, whose values are as Python gives them: str, bool, int or float. Those that only
+// a request has are read into `request`, or checked only.
+void SetModelParameters(const pybind11::dict& parameters, DecodingOptions* decoding,
+                        EngineOptions* engine);
+void SetRequestParameters(const pybind11::dict& parameters, const EngineOptions& engine,
+                          DecodingOptions* decoding, RequestOptions* request = nullptr);
 
 // What a decode loop has done.
 pybind11::dict Describe(const LoopCounters& counters);

@@ -136,7 +136,6 @@ py::dict ParseModelConfigToDict(std::string_view json) {
   result["outputs"] = Tensors(config.outputs);
   result["decoding"] = Values(config.decoding);
   result["engine"] = Values(config.engine);
-  result["instance_kinds"] = config.instance_kinds;
   result["default_model_filename"] = config.default_model_filename;
   result["warnings"] = config.warnings;
   return result;
@@ -146,13 +145,8 @@ py::dict CheckDecodingOptions(const py::dict& request, const py::dict& model) {
   DecodingOptions decoding;
   EngineOptions engine;
   RequestOptions of_request;
-  for (const auto& [name, value] : model) {
-    SetModelParameter(name.cast<std::string>(), ToParameterValue(value), &decoding, &engine);
-  }
-  for (const auto& [name, value] : request) {
-    SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine, &decoding,
-                        &of_request);
-  }
+  SetModelParameters(model, &decoding, &engine);
+  SetRequestParameters(request, engine, &decoding, &of_request);
   ValidateCombination(decoding, engine);
   py::dict values = Values(decoding);
   for (const auto& [name, value] : Values(of_request)) values[name] = value;
@@ -160,18 +154,12 @@ py::dict CheckDecodingOptions(const py::dict& request, const py::dict& model) {
 }
 
 bool EqualDecodingOptions(const py::dict& first, const py::dict& second) {
-  DecodingOptions options[2];
+  DecodingOptions one, other;
   EngineOptions engine;
-  const py::dict* given[2] = {&first, &second};
-  for (int i = 0; i < 2; ++i) {
-    for (const auto& [name, value] : *given[i]) {
-      SetModelParameter(name.cast<std::string>(), ToParameterValue(value), &options[i], &engine);
-    }
-  }
-  return options[0] == options[1];
+  SetModelParameters(first, &one, &engine);
+  SetModelParameters(second, &other, &engine);
+  return one == other;
 }
-
-}  // namespace
 
 ParameterValue ToParameterValue(const py::handle& value) {
   // A bool is an int in Python: ask for it first.
@@ -179,6 +167,24 @@ ParameterValue ToParameterValue(const py::handle& value) {
   if (py::isinstance<py::int_>(value)) return value.cast<std::int64_t>();
   if (py::isinstance<py::float_>(value)) return value.cast<double>();
   return value.cast<std::string>();
+}
+
+}  // namespace
+
+void SetModelParameters(const py::dict& parameters, DecodingOptions* decoding,
+                        EngineOptions* engine) {
+  for (const auto& [name, value] : parameters) {
+    SetModelParameter(name.cast<std::string>(), ToParameterValue(value), decoding, engine);
+  }
+}
+
+void SetRequestParameters(const py::dict& parameters, const EngineOptions& engine,
+                          DecodingOptions* decoding, RequestOptions* request) {
+  RequestOptions unused;
+  for (const auto& [name, value] : parameters) {
+    SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine, decoding,
+                        request != nullptr ? request : &unused);
+  }
 }
 
 void BindConfig(py::module_& module) {

@@ -113,9 +113,7 @@ class PyModel {
           float factor, bool timed, bool gpu) {
     DecodingOptions defaults;
     engine_.max_search_tokens = kAnyTokens;
-    for (const auto& [name, value] : parameters) {
-      SetModelParameter(name.cast<std::string>(), ToParameterValue(value), &defaults, &engine_);
-    }
+    SetModelParameters(parameters, &defaults, &engine_);
     const py::gil_scoped_release release;
     const Device device{gpu ? Device::Kind::kGpu : Device::Kind::kCpu, 0};
     const ThreadScope one_thread(device, 1);  // for whatever this Python thread does with loops
@@ -140,11 +138,7 @@ class PyModel {
   CheckedRow Check(const Ids& source, const Ids& prefix, const py::dict& parameters,
                    const Ids& draft = {}) const {
     DecodingOptions options = loaded_->defaults();
-    RequestOptions of_request;
-    for (const auto& [name, value] : parameters) {
-      SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine_, &options,
-                          &of_request);
-    }
+    SetRequestParameters(parameters, engine_, &options);
     auto rows = loaded_->Check({{source, prefix, draft}}, &options);
     auto reason = WhyNotLoop(rows[0], *loaded_->weights());
     if (!reason) reason = decoder_->WhyNot(rows[0]);
@@ -357,20 +351,7 @@ void BindModel(py::module_& module) {
 
 py::dict Describe(const LoopCounters& counters) {
   py::dict result;
-  result["encodes"] = counters.encodes;
-  result["encoded_rows"] = counters.encoded_rows;
-  result["encoded_tokens"] = counters.encoded_tokens;
-  result["encode_ns"] = counters.encode_ns;
-  result["shared_encodings"] = counters.shared_encodings;
-  result["steps"] = counters.steps;
-  result["step_rows"] = counters.step_rows;
-  result["gpu_passes"] = counters.gpu_passes;
-  result["gpu_passes_ahead"] = counters.gpu_passes_ahead;
-  result["step_tokens"] = counters.step_tokens;
-  result["step_ns"] = counters.step_ns;
-  result["draft_tokens"] = counters.draft_tokens;
-  result["draft_tokens_kept"] = counters.draft_tokens_kept;
-  result["written_rows"] = counters.written_rows;
+  for (const auto& [name, counter] : kLoopCounters) result[name] = counters.*counter;
   return result;
 }
 

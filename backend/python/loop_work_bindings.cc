@@ -199,11 +199,7 @@ py::list RunFailingLoops(const std::string& directory,
   engine.decoding = "loop";
   engine.max_search_tokens = 32768;
   DecodingOptions options;
-  RequestOptions of_request;
-  for (const auto& [name, value] : parameters) {
-    SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine, &options,
-                        &of_request);
-  }
+  SetRequestParameters(parameters, engine, &options);
   const auto failures = std::make_shared<Failures>();
   failures->loops = std::move(failing_loops);
   failures->admissions = std::move(failing_admissions);

@@ -128,9 +128,7 @@ class PyTranslator : public RunObserver {
   PyTranslator(const std::string& directory, const py::dict& parameters, bool gpu, int index) {
     DecodingOptions decoding;
     EngineOptions engine;
-    for (const auto& [name, value] : parameters) {
-      SetModelParameter(name.cast<std::string>(), ToParameterValue(value), &decoding, &engine);
-    }
+    SetModelParameters(parameters, &decoding, &engine);
     engine_ = engine;
     const Device device{gpu ? Device::Kind::kGpu : Device::Kind::kCpu, index};
     const py::gil_scoped_release release;
@@ -206,11 +204,7 @@ class PyTranslator : public RunObserver {
  private:
   DecodingOptions ToOptions(const py::dict& parameters) const {
     DecodingOptions options = translator_->model().defaults();
-    RequestOptions of_request;
-    for (const auto& [name, value] : parameters) {
-      SetRequestParameter(name.cast<std::string>(), ToParameterValue(value), engine_, &options,
-                          &of_request);
-    }
+    SetRequestParameters(parameters, engine_, &options);
     return options;
   }
   std::vector<CheckedRow> Check(const std::vector<RowInput>& rows,

@@ -62,7 +62,6 @@ class TestPredecessor:
         assert all(one["allow_ragged_batch"] and one["dims"] == [-1] for one in config["inputs"])
         assert [one["name"] for one in config["outputs"]] == ["OUTPUT_IDS"]
         assert config["max_batch_size"] == max_batch_size
-        assert config["instance_kinds"] == ["KIND_GPU"]
         assert config["engine"]["compute_type"] == "float16"
         expected = decoding | {"max_decoding_length_multiple": 2.0}
         assert {name: config["decoding"][name] for name in expected} == expected
@@ -75,7 +74,6 @@ class TestAsTritonGivesIt:
         config = _core.parse_model_config(recorded("full"))
         assert (config["name"], config["max_batch_size"]) == ("full", 4)
         assert config["decoding"]["beam_size"] == 4
-        assert config["instance_kinds"] == ["KIND_CPU"]
 
     def test_a_config_without_batching(self) -> None:
         config = _core.parse_model_config(recorded("dyn_zero"))
@@ -290,8 +288,7 @@ class TestFeatures:
 
     def test_instance_groups(self) -> None:
         groups = [{"kind": "KIND_CPU", "count": "2"}, {"kind": "KIND_GPU", "gpus": [0]}]
-        assert parse(instance_group=groups)["instance_kinds"] == ["KIND_CPU", "KIND_GPU"]
-        assert parse(instance_group=[])["instance_kinds"] == []
+        assert parse(instance_group=groups) == parse(instance_group=[]) == parse()
 
 
 class TestPadId:

@@ -185,19 +185,30 @@ def test_alignments_are_ctranslate2s(connection: Connection, truths: dict[str, G
         assert answer["ALIGNMENTS"][0].tolist() == [int(np.argmax(a)) for a in want.attention[0]]
 
 
-@pytest.mark.parametrize("top", [{"sampling_topk": 8}, {"sampling_topk": 0, "sampling_topp": 0.9}])
+@pytest.mark.parametrize(
+    ("top", "by_host"),
+    [({"sampling_topk": 8}, False), ({"sampling_topk": 0, "sampling_topp": 0.9}, True)],
+)
 def test_draws_of_a_seed_are_the_same_in_any_company(
-    top: dict[str, Any], connection: Connection, truths: dict[str, GpuTruth]
+    top: dict[str, Any],
+    by_host: bool,
+    server: TritonServer,
+    connection: Connection,
+    truths: dict[str, GpuTruth],
 ) -> None:
-    """The kernels draw of 8 candidates; the host draws by top_p of all."""
+    """The kernels draw of 8 candidates; the host draws by top_p of all, and is counted."""
     rows = rows_of(truths["t5"], "t5")
     options = {"beam_size": 1, "sampling_seed": 11, **top, **LIMIT}
+    metric = ("ct2_gpu_host_choices_total",)
+    before = fresh(server, "t5").values.get(metric, 0)
 
     alone = [connection.translate("t5", row, prefix, **options) for row, prefix in rows]
     pending = [connection.start("t5", [row], [prefix], **options) for row, prefix in rows]
     together = [sent.get_result(timeout=120).as_numpy("OUTPUT_IDS")[0].tolist() for sent in pending]
 
     assert together == alone
+    choices = fresh(server, "t5").values.get(metric, 0) - before
+    assert choices >= 2 * sum(map(len, alone)) if by_host else choices == 0
 
 
 def test_texts_grow_token_by_token_into_those_of_the_processor(server: TritonServer) -> None:

@@ -127,17 +127,14 @@ std::vector<WarmUp> ReadWarmUps(const Json& config) {
   return warm_ups;
 }
 
-std::vector<std::string> ReadInstanceKinds(const Json& config) {
-  std::vector<std::string> kinds;
+void CheckInstanceKinds(const Json& config) {
   for (const Json& group : Member(config, "instance_group", Json::array())) {
-    kinds.push_back(Member(group, "kind", "KIND_AUTO").get<std::string>());
-    if (kinds.back() == "KIND_MODEL") {
+    if (Member(group, "kind", "KIND_AUTO").get<std::string>() == "KIND_MODEL") {
       RefuseFeature(
           "instance_group kind KIND_MODEL is not supported: the backend does not choose devices "
           "itself; use KIND_CPU, or KIND_GPU with gpus: [ ... ]");
     }
   }
-  return kinds;
 }
 
 void ReadParameters(const Json& config, ModelConfig* model) {
@@ -216,8 +213,8 @@ ModelConfig Read(const Json& config) {
   model.name = Member(config, "name", "").get<std::string>();
   model.max_batch_size = Integer(Member(config, "max_batch_size", 0));
   CheckFeatures(config);
+  CheckInstanceKinds(config);
   model.warm_ups = ReadWarmUps(config);
-  model.instance_kinds = ReadInstanceKinds(config);
   model.takes_text = TakesText(config);
   model.inputs = ReadTensors(config, "input", InputRules(model.takes_text));
   model.streams = IsDecoupled(config);

@@ -38,7 +38,6 @@ struct ModelConfig {
   DecodingOptions decoding;         // the defaults of requests, combination checked
   EngineOptions engine;
   std::vector<WarmUp> warm_ups;
-  std::vector<std::string> instance_kinds;  // of each instance group: "KIND_CPU" or "KIND_GPU"
   std::string default_model_filename;  // model folder inside the version folder; empty = not set
   std::vector<std::string> warnings;   // worth one WARN line each at load
 

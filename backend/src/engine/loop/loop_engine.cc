@@ -46,46 +46,6 @@ std::string Describe(const TrialReport& trial) {
 
 }  // namespace
 
-LoopCounters& LoopCounters::operator+=(const LoopCounters& other) {
-  encodes += other.encodes;
-  encoded_rows += other.encoded_rows;
-  encoded_tokens += other.encoded_tokens;
-  encode_ns += other.encode_ns;
-  shared_encodings += other.shared_encodings;
-  steps += other.steps;
-  step_rows += other.step_rows;
-  step_tokens += other.step_tokens;
-  step_ns += other.step_ns;
-  draft_tokens += other.draft_tokens;
-  draft_tokens_kept += other.draft_tokens_kept;
-  written_rows += other.written_rows;
-  joined_rows += other.joined_rows;
-  gpu_passes += other.gpu_passes;
-  gpu_passes_ahead += other.gpu_passes_ahead;
-  gpu_host_choices += other.gpu_host_choices;
-  return *this;
-}
-
-LoopCounters& LoopCounters::operator-=(const LoopCounters& other) {
-  encodes -= other.encodes;
-  encoded_rows -= other.encoded_rows;
-  encoded_tokens -= other.encoded_tokens;
-  encode_ns -= other.encode_ns;
-  shared_encodings -= other.shared_encodings;
-  steps -= other.steps;
-  step_rows -= other.step_rows;
-  step_tokens -= other.step_tokens;
-  step_ns -= other.step_ns;
-  draft_tokens -= other.draft_tokens;
-  draft_tokens_kept -= other.draft_tokens_kept;
-  written_rows -= other.written_rows;
-  joined_rows -= other.joined_rows;
-  gpu_passes -= other.gpu_passes;
-  gpu_passes_ahead -= other.gpu_passes_ahead;
-  gpu_host_choices -= other.gpu_host_choices;
-  return *this;
-}
-
 // What is known of the weights, or what CTranslate2 makes of a trial's rows. Asked before the
 // weights are packed, so that not both are in memory.
 struct LoopModel::Evidence {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/engine_options.h"
@@ -56,10 +57,34 @@ struct LoopCounters {
   uint64_t gpu_passes = 0;        // of a GPU's decoder; a step of many tokens takes several
   uint64_t gpu_passes_ahead = 0;  // launched before the tokens of the pass before were read
   uint64_t gpu_host_choices = 0;  // of copied logits, since the kernels do not have the rules
-
-  LoopCounters& operator+=(const LoopCounters& other);
-  LoopCounters& operator-=(const LoopCounters& other);
 };
+inline constexpr std::pair<const char*, uint64_t LoopCounters::*> kLoopCounters[] = {
+    {"encodes", &LoopCounters::encodes},
+    {"encoded_rows", &LoopCounters::encoded_rows},
+    {"encoded_tokens", &LoopCounters::encoded_tokens},
+    {"encode_ns", &LoopCounters::encode_ns},
+    {"shared_encodings", &LoopCounters::shared_encodings},
+    {"steps", &LoopCounters::steps},
+    {"step_rows", &LoopCounters::step_rows},
+    {"step_tokens", &LoopCounters::step_tokens},
+    {"step_ns", &LoopCounters::step_ns},
+    {"draft_tokens", &LoopCounters::draft_tokens},
+    {"draft_tokens_kept", &LoopCounters::draft_tokens_kept},
+    {"written_rows", &LoopCounters::written_rows},
+    {"joined_rows", &LoopCounters::joined_rows},
+    {"gpu_passes", &LoopCounters::gpu_passes},
+    {"gpu_passes_ahead", &LoopCounters::gpu_passes_ahead},
+    {"gpu_host_choices", &LoopCounters::gpu_host_choices},
+};
+static_assert(sizeof(kLoopCounters) / sizeof(*kLoopCounters) * sizeof(uint64_t) ==
+              sizeof(LoopCounters));
+
+inline void operator+=(LoopCounters& sum, const LoopCounters& more) {
+  for (const auto& [name, counter] : kLoopCounters) sum.*counter += more.*counter;
+}
+inline void operator-=(LoopCounters& sum, const LoopCounters& less) {
+  for (const auto& [name, counter] : kLoopCounters) sum.*counter -= less.*counter;
+}
 
 // The running rows of one model. Rows of any age and any options decode together: they join
 // between two steps, each step gives every row a token, or several of its draft, and each row
