@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _SHOWN = 80
+# What a form says for true and false; programs in Python write them with a capital letter.
+SWITCHES = {"true": True, "True": True, "false": False, "False": False, "": False}
 
 
 class Fields:
@@ -74,14 +76,14 @@ class Fields:
             Refusal: It is something else.
         """
         value = self._members.get(name)
-        if value in (None, ""):
+        if value is None:
             return False
-        said = value.lower() if isinstance(value, str) else json.dumps(value)
-        if said not in ("true", "false"):
+        said = value if isinstance(value, str) else json.dumps(value)
+        if said not in SWITCHES:
             raise Refusal(
                 400, f"Invalid request: {name} is {said[:_SHOWN]}; it must be true or false"
             )
-        return said == "true"
+        return SWITCHES[said]
 
     def file(self, name: str) -> tuple[str, bytes]:
         """Give a file that must be there: its name and what it holds."""

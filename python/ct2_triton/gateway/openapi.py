@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton import __version__
+from ct2_triton.gateway.bodies import SWITCHES
 from ct2_triton.gateway.files import SUFFIXES
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json"
 _PARTS = "multipart/form-data"
 _STRING: dict[str, Any] = {"type": "string", "minLength": 1}
-_SWITCH = ("true", "false", "")  # in a form
 _KEY = {"description": "Key, where one is needed"}
 _ERRORS = {
     "400": "The request cannot be answered; the text says why",
@@ -89,7 +89,7 @@ def _translate(
         "alternatives": {"type": "integer", "minimum": 0, "maximum": limits.max_alternatives},
         "glossary": glossary,
         "quality": {
-            "enum": [True, False, *_SWITCH, None],
+            "enum": [True, False, *SWITCHES, None],
             "default": False,
             "description": "Whether the server judges each translation",
         },
@@ -108,7 +108,7 @@ def _translate(
     errors = sorted(_ERRORS)
     # In a form, a list of one empty text is an empty field.
     lists = texts | {"maxItems": limits.max_texts, "anyOf": [{"minItems": 2}, {"items": _STRING}]}
-    in_form = {"q": {"anyOf": [_STRING, lists]}, "quality": {"enum": list(_SWITCH)}}
+    in_form = {"q": {"anyOf": [_STRING, lists]}, "quality": {"enum": list(SWITCHES)}}
     return _post("Translate texts", fields, ["q", "source", "target"], answer, errors, in_form)
 
 

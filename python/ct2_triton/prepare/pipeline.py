@@ -187,7 +187,7 @@ def _fill(
     report: Callable[[str], None],
 ) -> None:
     """Write all files of the model; the manifest, with its checksums, last."""
-    from ct2_triton.prepare import conversion
+    from ct2_triton.prepare import conversion, shipped
     from ct2_triton.prepare.environment import check_pair
     from ct2_triton.prepare.families import recognise
     from ct2_triton.prepare.generation import own_search
@@ -245,6 +245,8 @@ def _fill(
     if shortlist:
         results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
     results |= add_placeholders(model, tokenizer_folder, rules, options, report)
+    if options.source == shipped.NAME:
+        shipped.copy_statistics(model)
     results |= add_quality(model, tokenizer_folder, rules, options, report)
     write_manifest(folder, checkpoint.source, options, versions, results)
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +24,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ct2_triton.engine_library import load_core
 from ct2_triton.errors import SettingError
-from ct2_triton.prepare import shipped
 from ct2_triton.prepare.text_translator import TextTranslator
 from ct2_triton.prepared_model import write_json
 
@@ -112,14 +110,12 @@ def add_quality(
     options: PrepareOptions,
     report: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Write the file where texts are given, and for the demo model, whose own are known.
+    """Write the file where texts are given.
 
     What the manifest says of it is returned: an entry beside the others.
     """
     texts = [QualityText.parse(entry) for entry in options.quality_texts]
     if not texts:
-        if options.source == shipped.NAME:
-            shutil.copyfile(shipped.FOLDER / "model" / FILE_NAME, model / FILE_NAME)
         return {}
     statistics = measure(TextTranslator(model, tokenizer_folder, rules), rules, texts)
     write_json(model / FILE_NAME, statistics)

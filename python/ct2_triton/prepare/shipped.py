@@ -57,6 +57,13 @@ def is_ready(options: PrepareOptions) -> bool:
     return bool(options.quantization == _record()["conversion"]["quantization"])
 
 
+def copy_statistics(model: Path) -> None:
+    """Write what the verdicts know of the demo's translations beside weights of another type."""
+    from ct2_triton.prepare.quality import FILE_NAME
+
+    shutil.copyfile(FOLDER / "model" / FILE_NAME, model / FILE_NAME)
+
+
 def fill(folder: Path, options: PrepareOptions, report: Callable[[str], None]) -> None:
     """Write all files of the model from the package; the manifest, with its checksums, last."""
     from ct2_triton.prepare.conversion import copy_tokenizer

@@ -52,7 +52,7 @@ async def test_forms_and_json_ask_for_it(site: Site, value: Any) -> None:
         assert (await site.post("/translate", fields))[1] == {"translatedText": GERMAN}
 
 
-@pytest.mark.parametrize("value", ["yes", 1, ["true"], {}])
+@pytest.mark.parametrize("value", ["yes", "TRUE", 1, ["true"], {}])
 async def test_another_value_is_refused(site: Site, value: Any) -> None:
     status, answer = await site.post("/translate", GOOD | {"quality": value})
     assert status == 400
