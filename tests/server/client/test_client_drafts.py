@@ -44,7 +44,7 @@ async def test_an_answer_leans_towards_a_draft(make_client: MakeClient) -> None:
             call = {"beam_size": beam_size, "draft_ids": draft, "draft_bias": 0.99, **CALL}
             leaning = await client.translate(TEXT, targets="deu_Latn", **call)
             assert list(leaning.ids[:3]) == draft
-        with pytest.raises(errors.RequestRejectedError, match="draft_bias 0.5 has no draft"):
+        with pytest.raises(errors.RequestRejectedError, match="draft_bias 0.5 needs a draft"):
             await client.translate(TEXT, targets="deu_Latn", beam_size=1, draft_bias=0.5, **CALL)
         good = await client.translate(TEXT, targets="deu_Latn", beam_size=1, **CALL)
         assert list(good.ids[:3]) != draft

@@ -170,7 +170,7 @@ def test_a_wrong_mark_fails_its_line_alone(translate: Translate) -> None:
         ("a\tb\tc\n", [], "line 1: 'a\\tb\\tc' is not a phrase, or a phrase, a tab"),
         ("a\tb\n\na\tc\n", [], "line 3: 'a' becomes 'c', and 'b' before"),
         ("\tb\n", [], "line 1: '\\tb' is not a phrase"),
-        ("a\tb\n", ["--stream"], "--stream prints parts of answers"),
+        ("a\tb\n", ["--stream"], "--stream cannot keep terms"),
     ],
 )
 def test_terms_that_cannot_be(
