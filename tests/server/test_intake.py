@@ -59,7 +59,7 @@ def test_single_sentences_pass_long_texts(texts: Connection) -> None:
     """All of them are answered before any of eight long texts that came earlier."""
     outputs = ["text_output", "target_ranges"]
     books = [send_text(texts, _book(i), ["de"], outputs=outputs) for i in range(8)]
-    for _ in range(20):
+    for _ in range(5):  # few: on a busy machine each of them waits for this thread, too
         assert translated(texts, GOOD, ["de"]) == [[GOOD_GERMAN]]
     assert not any(map(_is_answered, books))
     for book in books:
