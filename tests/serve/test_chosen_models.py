@@ -23,6 +23,7 @@ from support.commands import run
 from support.prepared import prepare_tiny
 from support.repository import write_identity_model
 from support.tiny import tiny_checkpoint
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -158,7 +159,7 @@ def test_several_models_are_served_and_the_others_of_the_repository_are_not(fold
 
 def test_arguments_after_two_dashes_are_the_servers(folder: Path) -> None:
     with _serving(folder, "demo", "--model-repository", "models", after=["--", "--log-verbose=1"]):
-        assert "HTTP request: " in (folder / "server.log").read_text()
+        wait_until(lambda: "HTTP request: " in (folder / "server.log").read_text())
     own = ("demo", "--model-repository", "models", "--free-ports")
     errors = _refused(folder, *own, "--", "--no-such")
     assert "unrecognized option '--no-such'" in errors

@@ -7,7 +7,7 @@ import re
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ct2_triton.errors import SettingError, UnsupportedModelError
 from ct2_triton.prepare.options import (
@@ -187,7 +187,7 @@ def _fill(
     report: Callable[[str], None],
 ) -> None:
     """Write all files of the model; the manifest, with its checksums, last."""
-    from ct2_triton.prepare import conversion, shipped
+    from ct2_triton.prepare import conversion
     from ct2_triton.prepare.environment import check_pair
     from ct2_triton.prepare.families import recognise
     from ct2_triton.prepare.generation import own_search
@@ -245,10 +245,23 @@ def _fill(
     if shortlist:
         results["shortlist"] = add_shortlist(shortlist, model, rules, tokenizer_folder, report)
     results |= add_placeholders(model, tokenizer_folder, rules, options, report)
+    results |= _add_statistics(model, tokenizer_folder, rules, options, report)
+    write_manifest(folder, checkpoint.source, options, versions, results)
+
+
+def _add_statistics(
+    model: Path,
+    tokenizer_folder: Path,
+    rules: TokenRules,
+    options: PrepareOptions,
+    report: Callable[[str], None],
+) -> dict[str, Any]:
+    """Write what the verdicts know of the model; the demo's is in the package."""
+    from ct2_triton.prepare import shipped
+
     if options.source == shipped.NAME:
         shipped.copy_statistics(model)
-    results |= add_quality(model, tokenizer_folder, rules, options, report)
-    write_manifest(folder, checkpoint.source, options, versions, results)
+    return add_quality(model, tokenizer_folder, rules, options, report)
 
 
 def _write_tokenizer(
