@@ -26,14 +26,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return to
 
 
-def _instructions(program: Path, folder: Path, waiting: int) -> dict[str, float]:
-    """Of each operation, with so many rows waiting."""
+def _instructions(program: Path, folder: Path, waiting: int, tenants: int) -> dict[str, float]:
+    """Of each operation, with so many rows of so many tenants waiting."""
     valgrind = debian_command("valgrind")
-    counts = folder / f"callgrind.{waiting}"
+    counts = folder / f"callgrind.{waiting}.{tenants}"
     subprocess.run(
         [
             *(str(valgrind), "--tool=callgrind", f"--callgrind-out-file={counts}"),
-            *(str(program), str(waiting), str(OPERATIONS), "0", "1"),
+            *(str(program), str(waiting), str(tenants), str(OPERATIONS), "0", "1"),
         ],
         check=True,
         capture_output=True,
@@ -52,7 +52,10 @@ def _instructions(program: Path, folder: Path, waiting: int) -> dict[str, float]
     return found
 
 
-def test_an_append_and_a_claim_cost_the_same_whatever_waits(program: Path, tmp_path: Path) -> None:
-    one = _instructions(program, tmp_path, 1)
-    many = _instructions(program, tmp_path, 100_000)
+@pytest.mark.parametrize(("waiting", "tenants"), [(100_000, 1), (2_000, 1_000)])
+def test_an_append_and_a_claim_cost_the_same_whatever_waits(
+    program: Path, tmp_path: Path, waiting: int, tenants: int
+) -> None:
+    one = _instructions(program, tmp_path, 1, 1)
+    many = _instructions(program, tmp_path, waiting, tenants)
     assert {name: many[name] / one[name] for name in MEASURED if many[name] > 3 * one[name]} == {}

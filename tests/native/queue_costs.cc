@@ -4,9 +4,10 @@
 // append, of a row taken for a loop or for a call, and of a claim, with so many rows waiting.
 // tests/core/test_queue_costs.py counts its instructions.
 //
-// queue_costs <waiting rows> <operations> <threads> <models>
+// queue_costs <waiting rows> <tenants> <operations> <threads> <models>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -17,6 +18,8 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "queue/row_queue.h"
@@ -32,11 +35,24 @@ constexpr size_t kTokens = 30;
 
 class Nobody : public RowListener {
  public:
+  explicit Nobody(std::string tenant) : tenant_(std::move(tenant)) {}
   RunObserver* observer() const noexcept override { return nullptr; }
   bool Cancelled() const noexcept override { return false; }
   void RowDone(size_t, RowResult, const RunTimes&) noexcept override {}
   void RowFailed(size_t, const Error&, const RunTimes&) noexcept override {}
+  std::string_view tenant() const noexcept override { return tenant_; }
+
+ private:
+  const std::string tenant_;
 };
+
+size_t tenants = 1;
+
+// Of so many tenants, one after the other.
+std::shared_ptr<RowListener> NextListener() {
+  static std::atomic<size_t> number{0};
+  return std::make_shared<Nobody>("tenant " + std::to_string(number++ % tenants));
+}
 
 CheckedRow NewRow() {
   static std::atomic<int64_t> number{0};
@@ -62,13 +78,13 @@ struct Request {
   static const QueueShare share;
   std::vector<CheckedRow> rows;
   std::vector<size_t> positions;
-  std::shared_ptr<RowListener> listener = std::make_shared<Nobody>();
+  std::shared_ptr<RowListener> listener = NextListener();
 };
 const QueueShare Request::share(size_t{1} << 30);
 
 void Fill(RowQueue* queue, size_t waiting) {
   while (queue->size() < waiting) {
-    const size_t rows = queue->size() % 2 == 0 ? 1 : kRequestRows;
+    const size_t rows = tenants > 1 || queue->size() % 2 == 0 ? 1 : kRequestRows;
     Request(std::min(rows, waiting - queue->size())).AddTo(queue);
   }
 }
@@ -210,17 +226,19 @@ void MeasureScheduler(size_t waiting, size_t operations, size_t threads, size_t 
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 5) {
-    std::fprintf(stderr, "usage: queue_costs <waiting rows> <operations> <threads> <models>\n");
+  if (count != 6) {
+    std::fprintf(stderr,
+                 "usage: queue_costs <waiting rows> <tenants> <operations> <threads> <models>\n");
     return 2;
   }
   const auto number = [&](int i) {
     return static_cast<size_t>(std::strtoull(arguments[i], nullptr, 10));
   };
+  tenants = std::max<size_t>(1, number(2));
   std::printf("{");
-  MeasureQueue(number(1), number(2));
-  if (number(3) > 0) {
-    MeasureScheduler(number(1), number(2), number(3), number(4));
+  MeasureQueue(number(1), number(3));
+  if (number(4) > 0) {
+    MeasureScheduler(number(1), number(3), number(4), number(5));
   } else {
     std::printf("\"claim_ns\": 0");
   }

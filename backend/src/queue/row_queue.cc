@@ -85,16 +85,20 @@ std::vector<Job> RowQueue::TakeRows(const AdmissionBounds& bounds, const IsEncod
   std::vector<Job> rows;
   rows.reserve(std::min(bounds.sequences + bounds.narrow_rows, jobs_.size()));
   AdmissionRoom room(bounds);  // from here on nothing throws
+  TakeInto(&rows, &room, encoded);
+  Publish();
+  return rows;
+}
+
+void RowQueue::TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const IsEncoded& encoded) {
   WaitingJobs::Cursor cursor(&jobs_);
   Offer offer = Offer::kTaken;
   // Behind a row that was passed, which is wide, may stand thousands of wide ones.
   for (bool passing = false; offer != Offer::kEnded; passing |= offer == Offer::kPassed) {
     Job* const job = passing ? cursor.NextNarrow() : cursor.Next();
     if (job == nullptr) break;
-    offer = OfferTo(&room, job, encoded, &rows);
+    offer = OfferTo(room, job, encoded, rows);
   }
-  Publish();
-  return rows;
 }
 
 Offer RowQueue::OfferTo(AdmissionRoom* room, Job* job, const IsEncoded& encoded,

@@ -72,6 +72,7 @@ class RowQueue {
   Job Take(Job* job) noexcept;
   bool Joins(const CheckedRow& first, const CheckedRow& row) const;
   std::vector<Job*> PickCall(CallBounds bounds, size_t lanes);
+  void TakeInto(std::vector<Job>* rows, AdmissionRoom* room, const IsEncoded& encoded);
   Offer OfferTo(AdmissionRoom* room, Job* job, const IsEncoded& encoded, std::vector<Job>* taken);
   void Publish() noexcept;
 

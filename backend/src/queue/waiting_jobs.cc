@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -46,52 +44,92 @@ uint64_t Cost(const CheckedRow& row) {
 
 }  // namespace
 
-TenantJobs::Jobs::iterator* TenantJobs::Next(bool only_narrow) noexcept {
-  const bool has_narrow = next_narrow != narrow.end();
-  const bool has_wide = !only_narrow && next_wide != wide.end();
-  if (has_wide && (!has_narrow || next_wide->first < next_narrow->first)) return &next_wide;
-  return has_narrow ? &next_narrow : nullptr;
+TenantPlace::TenantPlace(TenantJobs* tenant, uint64_t number) {
+  TenantOrder one;
+  one.emplace(Place(0, number), tenant);
+  node_ = one.extract(one.begin());
 }
 
-WaitingJobs::Cursor::Cursor(WaitingJobs* jobs) noexcept : jobs_(*jobs) {
-  std::optional<uint64_t> first;
-  for (auto& [name, tenant] : jobs_.tenants_) {
-    tenant.next_narrow = tenant.narrow.begin();
-    tenant.next_wide = tenant.wide.begin();
-    tenant.next_start = tenant.start;
-    if (!tenant.empty()) first = std::min(first.value_or(tenant.start), tenant.start);
-  }
-  jobs_.time_ = std::max(jobs_.time_, first.value_or(0));
+void TenantPlace::MoveTo(TenantOrder* order, uint64_t start) noexcept {
+  if (order_ != nullptr) node_ = order_->extract(at_);
+  order_ = order;
+  if (order == nullptr) return;
+  node_.key().first = start;
+  at_ = order->insert(std::move(node_)).position;
 }
 
-Job* WaitingJobs::Cursor::Next(bool only_narrow) noexcept {
-  TenantJobs* of = nullptr;
-  for (auto& [name, tenant] : jobs_.tenants_) {
-    if (of != nullptr && of->next_start <= tenant.next_start) continue;
-    if (tenant.Next(only_narrow) != nullptr) of = &tenant;
+WaitingJobs::Cursor::~Cursor() {
+  for (TenantJobs* tenant = visited_; tenant != nullptr; tenant = tenant->visited_before) {
+    tenant->visited = false;
+    jobs_.Settle(tenant);
   }
-  if (of == nullptr) return nullptr;
-  Job* const job = &((*of->Next(only_narrow))++)->second;
+}
+
+void WaitingJobs::Cursor::Visit(TenantJobs* tenant) noexcept {
+  tenant->visited = true;
+  tenant->visited_before = visited_;
+  visited_ = tenant;
+  tenant->next_narrow = tenant->narrow.begin();
+  tenant->next_wide = tenant->wide.begin();
+  tenant->next_start = tenant->start;
+}
+
+Job* WaitingJobs::Cursor::NextOf(const TenantOrder& order) noexcept {
+  if (order.empty()) return nullptr;
+  TenantJobs* const of = order.begin()->second;
+  if (!of->visited) Visit(of);
+  const bool has_narrow = of->next_narrow != of->narrow.end();
+  const bool has_wide = &order != &jobs_.narrow_ && of->next_wide != of->wide.end();
+  const bool wide = has_wide && (!has_narrow || of->next_wide->first < of->next_narrow->first);
+  Job* const job = &(wide ? of->next_wide : of->next_narrow)++->second;
   of->next_start += Cost(job->row);
+  const bool more_narrow = of->next_narrow != of->narrow.end();
+  const bool more = more_narrow || of->next_wide != of->wide.end();
+  of->place.MoveTo(more ? &jobs_.waiting_ : nullptr, of->next_start);
+  of->narrow_place.MoveTo(more_narrow ? &jobs_.narrow_ : nullptr, of->next_start);
   return job;
 }
 
-// While no row waits, no tenant has had more than its share.
-TenantJobs& WaitingJobs::JobsOf(std::string_view name) {
-  if (empty()) {
-    tenants_.clear();
-    time_ = 0;
+Job* WaitingJobs::First() noexcept {
+  AdvanceTime();
+  return empty() ? nullptr : Cursor(this).Next();
+}
+
+void WaitingJobs::AdvanceTime() noexcept {
+  if (!waiting_.empty()) time_ = std::max(time_, waiting_.begin()->first.first);
+}
+
+// After a tenant's jobs or its start have changed.
+void WaitingJobs::Settle(TenantJobs* tenant) noexcept {
+  if (tenant->visited) return;  // the cursor does it at its end
+  tenant->place.MoveTo(tenant->empty() ? &idle_ : &waiting_, tenant->start);
+  tenant->narrow_place.MoveTo(tenant->narrow.empty() ? nullptr : &narrow_, tenant->start);
+}
+
+void WaitingJobs::ForgetEven() noexcept {
+  while (!idle_.empty() && idle_.begin()->first.first <= time_) {
+    TenantJobs* const tenant = idle_.begin()->second;
+    idle_.erase(idle_.begin());
+    tenants_.erase(tenant->name);
   }
+}
+
+TenantJobs& WaitingJobs::JobsOf(std::string_view name) {
+  // While no row waits, no tenant has had more than its share.
+  if (empty() && !idle_.empty()) time_ = std::max(time_, idle_.rbegin()->first.first);
   auto known = tenants_.find(name);
   if (known == tenants_.end()) {
-    for (auto it = tenants_.begin(); it != tenants_.end();) {
-      const bool even = it->second.empty() && it->second.start <= time_;
-      it = even ? tenants_.erase(it) : std::next(it);
-    }
-    known = tenants_.try_emplace(tenants_.size() < kMostTenants ? std::string(name) : "").first;
+    ForgetEven();
+    if (tenants_.size() >= kMostTenants) known = tenants_.find(name = "");
   }
-  TenantJobs& tenant = known->second;
+  if (known == tenants_.end()) {
+    auto fresh = std::make_unique<TenantJobs>(name, ++number_);
+    const std::string_view key = fresh->name;
+    known = tenants_.emplace(key, std::move(fresh)).first;
+  }
+  TenantJobs& tenant = *known->second;
   if (tenant.empty()) tenant.start = std::max(tenant.start, time_);
+  Settle(&tenant);
   return tenant;
 }
 
@@ -133,6 +171,7 @@ Job* WaitingJobs::Insert(CheckedRow row, TenantJobs* tenant, size_t hash, uint64
   sequences_ += static_cast<size_t>(job.row.copies);
   ++size_;
   tenant->Of(job.row).insert(one.extract(one.begin()));  // takes no memory
+  Settle(tenant);
   return &job;
 }
 
@@ -161,7 +200,10 @@ Job WaitingJobs::Remove(Job* job) noexcept {
   if (known != end) by_hash_.erase(known);
   sequences_ -= static_cast<size_t>(job->row.copies);
   --size_;
-  return std::move(job->tenant->Of(job->row).extract(job->place).mapped());
+  TenantJobs* const tenant = job->tenant;
+  Job removed = std::move(tenant->Of(job->row).extract(job->place).mapped());
+  Settle(tenant);
+  return removed;
 }
 
 Waiters WaitingJobs::TakeWaiters(const RowListener& listener) noexcept {
