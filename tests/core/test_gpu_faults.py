@@ -36,7 +36,6 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
     return answer
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("what", FAULTS)
 def test_a_fault_shows(what: str, right: np.ndarray, tmp_path: Path) -> None:
     file, old, new = FAULTS[what]

@@ -58,7 +58,6 @@ def test_kernels_that_do_not_compile_are_an_error(tmp_path: Path) -> None:
         compile_image("compute_75", folder=folder)
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("architecture", [a for a in ARCHITECTURES if a.startswith("sm_")])
 def test_no_kernel_spills_registers(architecture: str) -> None:
     image = compile_image(architecture)
@@ -69,7 +68,6 @@ def test_no_kernel_spills_registers(architecture: str) -> None:
     assert re.search(r"choose +\d+ registers, spilled 0", describe(image))
 
 
-@pytest.mark.timeout(900)
 def test_the_command_writes_what_the_engine_reads(tmp_path: Path) -> None:
     packed = tmp_path / "kernels.bin"
 
@@ -83,7 +81,6 @@ def test_the_command_writes_what_the_engine_reads(tmp_path: Path) -> None:
     assert "sm_1" in none.stderr
 
 
-@pytest.mark.timeout(900)
 def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
     libc = ctypes.CDLL(None)
     before = libc.personality(0xFFFFFFFF)

@@ -27,7 +27,7 @@ from support.repository import write_model
 from support.wheels import build_wheel, run_program
 
 # Compiles the whole backend; more on a busy machine.
-pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.server
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "ct2_triton/backends/ctranslate2/libtriton_ctranslate2.so"

@@ -12,8 +12,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pytest
-
 from support.commands import run
 from support.tiny import tiny_checkpoint, tiny_engine_model
 from tiny_families import FAMILIES
@@ -45,7 +43,6 @@ def test_the_first_run_uses_the_oldest() -> None:
     assert "transformers>=4.57.6," in (ROOT / "pyproject.toml").read_text()
 
 
-@pytest.mark.timeout(900)
 def test_models_are_prepared_with_the_newest() -> None:
     assert FOLDER.is_dir(), f"no {FOLDER}: run 'make test' once, or 'make {FOLDER}/.installed'"
     make_checkpoints()

@@ -58,7 +58,7 @@ class Pending:
         """Whether there is an answer."""
         return not self._answers.empty()
 
-    def get_result(self, timeout: float = 120) -> Any:
+    def get_result(self, timeout: float = 600) -> Any:
         """Waits for the answer; raises what the server says. May be called again."""
         answer = self._answers.get(timeout=timeout)
         self._answers.put(answer)
@@ -80,7 +80,7 @@ class Connection:
 
     def infer(self, model: str, *args: Any, **kwargs: Any) -> Outputs:
         """Sends a request, waits, gives its outputs by name. For arguments see `start`."""
-        result = self.start(model, *args, **kwargs).get_result(timeout=120)
+        result = self.start(model, *args, **kwargs).get_result()
         names = [output.name for output in result.get_response().outputs]
         return {name: result.as_numpy(name) for name in names}
 

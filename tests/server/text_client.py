@@ -42,7 +42,7 @@ def send_text(
 
 def answer(pending: Pending) -> dict[str, list[Any]]:
     """Waits; gives each output as nested lists, with text in place of bytes."""
-    result = pending.get_result(timeout=400)
+    result = pending.get_result()
     outputs = {}
     for output in result.get_response().outputs:
         values = result.as_numpy(output.name).tolist()

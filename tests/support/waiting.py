@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 
-def wait_until(true: Callable[[], bool], what: str = "it", limit_s: float = 120.0) -> None:
+def wait_until(true: Callable[[], bool], what: str = "it", limit_s: float = 600.0) -> None:
     """Waits until something holds; the limit is there for what never will.
 
     What takes long is looked at less often: others need the processor, and it may wait for them.

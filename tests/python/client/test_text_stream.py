@@ -175,6 +175,9 @@ async def test_a_stream_that_is_left_after_the_end_of_its_client_leaves_no_faile
 async def test_the_time_of_a_stream_is_over() -> None:
     server = StreamServer(lambda _: [part("a")])
     async with serving(server) as url, TranslationClient(url, "m") as client:
+        server.lasting.set()
+        assert await _read(client) == ["a"]  # it is connected
+        server.lasting.clear()
         with pytest.raises(errors.DeadlineExceededError):
             await _read(client, timeout_s=0.3)
         server.lasting.set()
