@@ -93,7 +93,7 @@ def test_the_idle_time_counts_from_the_last_call(
 ) -> None:
     """A model that is called as soon as it has come waits for no other call."""
     other = shutil.copytree(DEMO, directory.parent / "other")
-    stays = _core.Translator(str(other), {**INT8, "calls_idle_s": "8"})
+    stays = _core.Translator(str(other), {**INT8, "calls_idle_s": "600"})
     leaves = _core.Translator(str(directory), {**INT8, "calls_idle_s": "0"})
     for translator in (stays, leaves):
         assert answers(translator, sources[:1], PENALIZED) == expected[:1]

@@ -16,8 +16,8 @@ from ct2_triton.serve import TritonServer
 from server import configs
 from server.conftest import LoadModel
 from server.helpers import Connection, Ids, Reference, sentences
-from server.moments import in_backend
-from support.endless import endless_model
+from server.moments import Occupied, in_backend
+from support.endless import ALLOWS_ENDLESS, endless_model
 from support.repository import write_model
 from support.servers import EXPLICIT, MakeServer
 from support.tiny import TinyOptions, tiny_engine_model
@@ -124,32 +124,20 @@ def test_unloading_under_traffic_answers_everything(
     assert answers[-1] == expected
 
 
-def _long_row(connection: Connection, model: str, row: Ids, prefix: Ids, key: str) -> Any:
-    """Keeps a worker busy for some time, and ends by itself."""
-    return in_backend(
-        connection,
-        model,
-        row,
-        prefix,
-        key,
-        beam_size=1,
-        min_decoding_length=4000,
-        max_decoding_length=4000,
-    )
-
-
 def test_unloading_with_requests_queued_answers_them(
     load: LoadModel, connection: Connection, reference: Reference
 ) -> None:
-    config = configs.plain(**ONE_WORKER, max_batch_rows=1, decoding="calls")
-    model = load(config, engine_model=endless_model())
+    """The first of them runs, and the others wait for the only worker."""
+    settings = {**ONE_WORKER, **ALLOWS_ENDLESS, "max_batch_rows": 1, "decoding": "calls"}
+    model = load(configs.plain(**settings), engine_model=endless_model())
     rows = sentences(reference, 24)
-    long = _long_row(connection, model, *rows[0], "long")
-    expected = [reference.translate(row, prefix, **LIMIT) for row, prefix in rows]
-    queued = [connection.start(model, [row], [prefix], **LIMIT) for row, prefix in rows]
-    last = in_backend(connection, model, *rows[1], "last", **LIMIT)
+    long = {"beam_size": 1, "min_decoding_length": 400, "max_decoding_length": 400}
+    roomy = Reference(endless_model())
+    expected = [roomy.translate(row, prefix, **long) for row, prefix in rows]
+    with Occupied(connection, model, *rows[0]):
+        queued = [connection.start(model, [row], [prefix], **long) for row, prefix in rows]
+        last = in_backend(connection, model, *rows[1], "last", **long)
     connection.raw.unload_model(model)
-    assert len(long.get_result().as_numpy("OUTPUT_IDS")[0]) == 4000
     assert last.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected[1]]
     for answer, ids in zip(queued, expected, strict=True):
         assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [ids]
@@ -234,14 +222,14 @@ def test_the_server_ends_with_requests_in_flight(make_server: Any, tmp_path: Pat
     write_model(tmp_path, "nllb", endless_model())
     server = make_server(tmp_path)
     connection = Connection(server.grpc_url)
-    rows = sentences(reference, 6)
-    options = {"beam_size": 1, "min_decoding_length": 2000, "max_decoding_length": 2000}
+    rows = sentences(reference, 3)
+    options = {"beam_size": 1, "min_decoding_length": 8000, "max_decoding_length": 8000}
+    expected = [reference.translate(row, prefix, **options) for row, prefix in rows]
     pending = [
         in_backend(connection, "nllb", row, prefix, f"row {i}", **options)
         for i, (row, prefix) in enumerate(rows)
     ]
     assert server.stop() == 0
-    for answer, (row, prefix) in zip(pending, rows, strict=True):
-        expected = reference.translate(row, prefix, **options)
-        assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [expected]
+    for answer, ids in zip(pending, expected, strict=True):
+        assert answer.get_result().as_numpy("OUTPUT_IDS").tolist() == [ids]
     connection.close()

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 import random
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -315,10 +316,32 @@ def _responses(connection: Connection) -> tuple[int, int]:
     return sum(one.success.count for one in known), sum(one.fail.count for one in known)
 
 
+def _requests(connection: Connection) -> tuple[int, int]:
+    """Requests of the stream model that were answered, and those that failed."""
+    known = connection.statistics("demo-stream").inference_stats
+    return known.success.count, known.fail.count
+
+
+def _counted(
+    read: Callable[[Connection], tuple[int, int]], connection: Connection
+) -> tuple[int, int]:
+    """What was counted before: it is written after the answers are sent."""
+    last = read(connection)
+
+    def rests() -> bool:
+        nonlocal last
+        time.sleep(0.5)
+        before, last = last, read(connection)
+        return before == last
+
+    wait_until(rests)
+    return last
+
+
 def test_each_part_is_one_response_in_the_statistics(
     connection: Connection, streams: Streams
 ) -> None:
-    before = _responses(connection)
+    before = _counted(_responses, connection)
     parts = streams.parts(GOOD, ["de", "fr"])
     wanted = (before[0] + len(parts), before[1])
     wait_until(lambda: _responses(connection) == wanted, f"{wanted} responses")
@@ -329,12 +352,8 @@ def test_each_part_is_one_response_in_the_statistics(
 def test_each_stream_is_one_request_in_the_statistics(
     connection: Connection, streams: Streams
 ) -> None:
-    def counted() -> tuple[int, int]:
-        known = connection.statistics("demo-stream").inference_stats
-        return known.success.count, known.fail.count
-
-    successes, failures = counted()
+    successes, failures = _counted(_requests, connection)
     streams.parts(GOOD, ["de", "fr"])
     streams.refusal(GOOD, ["klingon"])
-    # They are written after the answer is sent.
-    wait_until(lambda: counted() == (successes + 1, failures + 1), "one success and one failure")
+    wanted = (successes + 1, failures + 1)
+    wait_until(lambda: _requests(connection) == wanted, "one success and one failure")
