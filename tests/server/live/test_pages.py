@@ -69,6 +69,16 @@ async def test_the_page_comes_back_where_it_was(browser: Any, site: Site) -> Non
     await site.start()
     await until(browser, lines("deu_Latn", "settled"), ["Eins", "Zwei", "Neu"])
     assert await run(browser, lines("deu_Latn", "open")) == []
+    # A server that stays away may have ended with its event; it is asked now and then.
+    await site.stop()
+    await until(browser, status, "Connecting again …")
+    await run(browser, "page.follower.failures = 10")
+    await until(browser, status, "The event may be over")
+    await until(browser, "page.screen.wanted", wanted=False)
+    await site.start()
+    await run(browser, "(clearTimeout(page.follower.timer), page.follower.connect())")
+    await until(browser, status, "Live")
+    await until(browser, "page.screen.wanted", wanted=True)
     # The end is the end: the page does not ask again.
     site.hub.end()
     await until(browser, status, "The event is over")

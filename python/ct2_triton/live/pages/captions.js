@@ -6,6 +6,8 @@ const KEPT_LINES = 200; // settled lines of a language; older ones leave the pag
 const KEPT_TEXTS = 20000; // settled lines of a language in its transcript
 const NEAR_END_PX = 8; // one who has scrolled farther up reads there
 const LONGEST_PAUSE_MS = 10000;
+const MOST_FAILURES = 10; // to connect, one after the other: about a minute
+const PAUSE_WITHOUT_HOPE_MS = 60000;
 const RIGHT_TO_LEFT = new Set(["Arab", "Hebr", "Thaa", "Syrc", "Nkoo", "Adlm", "Rohg", "Samr", "Mand"]);
 const query = new URLSearchParams(location.search);
 
@@ -183,6 +185,7 @@ class Follower {
     this.onStatus = onStatus;
     this.last = "";
     this.pauseMs = 500;
+    this.failures = 0;
     this.connect();
   }
 
@@ -190,7 +193,7 @@ class Follower {
     const found = address("captions", { to: this.codes.join(","), last: this.last });
     found.protocol = location.protocol === "https:" ? "wss:" : "ws:";
     this.socket = new WebSocket(found);
-    this.socket.onopen = () => { this.pauseMs = 500; this.onStatus("Live"); };
+    this.socket.onopen = () => { this.pauseMs = 500; this.failures = 0; this.onStatus("Live"); };
     this.socket.onmessage = (event) => this.take(JSON.parse(event.data));
     this.socket.onclose = () => this.comeBack();
   }
@@ -203,10 +206,16 @@ class Follower {
 
   comeBack() {
     if (this.left) return;
-    this.onStatus(this.ended ? "The event is over" : "Connecting again …");
-    if (this.ended) return;
-    this.timer = setTimeout(() => this.connect(), this.pauseMs);
+    if (this.ended) return this.onStatus("The event is over");
+    this.failures += 1;
+    this.onStatus(this.isLost ? "The event may be over" : "Connecting again …");
+    this.timer = setTimeout(() => this.connect(), this.isLost ? PAUSE_WITHOUT_HOPE_MS : this.pauseMs);
     this.pauseMs = Math.min(2 * this.pauseMs, LONGEST_PAUSE_MS);
+  }
+
+  // The server ends with the event, also for one whose phone was asleep then.
+  get isLost() {
+    return this.failures > MOST_FAILURES;
   }
 
   leave() {
@@ -250,7 +259,7 @@ class CaptionPage {
     }
     this.follower = new Follower(codes, (message) => this.show(message), (text) => {
       if (this.status.textContent !== text) this.status.textContent = text;
-      if (this.follower.ended) this.screen.want(false);
+      this.screen.want(!this.follower.ended && !this.follower.isLost);
     });
   }
 
