@@ -32,7 +32,7 @@ class Limits:
 
     Attributes:
         keys: Keys, one of which requests must carry; none: nothing is asked for.
-        max_chars: Characters of all texts of a request.
+        max_chars: Characters of a text, or of a file.
         max_texts: Texts of a request.
         max_alternatives: What `alternatives` may be.
         max_requests: Requests that are translated at a time.
@@ -81,21 +81,19 @@ class Admission:
         header = request.headers.get("Authorization", "").removeprefix("Bearer ")
         given = (fields.key() or header).encode(errors="replace")
         if not given:
-            raise Refusal(403, "Please contact the server operator to get an API key")
+            raise Refusal(400, "Please contact the server operator to get an API key")
         if not any([hmac.compare_digest(given, key.encode()) for key in keys]):  # noqa: C419
             raise Refusal(403, "Invalid API key")
         return fields
 
-    def check_size(self, texts: Sequence[str], most: int | None = None) -> None:
-        """Refuse too many texts, or too long ones; None: as many as the limits say."""
-        for size, limit in (
-            (len(texts), self.limits.max_texts if most is None else most),
-            (sum(map(len, texts)), self.limits.max_chars),
-        ):
-            if size > limit:
-                raise Refusal(
-                    400, f"Invalid request: request ({size}) exceeds text limit ({limit})"
-                )
+    def check_texts(self, texts: Sequence[str]) -> None:
+        """Refuse too many texts, or one that is too long; the body's limit is that of all."""
+        _check_size(len(texts), self.limits.max_texts)
+        _check_size(max(map(len, texts)), self.limits.max_chars)
+
+    def check_file(self, texts: Sequence[str]) -> None:
+        """Refuse the texts of a file that is too long."""
+        _check_size(sum(map(len, texts)), self.limits.max_chars)
 
     async def in_time(self, work: Awaitable[Result]) -> Result:
         """Wait for translations, all of them together as long as allowed."""
@@ -115,3 +113,8 @@ class Admission:
             yield
         finally:
             self._busy -= 1
+
+
+def _check_size(size: int, limit: int) -> None:
+    if size > limit:
+        raise Refusal(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")

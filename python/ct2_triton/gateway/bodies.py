@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from ct2_triton.client.calls import is_unicode
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _SHOWN = 80
+_WHOLE = re.compile(r"\s*[+-]?[0-9]{1,80}\s*")
 # What a form says for true and false; programs in Python write them with a capital letter.
 SWITCHES = {"true": True, "True": True, "false": False, "False": False, "": False}
 
@@ -54,20 +56,18 @@ class Fields:
         return default if self._members.get(name) in (None, "") else self.text(name)
 
     def count(self, name: str, most: int) -> int:
-        """Give a field that may be left out: a number from 0 on, also as a string."""
+        """Give a field that may be left out: a whole number, also as a string; below 0 it is 0."""
         value = self._members.get(name)
         if value is None or value == "":
             return 0
         if isinstance(value, float) and value.is_integer():  # JSON has one kind of numbers
             value = int(value)
-        digits = value if isinstance(value, str) else repr(value)
-        if not (digits.isascii() and digits.isdecimal() and len(digits) < _SHOWN):
-            raise Refusal(
-                400, f"Invalid request: {name} is {digits[:_SHOWN]}; it must be 0 to {most}"
-            )
-        if int(digits) > most:
-            raise Refusal(400, f"Invalid request: {name} is {digits}; it must be <= {most}")
-        return int(digits)
+        said = value if isinstance(value, str) else json.dumps(value)
+        if not _WHOLE.fullmatch(said):
+            raise Refusal(400, f"Invalid request: {name} parameter is not a number")
+        if int(said) > most:
+            raise Refusal(400, f"Invalid request: {name} parameter must be <= {most}")
+        return max(int(said), 0)
 
     def switch(self, name: str) -> bool:
         """Give a field that may be left out: a boolean, also as a string.

@@ -38,7 +38,7 @@ from ct2_triton.gateway.processes import serve_in, spare_collector
 from ct2_triton.gateway.translation import Translator
 from ct2_triton.logs import SHARED_METRICS, add_access_log_argument, add_metrics_arguments
 from ct2_triton.prepared_model import TEXT_SUFFIX
-from ct2_triton.terms.arguments import named_file, read_glossary
+from ct2_triton.terms.arguments import add_patterns_argument, named_file, read_glossary
 from ct2_triton.terms.finding import Terms
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ def _add_glossaries(parser: argparse.ArgumentParser) -> None:
         help="a glossary that requests may name; each line is a phrase, a tab and its translation; "
         "a phrase alone is kept; repeatable",
     )
+    add_patterns_argument(parser)
 
 
 def _glossary(text: str) -> tuple[str, Path]:
@@ -161,12 +162,15 @@ def _read_glossaries(args: argparse.Namespace) -> dict[str, Terms]:
     files: dict[str, list[Path]] = {}
     for name, path in args.glossaries:
         files.setdefault(name, []).append(path)
-    return {name: Terms(glossary=read_glossary(paths)) for name, paths in files.items()}
+    return {
+        name: Terms(glossary=read_glossary(paths), patterns=args.keep_patterns)
+        for name, paths in files.items()
+    }
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     for what, most, said in (
-        ("chars", 100_000, "characters of a request"),
+        ("chars", 100_000, "characters of a text or a file"),
         ("texts", 1000, "texts of a request"),
         ("alternatives", 5, "alternatives of a translation"),
         ("requests", 256, "requests that are translated at a time; more are refused"),
@@ -243,7 +247,8 @@ async def _serve(args: argparse.Namespace, files: Path | None, place: Place) -> 
                     f"model {model!r} takes token ids; name one that takes text, as ct2-prepare "
                     f"--io both writes it: {model}{TEXT_SUFFIX}"
                 )
-        translator = Translator(catalog, detector, clients, glossaries=glossaries)
+        terms = Terms(patterns=args.keep_patterns)
+        translator = Translator(catalog, detector, clients, glossaries=glossaries, terms=terms)
         gateway = Gateway(translator, _limits(args), files)
         metrics = WebMetrics("ct2_gateway")
         runner = gateway.runner(_SHUTDOWN_S, metrics)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -12,7 +14,7 @@ from aiohttp import web
 
 from ct2_triton.errors import Ct2TritonError
 from ct2_triton.gateway.files import read_file
-from ct2_triton.gateway.refusals import Refusal
+from ct2_triton.gateway.refusals import FAILED, Refusal
 from ct2_triton.gateway.translation import AUTO, Wanted
 from ct2_triton.translate.formats import write_json
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 LINES = "application/x-ndjson"
 _PATH = "/download_file/{name}"
 _TEXTS_A_STEP = 64
+_LOG = logging.getLogger(__name__)
 # No browser shows a file, of whatever name, as a page of the gateway, and no cache keeps it.
 _PLAIN = {
     "Cache-Control": "private, no-store",
@@ -60,7 +63,7 @@ class FileRoutes:
         last: dict[str, Any] = {}
         with self._admission.slot():
             file = await asyncio.to_thread(read_file, name, content)
-            self._admission.check_size(file.texts, self._admission.limits.max_chars)
+            self._admission.check_file(file.texts)
             wanted = replace(wanted, texts=file.texts, format=file.format)
             steps = self._steps(request, file, self._with_source(wanted))
             if LINES in request.headers.get("Accept", ""):
@@ -108,11 +111,20 @@ class FileRoutes:
     ) -> web.StreamResponse:
         """Send each step as a line of JSON; an error is the last one."""
         response = web.StreamResponse(headers={"Content-Type": LINES})
-        await response.prepare(request)
+        with suppress(ConnectionResetError):  # the client has gone
+            await response.prepare(request)
+            async for step in self._with_error(steps):
+                await response.write(f"{write_json(step)}\n".encode())
+        return response
+
+    async def _with_error(
+        self, steps: AsyncIterator[dict[str, Any]]
+    ) -> AsyncIterator[dict[str, Any]]:
         try:
             async for step in steps:
-                await response.write(f"{write_json(step)}\n".encode())
+                yield step
         except Ct2TritonError as error:
-            said = {"error": str(self._refusals.of(error))}
-            await response.write(f"{write_json(said)}\n".encode())
-        return response
+            yield {"error": str(self._refusals.of(error))}
+        except Exception:
+            _LOG.exception("a file's translation failed")
+            yield {"error": FAILED}

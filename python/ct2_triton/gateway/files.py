@@ -20,6 +20,7 @@ from ct2_triton.errors import ClientError
 from ct2_triton.gateway.refusals import Refusal
 from ct2_triton.subtitles import SUFFIXES as SUBTITLES
 from ct2_triton.subtitles import read_subtitles, write_subtitles
+from ct2_triton.terms.html_parts import blocks
 
 if TYPE_CHECKING:
     import os
@@ -82,7 +83,7 @@ def read_file(name: str, content: bytes) -> TextFile:
     except UnicodeDecodeError as error:
         raise Refusal(400, f"Invalid request: {name[:80]!r} is not in UTF-8: {error}") from error
     if suffix in HTML:
-        return TextFile(name, [text], "html", "".join)
+        return TextFile(name, blocks(text), "html", "".join)
     lines = _ENDS_OF_LINES.split(text)
 
     def compose(texts: Sequence[str]) -> str:

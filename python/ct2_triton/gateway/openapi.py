@@ -22,7 +22,7 @@ _STRING: dict[str, Any] = {"type": "string", "minLength": 1}
 _KEY = {"description": "Key, where one is needed"}
 _ERRORS = {
     "400": "The request cannot be answered; the text says why",
-    "403": "A key is missing or wrong",
+    "403": "A key is wrong",
     "408": "The request did not come in time",
     "413": "The body is too large",
     "429": "Too many requests are under way",
@@ -86,7 +86,7 @@ def _translate(
             "default": "text",
             "description": "What the text is; empty as in a form that leaves it out: the default",
         },
-        "alternatives": {"type": "integer", "minimum": 0, "maximum": limits.max_alternatives},
+        "alternatives": {"type": "integer", "maximum": limits.max_alternatives},
         "glossary": glossary,
         "quality": {
             "enum": [True, False, *SWITCHES, None],

@@ -9,6 +9,7 @@ import time
 from ct2_triton import errors
 from ct2_triton.web_connections import RETRY_AFTER_S
 
+FAILED = "The gateway has failed; its log says why"
 _LOG = logging.getLogger(__name__)
 _LOG_EVERY_S = 60.0
 _GONE = "the translation server does not answer at the moment; try again later"

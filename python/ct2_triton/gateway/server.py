@@ -26,7 +26,7 @@ from ct2_triton.gateway.admission import Admission
 from ct2_triton.gateway.file_routes import FileRoutes
 from ct2_triton.gateway.files import SUFFIXES, Shelf
 from ct2_triton.gateway.openapi import document
-from ct2_triton.gateway.refusals import Refusal, Refusals
+from ct2_triton.gateway.refusals import FAILED, Refusal, Refusals
 from ct2_triton.gateway.translation import AUTO, Wanted
 from ct2_triton.translate.formats import write_json
 from ct2_triton.web import page, server_log
@@ -94,7 +94,7 @@ class Gateway:
         if self._shelf:
             FileRoutes(self._translator, self._admission, self._refusals, self._shelf).add_to(app)
         else:
-            refuse = _refuse("Files translation is disabled on this server.")
+            refuse = _refuse("Files translation are disabled on this server.")
             app.router.add_post("/translate_file", refuse)
         app.router.add_post("/suggest", _refuse("Suggestions are disabled on this server."))
         return app
@@ -116,7 +116,7 @@ class Gateway:
             return _error(error.status, text, {"Allow": allow} if allow else {})
         except Exception:
             _LOG.exception("%s %s failed", request.method, request.path[:80])
-            return _error(500, "The gateway has failed; its log says why", {})
+            return _error(500, FAILED, {})
 
     @web.middleware
     async def _check_host(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -140,7 +140,7 @@ class Gateway:
             fields.choice("glossary", ""),
             fields.switch("quality"),
         )
-        self._admission.check_size(texts)
+        self._admission.check_texts(texts)
         with self._admission.slot():
             answers = await self._admission.in_time(self._translator.translate(wanted))
         return _json(_translated(wanted, answers, is_list=isinstance(q, list)))
@@ -148,7 +148,7 @@ class Gateway:
     async def _detect(self, request: web.Request) -> web.Response:
         fields = await self._admission.fields(request)
         text = fields.text("q")
-        self._admission.check_size([text])
+        self._admission.check_texts([text])
         found = self._translator.detector.detect(text)
         return _json([asdict(one) for one in found])
 
@@ -174,6 +174,7 @@ class Gateway:
                 "suggestions": False,
                 "filesTranslation": self._shelf is not None,
                 "supportedFilesFormat": list(SUFFIXES) if self._shelf else [],
+                "glossaries": list(self._translator.glossaries),
                 "language": {
                     "source": {"code": AUTO, "name": "Auto Detect"},
                     "target": {"code": target, "name": catalog.languages[target].name},

@@ -10,7 +10,7 @@ from ct2_triton.client.results import Verdict
 from ct2_triton.client.tasks import map_bounded
 from ct2_triton.gateway.judging_client import JudgingClient
 from ct2_triton.gateway.refusals import Refusal
-from ct2_triton.terms import translate_html_ranks
+from ct2_triton.terms import Terms, translate_html_ranks
 from ct2_triton.terms.html_parts import text_of
 from ct2_triton.terms.keeping_client import keeping_client
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ct2_triton.client.client import TranslationClient
     from ct2_triton.gateway.catalog import Catalog, Route, Spoken
     from ct2_triton.gateway.detection import Detection, Detector
-    from ct2_triton.terms import Terms
 
 AUTO = "auto"
 _LEAST_BEAMS = 4
@@ -139,6 +138,7 @@ class Translator:
         clients: The client of each model.
         formats: How each format is translated.
         glossaries: What requests may name as `glossary`.
+        terms: What requests that name none keep.
         answered: Is called whenever the Triton server has answered.
     """
 
@@ -147,6 +147,7 @@ class Translator:
     clients: Mapping[str, TranslationClient]
     formats: Mapping[str, Format] = field(default_factory=lambda: FORMATS)
     glossaries: Mapping[str, Terms] = field(default_factory=dict)
+    terms: Terms = field(default_factory=Terms)
     answered: Callable[[], None] = lambda: None
 
     async def translate(self, wanted: Wanted) -> list[Answer]:
@@ -177,8 +178,8 @@ class Translator:
             return Answer(text, (), detected)
         translate = self.formats[wanted.format]
         client = self.clients[route.model]
-        if wanted.glossary:
-            client = keeping_client(client, self.glossaries[wanted.glossary])
+        if terms := self.glossaries[wanted.glossary] if wanted.glossary else self.terms:
+            client = keeping_client(client, terms)
         judging = JudgingClient(client)
         if wanted.quality:
             client = cast("TranslationClient", judging)

@@ -44,7 +44,12 @@ def add_term_arguments(parser: argparse.ArgumentParser, *, loss: str) -> None:
         help="a phrase, a tab and what it becomes on each line; a phrase alone comes back as it "
         "is; for one target language or for all; repeatable",
     )
-    group.add_argument(
+    add_patterns_argument(group)
+
+
+def add_patterns_argument(parser: argparse._ActionsContainer) -> None:
+    """Declare the patterns that come back as they are."""
+    parser.add_argument(
         "--keep-patterns",
         type=names,
         default=[],

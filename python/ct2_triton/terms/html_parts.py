@@ -91,6 +91,19 @@ def text_of(document: str) -> str:
     return "\n".join(filter(None, texts))
 
 
+def blocks(document: str) -> list[str]:
+    """Cut HTML after each text that ends a sentence: the pieces mean what the whole does.
+
+    No element of which nothing is translated is open there.
+    """
+    found = [""]
+    for run in runs(read_parts(document)):
+        found[-1] += "".join(part.html for part in run)
+        if any(part.kind == "text" and not part.content.isspace() for part in run):
+            found.append("")
+    return found if found[-1] or len(found) == 1 else found[:-1]
+
+
 def nest(run: list[Part]) -> Element | None:
     """Nest the elements of a list that `runs` gives, without raw parts, in one without tags.
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ct2_triton.client import Hypothesis, Translation
 from ct2_triton.terms import translate_html
 from ct2_triton.terms.html_alignment import Alignment, place_aligned
-from ct2_triton.terms.html_parts import nest, read_parts, text_of
+from ct2_triton.terms.html_parts import blocks, nest, read_parts, text_of
 
 GERMAN = {
     "The red train leaves today.": "Der rote Zug fährt heute ab.",
@@ -82,6 +82,16 @@ async def _translated(document: str) -> str:
 )  # fmt: skip
 async def test_a_document(document: str, translation: str) -> None:
     assert await _translated(document) == translation
+    assert "".join([await _translated(one) for one in blocks(document)]) == translation
+
+
+def test_a_document_is_cut_after_its_texts() -> None:
+    document = "<h1>one</h1> <p>two <b>three</b><pre>four</pre>five &amp; six"
+    assert blocks(document) == [
+        "<h1>one",
+        "</h1> <p>two <b>three</b>",
+        "<pre>four</pre>five &amp; six",
+    ]
 
 
 async def test_text_without_words_is_not_sent_and_each_text_once() -> None:

@@ -24,6 +24,7 @@ from ct2_triton.gateway.server import Gateway
 from ct2_triton.gateway.translation import FORMATS, Format, Translator
 from ct2_triton.prepare import PrepareOptions, prepare
 from ct2_triton.serve import TritonServer
+from ct2_triton.terms import Terms
 from support.servers import ServerStack
 from support.web_command import WebCommand
 
@@ -93,7 +94,11 @@ def detector(catalog: Catalog) -> Detector:
 
 @pytest.fixture
 async def make_site(
-    demo_server: TritonServer, catalog: Catalog, detector: Detector, tmp_path: Path
+    demo_server: TritonServer,
+    repository: Path,
+    catalog: Catalog,
+    detector: Detector,
+    tmp_path: Path,
 ) -> AsyncIterator[MakeSite]:
     """A function that starts a gateway in this process, with limits, formats or a client."""
     async with AsyncExitStack() as stack:
@@ -104,18 +109,22 @@ async def make_site(
             url: str = demo_server.grpc_url,
             client_timeout_s: float = 60.0,
             files: Path | None = tmp_path,
+            glossaries: dict[str, Terms] | None = None,
             **limits: Any,
         ) -> Site:
             client = await stack.enter_async_context(
                 TranslationClient(
                     url,
                     MODEL,
+                    repository=repository,
                     timeout_s=client_timeout_s,
                     retry=RetryPolicy(budget_s=0.5),
                     join_texts=True,
                 )
             )
-            translator = Translator(catalog, detector, {MODEL: client}, formats or FORMATS)
+            translator = Translator(
+                *(catalog, detector, {MODEL: client}, formats or FORMATS, glossaries or {})
+            )
             runner = Gateway(translator, Limits(**limits), files).runner(0.1)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -73,12 +74,30 @@ async def test_progress_comes_line_by_line(site: Site) -> None:
         *steps, last = [json.loads(line) async for line in response.content]
     assert steps == [{"done": done, "of": 150} for done in (64, 128, 150)]
     assert (await fetch(site, last["translatedFileUrl"]))[1] == "\n".join([GERMAN] * 150)
+    data = form("a.html", f"<p>{SENTENCE}</p>".encode() * 70)
+    async with site.session.post(url, data=data, headers=headers) as response:
+        *steps, _ = [json.loads(line) async for line in response.content]
+    assert steps == [{"done": done, "of": 71} for done in (64, 71)]
     data = form("a.txt", b"a", target="xx")
     async with site.session.post(url, data=data, headers=headers) as response:
         assert [json.loads(line) async for line in response.content] == [
             {"error": "xx is not supported"}
         ]
     await good(site)
+
+
+async def test_a_fault_is_the_last_line_of_the_progress(make_site: MakeSite) -> None:
+    async def broken(*_: Any) -> list[str]:
+        raise ValueError
+
+    site = await make_site(formats={"text": broken})
+    url, headers = f"{site.url}/translate_file", {"Accept": "application/x-ndjson"}
+    data = form("a.txt", b"a")
+    async with site.session.post(url, data=data, headers=headers) as response:
+        assert [json.loads(line) async for line in response.content] == [
+            {"error": "The gateway has failed; its log says why"}
+        ]
+    assert (await site.get("/health"))[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -179,7 +198,7 @@ async def test_files_may_be_switched_off(make_site: MakeSite) -> None:
     site = await make_site(files=None)
     status, answer = await site.post("/translate_file", None, data=form("a.txt", b"a"))
     assert status == 403
-    assert answer == {"error": "Files translation is disabled on this server."}
+    assert answer == {"error": "Files translation are disabled on this server."}
     _, settings = await site.get("/frontend/settings")
     assert (settings["filesTranslation"], settings["supportedFilesFormat"]) == (False, [])
     assert "/translate_file" not in (await site.get("/spec"))[1]["paths"]

@@ -37,6 +37,7 @@ def url(command: list[str], tmp_path: Path) -> Iterator[str]:
         (tmp_path / name).write_text(text)
     given = (("works", "works"), ("names", "names"), ("names", "more"))
     arguments = [f"--glossary={name}={tmp_path / file}" for name, file in given]
+    arguments += ["--keep-patterns", "emails"]
     with ExitStack() as stack:
         process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True)
         stack.enter_context(process)
@@ -64,6 +65,10 @@ async def test_a_request_names_its_glossary(site: Site) -> None:
     many = SAID | {"q": [SAID["q"], SENTENCE], "glossary": "works", "source": "auto"}
     _, found = await site.post("/translate", many)
     assert found["translatedText"] == ["Elfmeter für Quix AG!", GERMAN]
+    mail = "Write to ximba@quix.example!"
+    for glossary in ("", "works"):
+        _, found = await site.post("/translate", SAID | {"q": mail, "glossary": glossary})
+        assert "ximba@quix.example" in found["translatedText"]
     page = SAID | {"q": "<p>Penalty for <b>Quixolab</b>!</p>", "format": "html"}
     _, found = await site.post("/translate", page | {"glossary": "works"})
     assert found["translatedText"] == "<p>Elfmeter für <b>Quix AG</b>!</p>"

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from ct2_triton.terms import Terms
 from server.gateway.conftest import GERMAN, SENTENCE, MakeSite, Site
+from server.gateway.test_files import FILES
 from support.browser import chromium, needs_browser, run, set_languages, show_as, until
 
 pytestmark = [pytest.mark.server, needs_browser]
@@ -142,22 +144,67 @@ async def test_a_link_shows_a_text_and_is_made_of_one(browser: Any, site: Site) 
     assert await languages(browser) == ["en", "de"]
 
 
-async def test_a_file_is_translated_and_offered(browser: Any, site: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", FILES)
+async def test_a_file_is_translated_and_offered(
+    browser: Any, site: Site, tmp_path: Path, name: str
+) -> None:
     await open_page(browser, site, "?source=en&target=de")
-    file = tmp_path / "film.srt"
-    content = f"1\n00:00:01,000 --> 00:00:02,500\n{SENTENCE}\n"
-    await asyncio.to_thread(file.write_text, content)
+    file = tmp_path / name
+    content, wanted = FILES[name]
+    await asyncio.to_thread(file.write_bytes, content.encode())
     await type_into(browser, "file", str(file))
     await until(browser, STATUS, "Done")
     assert await run(browser, "document.getElementById('progress').value") == 1
     link = "document.getElementById('download')"
-    assert await run(browser, f"{link}.textContent") == "Download film_de.srt"
+    stem, _, suffix = name.replace(" ", "_").partition(".")
+    assert await run(browser, f"{link}.textContent") == f"Download {stem}_de.{suffix}"
     async with site.session.get(await run(browser, f"{link}.href")) as response:
-        assert GERMAN in await response.text()
+        assert (await response.read()).decode() == wanted
+
+
+async def test_a_file_that_is_not_translated_is_told(
+    browser: Any, site: Site, tmp_path: Path
+) -> None:
+    await open_page(browser, site, "?source=en&target=de")
+    file = tmp_path / "film.srt"
     await asyncio.to_thread(file.write_bytes, b"\xff" * 20)
     await type_into(browser, "file", str(file))
     await until(browser, f"{STATUS}.includes(\"'film.srt' is no text in UTF-8\")", True)
+    ends_early = """void (window.fetch = async () => new Response('{"done": 1, "of": 2}\\n'))"""
+    await run(browser, ends_early)
+    await type_into(browser, "file", str(file))
+    await until(browser, STATUS, "The gateway does not answer; try again later")
+    assert await run(browser, "document.getElementById('file-line').hidden") is True
     await site.good()
+
+
+async def test_a_glossary_can_be_chosen(
+    browser: Any, make_site: MakeSite, site: Site, tmp_path: Path
+) -> None:
+    await open_page(browser, site)
+    line = "document.getElementById('glossary-line')"
+    assert await run(browser, f"{line}.hidden") is True  # there is none
+    with_works = await make_site(glossaries={"works": Terms(glossary={"Quixolab": "Quix AG"})})
+    await open_page(browser, with_works, "?source=en&target=de&q=Penalty for Quixolab!")
+    await until(browser, "document.getElementById('copy').disabled", False)
+    assert "Quix" not in await run(browser, f"{ANSWER}.textContent")
+    await choose(browser, "glossary", "works")
+    await until(browser, f"{ANSWER}.textContent.includes('Quix AG')", True)
+    file = tmp_path / "a.txt"
+    await asyncio.to_thread(file.write_text, "Penalty for Quixolab!")
+    await type_into(browser, "file", str(file))
+    await until(browser, "document.getElementById('download').hidden", False)
+    address = await run(browser, "document.getElementById('download').href")
+    async with site.session.get(address) as response:
+        assert await response.text() == "Elfmeter für Quix AG!"
+
+
+async def test_a_language_that_is_not_certain_is_not_called_detected(
+    browser: Any, site: Site
+) -> None:
+    await open_page(browser, site, "?source=auto&target=de&q=12:45")
+    said = "The language is not certain, perhaps English: choose it under From"
+    await until(browser, STATUS, said)
 
 
 async def test_dropped_text_is_left_to_the_browser(browser: Any, site: Site) -> None:

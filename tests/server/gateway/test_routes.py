@@ -85,11 +85,21 @@ async def test_languages_by_the_codes_of_libretranslate(site: Site) -> None:
         }
 
 
+async def test_the_most_characters_are_those_of_each_text(make_site: MakeSite) -> None:
+    site = await make_site(max_chars=len(SENTENCE))
+    status, answer = await site.post("/translate", {**GOOD, "q": [SENTENCE] * 3})
+    assert (status, answer) == (200, {"translatedText": [GERMAN] * 3})
+    status, answer = await site.post("/translate", {**GOOD, "q": [SENTENCE, f"{SENTENCE} "]})
+    limit = len(SENTENCE)
+    said = f"Invalid request: request ({limit + 1}) exceeds text limit ({limit})"
+    assert (status, answer) == (400, {"error": said})
+
+
 async def test_forms_of_every_kind(site: Site) -> None:
     for data in (GOOD, aiohttp.FormData(GOOD, default_to_multipart=True)):
         assert await site.post("/translate", None, data=data) == (200, {"translatedText": GERMAN})
     assert await site.post("/translate", None, params=GOOD) == (200, {"translatedText": GERMAN})
-    form = {**GOOD, "q": f"{SENTENCE}\r\n{SENTENCE}", "alternatives": "0"}
+    form = {**GOOD, "q": f"{SENTENCE}\r\n{SENTENCE}", "alternatives": "-1"}
     _, answer = await site.post("/translate", None, data=form)
     assert answer == {"translatedText": f"{GERMAN}\n{GERMAN}"}
 
@@ -115,9 +125,10 @@ async def test_settings_and_health(site: Site) -> None:
         ("/translate", {**GOOD, "target": "xx"}, 400, "xx is not supported"),
         ("/translate", {**GOOD, "source": "xx"}, 400, "xx is not supported"),
         ("/translate", {**GOOD, "format": "pdf"}, 400, "pdf format is not supported"),
-        ("/translate", {**GOOD, "alternatives": 6}, 400, "alternatives is 6; it must be <= 5"),
-        ("/translate", {**GOOD, "alternatives": -1}, 400, "alternatives is -1"),
-        ("/translate", {**GOOD, "alternatives": True}, 400, "alternatives is True"),
+        ("/translate", {**GOOD, "alternatives": 6}, 400, "alternatives parameter must be <= 5"),
+        ("/translate", {**GOOD, "alternatives": "1.5"}, 400, "alternatives parameter is not a"),
+        ("/translate", {**GOOD, "alternatives": True}, 400, "alternatives parameter is not a"),
+        ("/translate", {**GOOD, "alternatives": "9" * 81}, 400, "alternatives parameter is not a"),
         (
             "/translate",
             {**GOOD, "q": ["a"] * 1001},
@@ -189,7 +200,7 @@ async def test_keys_let_in(make_site: MakeSite) -> None:
     site = await make_site(keys=["secret", "other"])
     status, answer = await site.post("/translate", GOOD)
     assert (status, answer) == (
-        403,
+        400,
         {"error": "Please contact the server operator to get an API key"},
     )
     for wrong in ("wrong", "ключ"):

@@ -7,6 +7,7 @@ const MOST_LINKED = 4000; // characters of a link; servers refuse long addresses
 const LINES = "application/x-ndjson";
 const AUTO = "auto";
 const NO_ANSWER = "The gateway does not answer; try again later";
+const SURE = 50; // percent of confidence
 const $ = (id) => document.getElementById(id);
 const names = new Intl.DisplayNames(navigator.languages, { type: "language", fallback: "none" });
 let languages = [];
@@ -93,7 +94,9 @@ function question() {
     format: "text",
     alternatives: Math.min(ALTERNATIVES, settings.alternativesLimit),
   };
-  return $("key").value ? { ...asks, api_key: $("key").value } : asks;
+  if ($("glossary").value) asks.glossary = $("glossary").value;
+  if ($("key").value) asks.api_key = $("key").value;
+  return asks;
 }
 
 function show(answer, target) {
@@ -155,11 +158,15 @@ async function translate() {
     showSamples(body, answer);
     history.replaceState(null, "", linkTo(body));
     $("link").disabled = linkTo(body) === location.pathname;
-    const found = detected === body.target ? "The text is already in" : "Detected:";
-    say(detected ? `${found} ${nameOf(detected)}` : "Done");
+    say(answer.detectedLanguage ? foundLanguage(answer.detectedLanguage, body.target) : "Done");
   } catch (error) {
     if (!signal.aborted) showNone(error.message, true);
   }
+}
+
+function foundLanguage({ language, confidence }, target) {
+  if (confidence < SURE) return `The language is not certain, perhaps ${nameOf(language)}: choose it under From`;
+  return `${language === target ? "The text is already in" : "Detected:"} ${nameOf(language)}`;
 }
 
 const isTooLong = () => [...$("text").value].length > settings.charLimit;
@@ -211,9 +218,9 @@ async function* linesOf(body) {
 }
 
 async function translateFile(file) {
-  const { source, target, api_key: key } = question();
+  const { q, format, alternatives, ...fields } = question();
   const form = new FormData();
-  for (const [name, value] of Object.entries({ source, target, ...(key && { api_key: key }) })) form.append(name, value);
+  for (const [name, value] of Object.entries(fields)) form.append(name, value);
   form.append("file", file);
   sending.abort(); // one file at a time
   sending = new AbortController();
@@ -230,8 +237,9 @@ async function translateFile(file) {
       if (signal.aborted) return;
       if (step.error) throw new Error(step.error);
       if (step.of) $("progress").value = step.done / step.of;
-      if (step.translatedFileUrl) showDownload(step.translatedFileUrl);
+      if (step.translatedFileUrl) return showDownload(step.translatedFileUrl);
     }
+    throw new Error(NO_ANSWER);
   } catch (error) {
     if (signal.aborted) return;
     $("file-line").hidden = true;
@@ -284,6 +292,7 @@ function listen() {
   $("target").addEventListener("change", changed);
   $("swap").addEventListener("click", swap);
   $("text").addEventListener("input", typed);
+  $("glossary").addEventListener("change", translate);
   $("key").addEventListener("change", translate);
   $("clear").addEventListener("click", clear);
   $("copy").addEventListener("click", () => copy($("answer").textContent, "Translation"));
@@ -300,6 +309,8 @@ async function start() {
   languages = await fetchJson("languages");
   const given = new URLSearchParams(location.search);
   $("key-line").hidden = !settings.keyRequired;
+  $("glossary").append(new Option("None", ""), ...settings.glossaries.map((name) => new Option(name, name)));
+  $("glossary-line").hidden = !settings.glossaries.length;
   showSources(given.get("source") ?? settings.language.source.code);
   showTargets(given.get("target") ?? "");
   if ($("target").value !== given.get("target")) $("target").value = preferredTarget($("source").value);
