@@ -7,6 +7,7 @@
 // not taken, and a request beside it. Meant to run under a sanitizer.
 //
 // stream_stress <seconds> <seed> <folder of a prepared model>
+#include <atomic>
 #include <cstdio>
 #include <future>
 #include <memory>
@@ -191,6 +192,53 @@ void AnswerBesideALargeOne(const std::string& folder, const std::string& decodin
   }
 }
 
+// The answer of a text of many sentences is put together a slice at a time: a shorter one, whose
+// rows ended later, is sent before it.
+void ShorterAnswersPassLongOnes(const std::string& folder, const std::string& decoding) {
+  stand_in::Model model(folder, Config(decoding, false, "1"), 1);
+  std::promise<void> holds, release;
+  std::atomic<bool> long_one_sent{false}, short_one_first{false};
+  const auto holder = std::make_shared<Call>();
+  const auto long_one = std::make_shared<Call>();
+  const auto short_one = std::make_shared<Call>();
+  // Until it is released, the thread that answers is at this one.
+  holder->when_taken_back = [&] {
+    holds.set_value();
+    release.get_future().wait();
+  };
+  long_one->when_taken_back = [&] { long_one_sent = true; };
+  short_one->when_taken_back = [&] { short_one_first = !long_one_sent; };
+  Case one{"", {"deu_Latn"}, {}};
+  for (int i = 0; i < 40; ++i) one.text += "Gate " + std::to_string(i) + " closes. ";
+  const auto send = [&](const std::shared_ptr<Call>& call) {
+    model.Execute(0, {stand_in::NewRequest(Content(one, {"text_output"}), call)});
+  };
+  send(holder);
+  holds.get_future().wait();
+  const std::string shorter = one.text;
+  one.text.clear();
+  for (int i = 0; i < 3500; ++i) one.text += "The gate closes. ";  // equal rows are decoded once
+  send(long_one);
+  // Each of these takes as many steps as a part of the long text.
+  const auto wait_for_others = [&](int count) {
+    one.text = kSentences[0];
+    for (int i = 0; i < count; ++i) {
+      const auto small = std::make_shared<Call>();
+      send(small);
+      Require(!small->Wait().error, "a good request failed");
+    }
+  };
+  wait_for_others(60);
+  one.text = shorter;
+  send(short_one);
+  wait_for_others(60);
+  release.set_value();
+  for (const auto& call : {holder, long_one, short_one}) {
+    Require(!call->Wait().error, "a good request failed: " + call->Wait().message);
+  }
+  Require(short_one_first, "the answer of 3500 sentences went before that of 40");
+}
+
 Counts Run(const std::string& folder, double seconds, uint64_t seed) {
   Random random(seed);
   stand_in::Model unary(folder, Config("calls", false), 1);
@@ -226,7 +274,10 @@ int main(int count, char** arguments) {
     return 2;
   }
   const auto seed = std::stoull(arguments[2]);
-  for (const char* decoding : {"loop", "calls"}) AnswerBesideALargeOne(arguments[3], decoding);
+  for (const char* decoding : {"loop", "calls"}) {
+    AnswerBesideALargeOne(arguments[3], decoding);
+    ShorterAnswersPassLongOnes(arguments[3], decoding);
+  }
   const Counts sum = Run(arguments[3], std::stod(arguments[1]), seed);
   Require(stand_in::LiveHandles() == 0, "handles were not freed");
   Require(sum.good > 0 && sum.parts > 0, "no stream was read");

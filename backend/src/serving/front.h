@@ -21,7 +21,9 @@ namespace ct2triton {
 class AnswerEncoder {
  public:
   virtual ~AnswerEncoder() = default;
-  // `rows`: the results of the request's rows, in their order. Throws Error.
+  // `rows`: the results of the request's rows, in their order. Does a slice of the work that comes
+  // before Encode; false while there is more of it. Throws Error.
+  virtual bool Prepare(const std::vector<RowResult>& /*rows*/) { return true; }
   virtual void Encode(const std::vector<RowResult>& rows, Response* response) const = 0;
 };
 
@@ -40,7 +42,7 @@ class AnswerStream : public AnswerEncoder {
 struct DecodedRequest {
   RequestOptions options;
   std::vector<CheckedRow> rows;
-  std::unique_ptr<const AnswerEncoder> encoder;
+  std::unique_ptr<AnswerEncoder> encoder;
   AnswerStream* stream = nullptr;  // the encoder, where the answer is sent in parts
   size_t bytes = 0;                // about what its rows take
 };

@@ -64,8 +64,7 @@ InstanceState::InstanceState(TRITONBACKEND_ModelInstance* instance)
                &feeder_,
                &reading_,
                &answering_,
-               std::make_shared<Count>(),
-               std::make_shared<Count>(),
+               &read_,
                std::make_shared<Count>(),
                std::make_shared<InFlight>()} {}
 

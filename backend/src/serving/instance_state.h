@@ -57,6 +57,7 @@ class InstanceState : public RunObserver {
   Tenants tenants_;
   TaskThread answering_;
   RowFeeder feeder_;
+  Reading read_;
   TaskThread reading_;
   const RequestContext context_;
 };

@@ -27,11 +27,13 @@ constexpr size_t kMostRowsOut = 256;
 constexpr size_t kFewRowsOut = kMostRowsOut / 2;  // at which the next part follows
 // A request of more rows is large: it has a share of the queue's places.
 constexpr size_t kSmallRequest = 32;
-// Of rows that are read and not handed over. Above it no further large request is read; and while
-// so much lies in requests that are half read, they take no turns.
-constexpr size_t kMostLargeBytes = size_t{256} << 20;
+// Of rows that are read and not handed over, of each kind of requests. Above it no further one of
+// the kind is read; and while so much lies in those that are half read, one of them is read on.
+constexpr size_t kMostReadBytes = size_t{256} << 20;
+// So a request whose rows take fewer bytes does not wait for one that takes more than all may.
+constexpr size_t kModestBytes = size_t{4} << 20;
 
-constexpr std::chrono::milliseconds kCancelledPeriod(20);
+constexpr std::chrono::milliseconds kReadingPause(1);
 constexpr std::chrono::milliseconds kMemoryWait(1);
 constexpr int kMostMemoryWaits = 10'000;
 
@@ -62,7 +64,7 @@ void PendingRequest::Read() noexcept {
       reader_ = context_.front->Start(request_);
     }
     if (!reader_->Read()) {
-      half_read_ = Counted(context_.half_read_bytes, reader_->bytes());
+      half_read_ = Counted(KindOf(reader_->bytes()).half_read, reader_->bytes());
       if (begins) Announce();
       return;
     }
@@ -95,7 +97,7 @@ void PendingRequest::LeaveEntering() noexcept {
 void PendingRequest::FinishReading() {
   results_.resize(decoded_.rows.size());
   large_ = large_ || IsLarge();
-  if (large_) bytes_ = Counted(context_.large_bytes, decoded_.bytes);
+  if (large_) bytes_ = Counted(KindOf(decoded_.bytes).whole, decoded_.bytes);
   LogVerboseLazily([&] {
     return "request '" + request_.Id() + "': " + std::to_string(results_.size()) + " rows";
   });
@@ -137,18 +139,39 @@ void PendingRequest::Announce() {
   if (!key_.empty()) context_.supersede_keys->Announce(key_, shared_from_this());
 }
 
-// Requests that are read take turns, slice by slice, unless too much of them is read already.
+RowBytes& PendingRequest::KindOf(size_t bytes) const noexcept {
+  return bytes < kModestBytes ? context_.read->modest : context_.read->large;
+}
+
+bool PendingRequest::MayReadOn() const noexcept {
+  RowBytes& kind = KindOf(reader_->bytes());
+  RowBytes& modest = context_.read->modest;
+  if (modest.reads_alone == this && &kind != &modest) modest.reads_alone = nullptr;
+  if (Cancelled()) return true;
+  if (kind.whole->value() >= kMostReadBytes) return false;
+  if (kind.half_read->value() < kMostReadBytes) return true;
+  if (kind.reads_alone == nullptr) kind.reads_alone = this;
+  return kind.reads_alone == this;
+}
+
+// Requests that are read alternate, slice by slice. Where all have to wait, so does the thread.
 void PendingRequest::ReadOn() noexcept {
-  Count& bytes = *context_.large_bytes;
-  while (bytes.value() >= kMostLargeBytes && !Cancelled()) {
-    bytes.WaitBelow(kMostLargeBytes, bytes.wakes(), kCancelledPeriod);
-  }
-  for (Read(); reader_ != nullptr; Read()) {
-    if (context_.half_read_bytes->value() >= kMostLargeBytes) continue;
+  Reading& read = *context_.read;
+  while (reader_ != nullptr) {
+    if (MayReadOn()) {
+      read.turns_in_vain = 0;
+      Read();
+      if (reader_ == nullptr) break;
+    } else if (++read.turns_in_vain > context_.reading->waiting()) {
+      std::this_thread::sleep_for(kReadingPause);
+    }
     try {
       return context_.reading->Post([self = shared_from_this()] { self->ReadOn(); });
     } catch (const std::bad_alloc&) {  // it keeps the thread to itself
     }
+  }
+  for (RowBytes* kind : {&read.modest, &read.large}) {
+    if (kind->reads_alone == this) kind->reads_alone = nullptr;
   }
   Feed(/*later=*/false);
   LetGo();
@@ -345,10 +368,10 @@ void PendingRequest::LetGo() noexcept {
     if (--holds_ > 0 || rows_out_ > 0) return;
     finished_ = true;
   }
-  if (!large_) return Finish();
+  if (!AnswersLater()) return Finish();
   for (int waits = 0; waits < kMostMemoryWaits; ++waits) {
     try {
-      return AnswerLater([self = shared_from_this()] { self->Finish(); });
+      return AnswerLater([self = shared_from_this()] { self->AnswerOn(); });
     } catch (const std::bad_alloc&) {
       std::this_thread::sleep_for(kMemoryWait);
     }
@@ -370,6 +393,35 @@ void PendingRequest::AnswerLater(Task task) {
   in_flight->Done();
 }
 
+// A few rows may have many hypotheses.
+bool PendingRequest::AnswersLater() const noexcept {
+  if (large_) return true;
+  size_t hypotheses = 0;
+  for (const RowResult& row : results_) hypotheses += row.hypotheses.size();
+  return hypotheses > kSmallRequest;
+}
+
+// Large answers alternate, slice by slice, with each other and with deadlines.
+void PendingRequest::AnswerOn() noexcept {
+  while (!PrepareAnswer()) {
+    try {
+      return AnswerLater([self = shared_from_this()] { self->AnswerOn(); });
+    } catch (const std::bad_alloc&) {  // it keeps the thread to itself
+    }
+  }
+  Finish();
+}
+
+// False while there is more to do.
+bool PendingRequest::PrepareAnswer() noexcept {
+  try {
+    return failure_ || request_.IsCancelled() || decoded_.encoder->Prepare(results_);
+  } catch (...) {
+    failure_ = CurrentError();
+    return true;
+  }
+}
+
 // Nothing of the instance may be used once the request is released: its model may be gone.
 void PendingRequest::Finish() noexcept {
   if (!key_.empty()) context_.supersede_keys->Leave(key_, *this);
@@ -389,6 +441,8 @@ void PendingRequest::Finish() noexcept {
 
 void PendingRequest::SendAnswer() noexcept {
   try {
+    while (!decoded_.encoder->Prepare(results_)) {
+    }
     Response response(request_);
     decoded_.encoder->Encode(results_, &response);
     response.Send();

@@ -30,6 +30,21 @@
 
 namespace ct2triton {
 
+class PendingRequest;
+
+// About what the rows take of requests of a kind.
+struct RowBytes {
+  Counter whole = std::make_shared<Count>();      // that are read and not all handed over
+  Counter half_read = std::make_shared<Count>();  // so far
+  const PendingRequest* reads_alone = nullptr;    // while too much is half read
+};
+
+// What the thread that reads requests of an instance keeps of them, slice by slice.
+struct Reading {
+  RowBytes modest, large;
+  size_t turns_in_vain = 0;  // of requests that had to wait, one after another
+};
+
 // What the requests of one instance need of it. The instance waits for `in_flight` before it goes.
 struct RequestContext {
   TRITONBACKEND_ModelInstance* instance = nullptr;
@@ -45,9 +60,8 @@ struct RequestContext {
   RowFeeder* feeder = nullptr;
   TaskThread* reading = nullptr;    // of requests that take more than a slice of work
   TaskThread* answering = nullptr;  // of large requests
+  Reading* read = nullptr;          // only the thread for that changes it
   Counter entering;                 // requests whose rows are not all handed over
-  Counter large_bytes;              // that the rows of large ones among them take
-  Counter half_read_bytes;          // and what was read so far of those that are being read
   std::shared_ptr<InFlight> in_flight;
 };
 
@@ -104,6 +118,8 @@ class PendingRequest : public RowListener,
   void EnterTenant();
   void LeaveEntering() noexcept;
   void FinishReading();
+  RowBytes& KindOf(size_t bytes) const noexcept;
+  bool MayReadOn() const noexcept;
   void ReadOn() noexcept;
   void Announce();
   void Feed(bool later) noexcept;
@@ -113,6 +129,9 @@ class PendingRequest : public RowListener,
   // On the thread that answers large requests.
   template <class Task>
   void AnswerLater(Task task);
+  bool AnswersLater() const noexcept;
+  void AnswerOn() noexcept;
+  bool PrepareAnswer() noexcept;
   void Finish() noexcept;
   void SendAnswer() noexcept;
   void SendFailure() noexcept;

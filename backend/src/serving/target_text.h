@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "quality/verdict.h"
@@ -47,6 +48,8 @@ class TargetText {
   void Add(const RowResult& result);
   // So far: up to where the answer of the next row begins.
   const Translation& so_far() const { return done_; }
+  // The whole translation; nothing may be asked of this object afterwards.
+  Translation Take() { return std::move(done_); }
   // How the answer of the next row will begin, if it begins with these ids.
   std::string Settled(const std::vector<int>& ids) const;
 

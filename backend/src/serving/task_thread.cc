@@ -22,6 +22,11 @@ void TaskThread::Post(Task task) {
   posted_.notify_one();
 }
 
+size_t TaskThread::waiting() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return tasks_.size();
+}
+
 void TaskThread::Run() {
   for (;;) {
     Task task;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -23,11 +24,12 @@ class TaskThread {
 
   // Throws std::bad_alloc.
   void Post(Task task);
+  size_t waiting() const;  // tasks
 
  private:
   void Run();
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable posted_;
   std::deque<Task> tasks_;
   bool ends_ = false;

@@ -9,19 +9,12 @@
 #include "config/tensor_table.h"
 #include "error.h"
 #include "serving/output_tensor.h"
-#include "serving/target_text.h"
 #include "serving/translation_tensors.h"
 
 namespace ct2triton {
 namespace {
 
-// Only the best hypotheses are judged.
-Translation Translated(const TextPlan& plan, size_t target, size_t rank, const Tokenizer& tokenizer,
-                       const Judging& judging, const std::vector<RowResult>& rows) {
-  TargetText text(plan, target, tokenizer, rank == 0 ? judging : Judging(), rank);
-  while (const auto row = text.next_row()) text.Add(rows[*row]);
-  return text.so_far();
-}
+constexpr size_t kRowWork = 32;  // of a row, however short its answer is: see kSliceWork
 
 std::vector<int64_t> Behind(std::vector<int64_t> shape, std::initializer_list<size_t> more) {
   for (const size_t length : more) shape.push_back(static_cast<int64_t>(length));
@@ -76,23 +69,16 @@ size_t MostHypotheses(const std::vector<RowResult>& rows) {
 // Writes the outputs of one answer.
 class Writer {
  public:
-  Writer(const std::vector<TextPlan>& plans, size_t targets, bool batched,
-         const Tokenizer& tokenizer, const AnswerContent& content,
-         const std::vector<RowResult>& rows, Response* response)
-      : plans_(plans),
-        targets_(targets),
-        tokenizer_(tokenizer),
-        content_(content),
-        rows_(rows),
-        response_(response) {
+  // `joined`: of each text, language and rank.
+  Writer(const std::vector<TextPlan>& plans, size_t targets, size_t ranks, bool batched,
+         const AnswerContent& content, const std::vector<Translation>& joined, Response* response)
+      : plans_(plans), content_(content), response_(response), ranks_(ranks) {
     if (batched) per_text_.push_back(static_cast<int64_t>(plans.size()));
     per_target_ = Behind(per_text_, {targets});
-    const auto shows_ranks = [](const std::string& name) {
-      return name == tensor::kTextHypotheses || name == tensor::kHypothesisScores;
-    };
-    const auto& outputs = content.outputs;
-    const bool ranks = std::any_of(outputs.begin(), outputs.end(), shows_ranks);
-    Join(ranks ? MostHypotheses(rows) : 1);
+    for (const Translation& one : joined) {
+      if (all_.size() % ranks == 0) best_.push_back(&one);
+      all_.push_back(&one);
+    }
   }
 
   void Write(const TensorSpec& spec) {
@@ -109,22 +95,6 @@ class Writer {
   }
 
  private:
-  // Puts `ranks` hypotheses of each text in each language together.
-  void Join(size_t ranks) {
-    joined_.reserve(plans_.size() * targets_ * ranks);
-    for (const TextPlan& plan : plans_) {
-      for (size_t target = 0; target < targets_; ++target) {
-        best_.push_back(joined_.data() + joined_.size());
-        for (size_t rank = 0; rank < ranks; ++rank) {
-          joined_.push_back(Translated(plan, target, rank, tokenizer_, content_.judging, rows_));
-          all_.push_back(&joined_.back());
-        }
-        if (best_.back()->verdict) content_.judging.metrics->Count(*best_.back()->verdict);
-      }
-    }
-    ranks_ = ranks;
-  }
-
   void WriteRanges(const TensorSpec& spec) {
     std::vector<std::vector<Span>> lists;
     if (spec.name == tensor::kSourceRanges) {
@@ -157,17 +127,13 @@ class Writer {
   }
 
   const std::vector<TextPlan>& plans_;
-  const size_t targets_;
-  const Tokenizer& tokenizer_;
   const AnswerContent& content_;
-  const std::vector<RowResult>& rows_;
   Response* response_;
+  const size_t ranks_;
   std::vector<int64_t> per_text_;    // the shape of what each text has
   std::vector<int64_t> per_target_;  // and each of its translations
-  size_t ranks_ = 1;
-  std::vector<Translation> joined_;
-  Translations all_;   // of each text, language and rank
-  Translations best_;  // those of the first rank
+  Translations all_;                 // of each text, language and rank
+  Translations best_;                // those of the first rank
   const Translations none_;
 };
 
@@ -181,8 +147,45 @@ TextAnswer::TextAnswer(const ModelConfig& config, const Tokenizer& tokenizer, An
       plans_(std::move(plans)),
       targets_(targets) {}
 
-void TextAnswer::Encode(const std::vector<RowResult>& rows, Response* response) const {
-  Writer writer(plans_, targets_, config_.max_batch_size > 0, tokenizer_, content_, rows, response);
+bool TextAnswer::ShowsRanks() const {
+  const auto& outputs = content_.outputs;
+  return std::any_of(outputs.begin(), outputs.end(), [](const std::string& name) {
+    return name == tensor::kTextHypotheses || name == tensor::kHypothesisScores;
+  });
+}
+
+// Only the best hypotheses are judged.
+bool TextAnswer::Prepare(const std::vector<RowResult>& rows) {
+  if (ranks_ == 0) ranks_ = ShowsRanks() ? MostHypotheses(rows) : 1;
+  const size_t all = plans_.size() * targets_ * ranks_;
+  joined_.reserve(all);
+  for (size_t work = 0; joined_.size() < all;) {
+    const size_t rank = joined_.size() % ranks_;
+    const size_t translation = joined_.size() / ranks_;
+    if (!joining_) {
+      joining_.emplace(plans_[translation / targets_], translation % targets_, tokenizer_,
+                       rank == 0 ? content_.judging : Judging(), rank);
+    }
+    while (const auto row = joining_->next_row()) {
+      if (work >= kSliceWork) return false;
+      const size_t before = joining_->so_far().text.size();
+      joining_->Add(rows[*row]);
+      work += kRowWork + joining_->so_far().text.size() - before;
+    }
+    Keep(joining_->Take(), rank);
+    joining_.reset();
+  }
+  return true;
+}
+
+void TextAnswer::Keep(Translation translation, size_t rank) {
+  joined_.push_back(std::move(translation));
+  const auto& verdict = joined_.back().verdict;
+  if (rank == 0 && verdict) content_.judging.metrics->Count(*verdict);
+}
+
+void TextAnswer::Encode(const std::vector<RowResult>& /*rows*/, Response* response) const {
+  Writer writer(plans_, targets_, ranks_, config_.max_batch_size > 0, content_, joined_, response);
   for (const std::string& name : content_.outputs) writer.Write(config_.Output(name));
 }
 
