@@ -54,6 +54,7 @@ live-demo: install
 
 needs: $(TEST_NEEDS)
 	tools/browser_packages.sh
+	-PYTHONPATH=tests $(BIN)/python -c 'from support import emulated_gpu; emulated_gpu.emulated_gpu()'
 
 test: needs
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not long' $(PYTEST_ARGS)

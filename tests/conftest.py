@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ct2_triton.serve import TritonServer
-from support import processor, servers, shares, workers
+from support import durations, processor, servers, shares, workers
 from support.repository import write_model
 from support.servers import EXPLICIT, MakeServer, ServerStack
 from support.tiers import is_long
@@ -103,10 +103,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name the kernels that the tests covered."""
+    """Name the kernels that the tests covered, and write how long the tests of a folder took."""
     names = ", ".join(processor.kernels()) or "none, since the core is not built"
     terminalreporter.write_line(f"kernels tested: {names}")
     terminalreporter.write_line(f"servers started: {sum(_servers_of_workers) + servers.started}")
+    durations.write(terminalreporter.stats)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -150,6 +151,14 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Tests that share what is dear to make stay together."""
     return workers.scheduler(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """A server that crashes fails the test that ran, and not those after it."""
+    yield
+    if crashed := servers.revive():
+        pytest.fail("\n".join(["a server has crashed:", *crashed]))
 
 
 @pytest.hookimpl(wrapper=True)

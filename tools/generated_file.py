@@ -37,7 +37,9 @@ def write_or_check(
     options = parser.parse_args(arguments)
     made = text()
     if not options.check:
-        options.file.write_text(made, encoding="utf-8")
+        new = options.file.with_name(f".{options.file.name}.new")
+        new.write_text(made, encoding="utf-8")
+        new.replace(options.file)  # at once: another process may read it
         return 0
     if options.file.is_file() and options.file.read_text(encoding="utf-8") == made:
         return 0

@@ -119,7 +119,7 @@ def _run_script(script: str, folder: Path, environment: dict[str, str]) -> tuple
         cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:
-        said = shell.communicate(timeout=250)[1]
+        said = shell.communicate(timeout=800)[1]
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(shell.pid, signal.SIGKILL)

@@ -55,9 +55,12 @@ if ! clang=$(find_clang); then
   fi
   echo "installing Debian packages: $packages"
   export DEBIAN_FRONTEND=noninteractive
+  mkdir -p build
+  exec 9>build/.apt.lock; flock 9  # as tests/support/debian_packages.py
   apt-get update -qq
   # shellcheck disable=SC2086
   apt-get install -y -qq --no-install-recommends $packages >/dev/null
+  exec 9>&-
   clang=$(find_clang)
 fi
 

@@ -7,6 +7,7 @@ of independent clients does, and so needs a limit on what may wait.
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections import Counter
@@ -107,13 +108,11 @@ class Load:
 
     def closed_loop(self, clients: int, seconds: float) -> LoadReport:
         """So many requests are always on their way."""
-        for _ in range(clients):
-            self._room.release()
 
         def pace(_: int) -> None:
             self._room.acquire(timeout=120)
 
-        return self._run(seconds, pace)
+        return self._run(seconds, pace, clients)
 
     def open_loop(self, per_second: float, seconds: float) -> LoadReport:
         """Requests come at their own rate, whatever becomes of them."""
@@ -140,11 +139,12 @@ class Load:
         report.peak_mib = report.end_mib = observe.resident_mib(self._server)
         return report
 
-    def _run(self, seconds: float, pace: Any) -> LoadReport:
+    def _run(self, seconds: float, pace: Any, at_once: int = 0) -> LoadReport:
         report = self.report
         report.start_mib = observe.resident_mib(self._server)
-        started = time.monotonic()
         with fuzz_grpc.open_channel(self._server.grpc_url) as channel:
+            self._send_at_once(channel, at_once)
+            started = time.monotonic()
             while time.monotonic() < started + seconds and not report.wrong:
                 pace(report.offered)
                 self._send(channel, report.offered)
@@ -155,6 +155,16 @@ class Load:
         report.seconds = time.monotonic() - started
         report.end_mib = observe.resident_mib(self._server)
         return report
+
+    def _send_at_once(self, channel: grpc.Channel, count: int) -> None:
+        """The server is stopped meanwhile, and so answers none before all are sent."""
+        self._server.process.send_signal(signal.SIGSTOP)
+        try:
+            for _ in range(count):
+                self._send(channel, self.report.offered)
+                self.report.offered += 1
+        finally:
+            self._server.process.send_signal(signal.SIGCONT)
 
     def _send(self, channel: grpc.Channel, number: int) -> None:
         message, truth = self._messages[number % len(self._messages)]

@@ -18,6 +18,7 @@ import tritonclient.grpc as grpc_client
 from ct2_triton.serve import Ports, ServerOptions, TritonServer
 from ct2_triton.serve.errors import PortInUseError, ServeError, ServerStartError
 from ct2_triton.serve.gpu import count_gpus
+from support import servers as shared
 from support.ports import free_ports
 from support.repository import ONLY_THE_BACKEND, write_identity_model, write_model
 from support.servers import MakeServer
@@ -151,7 +152,19 @@ def test_a_killed_server_is_seen_with_its_signal_and_leaves_nothing(
     assert not server.is_alive()
     server.stop()
     assert server.failure_text().startswith("tritonserver was ended by SIGKILL")
-    assert all(_gone(pid) for pid in stubs)
+    wait_until(lambda: all(_gone(pid) for pid in stubs))
+
+
+def test_a_server_that_crashes_is_started_again_for_the_next_test(
+    make_server: MakeServer, python_repository: Path
+) -> None:
+    server = make_server(python_repository)
+    assert shared.revive() == []
+    server.process.send_signal(signal.SIGSEGV)
+    server.process.wait()
+    [said] = shared.revive()
+    assert said.startswith("tritonserver was ended by SIGSEGV")
+    assert server.is_ready()
 
 
 def test_the_thread_that_starts_it_may_end_first(make_server: MakeServer, repository: Path) -> None:

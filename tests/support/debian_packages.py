@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from support.checkout import ROOT
+
+# Of all who install packages while tests run; tests/fuzz/fuzz.sh has the same.
+LOCK = ROOT / "build" / ".apt.lock"
 
 
 def debian_command(name: str, package: str | None = None) -> Path:
@@ -45,7 +51,14 @@ def _install(*packages: str) -> None:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         pytest.skip(f"needs of Debian: apt-get install {names}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for arguments in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
-        subprocess.run(
-            ["apt-get", "-qq", *arguments], env=environment, check=True, stdout=subprocess.DEVNULL
-        )
+    LOCK.parent.mkdir(exist_ok=True)
+    with LOCK.open("w") as lock:  # apt-get refuses to run twice at once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for arguments in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
+            done = subprocess.run(
+                ["apt-get", "-qq", *arguments],
+                env=environment, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            )  # fmt: skip
+    if done.returncode != 0:  # offline, for instance
+        said = done.stderr.decode().strip().rpartition("\n")[2]
+        pytest.skip(f"needs of Debian, which cannot be had: {names}: {said}")

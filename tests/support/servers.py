@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -22,6 +23,8 @@ EXPLICIT = ["--model-control-mode=explicit", "--load-model=*"]
 _PRELOAD = os.environ.get("CT2_TRITON_SERVER_PRELOAD")
 _PRELOADED = {"LD_PRELOAD": _PRELOAD} if _PRELOAD else {}
 
+_CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL}
+
 # Those whose log is shown with a test that fails.
 running: list[TritonServer] = []
 
@@ -37,12 +40,22 @@ def wait_until_stopped() -> None:
         _stopping.pop().join()
 
 
+def revive() -> list[str]:
+    """Start servers again that several tests share and that have crashed; give why they ended."""
+    said = []
+    for server in running:
+        if server.was_started() and server.process.exit_code in _CRASHES:
+            said.append(server.failure_text())
+            server.restart(600)
+    return said
+
+
 class ServerStack(ExitStack):
     """Starts servers, and at the end stops them all: tritonserver takes two seconds for its end,
     which no test waits for.
     """
 
-    def start(self, *repositories: Path, timeout_s: float = 120.0, **options: Any) -> TritonServer:
+    def start(self, *repositories: Path, timeout_s: float = 600.0, **options: Any) -> TritonServer:
         """Start a server on these repositories; `options` are those of ServerOptions."""
         global started
         started += 1

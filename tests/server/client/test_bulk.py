@@ -213,7 +213,7 @@ def test_nothing_is_lost_when_the_run_a_worker_and_a_server_are_killed(
         end = held[most][2]
         end()
         ways[1 - most].let_go()
-        _, said = job.communicate(timeout=240)
+        _, said = job.communicate(timeout=800)
         assert job.returncode == 0, said
     assert listens_at == {"127.0.0.1"}
     assert "1 of 10 blocks are there: kept" in said

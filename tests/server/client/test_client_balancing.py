@@ -52,7 +52,9 @@ async def test_one_of_two_servers_is_killed_and_one_is_added(
 
         first.process.send_signal(signal.SIGKILL)
         first.process.wait()
-        await asyncio.sleep(0.5)  # nothing is under way, so that nothing can be lost
+        # Nothing is under way, so that nothing can be lost once the client knows.
+        while sum(one.is_ready() for _, one in client._link.connection._ring) > 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
         for text, answer in zip(texts, expected, strict=True):
             assert await client.translate(text, **CALL) == answer
         rows = after[1] + len(texts)

@@ -106,7 +106,7 @@ async def make_site(
 
         async def make(
             formats: dict[str, Format] | None = None,
-            url: str = demo_server.grpc_url,
+            url: str | None = None,
             client_timeout_s: float = 60.0,
             files: Path | None = tmp_path,
             glossaries: dict[str, Terms] | None = None,
@@ -114,11 +114,12 @@ async def make_site(
         ) -> Site:
             client = await stack.enter_async_context(
                 TranslationClient(
-                    url,
+                    url or demo_server.grpc_url,
                     MODEL,
                     repository=repository,
                     timeout_s=client_timeout_s,
-                    retry=RetryPolicy(budget_s=0.5),
+                    # The shared server is there; another one may be gone.
+                    retry=RetryPolicy(budget_s=0.5 if url else 30),
                     join_texts=True,
                 )
             )

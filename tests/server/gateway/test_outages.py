@@ -130,7 +130,7 @@ async def test_the_server_behind_may_be_killed_and_come_back(
     with ServerStack() as stack:
         server = stack.start(repository)
         site = await make_site(url=server.grpc_url)
-        await site.good()
+        await _until(200, lambda: site.post("/translate", GOOD))
         server.process.send_signal(signal.SIGKILL)
         server.process.wait()
         status, answer = await site.post("/translate", GOOD)
