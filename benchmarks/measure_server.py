@@ -3,10 +3,10 @@
 
     python benchmarks/measure_server.py --symbols build/*/backend/libtriton_ctranslate2.so
 
-Serves the demo model, keeps some clients busy, and lets `perf` (Debian: linux-perf) look at the
-server's stacks. A look counts for the first frame from its leaf that says whose work it is: what
-malloc, the kernel or CTranslate2 do is their caller's. `--symbols` is the plugin as it was built,
-since the installed one has no names. The clients' own time is left out.
+Serves the demo model, keeps some clients busy, and samples the server's stacks with `perf` (Debian:
+linux-perf). Each sample is charged to the innermost stack frame with a known owner, so the time of
+malloc, the kernel and CTranslate2 belongs to their caller. `--symbols` names the plugin as it was
+built, because the installed one has no symbols. The clients' own time is left out.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Live captions in the browser: a server, a commentary as a recognizer gives it, and the pages.
 
 With --seconds 0 the commentary goes on until it is interrupted; --screenshot takes a picture of
-the demo page with Chromium and ends.
+a page with Chromium and ends. docs/images/live-viewers.png is of --page '?to=de'.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60, help="(default: %(default)g)")
     parser.add_argument("--port", type=int, default=8090, help="(default: %(default)s)")
-    parser.add_argument("--screenshot", type=Path, metavar="FILE", help="a .png of the demo page")
+    parser.add_argument("--screenshot", type=Path, metavar="FILE", help="a .png of a page")
+    parser.add_argument("--page", default="demo", help="of which; '?to=de': the viewers' page")
     args = parser.parse_args()
     try:
         _demo(args)
@@ -105,7 +106,7 @@ async def _speak(url: str, args: argparse.Namespace) -> None:
 
 
 async def _picture(url: str, args: argparse.Namespace) -> None:
-    """Take a picture of the demo page after some sentences."""
+    """Take a picture of the page after some sentences."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
@@ -114,7 +115,7 @@ async def _picture(url: str, args: argparse.Namespace) -> None:
         options.add_argument(argument)
     service = webdriver.ChromeService(shutil.which("chromedriver"))
     browser = await asyncio.to_thread(webdriver.Chrome, options=options, service=service)
-    await asyncio.to_thread(browser.get, f"{url}demo")
+    await asyncio.to_thread(browser.get, f"{url}{args.page}")
     await asyncio.sleep(min(25.0, 0.6 * args.seconds))
     await asyncio.to_thread(browser.save_screenshot, str(args.screenshot))
     await asyncio.to_thread(browser.quit)

@@ -34,13 +34,19 @@ EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 
 
-def main(program: str, module_name: str, argv: Sequence[str] | None = None) -> int:
+def main(
+    program: str,
+    module_name: str,
+    argv: Sequence[str] | None = None,
+    others: Sequence[str] = (),
+) -> int:
     """Run a command of a module with `add_arguments` and `run`, and give the exit code.
 
-    0 is done, 1 failed, 130 interrupted. A misuse leaves through argparse with 2.
+    0 is done, 1 failed, 130 interrupted. A misuse leaves through argparse with 2. `others` are the
+    first arguments that run another command.
     """
     try:
-        return _run(program, module_name, argv)
+        return _run(program, module_name, argv, others)
     except KeyboardInterrupt as error:  # also while modules are imported, which may take a second
         _flush()
         print(f"{program}: " + ": ".join(["interrupted", *map(str, error.args)]), file=sys.stderr)
@@ -64,10 +70,10 @@ def command_parser(program: str, module: ModuleType) -> CommandParser:
     return parser
 
 
-def _run(program: str, module_name: str, argv: Sequence[str] | None) -> int:
+def _run(program: str, module_name: str, argv: Sequence[str] | None, others: Sequence[str]) -> int:
     module = importlib.import_module(module_name)
     parser = command_parser(program, module)
-    add_variables(parser, os.environ)
+    add_variables(parser, os.environ, others)
     arguments = list(sys.argv[1:] if argv is None else argv)
     passed_on: list[str] = []
     if getattr(module, "PASSES_ON", False) and "--" in arguments:
@@ -114,7 +120,7 @@ def _with_more(
     if arguments and arguments[0] in others:
         name, *rest = arguments
         return main(f"{program} {name}", others[name], rest)
-    return main(program, module, arguments)
+    return main(program, module, arguments, tuple(others))
 
 
 translate = partial(

@@ -47,7 +47,7 @@ WIDE = (32, 5, 400)
 
 def test_rows_go_in_turn_while_there_is_room() -> None:
     assert _core.take_rows([NARROW, WIDE, NARROW, WIDE, NARROW]) == [0, 1, 2]
-    assert _core.take_rows([WIDE, NARROW], rows=1) == [0]  # one goes whatever it has
+    assert _core.take_rows([WIDE, NARROW], rows=1) == [0]  # at least one, even beyond the budget
 
 
 def test_a_quarter_of_a_step_is_kept_for_rows_of_one_sequence() -> None:

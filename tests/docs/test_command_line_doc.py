@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -11,7 +12,12 @@ from pathlib import Path
 import pytest
 
 import command_line_doc
+from ct2_triton.cli import command_parser
+from ct2_triton.environment import add_variables
 
+ROOT = Path(command_line_doc.__file__).parents[1]
+PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")})
+CODE = ("backend", "python", "deploy", "tests")  # what reads a variable that is of no command
 PROGRAMS = [program for program, _ in command_line_doc.commands()]
 
 
@@ -31,8 +37,7 @@ def test_a_page_that_differs_fails_the_check_and_is_rewritten(
 
 
 def test_the_commands_are_those_of_the_package() -> None:
-    root = Path(command_line_doc.__file__).parents[1]
-    text = "".join(path.read_text() for path in (*root.glob("*.toml"), *root.glob("python/*.toml")))
+    text = "".join(path.read_text() for path in (*ROOT.glob("*.toml"), *ROOT.glob("python/*.toml")))
     scripts = re.findall(r'^(ct2-\w+) = "ct2_triton\.cli:', text, re.MULTILINE)
     assert sorted(scripts) == [name for name in PROGRAMS if " " not in name]
     assert "ct2-translate bulk" in PROGRAMS
@@ -50,3 +55,28 @@ def test_every_flag_of_the_help_is_on_the_page(program: str) -> None:
     flags = set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", options, re.MULTILINE))
     assert len(flags) > 5
     assert {flag for flag in flags if f"`{flag}`" not in section} == set()
+
+
+def test_every_variable_of_the_pages_exists() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    named = set(re.findall(r"\bCT2_[A-Z0-9_]+\b", text))
+    words = {program.replace("-", "_").replace(" ", "_").upper() for program in PROGRAMS}
+    of_commands = {name for name in named if name.startswith(tuple(f"{word}_" for word in words))}
+    assert len(of_commands) >= 5
+    assert of_commands - _variables() == set()
+    code = "".join(
+        path.read_text(encoding="utf-8", errors="replace")
+        for folder in CODE
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".cc", ".h", ".cfg", ".sh")
+    )
+    assert named - of_commands - set(re.findall(r"\bCT2_[A-Z0-9_]+\b", code)) == set()
+
+
+def _variables() -> set[str]:
+    """Give the variables that --help-all of the commands shows."""
+    found: set[str] = set()
+    for program, module in command_line_doc.commands():
+        parser = command_parser(program, importlib.import_module(module))
+        found |= add_variables(parser, {})
+    return found

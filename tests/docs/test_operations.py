@@ -166,6 +166,9 @@ def test_a_request_is_traced_from_the_client_on(tmp_path: Path, make_server: Mak
             sent.add(trace_id)
 
         by_name = {span["name"]: span for span in collector.told(send)}
+        (program,) = re.findall(r"^```python\n(.*?)^```", TEXTS["monitoring"], re.DOTALL | re.M)
+        program = program.replace("localhost:8001", server.grpc_url)
+        assert run(sys.executable, "-c", program, folder=tmp_path).stdout == GERMAN
         server.stop()
     assert collector.services == {"translation"}
     assert {span["traceId"] for span in collector.spans} <= sent

@@ -24,6 +24,7 @@ PAGES = (
     "docs/terms.md",
     "docs/live.md",
     "docs/gateway.md",
+    "docs/quality.md",
     "docs/migration.md",
 )
 # What a block ```bash holds instead, so that a test does not run it.

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import readme_figure
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
 REPORTS = ROOT / "benchmarks" / "reports"
@@ -55,3 +57,31 @@ def test_the_page_has_the_numbers_of_the_report(
     for clients, numbers in shown.items():
         reported = _reported(REPORTS / folder, contender, clients)
         assert numbers == pytest.approx(reported, rel=0.03), clients
+
+
+def test_other_servers_are_those_of_the_figure_and_of_the_readme() -> None:
+    points = readme_figure.read_points(readme_figure.REPORT.read_text(encoding="utf-8"))
+    table = PAGE.split("\n| server | ")[1].split("\n\n")[0].splitlines()[2:]
+    shown = [[float(cell) for cell in line.strip("|").split("|")[1:]] for line in table]
+    assert shown == [[point.rate for point in line] for line in points.values()]
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    ours, theirs = (line[-1] for line in list(points.values())[:2])
+    assert f"{ours.rate:.0f} sentences/s at a p95 latency of {ours.p95_ms:.0f} ms" in readme
+    assert f"CTranslate2 translates {theirs.rate:.0f} (" in readme
+
+
+def test_the_library_in_process_is_compared_on_the_gpu() -> None:
+    report = REPORTS / "nvidia-h100" / "calls.md"
+    section = PAGE.split("\n## NVIDIA H100\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (\d+) \|.*\| ([\d.]+) \| [\d.]+ \|$", section, re.M)
+    assert len(rows) == 4
+    for clients, shown in rows:
+        ours = _reported(report, "ct2-triton-float16", int(clients))[3]
+        library = _ratio(report, "ctranslate2-float16", int(clients))
+        assert float(shown) == pytest.approx(ours / library, abs=0.01), clients
+
+
+def _ratio(report: Path, contender: str, clients: int) -> float:
+    section = report.read_text(encoding="utf-8").split(f"\n## single:{clients}\n")[1]
+    (ratio,) = re.findall(rf"^\| {contender} \| ([\d.]+) \|", section.split("\nBatches")[0], re.M)
+    return float(ratio)

@@ -80,7 +80,8 @@ def test_a_variable_of_a_subcommand_carries_its_name() -> None:
     assert parse(variables) == {"rounds": 2}
     assert parse({**variables, "COMMAND": "many"}) == {"rounds": 2, "clients": [1, 16]}
     assert parse({**variables, "COMMAND": "one-number"}) == {"rounds": 2, "clients": 4}
-    assert parse({"CT2_X_CLIENTS": "1 16"}) == {"rounds": None}
+    with pytest.raises(SystemExit, match="2"):
+        parse({"CT2_X_CLIENTS": "1 16"})
 
 
 def test_an_empty_variable_is_none_and_false_is_false(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,6 +107,58 @@ def test_a_wrong_variable_is_named(
     with pytest.raises(SystemExit, match="2"):
         _parse({name: text}, "--model=m")
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("CT2_X_GRPC_PROT", "; did you mean CT2_X_GRPC_PORT?"), ("CT2_X_SECRET_WORD", "")],
+)
+def test_a_variable_of_no_option_is_refused(
+    name: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        _parse({name: "9"}, "--model=m")
+    assert f"the variable {name} names no option{hint}\n" in capsys.readouterr().err
+    assert _parse({name: "", "CT2_Y_PORT": "9"}, "--model=m")["grpc_port"] == 8001
+
+
+def test_variables_that_kubernetes_sets_for_a_service_are_no_options() -> None:
+    of_service = {
+        "CT2_X_SERVICE_HOST": "10.0.0.1", "CT2_X_SERVICE_PORT": "80",
+        "CT2_X_SERVICE_PORT_GRPC": "80",
+        "CT2_X_PORT": "tcp://10.0.0.1:80", "CT2_X_PORT_80_TCP": "tcp://10.0.0.1:80",
+        "CT2_X_PORT_80_TCP_PROTO": "tcp", "CT2_X_PORT_80_TCP_ADDR": "10.0.0.1",
+        "CT2_X_GRPC_PORT": "9", "CT2_X_GRPC_PORT_9_UDP_PORT": "9",
+    }  # fmt: skip
+    assert _parse(of_service, "--model=m")["grpc_port"] == 9
+    with pytest.raises(SystemExit, match="2"):
+        _parse({"CT2_X_PORT": "80"}, "--model=m")
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "status"),
+    [
+        ("ct2-live", "CT2_LIVE_SPEAKER_PASSWORD", 2),
+        ("ct2-translate", "CT2_TRANSLATE_BULK_TRIES", 0),
+        ("ct2-translate", "CT2_TRANSLATE_BULLK_TRIES", 2),
+        ("ct2-translate bulk", "CT2_TRANSLATE_BULK_TRIES", 0),
+        ("ct2-translate bulk", "CT2_TRANSLATE_BULK_TRY", 2),
+        ("ct2-translate bulk", "CT2_TRANSLATE_STREAM", 0),
+    ],
+)
+def test_a_command_refuses_variables_of_its_own_name_only(
+    command: str, name: str, status: int
+) -> None:
+    program, *words = command.split()
+    binary = Path(sys.executable).with_name(program)
+    result = subprocess.run(
+        [binary, *words, "--help-all"],
+        env={**os.environ, name: "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == status, result.stderr
+    assert (f"the variable {name} names no option" in result.stderr) == (status == 2)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

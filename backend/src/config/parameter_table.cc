@@ -163,7 +163,7 @@ std::vector<Parameter> RequestParameters() {
        &R::split,
        kRequestOnly,
        kNone,
-       "Where a text is cut into pieces for translation: at the ends of sentences and lines, of "
+       "Where a text is cut for translation: at the ends of sentences and lines, of "
        "lines alone, or nowhere.",
        "lines",
        {"sentences", "lines", "none"}},
@@ -195,9 +195,8 @@ std::vector<Parameter> DecodingParameters() {
        &E::decoding,
        kModel,
        kNone,
-       "Who decodes: with loop, rows join and leave a loop of this backend at every step, searches "
-       "that it lacks run as calls of CTranslate2, and a model that the loop cannot run fails its "
-       "load; with calls, all rows run as calls; auto is loop on a CPU if it can run, else calls.",
+       "loop: the backend's decode loop; options it lacks use CTranslate2, and a model it cannot "
+       "run fails its load. calls: CTranslate2 only. auto: loop on a CPU if possible, else calls.",
        "loop",
        {"auto", "loop", "calls"}},
       {"calls",

@@ -81,10 +81,10 @@ class RetryPolicy:
             call's own deadline. 0 means: fail at the first refused attempt.
         initial_backoff_s: Pause before the second attempt, in seconds.
         max_backoff_s: Longest pause, in seconds.
-        outage_s: Seconds for which a sentence is sent again that the server could not take, since
-            it is out of reach, busy, or was lost with its connection; with pauses of
-            `max_backoff_s` at most. They count from the first such failure of any call up to the
-            next answer. A sentence under which three connections broke is not sent again. 0: never.
+        outage_s: How long to keep retrying a sentence when the server is unreachable or busy, or
+            the connection broke, in seconds, with pauses of at most `max_backoff_s`. The time
+            starts at the first such failure of any call and ends with the next answer. A sentence
+            in progress on three broken connections is not sent again. 0: never.
     """
 
     budget_s: float = 5.0

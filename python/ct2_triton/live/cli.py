@@ -58,10 +58,11 @@ _HELP = {
     "to": "target languages, comma-separated",
     "title": "title of the event, which the pages show",
     "mode": "final: translate whole segments only; steady: show words before, and settle those "
-    "that two guesses agree on; append: never take a shown word back (default: %(default)s)",
-    "mask": "words at the end of a guess that mode steady does not show (default: %(default)s)",
-    "words": "new words to wait for before the next guess (default: %(default)s)",
-    "interval": "least time between two guesses of a segment, in ms (default: %(default)s)",
+    "that two translations agree on; append: never take a shown word back (default: %(default)s)",
+    "mask": "words at the end of an interim translation that mode steady does not show (default: "
+    "%(default)s)",
+    "words": "new words to wait for before the next translation (default: %(default)s)",
+    "interval": "least time between two translations of a segment, in ms (default: %(default)s)",
     "captions": "captions kept for those who come late and for subtitles, one for each segment and "
     "language; beyond it the oldest are forgotten (default: %(default)s)",
     "longest": "cut a segment after so many words where no sentence ends (default: %(default)s)",
@@ -80,9 +81,10 @@ _HELP = {
     "they end (default: %(default)g)",
     "origin": "pages of which other origin may speak and read, such as https://talks.example.com: "
     "those of a proxy in front, or of another site; *: all; may be repeated",
-    "quality": "have the server judge translations: flagged guesses are not shown, flagged finals "
-    "are marked in JSON, and a sentence is shown at most twice in a row (docs/quality.md)",
-    "newest": "guess from all of an update, not only from what two updates agree on",
+    "quality": "have the server judge translations: flagged interim captions are not shown, "
+    "flagged finals are marked in JSON, and a sentence is shown at most twice in a row "
+    "(docs/quality.md)",
+    "newest": "translate all of an update, not only the text that two updates agree on",
 }
 USUAL = (
     *("--model", "--from", "--to", "--title", "--mode", "--stdio", "--subtitles", "--host"),

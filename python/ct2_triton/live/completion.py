@@ -20,11 +20,10 @@ def begins_with(text: str, start: str) -> bool:
 
 
 def words_covered(final: str, committed: str) -> int:
-    """Count the words of a final translation that what viewers have seen stands for.
+    """Return how many words of `final` stand for the text that viewers have seen.
 
-    It is as many as take the fewest edits (words added, left out or replaced) to become what was
-    seen; of several such numbers, the one closest to that of the words seen. Of very long texts, as
-    many as were seen.
+    It is the length of the prefix of `final` with the smallest word edit distance to `committed`.
+    Ties go to the length closest to that of `committed`; for very long texts it is that length.
     """
     whole = [word.rstrip() for word in split_words(final)]
     seen = [word.rstrip() for word in split_words(committed)]

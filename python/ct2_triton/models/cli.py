@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Say which models lie in a repository, what proves each, and which versions are served.
+"""List the models of a repository, verify their files, and choose the versions that are served.
 
     ct2-models list
     ct2-models list --url localhost:8001
@@ -8,7 +8,8 @@
     ct2-models promote nllb-200-distilled-600M 2 --url localhost:8001
     ct2-models rollback nllb-200-distilled-600M --url localhost:8001
 
-A server that --url names says what it has loaded, and takes changes while it translates.
+With --url, list also shows what a server has loaded, and promote and rollback change it while it
+translates.
 """
 
 from __future__ import annotations

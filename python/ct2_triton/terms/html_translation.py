@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 Align: TypeAlias = "Callable[[str], Alignment | None]"
 _SPACE = re.compile(r"[ \t\r\n\f]+")  # what HTML shows as one space
-_MOST_TIMES = 3  # that the text of a sentence is asked for, with what its elements hold
+_MOST_TIMES = (
+    3  # limit on the text sent for a sentence and its elements, in lengths of the sentence
+)
 _ENDS = " .!?\u3002\uff01\uff1f"  # of a sentence, also in Chinese and Japanese
 
 
