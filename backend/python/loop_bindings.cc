@@ -311,6 +311,7 @@ void BindTrialReport(py::module_& module) {
       .def_readonly("tokens", &TrialReport::tokens)
       .def_readonly("largest_error", &TrialReport::largest_error)
       .def_readonly("tolerance", &TrialReport::tolerance)
+      .def_readonly("library_error", &TrialReport::library_error)
       .def_property_readonly("hypotheses",
                              [](const TrialReport& report) { return report.beams.hypotheses; })
       .def_property_readonly("beam_error",

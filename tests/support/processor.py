@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,16 @@ def kernels() -> tuple[str, ...]:
     except ImportError:
         return ()
     return tuple(dict.fromkeys([*_core.kernels(), *_core.kernels("float32")]))
+
+
+def use_exact_int8() -> None:
+    """Have CTranslate2 multiply int8 with MKL where oneDNN cuts sums off: without VNNI.
+
+    To be called before CTranslate2 first computes. Servers that tests start inherit it.
+    """
+    found = Path("/proc/cpuinfo").read_text()
+    if ("avx2" in found and "vnni" not in found) or "DNNL_MAX_CPU_ISA" in os.environ:
+        os.environ.setdefault("CT2_USE_MKL", "1")
 
 
 @cache

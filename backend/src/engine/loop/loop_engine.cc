@@ -36,7 +36,13 @@ size_t PackingThreads() { return std::min(CoresOfProcess().physical, kMostPackin
 std::string Describe(const TrialReport& trial) {
   std::ostringstream text;
   text << "trial of " << trial.tokens << " tokens: logits within " << std::setprecision(2)
-       << trial.largest_error << " (allowed " << trial.tolerance << "), ";
+       << trial.largest_error;
+  if (trial.library_error > 0) {
+    text << " of CTranslate2's with float32 weights (its own with int8: within "
+         << trial.library_error << "), ";
+  } else {
+    text << " (allowed " << trial.tolerance << "), ";
+  }
   if (trial.beams.hypotheses > 0) {
     text << "scores of beams within " << trial.beams.largest_error << ", ";
   }

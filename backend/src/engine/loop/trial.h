@@ -17,6 +17,9 @@ struct TrialReport {
   float largest_error = 0;  // of the logits of a token: their root mean square difference from
                             // CTranslate2's, as a share of the standard deviation of those
   float tolerance = 0;      // what it may be
+  // Greater than 0: the errors are differences from CTranslate2 with float32 weights, and this is
+  // the largest one of CTranslate2 itself with the model's.
+  float library_error = 0;
   BeamTrialReport beams;
   uint64_t ns = 0;  // that the trial took, CTranslate2's part included
 };
@@ -27,6 +30,11 @@ struct TrialReport {
 // 0.001, and the most probable token must be the same, or as probable within that; with narrower
 // weights, where last bits tip over roundings, within 0.05. The projection of the vocabulary map
 // must agree with the whole one. Then a search of two beams is tried (beam_trial.h).
+//
+// CTranslate2's int8 products are inexact on some processors: without VNNI, oneDNN adds pairs of
+// products in 16 bits. Int8 weights that do not agree are therefore held against CTranslate2 with
+// float32 weights: each token must be within 0.05 of that, or about as near as CTranslate2 with
+// int8 is.
 //
 // `truth`: of the same model. It computes with as many threads as the calling thread may use
 // (thread_scope.h), and costs 3 encodings and 6 steps of the loop, and those of the beams.

@@ -112,26 +112,21 @@ CheckedRow MakeBeamRow(const Weights& weights) {
   return row;
 }
 
-std::optional<BeamTrialRow> TryTwoBeams(const Weights& weights, const LibraryModel& library) {
-  if (weights.target().size() < 4) return std::nullopt;  // too few candidates
-  BeamTrialRow beams{MakeBeamRow(weights), {}};
+void SearchWithTwoBeams(const LibraryModel& library, BeamTrialRow* beams) {
   Unwatched unwatched;
   RunTimes times;
-  const auto result = library.NewEngine()->Run({&beams.row}, &unwatched, &times).front();
-  for (const Hypothesis& found : result.hypotheses) beams.scores.push_back(found.score);
-  return beams;
+  const auto result = library.NewEngine()->Run({&beams->row}, &unwatched, &times).front();
+  beams->scores.clear();
+  for (const Hypothesis& found : result.hypotheses) beams->scores.push_back(found.score);
 }
 
-}  // namespace
-
-TrialTruth AskCTranslate2(const Weights& weights) {
+// With CTranslate2's failures as refusals of the trial.
+template <class Asking>
+TrialTruth Ask(const Asking& asking) {
   const uint64_t start_ns = SteadyNow_ns();
   TrialTruth truth;
   try {
-    truth.rows = MakeRows(weights);
-    const auto library = weights.library();
-    FollowGreedily(weights, *library, &truth.rows);
-    truth.beams = TryTwoBeams(weights, *library);
+    truth = asking();
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const Error& error) {
@@ -142,6 +137,37 @@ TrialTruth AskCTranslate2(const Weights& weights) {
   }
   truth.ns = SteadyNow_ns() - start_ns;
   return truth;
+}
+
+}  // namespace
+
+TrialTruth AskCTranslate2(const Weights& weights) {
+  return Ask([&] {
+    TrialTruth truth;
+    truth.rows = MakeRows(weights);
+    const auto library = weights.library();
+    FollowGreedily(weights, *library, &truth.rows);
+    if (weights.target().size() >= 4) {  // else there are too few candidates
+      truth.beams = BeamTrialRow{MakeBeamRow(weights), {}};
+      SearchWithTwoBeams(*library, &*truth.beams);
+    }
+    return truth;
+  });
+}
+
+TrialTruth AskAtFloat32(const Weights& weights, const TrialTruth& truth) {
+  return Ask([&] {
+    const Weights exact(weights.directory(), weights.device(), "float32");
+    const auto library = exact.library();
+    TrialTruth found = truth;
+    for (TrialRow& row : found.rows) {
+      const auto& chosen = row.truth.chosen;  // its last one is fed to no step
+      for (size_t i = 0; i + 1 < chosen.size(); ++i) row.row.prefix.push_back(chosen[i]);
+    }
+    FollowGreedily(exact, *library, &found.rows);
+    if (found.beams) SearchWithTwoBeams(*library, &*found.beams);
+    return found;
+  });
 }
 
 void RefuseTrial(const std::string& what) {

@@ -39,6 +39,11 @@ struct TrialTruth {
 // Throws Error(kUnsupported) where it fails.
 TrialTruth AskCTranslate2(const Weights& weights);
 
+// Has CTranslate2 compute the same tokens with float32 weights, which costs as much again and the
+// memory of such a model.
+// Throws Error(kUnsupported) where it fails.
+TrialTruth AskAtFloat32(const Weights& weights, const TrialTruth& truth);
+
 // Throws the Error(kUnsupported) of a trial that failed.
 [[noreturn]] void RefuseTrial(const std::string& what);
 
