@@ -52,11 +52,11 @@ async def test_a_stream_outlasts_a_server_that_is_gone_longer_than_a_call_waits(
                 yield text
 
         async with serving(FaultServer(), port):
-            items = own.stream(texts(), **CALL, timeout_s=1)
+            items = own.stream(texts(), **CALL, timeout_s=3)
             found = [await anext(items)]
         gone.set()
         rest = asyncio.create_task(_rest(items))
-        await asyncio.sleep(2)  # longer than the budget and than the deadline of a sentence
+        await asyncio.sleep(4)  # longer than the budget and than the deadline of a sentence
         assert not rest.done()
         async with serving(FaultServer(), port):
             found += await rest

@@ -162,7 +162,7 @@ async def test_a_qr_code_is_of_an_address(site: Site, url: str) -> None:
 
 async def saved_in(folder: Path) -> Path:
     """Waits for a text that the browser has saved."""
-    for _ in range(200):
+    for _ in range(2000):
         if found := await asyncio.to_thread(lambda: list(folder.glob("*.txt"))):
             break
         await asyncio.sleep(0.05)
