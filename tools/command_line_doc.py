@@ -40,7 +40,7 @@ Every command has these options besides its own:
 
 **Environment variables.** Each option has a variable, named after the command and the option:
 `--grpc-port` of `ct2-serve` is `CT2_SERVE_GRPC_PORT`, `--workers` of `ct2-translate bulk` is
-`CT2_TRANSLATE_BULK_WORKERS`. The commands share `CT2_URL` (but `CT2_MODELS_URL`),
+`CT2_TRANSLATE_BULK_WORKERS`. The commands share `CT2_URL` (`ct2-models`: `CT2_MODELS_URL`),
 `CT2_MODEL_REPOSITORY`, `CT2_LOG` and `CT2_LOG_FORMAT`. An option on the command line overrides its
 variable. The variable of an option without a value is `1`, `true`, `yes`, `0`, `false` or `no`. The
 variable of an option that can be repeated is a list of words with shell quotes, such as
