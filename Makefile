@@ -8,6 +8,7 @@
 # make lint     formats, linters, type checker
 # make asan     the core, the backend and the real server on AddressSanitizer builds; tsan likewise
 # make fuzz     the fuzz targets, a minute each (FUZZ_SECONDS)
+# make gpu-images  compile the kernels of GPUs, for decode loops there (two minutes)
 # make clean    remove what was built; .venv stays (make distclean removes it too)
 #
 # Everything lands in the checkout. A second run costs nothing. PYTHON names the interpreter.
@@ -41,7 +42,7 @@ TEST_NEEDS := install .venvs/ctranslate2-$(OLDEST_ENGINE)/.installed .venvs/perf
   .venvs/transformers-$(TRANSFORMERS_5)/.installed .venvs/kubernetes/.installed \
   .venvs/haproxy/.installed .venvs/live/.installed
 
-.PHONY: install needs demo live-demo test test-long lint asan tsan fuzz clean distclean
+.PHONY: install needs demo live-demo test test-long lint asan tsan fuzz gpu-images clean distclean
 
 install: .venv/.installed
 
@@ -73,6 +74,11 @@ asan tsan: install
 
 fuzz: install
 	tests/fuzz/fuzz.sh --seconds $(FUZZ_SECONDS)
+
+# Beside the plugin; a later install takes them along.
+gpu-images: install
+	$(PIP) install --quiet -c constraints.txt nvidia-cuda-nvrtc-cu12
+	$(BIN)/python tools/gpu_images.py --install --jobs $$(nproc)
 
 # A good environment that is already there is kept. The lock lets two makes share a checkout.
 .venv/.created:

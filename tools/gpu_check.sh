@@ -2,36 +2,47 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks this project on a machine with an NVIDIA GPU, and writes one report in Markdown:
 #
-#   tools/gpu_check.sh [--cpu] [--short] [--model SOURCE] [--output FOLDER]
+#   tools/gpu_check.sh [--cpu] [--short] [--part PART]... [--model SOURCE] [--output FOLDER]
 #
-# --cpu runs the same steps on the processor; --short takes a minute, and tells nothing about speed;
-# --model is what ct2-prepare takes (default: demo). The report is FOLDER/report.md, beside the files
-# of each step. A step that fails is named, the others go on, and the exit status is 1.
+# Parts, all unless some are named, in this order: `kernels` (our kernels against CTranslate2, and
+# their times), `loop` (the decode loop on them), `served` (a server, its tests, answers and memory),
+# `speed` (ct2-bench on the model) and `aims` (loop, calls and Triton's Python backend on models of
+# real sizes). Together they take less than an hour. --cpu runs `served` and `speed` on the
+# processor; --short takes a minute, and tells nothing about speed; --model is what ct2-prepare takes
+# (default: demo). The report is FOLDER/report.md, beside the files of each step. A step that fails is
+# named, the others go on, and the exit status is 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-device=gpu model=demo output=gpu-check-$(date +%Y%m%d-%H%M%S)
+device=gpu model=demo output=gpu-check-$(date +%Y%m%d-%H%M%S) parts=
 comparison=(--stored float32 --rows 1000)
 bench=(--minutes 8 --rounds 3)
+aims=(--minutes 3 --rounds 2)
 while [ $# -gt 0 ]; do
   case $1 in
     --cpu) device=cpu ;;
     --short)
       comparison=(--stored int8 --rows 12)
+      aims=(--minutes 0.02 --rounds 1)
       bench=(--minutes 0.02 --rounds 1 --scenario single:4
-        --contender ct2-triton-int8 --contender python-ctranslate2-int8) ;;
+        --contender ct2-triton-int8 --contender python-ctranslate2-int8)
+      export CT2_TRITON_FEWER_ROWS=${CT2_TRITON_FEWER_ROWS:-40} ;;
+    --part)
+      case ${2:-} in kernels | loop | served | speed | aims) parts="$parts $2 " ;;
+        *) echo "gpu_check.sh: no part ${2:-}; its head says which there are" >&2; exit 2 ;;
+      esac
+      shift ;;
     --model) model=$2; shift ;;
     --output) output=$2; shift ;;
     *) echo "gpu_check.sh: unknown argument $1; its head says which there are" >&2; exit 2 ;;
   esac
   shift
 done
+parts=${parts:- kernels  loop  served  speed  aims }
+[ "$device" = gpu ] || parts=" served  speed "
 export PATH=$PWD/.venv/bin:$PATH
-if [ "$device" = gpu ] && ! nvidia-smi >/dev/null 2>&1; then
-  echo "gpu_check.sh: nvidia-smi finds no GPU here; --cpu runs the same steps without one" >&2
-  exit 2
-fi
 if [ "$device" = gpu ]; then
+  python tools/gpu_report.py missing $parts || exit 2
   # The server finds cuBLAS in a wheel; what runs without it is told where.
   cublas=$(python -c 'from ct2_triton.serve.gpu import cublas_wheel_folder as f; print(f() or "")')
   export LD_LIBRARY_PATH=$cublas:${LD_LIBRARY_PATH:-}
@@ -73,20 +84,57 @@ part() {
   fi >>"$report"
 }
 
-[ "$device" = cpu ] || step "The GPU" nvidia-smi
-step "A model is prepared" ct2-prepare "$model" --name checked --instance-kind "$device" \
-  --model-repository "$output/models"
-step "The server and the engine" ct2-serve --check --free-ports \
-  --model-repository "$output/models" checked
-step "Tests that need a GPU" \
-  python -m pytest -q -rs -m gpu -p no:cacheprovider \
-  tests/serve tests/server/test_gpu.py tests/bench/test_gpu_check.py
-step "Answers and memory" \
-  python tools/device_report.py --device "$device" --model "$model" "${comparison[@]}" \
-  --output "$output/answers.md"
-part "$output/answers.md"
-step "Speed" ct2-bench --device "$device" --model "$model" "${bench[@]}" --output "$output/bench"
-part "$output/bench/report.md"
-sed -i 's#](\([a-z0-9.-]*\.png\))#](bench/\1)#' "$report"
+wanted() { [[ $parts = *" $1 "* ]]; }
+
+# compared NAME OPTION...: a run of ct2-bench for the table of aims.
+compared() {
+  local name=$1
+  shift
+  step "Speed of $name" ct2-bench --device gpu "$@" "${aims[@]}" --output "$output/aims/$name"
+}
+
+gpu_tests() { python -m pytest -q -rs -m gpu -p no:cacheprovider "$@"; }
+
+if [ "$device" = gpu ]; then
+  ! command -v nvidia-smi >/dev/null || step "The GPU" nvidia-smi
+  step "Kernels are compiled" python tools/gpu_images.py --install --jobs "$(nproc)"
+fi
+if wanted kernels; then
+  step "Kernels" benchmarks/gpu/check_kernels.sh "$output/kernels" build/gpu_kernels.bin
+fi
+if wanted loop; then
+  step "The loop on our kernels" gpu_tests tests/core/test_gpu_loop.py
+fi
+if wanted served; then
+  step "A model is prepared" ct2-prepare "$model" --name checked --instance-kind "$device" \
+    --model-repository "$output/models"
+  step "The server and the engine" ct2-serve --check --free-ports \
+    --model-repository "$output/models" checked
+  step "Tests that need a GPU" \
+    gpu_tests tests/serve tests/server/test_gpu.py tests/bench/test_gpu_check.py
+  step "Answers and memory" \
+    python tools/device_report.py --device "$device" --model "$model" "${comparison[@]}" \
+    --output "$output/answers.md"
+  part "$output/answers.md"
+fi
+if wanted speed; then
+  step "Speed" ct2-bench --device "$device" --model "$model" "${bench[@]}" --output "$output/bench"
+  part "$output/bench/report.md"
+  sed -i 's#](\([a-z0-9.-]*\.png\))#](bench/\1)#' "$report"
+fi
+if wanted aims; then
+  ours=(--contender ct2-triton-float16 --contender ct2-triton-loop-float16)
+  python=(--contender python-transformers-float16)
+  int8=(--contender ct2-triton-loop-int8_float16)
+  compared transformer-base --shape transformer-base "${ours[@]}" "${python[@]}" \
+    --scenario single:1 --scenario single:4 --scenario single:16 --scenario single:48 \
+    --scenario single:128
+  compared four-models --shape transformer-base --models 4 --distinct "${ours[@]}" "${python[@]}" \
+    --scenario streams:4 --scenario streams:48
+  compared nllb-600m --shape nllb-600m "${ours[@]}" "${int8[@]}" \
+    --scenario single:1 --scenario single:48
+  step "Aims" python tools/gpu_report.py aims "$output"
+  part "$output/aims.md"
+fi
 echo "report: $report"
 exit "$failed"

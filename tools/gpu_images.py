@@ -8,7 +8,8 @@ depend on addresses, so each image is compiled by a process of its own whose add
 randomized, where the system lets a process ask for that. Registers, spilled bytes and sizes of all
 kernels are printed; a kernel that spills registers is an error.
 
-    python tools/gpu_images.py --output build/gpu_kernels.bin   # which the plugin's build installs
+    python tools/gpu_images.py              # build/gpu_kernels.bin, for the plugin's build
+    python tools/gpu_images.py --install    # beside the plugin, too; compiles what is out of date
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ import importlib.util
 import multiprocessing
 import os
 import re
+import shutil
 import struct
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-KERNELS = Path(__file__).resolve().parents[1] / "backend" / "gpu"
+ROOT = Path(__file__).resolve().parents[1]
+KERNELS = ROOT / "backend" / "gpu"
+OUTPUT = ROOT / "build" / "gpu_kernels.bin"
 # T4; A100; A10; L4; H100; B200; RTX 50. PTX of compute_75 serves what comes later: the driver
 # compiles it, one for CUDA 12.9 or later since that is the PTX version of this NVRTC.
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120", "compute_75")
@@ -170,6 +174,24 @@ def describe(image: Image) -> str:
     return "\n".join(lines)
 
 
+def is_current(images: Path) -> bool:
+    """Tell whether a file of images is as new as what it is made of."""
+    sources = [Path(__file__), *KERNELS.glob("*.cu*"), *KERNELS.glob("*.h")]
+    newest = max(path.stat().st_mtime for path in sources)
+    return images.is_file() and images.stat().st_mtime >= newest
+
+
+def install(images: Path) -> int:
+    """Put a file of images beside the plugin of this environment."""
+    from ct2_triton.engine_library import GPU_IMAGES_NAME
+    from ct2_triton.serve.backend_files import find_backend_files
+
+    beside = find_backend_files().plugin.with_name(GPU_IMAGES_NAME)
+    shutil.copyfile(images, beside)
+    print(f"installed: {beside}")
+    return 0
+
+
 def _keep_addresses() -> None:
     """Run this command again without random addresses, unless that is so or is not allowed."""
     libc = ctypes.CDLL(None)
@@ -182,11 +204,20 @@ def _keep_addresses() -> None:
 def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, required=True, help="file to write")
+    parser.add_argument(
+        "--output", type=Path, default=OUTPUT, help="file to write (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--install",
+        action="store_true",
+        help="compile only what is older than its sources, and put it beside the plugin",
+    )
     parser.add_argument("--architectures", nargs="+", default=ARCHITECTURES, metavar="NAME")
     parser.add_argument("--nvrtc", type=Path, help="NVRTC's library (default: the package's)")
     parser.add_argument("--jobs", type=int, default=2, help="compile so many at once (default: 2)")
     options = parser.parse_args()
+    if options.install and is_current(options.output):
+        return install(options.output)
     try:
         nvrtc = options.nvrtc or find_nvrtc()
         fresh = multiprocessing.get_context("spawn")
@@ -206,7 +237,7 @@ def main() -> int:
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_bytes(content)
     print(f"{options.output}: {len(images)} images, {len(content):,} bytes")
-    return 0
+    return install(options.output) if options.install else 0
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ _CORE = "ct2_triton._core"
 CORE_VARIABLE = "CT2_TRITON_CORE"
 # The name that the core and the Triton backend ask the loader for.
 ENGINE_NAME = "libctranslate2.so.4"
+# As backend/src/engine/compute/gpu/gpu_place.cc asks for it, beside the core or the backend.
+GPU_IMAGES_NAME = "gpu_kernels.bin"
 # A second thread that initialises the core meanwhile would be given a module that is half done.
 _loading = threading.Lock()
 
@@ -69,6 +71,12 @@ def find_engine_library(directory: Path | None = None) -> EngineLibrary:
     return EngineLibrary(libraries[0], tuple(sorted(folder.glob("libgomp*.so*"))))
 
 
+def gpu_images(folder: Path) -> dict[str, Path]:
+    """Give the kernels of GPUs in a folder by the name of their file; none where it has none."""
+    images = folder / GPU_IMAGES_NAME
+    return {GPU_IMAGES_NAME: images} if images.is_file() else {}
+
+
 def load_core() -> ModuleType:
     """Import the compiled core beside a link to CTranslate2's library.
 
@@ -93,7 +101,8 @@ def load_core() -> ModuleType:
 
 def _initialise_core() -> ModuleType:
     binary = _find_core()
-    links = {binary.name: binary, **find_engine_library().links()}
+    images = gpu_images(binary.parent / "backends" / "ctranslate2")
+    links = {binary.name: binary, **find_engine_library().links(), **images}
     try:
         path = linked_folder(user_cache() / "core", links) / binary.name
         loader = importlib.machinery.ExtensionFileLoader(_CORE, str(path))

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import device_report
+import gpu_report
 from ct2_triton.bench.contenders import contender_names, make_contender
+from ct2_triton.bench.record import Round, Run, Sample, ScenarioRecord
 from ct2_triton.bench.setup import Setup
 from ct2_triton.serve.gpu import count_gpus
 from device_report import TWICE, Outcome
@@ -68,6 +70,7 @@ def test_without_a_gpu_it_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     assert (result.returncode, (tmp_path / "out").exists()) == (2, False)
     assert "--cpu runs the same steps" in result.stderr
     assert _run(SCRIPT, "--gpus", "1").returncode == 2
+    assert "no part all" in _run(SCRIPT, "--part", "all").stderr
     with pytest.raises(SystemExit) as ended:
         device_report.main([])
     assert ended.value.code == 2
@@ -103,6 +106,28 @@ def test_a_float32_answer_that_differs_fails_the_comparison_and_others_do_not() 
     outcomes[2].alone = wrong
     assert not device_report.is_exact(outcomes)
     assert not device_report.is_exact(outcomes[1:2])
+
+
+def test_ratios_and_steps_are_held_against_the_aims() -> None:
+    def one(contender: str, seconds: float) -> Round:
+        samples = tuple(Sample(i, 0, 0.0, seconds, 10, 9) for i in range(4))
+        return Round(contender, 0, seconds, 4, samples, 1.0, seconds * 0.8, 0.0, 0, 0, None)
+
+    rounds = (one(gpu_report.CALLS, 2.0), one(gpu_report.LOOP, 0.25))
+    scenario = ScenarioRecord("single:16", "", 4, {}, rounds)
+    run_ = Run("", gpu_report.CALLS, {}, {}, {}, {}, {}, (scenario,))
+    step = {"model": "transformer-base-float16", "steps_of_a_round": 50, "rows": 16}
+    times = [{**step, "rounds_ms": [15.0, 10.0, 11.0]}, {**step, "rows": 128, "rounds_ms": [99.0]}]
+
+    table = gpu_report.aims_table({"transformer-base": run_}, times)
+
+    ours = "of ct2-triton-loop-float16 / ct2-triton-float16"
+    assert f"| transformer-base, single:16: source tokens/s {ours} | 8 | >= 4 | yes |" in table
+    assert f"| transformer-base, single:16: p95 ms {ours} | 0.125 | <= 0.25 | yes |" in table
+    assert f"| nllb-600m, single:1: source tokens/s {ours} | not measured | >= 3 | no |" in table
+    assert "| step of 16 rows, transformer-base, ms | 0.22 | <= 0.25 | yes |" in table
+    assert "step of 128" not in table
+    assert "Load generator busy 80% of a core: transformer-base, single:16" in table
 
 
 def test_contenders_on_a_gpu_are_told_so(tmp_path: Path) -> None:

@@ -46,8 +46,15 @@ with TritonServer(ServerOptions([Path(sys.argv[1])])) as server:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole wheel. Compiled incrementally in build/wheel-test."""
-    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"), build_dir="build/wheel-test")
+    """The whole wheel, with kernels of GPUs. Compiled incrementally in build/wheel-test."""
+    images = tmp_path_factory.mktemp("images") / "kernels.bin"
+    images.write_text("kernels")
+    return build_wheel(
+        ROOT,
+        tmp_path_factory.mktemp("wheel"),
+        build_dir="build/wheel-test",
+        definition=f"CT2TRITON_GPU_IMAGES={images}",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +71,7 @@ def toolkit_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_the_plugin_and_no_sources(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert PLUGIN in names
+    assert PLUGIN.replace("libtriton_ctranslate2.so", "gpu_kernels.bin") in names
     assert any(name.startswith("ct2_triton/_core.") for name in names)
     assert [name for name in names if name.startswith("ct2_triton-") and "LICENSE" in name]
     assert not [name for name in names if name.endswith((".cc", ".h", ".a", ".ldscript"))]

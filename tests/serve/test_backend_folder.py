@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from ct2_triton import _core
 from ct2_triton.engine_library import EngineLibrary, EngineLibraryError, find_engine_library
 from ct2_triton.serve.backend_files import (
     BackendFiles,
@@ -19,6 +21,7 @@ from ct2_triton.serve.backend_folder import assemble
 from ct2_triton.serve.errors import BackendFolderError, PluginMissingError
 from ct2_triton.serve.installation import ServerInstallation, find_server
 from support.builds import of_another_build
+from support.commands import run
 
 
 @pytest.fixture
@@ -106,6 +109,27 @@ def test_an_installed_backend_has_no_links(tmp_path: Path, files: BackendFiles) 
     assert sorted(os.listdir(target)) == sorted(files.by_name())
     assert not any(path.is_symlink() for path in target.iterdir())
     assert os.listdir(tmp_path / "backends") == ["ctranslate2"]
+
+
+def test_kernels_of_gpus_go_with_the_plugin_where_there_are_some(
+    tmp_path: Path, files: BackendFiles
+) -> None:
+    assert "gpu_kernels.bin" not in files.by_name()
+    files.plugin.with_name("gpu_kernels.bin").write_text("kernels")
+    target = install_backend(tmp_path / "backends", files, replace=False)
+    assert (target / "gpu_kernels.bin").read_text() == "kernels"
+
+
+def test_the_core_has_the_kernels_of_gpus_beside_itself(tmp_path: Path) -> None:
+    core = tmp_path / "site" / Path(_core.__file__).name
+    kernels = core.parent / "backends" / "ctranslate2" / "gpu_kernels.bin"
+    kernels.parent.mkdir(parents=True)
+    kernels.write_text("kernels")
+    shutil.copyfile(_core.__file__, core)
+    asked = "from ct2_triton import _core; print(_core.__file__)"
+    variables = {"CT2_TRITON_CORE": str(core), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    found = run(sys.executable, "-c", asked, **variables).stdout.strip()
+    assert Path(found).with_name("gpu_kernels.bin").resolve() == kernels
 
 
 def test_an_installed_backend_is_replaced_only_when_asked(

@@ -18,7 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import ct2_triton
-from ct2_triton.engine_library import EngineLibrary, EngineLibraryError, find_engine_library
+from ct2_triton.engine_library import (
+    EngineLibrary,
+    EngineLibraryError,
+    find_engine_library,
+    gpu_images,
+)
 from ct2_triton.serve.errors import BackendFolderError, PluginMissingError
 
 if TYPE_CHECKING:
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
 BACKEND_NAME = "ctranslate2"
 PLUGIN_NAME = "libtriton_ctranslate2.so"
 CALLS_NAME = "libct2triton_calls.so"  # which names CTranslate2; the plugin opens it beside itself
-GPU_IMAGES_NAME = "gpu_kernels.bin"  # as backend/src/engine/compute/gpu/gpu_place.cc asks for it
 PLUGIN_VARIABLE = "CT2_TRITON_PLUGIN"
 # In both libraries: the plugin uses no library of calls of another build.
 _BUILD = re.compile(rb"ct2-triton [0-9.]+, build [0-9a-f]{12}")
@@ -61,10 +65,8 @@ class BackendFiles:
 
     def by_name(self) -> dict[str, Path]:
         """Give the file that each name in the backend's folder stands for."""
-        images = self.plugin.with_name(GPU_IMAGES_NAME)
-        kernels = {GPU_IMAGES_NAME: images} if images.is_file() else {}
         names = {PLUGIN_NAME: self.plugin, CALLS_NAME: self.calls}
-        return {**names, **kernels, **self.engine.links()}
+        return {**names, **gpu_images(self.plugin.parent), **self.engine.links()}
 
 
 def find_backend_files(
